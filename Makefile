@@ -78,9 +78,7 @@ verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoin
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
 
-verify/storm: deps ## long storms of actors over the storage, and thousands of holds beside a model, on both databases, with their seeds
-	$(GO) test -count=1 -timeout 60m ./storage -run TestPostgres/storm -storm.runs=20 -storm.ops=400
-	cd standalone && $(GO) test -count=1 -timeout 60m ./sqlite -run TestSQLite/storm -storm.runs=20 -storm.ops=400
+verify/storm: deps ## a long storm of those who spend at once, and thousands of holds beside a model, on both databases, with their seeds
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run TestPooled
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400

@@ -14,54 +14,42 @@ import (
 
 var accountTests = map[string]func(*bench){
 	"an account is read as it was made": func(b *bench) {
-		made, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"})
-		b.noError(err)
+		made := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"}))
 		if !strings.HasPrefix(made.ID, "acc_") {
 			b.Fatalf("id %q", made.ID)
 		}
-		read, err := b.Account(b.Context(), made.ID)
-		b.noError(err)
+		read := must(b.Account(b.Context(), made.ID))
 		same(b, "account", read, made)
 		same(b, "account", read, mediagate.Account{ID: made.ID, Name: "Ada", Group: "gold", CreatedAt: b.now()})
 	},
 	"an unknown account is not found": func(b *bench) {
-		_, err := b.Account(b.Context(), "acc_0")
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.UpdateAccount(b.Context(), "acc_0", func(*mediagate.Account) error { return nil })
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: "acc_0"}, [32]byte{})
-		b.kind(err, mediagate.KindNotFound)
-		_, _, _, err = b.Grant(b.Context(), "acc_0", 1, "r")
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.WebhookSecrets(b.Context(), "acc_0")
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.RotateWebhookSecret(b.Context(), "acc_0", false)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Account(b.Context(), "acc_0")), mediagate.KindNotFound)
+		b.kind(errOf(b.UpdateAccount(b.Context(), "acc_0", func(*mediagate.Account) error { return nil })), mediagate.KindNotFound)
+		b.kind(errOf(b.CreateKey(b.Context(), mediagate.Key{AccountID: "acc_0"}, [32]byte{})), mediagate.KindNotFound)
+		b.kind(errOf(b.Grant(b.Context(), "acc_0", 1, "r")), mediagate.KindNotFound)
+		b.kind(errOf(b.WebhookSecrets(b.Context(), "acc_0")), mediagate.KindNotFound)
+		b.kind(errOf(b.RotateWebhookSecret(b.Context(), "acc_0", false)), mediagate.KindNotFound)
 	},
 	"an update changes only what it names": func(b *bench) {
-		made, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"})
-		b.noError(err)
-		got, err := b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
+		made := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"}))
+		got := must(b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
 			a.Name, a.Rate, a.InFlight, a.EraseInputs = "Bea", new(0), new(7), true
 			return nil
-		})
-		b.noError(err)
+		}))
 		want := made
 		want.Name, want.Rate, want.InFlight, want.EraseInputs = "Bea", new(0), new(7), true
 		same(b, "account", got, want)
-		_, err = b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
+		_, err := b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
 			a.Group = ""
 			return mediagate.Invalid("group", "no")
 		})
 		b.kind(err, mediagate.KindInvalid)
-		read, err := b.Account(b.Context(), made.ID)
-		b.noError(err)
+		read := must(b.Account(b.Context(), made.ID))
 		same(b, "account after a change that was refused", read, want)
 	},
 	"a key's settings change, and nothing else": func(b *bench) {
 		p := b.newPayer(unit(10))
-		made, err := b.Key(b.Context(), p.key)
-		b.noError(err)
+		made := must(b.Key(b.Context(), p.key))
 		want := made
 		change := func(k *mediagate.Key) error {
 			k.Name, k.Group, k.Models, k.AllowIPs, k.Scopes = "new", "gold", []string{"a*"}, []string{"10.0.0.0/8"}, []mediagate.Scope{mediagate.ScopeRead}
@@ -70,29 +58,21 @@ var accountTests = map[string]func(*bench){
 			return nil
 		}
 		b.noError(change(&want))
-		got, err := b.UpdateKey(b.Context(), p.key, change)
-		b.noError(err)
+		got := must(b.UpdateKey(b.Context(), p.key, change))
 		same(b, "key", got, want)
-		got, err = b.Key(b.Context(), p.key)
-		b.noError(err)
+		got = must(b.Key(b.Context(), p.key))
 		same(b, "key as read", got, want)
-		got, err = b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
-			*k = made
-			return nil
-		})
-		b.noError(err)
+		got = b.changeKey(p, func(k *mediagate.Key) { *k = made })
 		same(b, "key as it was", got, made)
-		_, err = b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+		_, err := b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
 			k.Name = "never"
 			return mediagate.Invalid("name", "no")
 		})
 		b.kind(err, mediagate.KindInvalid)
-		got, err = b.Key(b.Context(), p.key)
-		b.noError(err)
+		got = must(b.Key(b.Context(), p.key))
 		same(b, "key after a change that was refused", got, made)
 		b.noError(b.DeleteKey(b.Context(), p.key))
-		_, err = b.UpdateKey(b.Context(), p.key, change)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.UpdateKey(b.Context(), p.key, change)), mediagate.KindNotFound)
 	},
 	"a quota is not set below what is used": func(b *bench) {
 		p := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(10)})
@@ -107,71 +87,52 @@ var accountTests = map[string]func(*bench){
 		err := set(unit(3) - 1)
 		b.kind(err, mediagate.KindInvalid)
 		b.noError(set(unit(3)))
-		got, err := b.Key(b.Context(), p.key)
-		b.noError(err)
+		got := must(b.Key(b.Context(), p.key))
 		same(b, "what remains", got.Remaining(), 0)
 	},
 	"a rotated key lives for its grace time and shares its quota": func(b *bench) {
 		p := b.newPayerKey(unit(10), mediagate.Key{Name: "n", Quota: unit(9), Rate: new(5), Models: []string{"a"}, Group: "gold"})
 		b.submit(p, unit(2))
-		old, err := b.Key(b.Context(), p.key)
-		b.noError(err)
+		old := must(b.Key(b.Context(), p.key))
 		secret := mediagate.KeySecret{Hash: [32]byte{7}, Prefix: "mgk_new", LastFour: "last"}
-		made, err := b.RotateKey(b.Context(), p.key, secret, time.Hour)
-		b.noError(err)
+		made := must(b.RotateKey(b.Context(), p.key, secret, time.Hour))
 		want := old
 		want.ID, want.Prefix, want.LastFour, want.CreatedAt = made.ID, "mgk_new", "last", b.now()
 		same(b, "new key", made, want)
-		found, _, err := b.KeyByHash(b.Context(), secret.Hash)
-		b.noError(err)
+		found, _ := must2(b.KeyByHash(b.Context(), secret.Hash))
 		same(b, "new key, by its hash", found, want)
-		listed, _, err := b.Keys(b.Context(), p.account, "", 1)
-		b.noError(err)
+		listed, _ := must2(b.Keys(b.Context(), p.account, "", 1))
 		same(b, "new key, listed", listed, []mediagate.Key{want})
 		old.ExpiresAt, old.SuccessorID = b.now().Add(time.Hour), made.ID
-		got, err := b.Key(b.Context(), p.key)
-		b.noError(err)
+		got := must(b.Key(b.Context(), p.key))
 		same(b, "old key", got, old)
-		_, err = b.RotateKey(b.Context(), p.key, mediagate.KeySecret{Hash: [32]byte{8}}, 0)
-		b.kind(err, mediagate.KindConflict)
-		_, err = b.UpdateKey(b.Context(), made.ID, func(k *mediagate.Key) error {
+		b.kind(errOf(b.RotateKey(b.Context(), p.key, mediagate.KeySecret{Hash: [32]byte{8}}, 0)), mediagate.KindConflict)
+		must(b.UpdateKey(b.Context(), made.ID, func(k *mediagate.Key) error {
 			k.Name, k.Quota = "m", unit(8)
 			return nil
-		})
-		b.noError(err)
-		got, err = b.Key(b.Context(), p.key)
-		b.noError(err)
+		}))
+		got = must(b.Key(b.Context(), p.key))
 		same(b, "name of the one, quota of both", []any{got.Name, got.Quota}, []any{"n", unit(8)})
-		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{9}}, 0)
-		b.noError(err)
-		_, _, err = b.KeyByHash(b.Context(), secret.Hash)
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{10}}, 0)
-		b.kind(err, mediagate.KindConflict) // it is there, and was rotated
+		must(b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{9}}, 0))
+		b.kind(errOf(b.KeyByHash(b.Context(), secret.Hash)), mediagate.KindNotFound)
+		b.kind(errOf(b.RotateKey(b.Context(), made.ID, mediagate.KeySecret{Hash: [32]byte{10}}, 0)), mediagate.KindConflict) // it is there, and was rotated
 	},
 	"lists are newest first and paged": func(b *bench) {
 		var ids []string
 		for range 3 {
-			a, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "x"})
-			b.noError(err)
+			a := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "x"}))
 			ids = append([]string{a.ID}, ids...)
 		}
-		page, more, err := b.Accounts(b.Context(), "", 2)
-		b.noError(err)
+		page, more := must2(b.Accounts(b.Context(), "", 2))
 		same(b, "first page", []any{page[0].ID, page[1].ID, len(page), more}, []any{ids[0], ids[1], 2, true})
-		page, more, err = b.Accounts(b.Context(), ids[1], 2)
-		b.noError(err)
+		page, more = must2(b.Accounts(b.Context(), ids[1], 2))
 		same(b, "second page", []any{page[0].ID, len(page), more}, []any{ids[2], 1, false})
 	},
 	"after must name something of the list": func(b *bench) {
 		p, q := b.newPayer(unit(1)), b.newPayer(unit(1))
 		refused := func(err error) {
 			b.Helper()
-			b.kind(err, mediagate.KindInvalid)
-			var e *mediagate.Error
-			if !asError(err, &e) || e.Param != "after" {
-				b.Fatalf("error %v names no param", err)
-			}
+			same(b, "param", b.kind(err, mediagate.KindInvalid).Param, "after")
 		}
 		_, _, err := b.Accounts(b.Context(), "acc_0", 1)
 		refused(err)
@@ -181,50 +142,35 @@ var accountTests = map[string]func(*bench){
 		refused(err)
 
 		b.noError(b.DeleteKey(b.Context(), q.key))
-		keys, _, err := b.Keys(b.Context(), "", q.key, 1)
-		b.noError(err)
+		keys, _ := must2(b.Keys(b.Context(), "", q.key, 1))
 		same(b, "after a deleted key", keys[0].ID, p.key)
 	},
 	"an entry is its account's only": func(b *bench) {
 		p, q := b.newPayer(unit(1)), b.newPayer(unit(1))
-		entries, _, err := b.Ledger(b.Context(), p.account, "", "", 1)
-		b.noError(err)
-		got, err := b.Transfer(b.Context(), p.account, entries[0].ID)
-		b.noError(err)
+		entries, _ := must2(b.Ledger(b.Context(), p.account, "", "", 1))
+		got := must(b.Transfer(b.Context(), p.account, entries[0].ID))
 		same(b, "entry", got, entries[0])
-		_, err = b.Transfer(b.Context(), q.account, entries[0].ID)
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.Transfer(b.Context(), p.account, "txn_0")
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Transfer(b.Context(), q.account, entries[0].ID)), mediagate.KindNotFound)
+		b.kind(errOf(b.Transfer(b.Context(), p.account, "txn_0")), mediagate.KindNotFound)
 	},
 	"a key is found by its hash while it lives": func(b *bench) {
 		p := b.newPayer(0)
 		hash := sha256.Sum256([]byte("secret"))
-		made, err := b.CreateKey(b.Context(), mediagate.Key{
+		made := must(b.CreateKey(b.Context(), mediagate.Key{
 			AccountID: p.account, Name: "ci", Prefix: "mgk_abc", LastFour: "wxyz", Group: "gold", Quota: unit(5),
 			Models: []string{"alpha-*"}, AllowIPs: []string{"10.0.0.0/8"}, ExpiresAt: b.now().Add(time.Hour),
-		}, hash)
-		b.noError(err)
-		account, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
-			a.Rate = new(7)
-			return nil
-		})
-		b.noError(err)
-		got, of, err := b.KeyByHash(b.Context(), hash)
-		b.noError(err)
+		}, hash))
+		account := b.changeAccount(p, func(a *mediagate.Account) { a.Rate = new(7) })
+		got, of := must2(b.KeyByHash(b.Context(), hash))
 		same(b, "key", got, made)
 		same(b, "its account", of, account)
-		_, err = b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account}, hash)
-		b.kind(err, mediagate.KindConflict)
-		_, _, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte("another")))
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account}, hash)), mediagate.KindConflict)
+		b.kind(errOf(b.KeyByHash(b.Context(), sha256.Sum256([]byte("another")))), mediagate.KindNotFound)
 
 		b.pass(time.Hour - time.Microsecond)
-		_, _, err = b.KeyByHash(b.Context(), hash)
-		b.noError(err)
+		must2(b.KeyByHash(b.Context(), hash))
 		b.pass(time.Microsecond)
-		_, _, err = b.KeyByHash(b.Context(), hash)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.KeyByHash(b.Context(), hash)), mediagate.KindNotFound)
 	},
 	"live keys are told from others by their hashes": func(b *bench) {
 		p := b.newPayer(0)
@@ -234,16 +180,14 @@ var accountTests = map[string]func(*bench){
 			if name == "ends" {
 				k.ExpiresAt = b.now().Add(time.Hour)
 			}
-			made, err := b.CreateKey(b.Context(), k, hash(name))
-			b.noError(err)
+			made := must(b.CreateKey(b.Context(), k, hash(name)))
 			if name == "deleted" {
 				b.noError(b.DeleteKey(b.Context(), made.ID))
 			}
 		}
 		asked := [][32]byte{hash("nobody's"), hash("live"), hash("deleted"), hash("ends")}
 		count := func(names ...string) {
-			live, err := b.LiveKeys(b.Context(), asked)
-			b.noError(err)
+			live := must(b.LiveKeys(b.Context(), asked))
 			same(b, "number of live keys", len(live), len(names))
 			for _, name := range names {
 				same(b, name, slices.Contains(live, hash(name)), true)
@@ -252,33 +196,26 @@ var accountTests = map[string]func(*bench){
 		count("live", "ends")
 		b.pass(time.Hour)
 		count("live")
-		live, err := b.LiveKeys(b.Context(), nil)
-		b.noError(err)
+		live := must(b.LiveKeys(b.Context(), nil))
 		same(b, "of none", len(live), 0)
 	},
 	"a deleted key is gone from lists and lookups, but its row stays": func(b *bench) {
 		p := b.newPayer(0)
 		b.noError(b.DeleteKey(b.Context(), p.key))
 		b.kind(b.DeleteKey(b.Context(), p.key), mediagate.KindNotFound)
-		_, err := b.Key(b.Context(), p.key)
-		b.kind(err, mediagate.KindNotFound)
-		_, _, err = b.KeyByHash(b.Context(), sha256.Sum256([]byte(p.account)))
-		b.kind(err, mediagate.KindNotFound)
-		keys, _, err := b.Keys(b.Context(), p.account, "", 10)
-		b.noError(err)
+		b.kind(errOf(b.Key(b.Context(), p.key)), mediagate.KindNotFound)
+		b.kind(errOf(b.KeyByHash(b.Context(), sha256.Sum256([]byte(p.account)))), mediagate.KindNotFound)
+		keys, _ := must2(b.Keys(b.Context(), p.account, "", 10))
 		same(b, "listed", len(keys), 0)
 		same(b, "rows", b.count("SELECT COUNT(*) FROM keys WHERE id = ?", p.key), 1)
 	},
 	"keys are listed by account or all, newest first": func(b *bench) {
 		p, q := b.newPayer(0), b.newPayer(0)
-		all, more, err := b.Keys(b.Context(), "", "", 1)
-		b.noError(err)
+		all, more := must2(b.Keys(b.Context(), "", "", 1))
 		same(b, "all", []any{all[0].ID, len(all), more}, []any{q.key, 1, true})
-		all, more, err = b.Keys(b.Context(), "", q.key, 1)
-		b.noError(err)
+		all, more = must2(b.Keys(b.Context(), "", q.key, 1))
 		same(b, "all, older", []any{all[0].ID, more}, []any{p.key, false})
-		own, _, err := b.Keys(b.Context(), p.account, "", 10)
-		b.noError(err)
+		own, _ := must2(b.Keys(b.Context(), p.account, "", 10))
 		same(b, "own", []any{own[0].ID, len(own)}, []any{p.key, 1})
 	},
 	"the last use never goes back": func(b *bench) {
@@ -286,8 +223,7 @@ var accountTests = map[string]func(*bench){
 		late := b.now().Add(time.Minute)
 		b.noError(b.TouchKeys(b.Context(), map[string]time.Time{p.key: late, "key_unknown": late}))
 		b.noError(b.TouchKeys(b.Context(), map[string]time.Time{p.key: b.now()}))
-		k, err := b.Key(b.Context(), p.key)
-		b.noError(err)
+		k := must(b.Key(b.Context(), p.key))
 		same(b, "last use", k.LastUsedAt, late)
 	},
 	"a database that is away says so": func(b *bench) {
@@ -295,10 +231,8 @@ var accountTests = map[string]func(*bench){
 		s := b.backend.Open(b.T, storage.Config{})
 		b.noError(s.Close())
 		b.kind(s.Ping(b.Context()), mediagate.KindUnavailable)
-		_, err := s.TaskByID(b.Context(), "task_0")
-		b.kind(err, mediagate.KindUnavailable)
-		_, err = s.CreateAccount(b.Context(), mediagate.Account{Name: "x"})
-		b.kind(err, mediagate.KindUnavailable)
+		b.kind(errOf(s.TaskByID(b.Context(), "task_0")), mediagate.KindUnavailable)
+		b.kind(errOf(s.CreateAccount(b.Context(), mediagate.Account{Name: "x"})), mediagate.KindUnavailable)
 	},
 	"migrating again changes nothing": func(b *bench) {
 		p := b.newPayer(unit(1))
@@ -331,8 +265,7 @@ var secretTests = map[string]func(*bench){
 		for _, s := range secrets {
 			same(b, "secret", s, secrets[0])
 		}
-		raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secrets[0], "whsec_"))
-		b.noError(err)
+		raw := must(base64.StdEncoding.DecodeString(strings.TrimPrefix(secrets[0], "whsec_")))
 		same(b, "secret's length", len(raw), 32)
 		if !strings.HasPrefix(secrets[0], "whsec_") {
 			b.Fatalf("secret without its prefix")
@@ -341,96 +274,77 @@ var secretTests = map[string]func(*bench){
 	},
 	"a rotated secret signs for 24 hours, and two at most are live": func(b *bench) {
 		p := b.newPayer(0)
-		first, err := b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
-		second, err := b.RotateWebhookSecret(b.Context(), p.account, false)
-		b.noError(err)
+		first := must(b.WebhookSecrets(b.Context(), p.account))
+		second := must(b.RotateWebhookSecret(b.Context(), p.account, false))
 		same(b, "live", len(second), 2)
 		same(b, "the former", second[1], mediagate.WebhookSecret{Secret: first[0].Secret, ExpiresAt: b.now().Add(24 * time.Hour)})
 		if second[0].Secret.Equal(first[0].Secret) || !second[0].ExpiresAt.IsZero() {
 			b.Fatalf("the current secret is not new: expires %v", second[0].ExpiresAt)
 		}
-		_, err = b.RotateWebhookSecret(b.Context(), p.account, false)
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.RotateWebhookSecret(b.Context(), p.account, false)), mediagate.KindConflict)
 		b.pass(time.Hour)
-		third, err := b.RotateWebhookSecret(b.Context(), p.account, true)
-		b.noError(err)
+		third := must(b.RotateWebhookSecret(b.Context(), p.account, true))
 		same(b, "live", len(third), 2)
 		same(b, "the former", third[1].Secret, second[0].Secret)
 
 		b.pass(24*time.Hour - time.Microsecond)
-		live, err := b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
+		live := must(b.WebhookSecrets(b.Context(), p.account))
 		same(b, "live", len(live), 2)
 		b.pass(time.Microsecond)
-		live, err = b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
+		live = must(b.WebhookSecrets(b.Context(), p.account))
 		same(b, "live", len(live), 1)
 		same(b, "current", live[0].Secret, third[0].Secret)
-		_, err = b.RotateWebhookSecret(b.Context(), p.account, false)
-		b.noError(err)
+		must(b.RotateWebhookSecret(b.Context(), p.account, false))
 		for range 2 { // within one moment
-			last, err := b.RotateWebhookSecret(b.Context(), p.account, true)
-			b.noError(err)
+			last := must(b.RotateWebhookSecret(b.Context(), p.account, true))
 			same(b, "live", len(last), 2)
 			same(b, "rows", b.count("SELECT COUNT(*) FROM webhook_secrets"), 2)
 		}
 	},
 	"a former encryption key still decrypts": func(b *bench) {
 		p := b.newPayer(0)
-		old, err := b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
+		old := must(b.WebhookSecrets(b.Context(), p.account))
 		both := b.withKeys(freshKey, encryptionKey)
-		got, err := both.RotateWebhookSecret(b.Context(), p.account, false)
-		b.noError(err)
+		got := must(both.RotateWebhookSecret(b.Context(), p.account, false))
 		same(b, "former secret", got[1].Secret, old[0].Secret)
 
 		only := b.withKeys(encryptionKey)
-		_, err = only.WebhookSecrets(b.Context(), p.account)
-		b.kind(err, mediagate.KindInternal)
+		b.kind(errOf(only.WebhookSecrets(b.Context(), p.account)), mediagate.KindInternal)
 	},
 	"a secret copied to another account does not open": func(b *bench) {
 		p, q := b.newPayer(0), b.newPayer(0)
 		for _, account := range []string{p.account, q.account} {
-			_, err := b.WebhookSecrets(b.Context(), account)
-			b.noError(err)
+			must(b.WebhookSecrets(b.Context(), account))
 		}
 		b.noError(b.database().Exec(`UPDATE webhook_secrets SET sealed = (SELECT sealed FROM webhook_secrets WHERE account_id = ?) WHERE account_id = ?`,
 			p.account, q.account).Error)
-		_, err := b.WebhookSecrets(b.Context(), q.account)
-		b.kind(err, mediagate.KindInternal)
+		b.kind(errOf(b.WebhookSecrets(b.Context(), q.account)), mediagate.KindInternal)
 	},
 	"secrets are sealed anew under the first key, once": func(b *bench) {
 		const accounts = 130 // more than are read at once
 		want := map[string][]mediagate.WebhookSecret{}
 		for range accounts {
 			p := b.newPayer(0)
-			secrets, err := b.RotateWebhookSecret(b.Context(), p.account, false)
-			b.noError(err)
+			secrets := must(b.RotateWebhookSecret(b.Context(), p.account, false))
 			want[p.account] = secrets
 		}
 		turned, only := b.withKeys(freshKey, encryptionKey), b.withKeys(freshKey)
-		seals, err := turned.WebhookSeals(b.Context())
-		b.noError(err)
+		seals := must(turned.WebhookSeals(b.Context()))
 		same(b, "seals before", seals, mediagate.Seals{Former: 2 * accounts})
-		seals, err = only.WebhookSeals(b.Context())
-		b.noError(err)
+		seals = must(only.WebhookSeals(b.Context()))
 		same(b, "lost without the former key", seals.Lost, 2*accounts)
 		if len(seals.Errs) == 0 || len(seals.Errs) >= accounts {
 			b.Errorf("%d of %d lost secrets are named", len(seals.Errs), seals.Lost)
 		}
 
-		resealed, seals, err := turned.ResealWebhookSecrets(b.Context())
-		b.noError(err)
+		resealed, seals := must2(turned.ResealWebhookSecrets(b.Context()))
 		same(b, "sealed anew", resealed, 2*accounts)
 		same(b, "seals", seals, mediagate.Seals{First: 2 * accounts})
 		for account, secrets := range want {
-			got, err := only.WebhookSecrets(b.Context(), account)
-			b.noError(err)
+			got := must(only.WebhookSecrets(b.Context(), account))
 			same(b, "secrets", got, secrets)
 		}
-		resealed, seals, err = turned.ResealWebhookSecrets(b.Context())
-		b.noError(err)
+		resealed, seals = must2(turned.ResealWebhookSecrets(b.Context()))
 		same(b, "sealed anew again", resealed, 0)
 		same(b, "seals", seals, mediagate.Seals{First: 2 * accounts})
 	},
@@ -439,8 +353,7 @@ var secretTests = map[string]func(*bench){
 		want := map[string][]mediagate.WebhookSecret{}
 		for range accounts {
 			p := b.newPayer(0)
-			secrets, err := b.WebhookSecrets(b.Context(), p.account)
-			b.noError(err)
+			secrets := must(b.WebhookSecrets(b.Context(), p.account))
 			want[p.account] = secrets
 		}
 		// The first process ends as it looks at the clock for the second batch.
@@ -456,22 +369,18 @@ var secretTests = map[string]func(*bench){
 			return b.clock.read()
 		}})
 		looks = 0
-		_, _, err := ends.ResealWebhookSecrets(ctx)
-		b.kind(err, mediagate.KindUnavailable)
+		b.kind(errOf(ends.ResealWebhookSecrets(ctx)), mediagate.KindUnavailable)
 		turned := b.withKeys(freshKey, encryptionKey)
-		seals, err := turned.WebhookSeals(b.Context())
-		b.noError(err)
+		seals := must(turned.WebhookSeals(b.Context()))
 		if seals.Lost > 0 || seals.First == 0 || seals.Former == 0 || seals.First+seals.Former != accounts {
 			b.Fatalf("after the cut: %+v", seals)
 		}
 		before := seals.Former
-		resealed, _, err := turned.ResealWebhookSecrets(b.Context())
-		b.noError(err)
+		resealed, _ := must2(turned.ResealWebhookSecrets(b.Context()))
 		same(b, "sealed anew", resealed, before)
 		only := b.withKeys(freshKey)
 		for account, secrets := range want {
-			got, err := only.WebhookSecrets(b.Context(), account)
-			b.noError(err)
+			got := must(only.WebhookSecrets(b.Context(), account))
 			same(b, "secrets", got, secrets)
 		}
 	},
@@ -480,8 +389,7 @@ var secretTests = map[string]func(*bench){
 		var payers []payer
 		for range accounts {
 			p := b.newPayer(0)
-			_, err := b.WebhookSecrets(b.Context(), p.account)
-			b.noError(err)
+			must(b.WebhookSecrets(b.Context(), p.account))
 			payers = append(payers, p)
 		}
 		turned := b.withKeys(freshKey, encryptionKey)
@@ -501,12 +409,10 @@ var secretTests = map[string]func(*bench){
 			}
 			told[i] = secrets[0].Secret.Reveal()
 		})
-		_, _, err := turned.ResealWebhookSecrets(b.Context()) // what the old process has made meanwhile
-		b.noError(err)
+		must2(turned.ResealWebhookSecrets(b.Context())) // what the old process has made meanwhile
 		only := b.withKeys(freshKey)
 		for i, p := range payers {
-			got, err := only.WebhookSecrets(b.Context(), p.account)
-			b.noError(err)
+			got := must(only.WebhookSecrets(b.Context(), p.account))
 			same(b, "live", len(got), 2)
 			same(b, "the secret that the account was told", got[0].Secret.Reveal(), told[i])
 		}
@@ -514,14 +420,12 @@ var secretTests = map[string]func(*bench){
 	"a secret that no key opens is named, and the others are sealed anew": func(b *bench) {
 		p, q := b.newPayer(0), b.newPayer(0)
 		for _, account := range []string{p.account, q.account} {
-			_, err := b.WebhookSecrets(b.Context(), account)
-			b.noError(err)
+			must(b.WebhookSecrets(b.Context(), account))
 		}
 		b.noError(b.database().Exec("UPDATE webhook_secrets SET sealed = ? WHERE account_id = ?", []byte("rubbish"), q.account).Error)
 		var id string
 		b.noError(b.database().Raw("SELECT id FROM webhook_secrets WHERE account_id = ?", q.account).Scan(&id).Error)
-		resealed, seals, err := b.withKeys(freshKey, encryptionKey).ResealWebhookSecrets(b.Context())
-		b.noError(err)
+		resealed, seals := must2(b.withKeys(freshKey, encryptionKey).ResealWebhookSecrets(b.Context()))
 		same(b, "sealed anew", resealed, 1)
 		same(b, "lost", seals.Lost, 1)
 		_, read := b.WebhookSecrets(b.Context(), q.account)
@@ -533,15 +437,13 @@ var secretTests = map[string]func(*bench){
 		}
 		// Once it has expired it signs nothing, and nobody misses its key.
 		b.noError(b.database().Exec("UPDATE webhook_secrets SET expires_at = created_at WHERE account_id = ?", q.account).Error)
-		seals, err = b.withKeys(freshKey).WebhookSeals(b.Context())
-		b.noError(err)
+		seals = must(b.withKeys(freshKey).WebhookSeals(b.Context()))
 		same(b, "seals", seals, mediagate.Seals{First: 1})
 	},
 	"without an encryption key no secret is made": func(b *bench) {
 		p := b.newPayer(0)
 		bare := b.withKeys()
-		_, err := bare.WebhookSecrets(b.Context(), p.account)
-		b.kind(err, mediagate.KindInternal)
+		b.kind(errOf(bare.WebhookSecrets(b.Context(), p.account)), mediagate.KindInternal)
 		same(b, "rows", b.count("SELECT COUNT(*) FROM webhook_secrets"), 0)
 	},
 }

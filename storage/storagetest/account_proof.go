@@ -14,8 +14,7 @@ func proof(made, found string) mediagate.AccountProof {
 var proofTests = map[string]func(*bench){
 	"proofs lead on, both ways": func(b *bench) {
 		for _, p := range []mediagate.AccountProof{proof("a", "b"), proof("c", "b"), proof("c", "d"), proof("x", "y"), proof("b", "a")} {
-			fresh, err := b.ProveAccount(b.Context(), p)
-			b.noError(err)
+			fresh := must(b.ProveAccount(b.Context(), p))
 			same(b, "fresh", fresh, true)
 		}
 		for _, c := range []struct {
@@ -27,8 +26,7 @@ var proofTests = map[string]func(*bench){
 			{"y", []string{"x", "y"}},
 			{"unheard of", []string{"unheard of"}},
 		} {
-			got, err := b.SameAccount(b.Context(), c.fingerprint)
-			b.noError(err)
+			got := must(b.SameAccount(b.Context(), c.fingerprint))
 			same(b, "the account of "+c.fingerprint, got, c.want)
 		}
 	},
@@ -49,11 +47,9 @@ var proofTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		b.accepted(p, unit(1))
 		b.accepted(p, unit(1))
-		got, err := b.AwaitAccounts(b.Context(), channelName)
-		b.noError(err)
+		got := must(b.AwaitAccounts(b.Context(), channelName))
 		same(b, "accounts", got, []string{"fp"})
-		got, err = b.AwaitAccounts(b.Context(), "another")
-		b.noError(err)
+		got = must(b.AwaitAccounts(b.Context(), "another"))
 		same(b, "accounts of another channel", len(got), 0)
 	},
 }

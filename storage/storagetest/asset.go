@@ -38,13 +38,11 @@ var assetTests = map[string]func(*bench){
 			{p.account, mediagate.MadeVoice, "a", mediagate.MadeAt{TaskID: voice}},
 			{other.account, mediagate.MadeClip, "c", mediagate.MadeAt{TaskID: second}},
 		} {
-			got, err := b.MadeBy(b.Context(), test.account, test.kind, test.id)
-			b.noError(err)
+			got := must(b.MadeBy(b.Context(), test.account, test.kind, test.id))
 			same(b, test.id, got, test.want)
 		}
 		for account, id := range map[string]string{p.account: "c", other.account: "a"} {
-			_, err := b.MadeBy(b.Context(), account, mediagate.MadeClip, id)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.MadeBy(b.Context(), account, mediagate.MadeClip, id)), mediagate.KindNotFound)
 		}
 	},
 	"of two tasks with the same song the first made it": func(b *bench) {
@@ -52,25 +50,21 @@ var assetTests = map[string]func(*bench){
 		first, second := b.accepted(p, unit(1)), b.accepted(p, unit(1))
 		b.settle(songs(first, mp3, "a"))
 		b.settle(songs(second, mp3, "b", "a", ""))
-		got, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
-		b.noError(err)
+		got := must(b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a"))
 		same(b, "asset", got, mediagate.MadeAt{TaskID: first})
-		_, err = b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "")
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "")), mediagate.KindNotFound)
 	},
 	"what did not complete made nothing": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
 		b.change(id, task.CancelRequested{})
 		b.change(id, songs(id, mp3, "a").events...)
-		_, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")), mediagate.KindNotFound)
 	},
 	"an archive is no song": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
 		b.settle(songs(id, "application/zip", "a"))
-		_, err := b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.MadeBy(b.Context(), p.account, mediagate.MadeClip, "a")), mediagate.KindNotFound)
 	},
 }

@@ -68,8 +68,7 @@ var auditTests = map[string]func(*bench){
 			b.pass(time.Second)
 			b.noError(do(ctx))
 		}
-		entries, more, err := b.Audit(b.Context(), "", "", 100)
-		b.noError(err)
+		entries, more := must2(b.Audit(b.Context(), "", "", 100))
 		slices.Reverse(entries)
 		at := b.now().Add(-time.Duration(len(entries)) * time.Second)
 		got := make([]string, len(entries))
@@ -102,8 +101,7 @@ var auditTests = map[string]func(*bench){
 	},
 	"of a change and its note there is both or neither": func(b *bench) {
 		p := b.newPayer(unit(10))
-		_, err := b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
+		must(b.WebhookSecrets(b.Context(), p.account))
 		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
 		b.noError(b.database().Exec("DROP TABLE audit").Error)
 		tables := []string{"accounts", "keys", "ledger_transfers", "webhook_secrets", "channels"}
@@ -129,38 +127,27 @@ var auditTests = map[string]func(*bench){
 	"nothing is noted where nothing changes": func(b *bench) {
 		p := b.newPayer(unit(10))
 		ctx := mediagate.WithActor(b.Context(), someone)
-		_, err := b.UpdateAccount(ctx, p.account, func(*mediagate.Account) error { return nil })
-		b.noError(err)
-		_, err = b.UpdateKey(ctx, p.key, func(*mediagate.Key) error { return nil })
-		b.noError(err)
-		_, _, _, err = b.Grant(ctx, p.account, unit(10), "opening")
-		b.noError(err)
-		_, err = b.EnableChannel(ctx, channelName, true)
-		b.noError(err)
-		_, _, _, err = b.Grant(ctx, p.account, -unit(11), "too much")
-		b.kind(err, mediagate.KindConflict)
-		entries, _, err := b.Audit(b.Context(), "", "", 1)
-		b.noError(err)
+		must(b.UpdateAccount(ctx, p.account, func(*mediagate.Account) error { return nil }))
+		must(b.UpdateKey(ctx, p.key, func(*mediagate.Key) error { return nil }))
+		must3(b.Grant(ctx, p.account, unit(10), "opening"))
+		must(b.EnableChannel(ctx, channelName, true))
+		b.kind(errOf(b.Grant(ctx, p.account, -unit(11), "too much")), mediagate.KindConflict)
+		entries, _ := must2(b.Audit(b.Context(), "", "", 1))
 		same(b, "entries", len(entries), 0)
 	},
 	"the audit is listed by account or whole, newest first": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
 		for i, account := range []string{p.account, q.account, p.account} {
-			_, _, _, err := b.Grant(mediagate.WithActor(b.Context(), someone), account, 1, fmt.Sprint(i))
-			b.noError(err)
+			must3(b.Grant(mediagate.WithActor(b.Context(), someone), account, 1, fmt.Sprint(i)))
 		}
-		all, more, err := b.Audit(b.Context(), "", "", 2)
-		b.noError(err)
+		all, more := must2(b.Audit(b.Context(), "", "", 2))
 		same(b, "first page", []any{all[0].AccountID, all[1].AccountID, len(all), more}, []any{p.account, q.account, 2, true})
-		rest, more, err := b.Audit(b.Context(), "", all[1].ID, 2)
-		b.noError(err)
+		rest, more := must2(b.Audit(b.Context(), "", all[1].ID, 2))
 		same(b, "second page", []any{rest[0].AccountID, len(rest), more}, []any{p.account, 1, false})
-		own, _, err := b.Audit(b.Context(), q.account, "", 2)
-		b.noError(err)
+		own, _ := must2(b.Audit(b.Context(), q.account, "", 2))
 		same(b, "own", []any{own[0].ID, len(own)}, []any{all[1].ID, 1})
 		for _, after := range []string{"aud_0", all[0].ID} {
-			_, _, err = b.Audit(b.Context(), q.account, after, 1)
-			b.kind(err, mediagate.KindInvalid)
+			b.kind(errOf(b.Audit(b.Context(), q.account, after, 1)), mediagate.KindInvalid)
 		}
 	},
 }

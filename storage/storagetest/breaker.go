@@ -11,8 +11,7 @@ import (
 // channelState is what is known of the suite's channel.
 func (b *bench) channelState() mediagate.ChannelState {
 	b.Helper()
-	states, err := b.ChannelStates(b.Context())
-	b.noError(err)
+	states := must(b.ChannelStates(b.Context()))
 	for _, s := range states {
 		if s.Name == channelName {
 			return s
@@ -24,17 +23,15 @@ func (b *bench) channelState() mediagate.ChannelState {
 
 func (b *bench) trip(began time.Time) (mediagate.ChannelState, bool) {
 	b.Helper()
-	state, tripped, err := b.TripBreaker(b.Context(), mediagate.Trip{
+	state, tripped := must2(b.TripBreaker(b.Context(), mediagate.Trip{
 		Channel: channelName, Reason: mediagate.ParkFunds, Began: began, OpenFor: 30 * time.Second,
-	})
-	b.noError(err)
+	}))
 	return state, tripped
 }
 
 func (b *bench) probe(token string) bool {
 	b.Helper()
-	_, claimed, err := b.ClaimProbe(b.Context(), channelName, token, time.Minute)
-	b.noError(err)
+	_, claimed := must2(b.ClaimProbe(b.Context(), channelName, token, time.Minute))
 	return claimed
 }
 
@@ -89,8 +86,7 @@ var breakerTests = map[string]func(*bench){
 		same(b, "within the lease", b.probe("alive"), false)
 		b.pass(time.Microsecond)
 		same(b, "after it", b.probe("alive"), true)
-		_, closed, err := b.CloseBreaker(b.Context(), channelName, "dead")
-		b.noError(err)
+		_, closed := must2(b.CloseBreaker(b.Context(), channelName, "dead"))
 		same(b, "the late one's word", closed, false)
 	},
 	"a probe that succeeds closes": func(b *bench) {
@@ -98,19 +94,16 @@ var breakerTests = map[string]func(*bench){
 		b.pass(30 * time.Second)
 		b.probe("p")
 		b.pass(time.Second)
-		state, closed, err := b.CloseBreaker(b.Context(), channelName, "p")
-		b.noError(err)
+		state, closed := must2(b.CloseBreaker(b.Context(), channelName, "p"))
 		same(b, "closed", closed, true)
 		same(b, "state", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
-		_, closed, err = b.CloseBreaker(b.Context(), channelName, "p")
-		b.noError(err)
+		_, closed = must2(b.CloseBreaker(b.Context(), channelName, "p"))
 		same(b, "again", closed, false)
 		same(b, "nothing to claim", b.probe("q"), false)
 	},
 	"nobody closes without a probe": func(b *bench) {
 		b.trip(b.now())
-		_, closed, err := b.CloseBreaker(b.Context(), channelName, "stranger")
-		b.noError(err)
+		_, closed := must2(b.CloseBreaker(b.Context(), channelName, "stranger"))
 		same(b, "closed", closed, false)
 	},
 	"a probe that fails opens anew": func(b *bench) {
@@ -118,14 +111,12 @@ var breakerTests = map[string]func(*bench){
 		since := b.now()
 		b.pass(30 * time.Second)
 		b.probe("p")
-		state, reopened, err := b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute)
-		b.noError(err)
+		state, reopened := must2(b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute))
 		same(b, "reopened", reopened, true)
 		same(b, "state", state, mediagate.ChannelState{
 			Name: channelName, Enabled: true, Open: true, Reason: mediagate.ParkProviderAway, ChangedAt: since, Trips: 2, ProbeAt: b.now().Add(time.Minute),
 		})
-		_, reopened, err = b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute)
-		b.noError(err)
+		_, reopened = must2(b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkProviderAway, time.Minute))
 		same(b, "again", reopened, false)
 		b.pass(time.Minute)
 		same(b, "the next", b.probe("q"), true)
@@ -134,61 +125,51 @@ var breakerTests = map[string]func(*bench){
 		b.trip(b.now())
 		b.pass(30 * time.Second)
 		b.probe("p")
-		_, released, err := b.ReleaseProbe(b.Context(), channelName, "p")
-		b.noError(err)
+		_, released := must2(b.ReleaseProbe(b.Context(), channelName, "p"))
 		same(b, "released", []any{released, b.channelState().ProbeDue(b.now())}, []any{true, true})
 		same(b, "the next", b.probe("q"), true)
-		_, released, err = b.ReleaseProbe(b.Context(), channelName, "p")
-		b.noError(err)
+		_, released = must2(b.ReleaseProbe(b.Context(), channelName, "p"))
 		same(b, "another's", released, false)
 	},
 	"what began before a change is old news": func(b *bench) {
 		began := b.now()
 		b.pass(time.Second)
-		_, err := b.EnableChannel(b.Context(), channelName, true)
-		b.noError(err)
+		must(b.EnableChannel(b.Context(), channelName, true))
 		_, tripped := b.trip(began)
 		same(b, "tripped", tripped, false)
 		_, tripped = b.trip(b.now())
 		same(b, "by what began later", tripped, true)
 	},
 	"an operator takes a channel out and in": func(b *bench) {
-		state, err := b.EnableChannel(b.Context(), channelName, false)
-		b.noError(err)
+		state := must(b.EnableChannel(b.Context(), channelName, false))
 		same(b, "disabled", state, mediagate.ChannelState{Name: channelName, ChangedAt: b.now()})
 		same(b, "takes jobs", state.TakesJobs(b.now()), false)
 		since := b.now()
 		b.pass(time.Minute)
-		state, err = b.EnableChannel(b.Context(), channelName, false)
-		b.noError(err)
+		state = must(b.EnableChannel(b.Context(), channelName, false))
 		same(b, "again", state.ChangedAt, since)
-		state, err = b.EnableChannel(b.Context(), channelName, true)
-		b.noError(err)
+		state = must(b.EnableChannel(b.Context(), channelName, true))
 		same(b, "enabled", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
 	},
 	"to enable a channel closes its breaker": func(b *bench) {
 		b.trip(b.now())
 		b.pass(30 * time.Second)
 		b.probe("p")
-		state, err := b.EnableChannel(b.Context(), channelName, true)
-		b.noError(err)
+		state := must(b.EnableChannel(b.Context(), channelName, true))
 		same(b, "state", state, mediagate.ChannelState{Name: channelName, Enabled: true, ChangedAt: b.now()})
-		_, reopened, err := b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkFunds, time.Minute)
-		b.noError(err)
+		_, reopened := must2(b.ReopenBreaker(b.Context(), channelName, "p", mediagate.ParkFunds, time.Minute))
 		same(b, "the old probe's word", reopened, false)
 	},
 	"a disabled channel is not probed": func(b *bench) {
 		b.trip(b.now())
-		_, err := b.EnableChannel(b.Context(), channelName, false)
-		b.noError(err)
+		must(b.EnableChannel(b.Context(), channelName, false))
 		b.pass(time.Hour)
 		same(b, "claimed", b.probe("p"), false)
 	},
 	"being seen changes nothing of a breaker": func(b *bench) {
 		before, _ := b.trip(b.now())
 		b.noError(b.SeenChannel(b.Context(), []string{channelName}))
-		_, err := b.BeginEpoch(b.Context(), channelName)
-		b.noError(err)
+		must(b.BeginEpoch(b.Context(), channelName))
 		before.LastSeenAt = b.now()
 		same(b, "state", b.channelState(), before)
 	},
@@ -205,12 +186,10 @@ var breakerTests = map[string]func(*bench){
 		b.noError(b.CountCalls(b.Context(), nil))
 		b.noError(b.CountCalls(b.Context(), []mediagate.ChannelCalls{calls(10, 2, minute, "ambiguous")}))
 		b.noError(b.CountCalls(b.Context(), []mediagate.ChannelCalls{calls(5, 0, minute.Add(-2*time.Minute), "unreached"), calls(1, 1, minute.Add(time.Second), "")}))
-		rates, err := b.ChannelRates(b.Context(), minute.Add(-5*time.Minute))
-		b.noError(err)
+		rates := must(b.ChannelRates(b.Context(), minute.Add(-5*time.Minute)))
 		same(b, "rates", rates, map[string]mediagate.ChannelCalls{channelName: {Channel: channelName, Submits: 16, Failures: 3}})
 		same(b, "last error", []any{b.channelState().LastError, b.channelState().LastErrorAt}, []any{"ambiguous", minute})
-		rates, err = b.ChannelRates(b.Context(), minute.Add(-time.Minute))
-		b.noError(err)
+		rates = must(b.ChannelRates(b.Context(), minute.Add(-time.Minute)))
 		same(b, "of the last minute", rates[channelName].Submits, 11)
 	},
 }

@@ -18,8 +18,7 @@ func allowAll(_, _, _ mediagate.Key) (bool, error) { return false, nil }
 
 func (b *bench) quota(key string) mediagate.Micros {
 	b.Helper()
-	k, err := b.Key(b.Context(), key)
-	b.noError(err)
+	k := must(b.Key(b.Context(), key))
 	return k.Quota
 }
 
@@ -28,23 +27,19 @@ var giveTests = map[string]func(*bench){
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
 		b.submit(p, unit(1))
 		ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: p.key})
-		made, err := b.GiveKey(ctx, p.key, mediagate.KeySecret{Hash: [32]byte{1}, Prefix: "mgk_x", LastFour: "last"}, func(giver mediagate.Key) (mediagate.Key, error) {
+		made := must(b.GiveKey(ctx, p.key, mediagate.KeySecret{Hash: [32]byte{1}, Prefix: "mgk_x", LastFour: "last"}, func(giver mediagate.Key) (mediagate.Key, error) {
 			same(b, "giver's remainder", giver.Remaining(), unit(9))
 			return mediagate.Key{Name: "given", Quota: unit(4), Scopes: []mediagate.Scope{mediagate.ScopeRead}}, nil
-		})
-		b.noError(err)
-		got, _, err := b.KeyByHash(b.Context(), [32]byte{1})
-		b.noError(err)
+		}))
+		got, _ := must2(b.KeyByHash(b.Context(), [32]byte{1}))
 		same(b, "key", got, made)
 		same(b, "its parts", []any{got.AccountID, got.Prefix, got.LastFour, got.CreatedAt, got.Quota}, []any{p.account, "mgk_x", "last", b.now(), unit(4)})
 		same(b, "giver's quota", b.quota(p.key), unit(6))
-		entries, _, err := b.Audit(b.Context(), p.account, "", 10)
-		b.noError(err)
+		entries, _ := must2(b.Audit(b.Context(), p.account, "", 10))
 		same(b, "noted", []any{len(entries), entries[0].Action, entries[1].Action, entries[1].Actor.By, string(entries[1].After)},
 			[]any{2, mediagate.AuditCreateKey, mediagate.AuditChangeKey, p.key, `{"quota":"6.00"}`})
 
-		_, err = b.give(p.key, 2, unit(5)+1)
-		b.kind(err, mediagate.KindForbidden)
+		b.kind(errOf(b.give(p.key, 2, unit(5)+1)), mediagate.KindForbidden)
 		same(b, "giver's quota, after a refusal", b.quota(p.key), unit(6))
 		set := func(quota mediagate.Micros) error {
 			_, err := b.ChangeKey(b.Context(), p.key, made.ID, func(_ mediagate.Key, k *mediagate.Key) error {
@@ -62,8 +57,7 @@ var giveTests = map[string]func(*bench){
 	},
 	"a key pays for all the quota that comes into its hands": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
-		made, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Quota: unit(3)}, [32]byte{1})
-		b.noError(err)
+		made := must(b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Quota: unit(3)}, [32]byte{1}))
 		other := made.ID
 		b.submit(payer{p.account, other}, unit(2))
 		change := func(quota mediagate.Micros, widened bool) error {
@@ -89,13 +83,12 @@ var giveTests = map[string]func(*bench){
 	},
 	"keys that share a quota take nothing from each other": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(10)})
-		fresh, err := b.RenewKey(b.Context(), p.key, p.key, mediagate.KeySecret{Hash: [32]byte{1}}, time.Hour, func(giver, k mediagate.Key) error {
+		fresh := must(b.RenewKey(b.Context(), p.key, p.key, mediagate.KeySecret{Hash: [32]byte{1}}, time.Hour, func(giver, k mediagate.Key) error {
 			same(b, "giver", giver, k)
 			return nil
-		})
-		b.noError(err)
+		}))
 		var judged []string
-		_, err = b.ChangeKey(b.Context(), fresh.ID, p.key, func(_ mediagate.Key, k *mediagate.Key) error {
+		_, err := b.ChangeKey(b.Context(), fresh.ID, p.key, func(_ mediagate.Key, k *mediagate.Key) error {
 			k.Quota, k.Name = unit(12), "renamed"
 			return nil
 		}, func(giver, was, is mediagate.Key) (bool, error) {
@@ -107,24 +100,20 @@ var giveTests = map[string]func(*bench){
 		same(b, "judged", judged, []string{p.key + " renamed", fresh.ID + " " + fresh.Name})
 		b.noError(err)
 		same(b, "quota", b.quota(fresh.ID), unit(12))
-		_, err = b.give(p.key, 2, unit(5))
-		b.noError(err)
+		must(b.give(p.key, 2, unit(5)))
 		same(b, "quota of both", []any{b.quota(p.key), b.quota(fresh.ID)}, []any{unit(7), unit(7)})
 	},
 	"an unlimited key gives of its own accord": func(b *bench) {
 		p := b.newPayer(unit(1))
-		made, err := b.give(p.key, 1, unit(50))
-		b.noError(err)
-		_, err = b.ChangeKey(b.Context(), p.key, made.ID, func(_ mediagate.Key, k *mediagate.Key) error {
+		made := must(b.give(p.key, 1, unit(50)))
+		must(b.ChangeKey(b.Context(), p.key, made.ID, func(_ mediagate.Key, k *mediagate.Key) error {
 			k.Unlimited = true
 			return nil
-		}, allowAll)
-		b.noError(err)
-		_, err = b.ChangeKey(b.Context(), made.ID, made.ID, func(giver mediagate.Key, k *mediagate.Key) error {
+		}, allowAll))
+		must(b.ChangeKey(b.Context(), made.ID, made.ID, func(giver mediagate.Key, k *mediagate.Key) error {
 			k.Unlimited, k.Quota = false, unit(3)
 			return nil
-		}, allowAll)
-		b.noError(err)
+		}, allowAll))
 		same(b, "quota", b.quota(made.ID), unit(3))
 	},
 	"keys of other accounts are unknown, and givers that ended too": func(b *bench) {
@@ -132,21 +121,16 @@ var giveTests = map[string]func(*bench){
 		never := func(mediagate.Key, *mediagate.Key) error { b.Error("asked"); return nil }
 		refuse := func(_, _ mediagate.Key) error { b.Error("asked"); return nil }
 		for _, id := range []string{q.key, "key_0"} {
-			_, err := b.ChangeKey(b.Context(), p.key, id, never, allowAll)
-			b.kind(err, mediagate.KindNotFound)
-			_, err = b.RenewKey(b.Context(), p.key, id, mediagate.KeySecret{Hash: [32]byte{1}}, 0, refuse)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.ChangeKey(b.Context(), p.key, id, never, allowAll)), mediagate.KindNotFound)
+			b.kind(errOf(b.RenewKey(b.Context(), p.key, id, mediagate.KeySecret{Hash: [32]byte{1}}, 0, refuse)), mediagate.KindNotFound)
 		}
-		expired, err := b.GiveKey(b.Context(), p.key, mediagate.KeySecret{Hash: [32]byte{3}}, func(mediagate.Key) (mediagate.Key, error) {
+		expired := must(b.GiveKey(b.Context(), p.key, mediagate.KeySecret{Hash: [32]byte{3}}, func(mediagate.Key) (mediagate.Key, error) {
 			return mediagate.Key{Unlimited: true, ExpiresAt: b.now()}, nil
-		})
-		b.noError(err)
+		}))
 		b.noError(b.DeleteKey(b.Context(), q.key))
 		for _, giver := range []string{q.key, "key_0", expired.ID} {
-			_, err := b.give(giver, 4, 0)
-			b.kind(err, mediagate.KindUnauthenticated)
-			_, err = b.ChangeKey(b.Context(), giver, p.key, never, allowAll)
-			b.kind(err, mediagate.KindUnauthenticated)
+			b.kind(errOf(b.give(giver, 4, 0)), mediagate.KindUnauthenticated)
+			b.kind(errOf(b.ChangeKey(b.Context(), giver, p.key, never, allowAll)), mediagate.KindUnauthenticated)
 		}
 	},
 	"of many gifts at once as many as there is quota for": func(b *bench) {
@@ -163,8 +147,7 @@ var giveTests = map[string]func(*bench){
 	},
 	"two keys that change each other both do": func(b *bench) {
 		p := b.newPayer(unit(1))
-		made, err := b.give(p.key, 1, 0)
-		b.noError(err)
+		made := must(b.give(p.key, 1, 0))
 		pair := []string{p.key, made.ID}
 		b.race(8, func(i int) {
 			_, err := b.ChangeKey(b.Context(), pair[i%2], pair[1-i%2], func(_ mediagate.Key, k *mediagate.Key) error {

@@ -17,8 +17,7 @@ import (
 
 func (b *bench) eraseTask(p payer, id string) []string {
 	b.Helper()
-	uploads, err := b.EraseTask(b.Context(), p.account, id)
-	b.noError(err)
+	uploads := must(b.EraseTask(b.Context(), p.account, id))
 	return uploads
 }
 
@@ -69,14 +68,12 @@ func (b *bench) holds(words ...string) (tables []string) {
 	if len(tables) > 0 || b.backend.Files == "" {
 		return sorted(tables)
 	}
-	files, err := filepath.Glob(b.backend.Files)
-	b.noError(err)
+	files := must(filepath.Glob(b.backend.Files))
 	if len(files) < 2 {
 		b.Fatalf("only the files %v", files)
 	}
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		b.noError(err)
+		text := must(os.ReadFile(name))
 		for _, word := range words {
 			if n := bytes.Count(text, []byte(word)); n > 0 {
 				tables = append(tables, fmt.Sprintf("%s: %s %d times", filepath.Base(name), word, n))
@@ -117,8 +114,7 @@ func richOutcome() mediagate.Outcome {
 func (b *bench) rich(p payer) string {
 	b.Helper()
 	n := b.richDraft(p)
-	_, _, err := b.Submit(b.Context(), n)
-	b.noError(err)
+	must2(b.Submit(b.Context(), n))
 	id := n.Task.ID
 	intent, outcome := intentOf(id, 1, b.now()), richOutcome()
 	intent.Route.Parts = 2
@@ -164,8 +160,7 @@ var eraseTests = map[string]func(*bench){
 		b.settle(richEnd(id))
 		n := b.draft(p, unit(1))
 		n.Task.Plan.Source = &mediagate.Source{TaskID: id, Clip: &mediagate.Clip{Title: "zebrafish", Lyrics: "one\x00two"}}
-		follow, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		follow, _ := must2(b.Submit(b.Context(), n))
 		b.settle(failed(follow))
 		b.eraseTask(p, id)
 		same(b, "left", b.holds(secretWord, `one\u0000two`), nil)
@@ -177,10 +172,8 @@ var eraseTests = map[string]func(*bench){
 		id := b.rich(p)
 		b.settle(richEnd(id))
 		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Error: "zebrafish"}, "")
-		_, err := b.StoreWebhookBody(b.Context(), id, []byte(`{"prompt":"zebrafish"}`))
-		b.noError(err)
-		follow, err := b.followUp(p, id)
-		b.noError(err)
+		must(b.StoreWebhookBody(b.Context(), id, []byte(`{"prompt":"zebrafish"}`)))
+		follow := must(b.followUp(p, id))
 		b.settle(failed(follow))
 		tables := map[string]bool{}
 		for _, found := range b.holds(secretWord) {
@@ -204,14 +197,12 @@ var eraseTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id, other := b.rich(p), b.accepted(p, unit(1))
 		b.settle(richEnd(id))
-		erased, _, err := b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, Reference: "order of a zebrafish"})
-		b.noError(err)
+		erased, _ := must2(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, Reference: "order of a zebrafish"}))
 		same(b, "listed", len(erased), 1)
 		b.eraseTask(p, id)
 		ids := func(f mediagate.TaskFilter) (ids []string) {
 			f.AccountID = p.account
-			tasks, more, err := b.Tasks(b.Context(), f)
-			b.noError(err)
+			tasks, more := must2(b.Tasks(b.Context(), f))
 			same(b, "more", more, false)
 			for _, t := range tasks {
 				ids = append(ids, t.ID)
@@ -221,18 +212,16 @@ var eraseTests = map[string]func(*bench){
 		same(b, "the list", ids(mediagate.TaskFilter{Limit: 1}), []string{other})
 		same(b, "by status", ids(mediagate.TaskFilter{Status: mediagate.StatusCompleted}), nil)
 		same(b, "by reference", ids(mediagate.TaskFilter{Reference: "order of a zebrafish"}), nil)
-		versions, err := b.Versions(b.Context(), []string{id, other})
-		b.noError(err)
+		versions := must(b.Versions(b.Context(), []string{id, other}))
 		same(b, "versions", versions, map[string]int64{other: 2})
-		_, _, err = b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: id})
-		b.kind(err, mediagate.KindInvalid)
+		b.kind(errOf(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: id})), mediagate.KindInvalid)
 		missing := func(what string, err error) {
 			b.Helper()
 			if !mediagate.Is(err, mediagate.KindNotFound) {
 				b.Errorf("%s: %v", what, err)
 			}
 		}
-		_, err = b.Task(b.Context(), p.account, id)
+		_, err := b.Task(b.Context(), p.account, id)
 		missing("task", err)
 		_, err = b.RequestCancel(b.Context(), p.account, id)
 		missing("cancel", err)
@@ -245,7 +234,7 @@ var eraseTests = map[string]func(*bench){
 		_, err = b.WebhookTarget(b.Context(), id, 1)
 		missing("callback", err)
 		for kind, vendorID := range map[mediagate.MadeKind]string{mediagate.MadeClip: "clip-zebrafish", mediagate.MadeVoice: "voice-zebrafish"} {
-			_, err = b.MadeBy(b.Context(), p.account, kind, vendorID)
+			_, err := b.MadeBy(b.Context(), p.account, kind, vendorID)
 			missing(vendorID, err)
 		}
 		_, err = b.followUp(p, id)
@@ -253,8 +242,7 @@ var eraseTests = map[string]func(*bench){
 		same(b, "no trace of it", b.count("SELECT COUNT(*) FROM idempotency WHERE key LIKE 'follow%'"), 0)
 
 		n := b.richDraft(p)
-		got, found, err := b.Replay(b.Context(), p.account, "once "+id, n.Path, n.BodySHA256)
-		b.noError(err)
+		got, found := must2(b.Replay(b.Context(), p.account, "once "+id, n.Path, n.BodySHA256))
 		same(b, "the acknowledgement stays for as long as it would", []any{got, found}, []any{id, true})
 	},
 	"nothing is left of many tasks, of any length": func(b *bench) {
@@ -263,8 +251,7 @@ var eraseTests = map[string]func(*bench){
 		for i := range 120 {
 			n := b.richDraft(p)
 			n.Task.Params = fmt.Appendf(nil, `{"prompt":%q}`, strings.Repeat("a zebrafish ", 1+i*i%700))
-			_, _, err := b.Submit(b.Context(), n)
-			b.noError(err)
+			must2(b.Submit(b.Context(), n))
 			ids = append(ids, n.Task.ID)
 		}
 		for i := range ids { // in no order of theirs, so that pages are split, joined and filled again
@@ -296,20 +283,13 @@ var eraseTests = map[string]func(*bench){
 	"only what has ended is erased, by who has it, and not under a task that works on it": func(b *bench) {
 		p, stranger := b.newPayer(unit(10)), b.newPayer(unit(10))
 		id := b.rich(p)
-		_, err := b.EraseTask(b.Context(), p.account, id)
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.EraseTask(b.Context(), p.account, id)), mediagate.KindConflict)
 		b.settle(richEnd(id))
 		for _, wrong := range []struct{ account, id string }{{stranger.account, id}, {p.account, "task_none"}} {
-			_, err = b.EraseTask(b.Context(), wrong.account, wrong.id)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.EraseTask(b.Context(), wrong.account, wrong.id)), mediagate.KindNotFound)
 		}
-		follow, err := b.followUp(p, id)
-		b.noError(err)
-		_, err = b.EraseTask(b.Context(), p.account, id)
-		b.kind(err, mediagate.KindConflict)
-		if !strings.Contains(err.Error(), follow) {
-			b.Errorf("the conflict names no task: %v", err)
-		}
+		follow := must(b.followUp(p, id))
+		same(b, "the conflict names it", strings.Contains(b.kind(errOf(b.EraseTask(b.Context(), p.account, id)), mediagate.KindConflict).Error(), follow), true)
 		same(b, "untouched", string(b.task(id).Params), string(b.richDraft(p).Task.Params))
 		b.settle(cancelled(follow))
 		b.eraseTask(p, id)
@@ -424,15 +404,10 @@ var eraseTests = map[string]func(*bench){
 	"an account's inputs go with the end, whatever it is": func(b *bench) {
 		p := b.newPayer(unit(100))
 		open := b.rich(p) // before the setting: it counts at the end
-		_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
-			a.EraseInputs = true
-			return nil
-		})
-		b.noError(err)
+		b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 		lost, gone := b.rich(p), b.rich(p)
 		expired := b.richDraft(p)
-		_, _, err = b.Submit(b.Context(), expired)
-		b.noError(err)
+		must2(b.Submit(b.Context(), expired))
 		why := &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: secretWord}
 		ends := map[string]end{
 			"completed": richEnd(open), "cancelled": cancelled(gone), "never sent": failed(expired.Task.ID),
@@ -448,8 +423,7 @@ var eraseTests = map[string]func(*bench){
 				[]any{`{}`, json.RawMessage(nil), expired.Task.Plan.WithoutInputs(), b.now(), time.Time{}})
 			same(b, name+": what a client finds it by", []any{t.Reference, t.Webhook.URL}, []any{"order of a zebrafish", "https://receiver.example.com/zebrafish"})
 			same(b, name+": failure", t.Failure, t.Failure.Wordless())
-			first, err := b.State(b.Context(), end.id, 1)
-			b.noError(err)
+			first := must(b.State(b.Context(), end.id, 1))
 			same(b, name+": checked inputs", first.Inputs, mediagate.InputCheck{})
 			for _, a := range first.Attempts {
 				same(b, name+": the attempt's texts", []any{a.Error, a.Refusal, a.Failure}, []any{"", a.Refusal.Wordless(), a.Failure.Wordless()})
@@ -466,23 +440,16 @@ var eraseTests = map[string]func(*bench){
 		}
 		t := b.task(open)
 		same(b, "results stay", []any{t.Results[0].Key, t.Made}, []any{"results/" + open + "/2/0", richOutcome().Made.WithoutPrompt()})
-		producer, err := b.Producer(b.Context(), open)
-		b.noError(err)
+		producer := must(b.Producer(b.Context(), open))
 		same(b, "it can be worked on", producer.Ref.JobID, "job-zebrafish")
-		_, err = b.followUp(p, open)
-		b.noError(err)
+		must(b.followUp(p, open))
 		b.pass(time.Microsecond)
-		due, err := b.DueSweeps(b.Context(), 10)
-		b.noError(err)
+		due := must(b.DueSweeps(b.Context(), 10))
 		same(b, "their uploads are swept", len(due), len(ends))
 	},
 	"what is heard after the end is stored without words where inputs are erased": func(b *bench) {
 		p := b.newPayer(unit(10))
-		_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
-			a.EraseInputs = true
-			return nil
-		})
-		b.noError(err)
+		b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 		id := b.submit(p, unit(1))
 		intent, outcome := intentOf(id, 1, b.now()), richOutcome()
 		intent.Route.Parts = 2

@@ -43,8 +43,7 @@ var figureTests = map[string]func(*bench){
 			make()
 		}
 		b.settle(failed(b.submit(p, unit(1)))) // what has ended is not there
-		f, err := b.Figures(b.Context())
-		b.noError(err)
+		f := must(b.Figures(b.Context()))
 		same(b, "now", f.At, b.now())
 		got := map[mediagate.WaitStep]time.Time{}
 		for _, o := range f.Open {
@@ -64,22 +63,18 @@ var figureTests = map[string]func(*bench){
 			{"channel_missing": 1}, {"channel_missing": 1}, {"channel_missing": 1, "run_overdue": 1},
 		} {
 			b.pass(time.Hour)
-			due, err := b.DueWakes(b.Context(), 10)
-			b.noError(err)
+			due := must(b.DueWakes(b.Context(), 10))
 			same(b, "due", len(due), 2)
-			f, err := b.Figures(b.Context())
-			b.noError(err)
+			f := must(b.Figures(b.Context()))
 			same(b, "overdue since", f.Wakes[0].Overdue.IsZero(), false)
 			same(b, "wakes", [3]int{f.Wakes[0].Count, f.Wakes[0].Due, f.Wakes[0].Tried}, [3]int{2, 2, 2 * min(try, 1)})
 			b.noError(b.PutOff(b.Context(), due, true))
-			stuck, err := b.StuckCounts(b.Context())
-			b.noError(err)
+			stuck := must(b.StuckCounts(b.Context()))
 			same(b, "stuck", stuck, want)
 		}
 		b.change(id, task.Asked{})
 		b.settle(failed(parked))
-		stuck, err := b.StuckCounts(b.Context())
-		b.noError(err)
+		stuck := must(b.StuckCounts(b.Context()))
 		same(b, "stuck", stuck, map[string]int{})
 	},
 	"jobs are counted by channel": func(b *bench) {
@@ -88,8 +83,7 @@ var figureTests = map[string]func(*bench){
 		b.pass(time.Minute)
 		b.accepted(p, unit(1))
 		b.queued(p, "kling-a", "kling-b")
-		f, err := b.Figures(b.Context())
-		b.noError(err)
+		f := must(b.Figures(b.Context()))
 		got := map[string]mediagate.ChannelFigures{}
 		for _, c := range f.Channels {
 			got[c.Channel] = c

@@ -10,8 +10,7 @@ import (
 // dueSweeps compares which tasks are to be swept.
 func (b *bench) dueSweeps(what string, limit int, want ...string) {
 	b.Helper()
-	due, err := b.DueSweeps(b.Context(), limit)
-	b.noError(err)
+	due := must(b.DueSweeps(b.Context(), limit))
 	ids := make([]string, 0, len(due))
 	for _, sweep := range due {
 		ids = append(ids, sweep.TaskID)
@@ -22,8 +21,7 @@ func (b *bench) dueSweeps(what string, limit int, want ...string) {
 // sweep is the one of the task that is due.
 func (b *bench) sweep(id string) mediagate.Sweep {
 	b.Helper()
-	due, err := b.DueSweeps(b.Context(), 100)
-	b.noError(err)
+	due := must(b.DueSweeps(b.Context(), 100))
 	for _, sweep := range due {
 		if sweep.TaskID == id {
 			return sweep
@@ -64,8 +62,7 @@ var housekeepingTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		open := func(what string, oldest time.Time) {
 			b.Helper()
-			at, err := b.OldestOpen(b.Context())
-			b.noError(err)
+			at := must(b.OldestOpen(b.Context()))
 			same(b, what, at, oldest)
 		}
 		open("none", time.Time{})
@@ -81,8 +78,7 @@ var housekeepingTests = map[string]func(*bench){
 	},
 	"it is known when a channel was last seen": func(b *bench) {
 		seen := func() (at []time.Time) {
-			states, err := b.ChannelStates(b.Context())
-			b.noError(err)
+			states := must(b.ChannelStates(b.Context()))
 			for _, s := range states {
 				at = append(at, s.LastSeenAt)
 			}
@@ -101,16 +97,12 @@ var housekeepingTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.parked(p, mediagate.ParkFunds)
 		command := mediagate.Action{ID: "act_1", TaskID: id, Action: mediagate.ActionReroute, Channel: "kling-b", By: "ops", Reason: "stuck"}
-		changed, err := b.Command(b.Context(), command, task.RerouteRequested{Channel: "kling-b"})
-		b.noError(err)
+		changed := must(b.Command(b.Context(), command, task.RerouteRequested{Channel: "kling-b"}))
 		same(b, "rerouted", changed.State.RerouteTo, "kling-b")
-		changed, err = b.Command(b.Context(), command, task.FailRequested{})
-		b.noError(err)
+		changed = must(b.Command(b.Context(), command, task.FailRequested{}))
 		same(b, "repeated", changed.State.FailRequestedAt, time.Time{})
-		_, err = b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionPollNow}, task.PollRequested{})
-		b.kind(err, mediagate.KindConflict)
-		_, err = b.Command(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail}, task.FailRequested{})
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionPollNow}, task.PollRequested{})), mediagate.KindConflict)
+		b.kind(errOf(b.Command(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail}, task.FailRequested{})), mediagate.KindNotFound)
 		b.race(6, func(int) {
 			if _, err := b.Command(b.Context(), mediagate.Action{ID: "act_2", TaskID: id, Action: mediagate.ActionFail, By: "ops"}, task.FailRequested{}); err != nil {
 				b.Errorf("command: %v", err)
@@ -125,8 +117,7 @@ var housekeepingTests = map[string]func(*bench){
 		id, open, lost := b.accepted(p, unit(4)), b.accepted(p, unit(1)), b.accepted(p, unit(1))
 		none := func(id string) {
 			b.Helper()
-			_, err := b.Producer(b.Context(), id)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.Producer(b.Context(), id)), mediagate.KindNotFound)
 		}
 		o := success(unit(3))
 		o.Made = &mediagate.Made{
@@ -136,8 +127,7 @@ var housekeepingTests = map[string]func(*bench){
 		b.change(id, task.VendorEnded{N: 1, Outcome: o}, task.Mirrored{N: 1, Results: files(id), Keep: true})
 		none(id) // not before the end
 		b.change(id, task.EndDue{})
-		producer, err := b.Producer(b.Context(), id)
-		b.noError(err)
+		producer := must(b.Producer(b.Context(), id))
 		same(b, "producer", []any{producer.TaskID, producer.N, producer.Outcome, producer.Ref, producer.Results}, []any{id, 1, &o, ref(id), files(id)})
 		same(b, "made", []any{b.task(id).Made, b.task(open).Made}, []any{o.Made, (*mediagate.Made)(nil)})
 		b.settle(failed(lost))
@@ -154,19 +144,15 @@ var housekeepingTests = map[string]func(*bench){
 			b.change(id, intent, task.Refused{N: i + 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}})
 		}
 		b.change(id, intentOf(id, 4, b.now()))
-		got, err := b.Refusals(b.Context(), id)
-		b.noError(err)
+		got := must(b.Refusals(b.Context(), id))
 		same(b, "refusals", got, map[string]int{"kling-a": 2, "kling-b": 1})
-		attempts, err := b.Attempts(b.Context(), id)
-		b.noError(err)
-		one, err := b.Attempt(b.Context(), id, 4)
-		b.noError(err)
+		attempts := must(b.Attempts(b.Context(), id))
+		one := must(b.Attempt(b.Context(), id, 4))
 		same(b, "attempts", []any{len(attempts), attempts[3]}, []any{4, one})
 		same(b, "attempt", one, mediagate.Attempt{
 			TaskID: id, N: 4, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: id + "-4",
 			SendBefore: b.now().Add(10 * time.Second), State: mediagate.AttemptIntent, Sends: 1, CreatedAt: b.now(),
 		})
-		_, err = b.Attempt(b.Context(), id, 5)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Attempt(b.Context(), id, 5)), mediagate.KindNotFound)
 	},
 }

@@ -11,8 +11,7 @@ import (
 var ledgerTests = map[string]func(*bench){
 	"a grant makes money available": func(b *bench) {
 		p := b.newPayer(0)
-		g, available, created, err := b.Grant(b.Context(), p.account, unit(12), "invoice 1")
-		b.noError(err)
+		g, available, created := must3(b.Grant(b.Context(), p.account, unit(12), "invoice 1"))
 		same(b, "answer", []any{available, created}, []any{unit(12), true})
 		same(b, "transfer", g, mediagate.Transfer{
 			ID: g.ID, Kind: mediagate.EntryGrant, AccountID: p.account, Amount: unit(12), Reference: "invoice 1", At: b.now(),
@@ -20,17 +19,13 @@ var ledgerTests = map[string]func(*bench){
 	},
 	"the same reference and amount changes nothing": func(b *bench) {
 		p := b.newPayer(0)
-		first, _, _, err := b.Grant(b.Context(), p.account, unit(3), "r")
-		b.noError(err)
-		again, available, created, err := b.Grant(b.Context(), p.account, unit(3), "r")
-		b.noError(err)
+		first, _, _ := must3(b.Grant(b.Context(), p.account, unit(3), "r"))
+		again, available, created := must3(b.Grant(b.Context(), p.account, unit(3), "r"))
 		same(b, "grant", again, first)
 		same(b, "answer", []any{available, created}, []any{unit(3), false})
-		_, _, _, err = b.Grant(b.Context(), p.account, unit(4), "r")
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.Grant(b.Context(), p.account, unit(4), "r")), mediagate.KindConflict)
 		other := b.newPayer(0)
-		_, _, created, err = b.Grant(b.Context(), other.account, unit(4), "r")
-		b.noError(err)
+		_, _, created = must3(b.Grant(b.Context(), other.account, unit(4), "r"))
 		same(b, "created for another account", created, true)
 		b.money(p, unit(3), 0, 0)
 	},
@@ -52,33 +47,27 @@ var ledgerTests = map[string]func(*bench){
 	"taking back stops at zero": func(b *bench) {
 		p := b.newPayer(unit(10))
 		b.submit(p, unit(4))
-		_, _, _, err := b.Grant(b.Context(), p.account, -unit(6)-1, "too much")
-		b.kind(err, mediagate.KindConflict)
-		_, available, _, err := b.Grant(b.Context(), p.account, -unit(6), "all")
-		b.noError(err)
+		b.kind(errOf(b.Grant(b.Context(), p.account, -unit(6)-1, "too much")), mediagate.KindConflict)
+		_, available, _ := must3(b.Grant(b.Context(), p.account, -unit(6), "all"))
 		same(b, "available", available, 0)
 		b.money(p, 0, unit(4), 0)
 	},
 	"a refused grant leaves its reference free": func(b *bench) {
 		p := b.newPayer(0)
-		_, _, _, err := b.Grant(b.Context(), p.account, -1, "r")
-		b.kind(err, mediagate.KindConflict)
-		_, _, created, err := b.Grant(b.Context(), p.account, 1, "r")
-		b.noError(err)
+		b.kind(errOf(b.Grant(b.Context(), p.account, -1, "r")), mediagate.KindConflict)
+		_, _, created := must3(b.Grant(b.Context(), p.account, 1, "r"))
 		same(b, "created", created, true)
 	},
 	"no more is taken back than there is, whatever is asked": func(b *bench) {
 		p := b.newPayer(unit(10))
 		for _, amount := range []mediagate.Micros{math.MinInt64, math.MinInt64 + 1, -math.MaxInt64 / 4} {
-			_, _, _, err := b.Grant(b.Context(), p.account, amount, "r")
-			b.kind(err, mediagate.KindConflict)
+			b.kind(errOf(b.Grant(b.Context(), p.account, amount, "r")), mediagate.KindConflict)
 		}
 		b.money(p, unit(10), 0, 0)
 	},
 	"zero is no grant": func(b *bench) {
 		p := b.newPayer(0)
-		_, _, _, err := b.Grant(b.Context(), p.account, 0, "r")
-		b.kind(err, mediagate.KindInvalid)
+		b.kind(errOf(b.Grant(b.Context(), p.account, 0, "r")), mediagate.KindInvalid)
 	},
 	"no number of grants overflows an account": func(b *bench) {
 		p := b.newPayer(0)
@@ -94,8 +83,7 @@ var ledgerTests = map[string]func(*bench){
 		one, two := b.accepted(p, unit(2)), b.accepted(p, unit(3))
 		b.settle(completed(one, unit(1)))
 		b.settle(failed(two))
-		all, more, err := b.Ledger(b.Context(), p.account, "", "", 10)
-		b.noError(err)
+		all, more := must2(b.Ledger(b.Context(), p.account, "", "", 10))
 		var got []string
 		for _, t := range all {
 			got = append(got, string(t.Kind)+" "+t.Amount.String()+" "+t.TaskID+t.Reference)
@@ -104,11 +92,9 @@ var ledgerTests = map[string]func(*bench){
 			"void 3.00 " + two, "post 1.00 " + one, "hold 3.00 " + two, "hold 2.00 " + one, "grant 10.00 opening",
 		})
 		same(b, "more", more, false)
-		of, _, err := b.Ledger(b.Context(), p.account, one, "", 10)
-		b.noError(err)
+		of, _ := must2(b.Ledger(b.Context(), p.account, one, "", 10))
 		same(b, "of one task", len(of), 2)
-		page, more, err := b.Ledger(b.Context(), p.account, "", all[1].ID, 2)
-		b.noError(err)
+		page, more := must2(b.Ledger(b.Context(), p.account, "", all[1].ID, 2))
 		same(b, "page", []any{page[0].ID, page[1].ID, len(page), more}, []any{all[2].ID, all[3].ID, 2, true})
 	},
 	"each transfer has the entries of its kind": func(b *bench) {

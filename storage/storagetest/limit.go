@@ -23,31 +23,26 @@ func (b *bench) setClock(t time.Time) {
 func (b *bench) refused(p payer, hold mediagate.Micros, kind mediagate.Kind, text string) {
 	b.Helper()
 	n := b.draft(p, hold)
-	_, _, err := b.Submit(b.Context(), n)
-	b.kind(err, kind)
-	var e *mediagate.Error
-	if !asError(err, &e) || !strings.Contains(e.Message, text) {
-		b.Fatalf("the message of %v lacks %q", err, text)
+	if e := b.kind(errOf(b.Submit(b.Context(), n)), kind); !strings.Contains(e.Message, text) {
+		b.Fatalf("the message of %v lacks %q", e, text)
 	}
 	b.nothingOf(n.Task.ID)
 }
 
-func (b *bench) changeKey(p payer, change func(k *mediagate.Key)) {
+func (b *bench) changeKey(p payer, change func(k *mediagate.Key)) mediagate.Key {
 	b.Helper()
-	_, err := b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+	return must(b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
 		change(k)
 		return nil
-	})
-	b.noError(err)
+	}))
 }
 
-func (b *bench) changeAccount(p payer, change func(a *mediagate.Account)) {
+func (b *bench) changeAccount(p payer, change func(a *mediagate.Account)) mediagate.Account {
 	b.Helper()
-	_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
+	return must(b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
 		change(a)
 		return nil
-	})
-	b.noError(err)
+	}))
 }
 
 // rotate makes a new key of the payer's, both of which live.
@@ -55,8 +50,7 @@ func (b *bench) rotate(p payer) payer {
 	b.Helper()
 	secret := mediagate.KeySecret{Hash: [32]byte([]byte(strings.Repeat(p.key, 2)[:32]))}
 	secret.Hash[0] = 'r'
-	k, err := b.RotateKey(b.Context(), p.key, secret, 1000*time.Hour)
-	b.noError(err)
+	k := must(b.RotateKey(b.Context(), p.key, secret, 1000*time.Hour))
 	return payer{p.account, k.ID}
 }
 
@@ -72,8 +66,7 @@ func (b *bench) used(p payer) [3]mediagate.Micros {
 // abandoned are the payer's jobs that nobody waits for.
 func (b *bench) abandoned(p payer) mediagate.Abandoned {
 	b.Helper()
-	a, err := b.Abandoned(b.Context(), p.account)
-	b.noError(err)
+	a := must(b.Abandoned(b.Context(), p.account))
 	return a
 }
 
@@ -190,8 +183,7 @@ var limitTests = map[string]func(*bench){
 		b.submit(p, 0)
 		b.changeAccount(p, func(a *mediagate.Account) { a.Unpaid = new(mediagate.Micros(0)) })
 		b.refused(p, 0, mediagate.KindRateLimited, "above the account's unpaid of 0.00")
-		f, err := b.Figures(b.Context())
-		b.noError(err)
+		f := must(b.Figures(b.Context()))
 		same(b, "figures", []any{f.Abandoned, f.Unpaid}, []any{mediagate.Abandoned{Jobs: 2, Cost: unit(6)}, 1})
 		b.pass(24 * time.Hour)
 		b.noError(b.ExpireSlots(b.Context()))
@@ -208,8 +200,7 @@ var limitTests = map[string]func(*bench){
 		same(b, "while it is open", b.abandoned(p), mediagate.Abandoned{})
 		b.settle(cancelled(id))
 		same(b, "once it is cancelled", b.abandoned(p), mediagate.Abandoned{Jobs: 1, Cost: unit(3)})
-		f, err := b.Figures(b.Context())
-		b.noError(err)
+		f := must(b.Figures(b.Context()))
 		same(b, "figures", []any{f.Abandoned, f.Unpaid}, []any{mediagate.Abandoned{Jobs: 1, Cost: unit(3)}, 0})
 		b.submit(p, unit(1))
 		b.refused(p, unit(1), mediagate.KindRateLimited, "and the jobs of 1 cancelled ones may still run")
@@ -314,11 +305,8 @@ var limitTests = map[string]func(*bench){
 		one := b.submit(p, unit(1))
 		b.accepted(p, unit(1))
 		b.refused(p, unit(1), mediagate.KindRateLimited, "too many requests: the key may have 2 tasks in flight at a time")
-		_, _, err := b.Submit(b.Context(), b.draft(p, unit(1)))
-		var e *mediagate.Error
-		if !asError(err, &e) || e.Code != "rate_limited" || e.RetryAfter <= 0 {
-			b.Fatalf("error %+v", err)
-		}
+		e := b.kind(errOf(b.Submit(b.Context(), b.draft(p, unit(1)))), mediagate.KindRateLimited)
+		same(b, "code, whether to wait helps", []any{e.Code, e.RetryAfter > 0}, []any{"rate_limited", true})
 		b.settle(cancelled(one))
 		b.submit(p, unit(1))
 		b.refused(p, 0, mediagate.KindRateLimited, "the key may")
@@ -326,9 +314,7 @@ var limitTests = map[string]func(*bench){
 		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 1")
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = new(0) })
 		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have no task in flight: its in_flight is 0")
-		if _, _, err := b.Submit(b.Context(), b.draft(p, unit(1))); !asError(err, &e) || e.RetryAfter != 0 {
-			b.Fatalf("to wait helps not, but the error is %+v", err)
-		}
+		same(b, "to wait helps not", b.kind(errOf(b.Submit(b.Context(), b.draft(p, unit(1)))), mediagate.KindRateLimited).RetryAfter, 0)
 		b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })
 		b.submit(p, unit(1))
 	},
@@ -349,10 +335,8 @@ var limitTests = map[string]func(*bench){
 	"a repetition of what took the last place is replayed": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, InFlight: new(1)})
 		first := b.keyed(p, "k", "body")
-		_, _, err := b.Submit(b.Context(), first)
-		b.noError(err)
-		id, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
-		b.noError(err)
+		must2(b.Submit(b.Context(), first))
+		id, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
 		same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
 	},
 	"a rotated pair shares quota, caps and tasks in flight": func(b *bench) {
@@ -373,8 +357,7 @@ var limitTests = map[string]func(*bench){
 		b.changeKey(q, func(k *mediagate.Key) { k.Caps, k.InFlight = mediagate.Caps{}, new(2) })
 		b.refused(p, unit(4), mediagate.KindPayment, "the key's quota")
 		b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have 2")
-		entries, _, err := b.Ledger(b.Context(), p.account, two, "", 10)
-		b.noError(err)
+		entries, _ := must2(b.Ledger(b.Context(), p.account, two, "", 10))
 		same(b, "the keys of the ledger", []string{entries[0].KeyID, entries[1].KeyID}, []string{q.key, q.key})
 		b.noError(b.DeleteKey(b.Context(), p.key)) // in whose row it all stands
 		b.settle(failed(one))

@@ -16,15 +16,11 @@ var listTests = map[string]func(*bench){
 	"a task is its account's only": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
-		got, err := b.Task(b.Context(), p.account, id)
-		b.noError(err)
+		got := must(b.Task(b.Context(), p.account, id))
 		same(b, "id", got.ID, id)
-		_, err = b.Task(b.Context(), q.account, id)
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.Task(b.Context(), p.account, "task_none")
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.RequestCancel(b.Context(), q.account, id)
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Task(b.Context(), q.account, id)), mediagate.KindNotFound)
+		b.kind(errOf(b.Task(b.Context(), p.account, "task_none")), mediagate.KindNotFound)
+		b.kind(errOf(b.RequestCancel(b.Context(), q.account, id)), mediagate.KindNotFound)
 	},
 	"lists are filtered by every field": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
@@ -34,8 +30,7 @@ var listTests = map[string]func(*bench){
 		b.pass(time.Hour)
 		image := b.draft(p, unit(1))
 		image.Task.Model, image.Task.Type, image.Task.Reference = "theta-image-turbo", mediagate.TypeImage, "r1"
-		_, _, err := b.Submit(b.Context(), image)
-		b.noError(err)
+		must2(b.Submit(b.Context(), image))
 		b.pass(time.Hour)
 		late := b.submit(p, unit(1))
 		noon, all := b.now().Add(-2*time.Hour), []string{late, image.Task.ID, old}
@@ -55,8 +50,7 @@ var listTests = map[string]func(*bench){
 			"together":       {mediagate.TaskFilter{After: late, Type: mediagate.TypeVideo}, all[2:]},
 		} {
 			test.filter.AccountID = p.account
-			got, more, err := b.Tasks(b.Context(), test.filter)
-			b.noError(err)
+			got, more := must2(b.Tasks(b.Context(), test.filter))
 			var ids []string
 			for _, t := range got {
 				ids = append(ids, t.ID)
@@ -71,42 +65,32 @@ var listTests = map[string]func(*bench){
 		for range 22 {
 			ids = append([]string{b.submit(p, unit(1))}, ids...)
 		}
-		got, more, err := b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account})
-		b.noError(err)
+		got, more := must2(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account}))
 		same(b, "default page", []any{len(got), got[0].ID, more}, []any{20, ids[0], true})
-		got, more, err = b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[19], Limit: 2})
-		b.noError(err)
+		got, more = must2(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[19], Limit: 2}))
 		same(b, "last page", []any{len(got), got[1].ID, more}, []any{2, ids[21], false})
 	},
 	"after must name a task of the account": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
 		for _, after := range []string{b.submit(q, unit(1)), "task_none"} {
-			_, _, err := b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: after})
-			b.kind(err, mediagate.KindInvalid)
-			var e *mediagate.Error
-			if !asError(err, &e) || e.Param != "after" {
-				b.Fatalf("error %v names no param", err)
-			}
+			same(b, "param", b.kind(errOf(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: after})), mediagate.KindInvalid).Param, "after")
 		}
 	},
 	"a selection goes on after a task that is gone": func(b *bench) {
 		p := b.newPayer(unit(10))
 		ids := []string{b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))}
-		got, more, err := b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[2] + "0", Limit: 2})
-		b.noError(err)
+		got, more := must2(b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[2] + "0", Limit: 2}))
 		same(b, "first", []any{got[0].ID, got[1].ID, more}, []any{ids[2], ids[1], true})
 		b.settle(failed(ids[1]))
 		b.eraseTask(p, ids[1])
-		got, more, err = b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[1], Limit: 2})
-		b.noError(err)
+		got, more = must2(b.SelectTasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: ids[1], Limit: 2}))
 		same(b, "second", []any{len(got), got[0].ID, more}, []any{1, ids[0], false})
 	},
 	"a job is in the audit": func(b *bench) {
 		ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: mediagate.ByOperator})
 		job := mediagate.TaskJob{ID: "job_1", Filter: mediagate.TaskFilter{Stuck: true}, Action: mediagate.ActionRetry, Reason: "topped up", PerSecond: 10}
 		b.noError(b.NoteTaskJob(ctx, job))
-		entries, _, err := b.Audit(b.Context(), "", "", 1)
-		b.noError(err)
+		entries, _ := must2(b.Audit(b.Context(), "", "", 1))
 		same(b, "entry", []any{entries[0].Action, entries[0].Object, entries[0].Actor.By}, []any{mediagate.AuditTaskJob, "job_1", mediagate.ByOperator})
 		if !strings.Contains(string(entries[0].After), `"stuck":true`) {
 			b.Errorf("%s", entries[0].After)
@@ -121,21 +105,17 @@ var listTests = map[string]func(*bench){
 		for id, tries := range map[string]int{both: 5, late: mediagate.StuckTries, early: mediagate.StuckTries - 1, ended: 9} {
 			b.noError(b.database().Exec("UPDATE wakes SET tries = ? WHERE task_id = ?", tries, id).Error)
 		}
-		got, err := b.StuckCounts(b.Context())
-		b.noError(err)
+		got := must(b.StuckCounts(b.Context()))
 		same(b, "counts", got, map[string]int{string(mediagate.ParkFunds): 2, mediagate.ReasonRunOverdue: 1})
-		tasks, _, err := b.Tasks(b.Context(), mediagate.TaskFilter{Stuck: true})
-		b.noError(err)
+		tasks, _ := must2(b.Tasks(b.Context(), mediagate.TaskFilter{Stuck: true}))
 		same(b, "stuck", len(tasks), 3)
 	},
 	"versions are read in one go": func(b *bench) {
 		p := b.newPayer(unit(10))
 		one, two := b.submit(p, unit(1)), b.accepted(p, unit(1))
-		got, err := b.Versions(b.Context(), []string{one, two, "task_none"})
-		b.noError(err)
+		got := must(b.Versions(b.Context(), []string{one, two, "task_none"}))
 		same(b, "versions", got, map[string]int64{one: 1, two: 2})
-		got, err = b.Versions(b.Context(), nil)
-		b.noError(err)
+		got = must(b.Versions(b.Context(), nil))
 		same(b, "versions of none", len(got), 0)
 	},
 	"every list is what a look at all tasks gives": func(b *bench) {
@@ -163,8 +143,7 @@ func (b *bench) population(t *rapid.T, payers []payer) []mediagate.Task {
 		n.Task.Type = rapid.SampledFrom(mediagate.TaskTypes()).Draw(t, "type")
 		n.Task.Reference = rapid.SampledFrom([]string{"", "r1", "r2"}).Draw(t, "reference")
 		n.Task.CreatedAt = b.now().Add(time.Duration(rapid.IntRange(-9, 9).Draw(t, "apart")) * time.Second)
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		id := n.Task.ID
 		ids = append(ids, id)
 		switch status := rapid.SampledFrom(mediagate.Statuses()).Draw(t, "status"); status {
@@ -263,8 +242,7 @@ func (b *bench) compareLists(t *rapid.T, tasks []mediagate.Task, payers []payer)
 			want = append(want, task.ID)
 		}
 	}
-	count, err := b.CountTasks(b.Context(), f)
-	b.noError(err)
+	count := must(b.CountTasks(b.Context(), f))
 	same(b, "count", count, len(want))
 	limit := cmp.Or(f.Limit, 20)
 	wantMore := len(want) > limit

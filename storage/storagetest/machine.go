@@ -20,21 +20,16 @@ var machineTests = map[string]func(*bench){
 	"events that are refused change nothing, nor do those before them": func(b *bench) {
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
-		_, err := b.Change(b.Context(), id, task.CancelRequested{}, intentOf(id, 1, b.now()))
-		b.kind(err, mediagate.KindConflict)
-		t, err := b.TaskByID(b.Context(), id)
-		b.noError(err)
+		b.kind(errOf(b.Change(b.Context(), id, task.CancelRequested{}, intentOf(id, 1, b.now()))), mediagate.KindConflict)
+		t := must(b.TaskByID(b.Context(), id))
 		same(b, "cancel", t.CancelRequestedAt.IsZero(), true)
-		_, err = b.Change(b.Context(), "task_none", task.Asked{})
-		b.kind(err, mediagate.KindNotFound)
-		_, err = b.Change(b.Context(), "task_none", task.EndDue{})
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Change(b.Context(), "task_none", task.Asked{})), mediagate.KindNotFound)
+		b.kind(errOf(b.Change(b.Context(), "task_none", task.EndDue{})), mediagate.KindNotFound)
 	},
 	"a job of several calls": func(b *bench) {
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
-		start, err := b.Change(b.Context(), id)
-		b.noError(err)
+		start := must(b.Change(b.Context(), id))
 		memory, before := start.State, b.now().Add(10*time.Second)
 		intent := intentOf(id, 1, b.now())
 		intent.Route.Sync, intent.Route.Parts = true, 3
@@ -54,13 +49,10 @@ var machineTests = map[string]func(*bench){
 			task.PartsOver{N: 1},
 			task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "a"}, {Key: "b", Index: 2}}},
 		} {
-			effects, err := memory.Apply(e, b.now())
-			b.noError(err)
-			changed, err := b.Change(b.Context(), id, e)
-			b.noError(err)
+			effects := must(memory.Apply(e, b.now()))
+			changed := must(b.Change(b.Context(), id, e))
 			same(b, "effects", len(changed.Effects.Charged), len(effects.Charged))
-			again, err := b.Change(b.Context(), id)
-			b.noError(err)
+			again := must(b.Change(b.Context(), id))
 			if diff := cmp.Diff(memory, again.State, cmpopts.EquateEmpty()); diff != "" {
 				b.Fatalf("after %T%+v the rows (+) are not what they should be (-):\n%s", e, e, diff)
 			}
@@ -70,20 +62,14 @@ var machineTests = map[string]func(*bench){
 	"an erased task keeps how its job ended": func(b *bench) {
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
-		_, err := b.Change(b.Context(), id, intentOf(id, 1, b.now()))
-		b.noError(err)
-		_, err = b.Change(b.Context(), id, task.SubmitUnknown{N: 1, SendBefore: b.now().Add(10 * time.Second)}, task.CancelRequested{}, task.EndDue{})
-		b.noError(err)
+		must(b.Change(b.Context(), id, intentOf(id, 1, b.now())))
+		must(b.Change(b.Context(), id, task.SubmitUnknown{N: 1, SendBefore: b.now().Add(10 * time.Second)}, task.CancelRequested{}, task.EndDue{}))
 		b.eraseTask(p, id)
-		_, err = b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 5}})
-		b.noError(err)
-		first, err := b.Change(b.Context(), id)
-		b.noError(err)
+		must(b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 5}}))
+		first := must(b.Change(b.Context(), id))
 		b.setClock(b.now().Add(time.Hour))
-		_, err = b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 9}})
-		b.noError(err)
-		again, err := b.Change(b.Context(), id)
-		b.noError(err)
+		must(b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 9}}))
+		again := must(b.Change(b.Context(), id))
 		same(b, "the attempt", again.State.Last().EndedAt, first.State.Last().EndedAt)
 		same(b, "its outcome is kept", again.State.Last().Outcome != nil, true)
 	},
@@ -91,16 +77,12 @@ var machineTests = map[string]func(*bench){
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
 		b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
-		changed, err := b.Change(b.Context(), id, task.Asked{})
-		b.noError(err)
+		changed := must(b.Change(b.Context(), id, task.Asked{}))
 		same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
-		_, err = b.Change(b.Context(), id, task.CancelRequested{})
-		b.noError(err)
-		changed, err = b.Change(b.Context(), id, task.EndDue{})
-		b.noError(err)
+		must(b.Change(b.Context(), id, task.CancelRequested{}))
+		changed = must(b.Change(b.Context(), id, task.EndDue{}))
 		same(b, "status", changed.State.Status, mediagate.StatusCancelled)
-		account, err := b.Account(b.Context(), p.account)
-		b.noError(err)
+		account := must(b.Account(b.Context(), p.account))
 		same(b, "available", account.Available, unit(1))
 	},
 	"a task whose events panic parks as one that cannot be read, and ends": func(b *bench) {
@@ -108,37 +90,26 @@ var machineTests = map[string]func(*bench){
 		id := b.submit(p, unit(1))
 		intent := intentOf(id, 1, b.now())
 		intent.Route.Sync, intent.Route.Parts = true, 2
-		_, err := b.OpenIntent(b.Context(), id, mediagate.Slots{}, intent)
-		b.noError(err)
-		_, err = b.Change(b.Context(), id, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds})
-		b.noError(err)
+		must(b.OpenIntent(b.Context(), id, mediagate.Slots{}, intent))
+		must(b.Change(b.Context(), id, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}))
 		b.noError(b.database().Exec("UPDATE attempt_parts SET state = 'done', submission = NULL WHERE task_id = ?", id).Error)
-		changed, err := b.Change(b.Context(), id, task.PartsOver{N: 1, FirstPollAt: b.now()}, task.StepEnded{Step: task.Submit, N: 1}, task.Asked{Begun: 1})
-		b.noError(err)
+		changed := must(b.Change(b.Context(), id, task.PartsOver{N: 1, FirstPollAt: b.now()}, task.StepEnded{Step: task.Submit, N: 1}, task.Asked{Begun: 1}))
 		same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
 		same(b, "what it sleeps on", changed.Step.Why, task.WhyParked)
 		b.setClock(b.now().Add(changed.State.Terms.ParkTimeout + time.Minute))
-		changed, err = b.Change(b.Context(), id, task.EndDue{})
-		b.noError(err)
+		changed = must(b.Change(b.Context(), id, task.EndDue{}))
 		same(b, "status", changed.State.Status, mediagate.StatusFailed)
-		account, err := b.Account(b.Context(), p.account)
-		b.noError(err)
+		account := must(b.Account(b.Context(), p.account))
 		same(b, "available", account.Available, unit(1))
 	},
 	"what cannot be read goes with the inputs, at the end of a task whose account wishes that": func(b *bench) {
 		p := b.newPayer(unit(1))
-		_, err := b.UpdateAccount(b.Context(), p.account, func(a *mediagate.Account) error {
-			a.EraseInputs = true
-			return nil
-		})
-		b.noError(err)
+		b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 		id := b.submit(p, unit(1))
-		_, err = b.Change(b.Context(), id, task.Refused{N: 1, SendBefore: b.intent(id).SendBefore, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}})
-		b.noError(err)
+		must(b.Change(b.Context(), id, task.Refused{N: 1, SendBefore: b.intent(id).SendBefore, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}}))
 		b.noError(b.database().Exec("UPDATE tasks SET plan = '{words' WHERE id = ?", id).Error)
 		b.noError(b.database().Exec("UPDATE attempts SET failure = '{words' WHERE task_id = ?", id).Error)
-		changed, err := b.Change(b.Context(), id, task.CancelRequested{}, task.EndDue{})
-		b.noError(err)
+		changed := must(b.Change(b.Context(), id, task.CancelRequested{}, task.EndDue{}))
 		same(b, "status", changed.State.Status, mediagate.StatusCancelled)
 		var left int
 		b.noError(b.database().Raw("SELECT COUNT(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.id = ? AND (t.plan LIKE '%words%' OR a.failure LIKE '%words%')", id).Scan(&left).Error)
@@ -161,7 +132,6 @@ func (b *bench) submitTerms(p payer, s task.State) string {
 	if s.WebhookState != "" {
 		n.Task.Webhook = &mediagate.Webhook{URL: "https://receiver.example.com/hook", State: s.WebhookState}
 	}
-	id, _, err := b.Submit(b.Context(), n)
-	b.noError(err)
+	id, _ := must2(b.Submit(b.Context(), n))
 	return id
 }

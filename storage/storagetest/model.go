@@ -73,8 +73,7 @@ func newMoneyModel(b *bench, t *rapid.T) *moneyModel {
 	m := &moneyModel{bench: b, t: t, thorough: thorough, grants: map[string]mediagate.Micros{}, idem: map[string]*modelHold{}}
 	b.setClock(time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC))
 	p := b.newPayerKey(0, mediagate.Key{Quota: unit(8)})
-	other, err := b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Unlimited: true}, m.secret(p.key))
-	b.noError(err)
+	other := must(b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Unlimited: true}, m.secret(p.key)))
 	m.account = p.account
 	m.quotas = []*modelQuota{
 		{keys: []string{p.key}, deleted: map[string]bool{}, quota: new(unit(8))},

@@ -14,16 +14,14 @@ const lease = 45 * time.Second
 
 func (b *bench) epoch(channel string) int64 {
 	b.Helper()
-	epoch, err := b.BeginEpoch(b.Context(), channel)
-	b.noError(err)
+	epoch := must(b.BeginEpoch(b.Context(), channel))
 	return epoch
 }
 
 // due claims rows of the suite's channel.
 func (b *bench) due(epoch int64, token string, limit int) []mediagate.Await {
 	b.Helper()
-	rows, err := b.ClaimDue(b.Context(), channelName, epoch, token, lease, limit)
-	b.noError(err)
+	rows := must(b.ClaimDue(b.Context(), channelName, epoch, token, lease, limit))
 	return rows
 }
 
@@ -35,16 +33,14 @@ func (b *bench) claim(token string) []mediagate.Await {
 
 func (b *bench) store(token string, results ...mediagate.PollResult) (left []mediagate.PollResult) {
 	b.Helper()
-	left, err := b.StorePolls(b.Context(), channelName, token, results)
-	b.noError(err)
+	left = must(b.StorePolls(b.Context(), channelName, token, results))
 	return left
 }
 
 // hint hints at an attempt, and says whether that makes a poll due.
 func (b *bench) hint(what, id string, n int, want bool) {
 	b.Helper()
-	due, err := b.Hint(b.Context(), id, n)
-	b.noError(err)
+	due := must(b.Hint(b.Context(), id, n))
 	same(b, what, due, want)
 }
 
@@ -96,8 +92,7 @@ var pollTests = map[string]func(*bench){
 		epoch := b.epoch(channelName)
 		same(b, "first three", ids(b.due(epoch, "c", 3)), due[:3])
 		same(b, "the rest", ids(b.due(epoch, "d", 3)), due[3:])
-		rows, err := b.ClaimDue(b.Context(), "other", b.epoch("other"), "e", lease, 3)
-		b.noError(err)
+		rows := must(b.ClaimDue(b.Context(), "other", b.epoch("other"), "e", lease, 3))
 		same(b, "another channel's", len(rows), 0)
 		b.pass(time.Microsecond)
 		same(b, "due now", ids(b.due(epoch, "f", 3)), []string{later})
@@ -110,12 +105,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "epochs", second, first+1)
 		fenced := func(channel string, epoch int64) {
 			b.Helper()
-			_, err := b.ClaimDue(b.Context(), channel, epoch, "c", lease, 10)
-			b.kind(err, mediagate.KindConflict)
-			var e *mediagate.Error
-			if !asError(err, &e) || e.Code != "fenced" {
-				b.Fatalf("error %v has no code", err)
-			}
+			same(b, "code", b.kind(errOf(b.ClaimDue(b.Context(), channel, epoch, "c", lease, 10)), mediagate.KindConflict).Code, "fenced")
 		}
 		fenced(channelName, first)
 		fenced(channelName, second+1)
@@ -328,8 +318,7 @@ var pollTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		next := func(what string, waiting int, at time.Time) {
 			b.Helper()
-			n, due, err := b.AwaitStats(b.Context(), channelName)
-			b.noError(err)
+			n, due := must2(b.AwaitStats(b.Context(), channelName))
 			same(b, what, []any{n, due}, []any{waiting, at})
 		}
 		next("none", 0, time.Time{})
@@ -344,8 +333,7 @@ var pollTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		b.accepted(p, unit(1))
 		b.accepted(p, unit(1))
-		names, err := b.AwaitChannels(b.Context())
-		b.noError(err)
+		names := must(b.AwaitChannels(b.Context()))
 		same(b, "channels", names, []string{channelName})
 	},
 }

@@ -55,8 +55,7 @@ const takeBack = 2 * time.Minute
 
 func (b *bench) grantAt(channel string, epoch int64, slots mediagate.Slots) mediagate.Granted {
 	b.Helper()
-	got, err := b.GrantSlots(b.Context(), mediagate.Granting{Channel: channel, Epoch: epoch, Slots: slots, Most: 100, TakeBack: takeBack})
-	b.noError(err)
+	got := must(b.GrantSlots(b.Context(), mediagate.Granting{Channel: channel, Epoch: epoch, Slots: slots, Most: 100, TakeBack: takeBack}))
 	slices.Sort(got.Tasks)
 	if len(got.Tasks) == 0 {
 		got.Tasks = nil
@@ -72,8 +71,7 @@ func (b *bench) grant(epoch int64, n int) mediagate.Granted {
 // load compares what a channel has in flight and queued, and since when.
 func (b *bench) load(what string, inFlight, queued int, oldest time.Time) {
 	b.Helper()
-	gotInFlight, gotQueued, gotOldest, err := b.ChannelLoad(b.Context(), channelName)
-	b.noError(err)
+	gotInFlight, gotQueued, gotOldest := must3(b.ChannelLoad(b.Context(), channelName))
 	same(b, what, []any{gotInFlight, gotQueued, gotOldest}, []any{inFlight, queued, oldest})
 }
 
@@ -192,8 +190,7 @@ var queueTests = map[string]func(*bench){
 		id := b.queued(p, "kling-b", channelName)
 		channels := func(what string, want ...string) {
 			b.Helper()
-			names, err := b.AwaitChannels(b.Context())
-			b.noError(err)
+			names := must(b.AwaitChannels(b.Context()))
 			same(b, what, names, want)
 		}
 		channels("queued", channelName, "kling-b")
@@ -228,8 +225,7 @@ var queueTests = map[string]func(*bench){
 		b.queued(p)
 		old := b.epoch(channelName)
 		b.epoch(channelName)
-		_, err := b.GrantSlots(b.Context(), mediagate.Granting{Channel: channelName, Epoch: old, Slots: limited(1), Most: 1, TakeBack: takeBack})
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.GrantSlots(b.Context(), mediagate.Granting{Channel: channelName, Epoch: old, Slots: limited(1), Most: 1, TakeBack: takeBack})), mediagate.KindConflict)
 	},
 	"who stands in under a former name grants slots of the account": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -252,8 +248,7 @@ var queueTests = map[string]func(*bench){
 		same(b, "since", []any{b.task(one).QueuedAt, b.state(one).Granted}, []any{since, false})
 		same(b, "its place", b.grant(epoch, 2).Tasks, []string{one, two})
 		b.change(one, task.Queued{N: 1, Channels: []string{"kling-b"}})
-		rows, err := b.QueuedTasks(b.Context(), channelName, 10)
-		b.noError(err)
+		rows := must(b.QueuedTasks(b.Context(), channelName, 10))
 		same(b, "who is left", rows, []mediagate.Queued{{TaskID: two, N: 1}})
 	},
 	"the load of a channel": func(b *bench) {

@@ -11,8 +11,7 @@ import (
 // take asks for a submit of the limits, and tells what each has left.
 func (b *bench) take(limits ...mediagate.RateLimit) ([]mediagate.RateLeft, bool) {
 	b.Helper()
-	left, admitted, err := b.TakeRates(b.Context(), limits)
-	b.noError(err)
+	left, admitted := must2(b.TakeRates(b.Context(), limits))
 	if len(left) != len(limits) {
 		b.Fatalf("%d limits, and %d answers", len(limits), len(left))
 	}
@@ -132,13 +131,11 @@ var rateTests = map[string]func(*bench){
 	},
 	"files are fetched for an account within a day's bytes, more with more money": func(b *bench) {
 		p := b.newPayer(unit(1))
-		a, err := b.Account(b.Context(), p.account)
-		b.noError(err)
+		a := must(b.Account(b.Context(), p.account))
 		most := a.FetchesPerDay()
 		same(b, "of one unit", most/(1<<20), 64+1023) // rounded down
 		take := func(n int64) bool {
-			taken, ok, err := b.TakeFetched(b.Context(), p.account, n)
-			b.noError(err)
+			taken, ok := must2(b.TakeFetched(b.Context(), p.account, n))
 			same(b, "taken", taken, min(n, most))
 			return ok
 		}
@@ -154,10 +151,8 @@ var rateTests = map[string]func(*bench){
 		case take(1 << 20):
 			b.Fatal("its day's bytes are used up, and more is let through")
 		}
-		_, _, _, err = b.Grant(b.Context(), p.account, unit(9), "more")
-		b.noError(err)
-		a, err = b.Account(b.Context(), p.account)
-		b.noError(err)
+		must3(b.Grant(b.Context(), p.account, unit(9), "more"))
+		a = must(b.Account(b.Context(), p.account))
 		b.pass(time.Hour)
 		if more := a.FetchesPerDay() / 25; !take(more) || take(more) {
 			b.Fatal("an hour later a 24th of what the money allows is not there, or more")

@@ -15,8 +15,7 @@ func (b *bench) modal(p payer) (id string) {
 	b.Helper()
 	n := b.draft(p, unit(1))
 	n.Task.Type, n.Task.Plan.Modal = mediagate.TypeArt, modalTime
-	id, _, err := b.Submit(b.Context(), n)
-	b.noError(err)
+	id, _ = must2(b.Submit(b.Context(), n))
 	b.accept(id, b.now())
 	b.change(id, task.Claimed{N: 1, Claim: "c"}, task.VendorWaits{N: 1, Claim: "c", NextAt: b.now()})
 	same(b, "modal", b.task(id).Modal.State, mediagate.ModalWaiting)
@@ -32,29 +31,23 @@ var repeatTests = map[string]func(*bench){
 	"a cancel is noted once": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.submit(p, unit(1))
-		first, err := b.RequestCancel(b.Context(), p.account, id)
-		b.noError(err)
+		first := must(b.RequestCancel(b.Context(), p.account, id))
 		same(b, "task", []any{first.CancelRequestedAt, first.Version, first.Status}, []any{b.now(), int64(2), mediagate.StatusPending})
 		b.pass(time.Minute)
-		again, err := b.RequestCancel(b.Context(), p.account, id)
-		b.noError(err)
+		again := must(b.RequestCancel(b.Context(), p.account, id))
 		same(b, "again", again, first)
 		b.change(id, task.EndDue{})
-		_, err = b.RequestCancel(b.Context(), p.account, id)
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.RequestCancel(b.Context(), p.account, id)), mediagate.KindConflict)
 	},
 	"D15 a modal call is its account's, and of a task that waits": func(b *bench) {
 		p, stranger := b.newPayer(unit(10)), b.newPayer(unit(1))
 		id := b.modal(p)
 		for _, c := range []mediagate.ModalCall{call(id, stranger), call("task_none", p)} {
-			_, err := b.SubmitModal(b.Context(), c)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.SubmitModal(b.Context(), c)), mediagate.KindNotFound)
 		}
-		replayed, err := b.SubmitModal(b.Context(), call(id, p))
-		b.noError(err)
+		replayed := must(b.SubmitModal(b.Context(), call(id, p)))
 		same(b, "replayed, input", []any{replayed, string(b.task(id).Modal.Input)}, []any{false, `{"prompt": "a hat"}`})
-		_, err = b.SubmitModal(b.Context(), call(id, p))
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.SubmitModal(b.Context(), call(id, p))), mediagate.KindConflict)
 	},
 	"D15 of several calls and the expiry one counts": func(b *bench) {
 		p := b.newPayer(unit(20))
@@ -101,20 +94,17 @@ var repeatTests = map[string]func(*bench){
 			}
 		})
 		same(b, "taken", fresh.Load(), 1)
-		found, ok, err := b.Replay(b.Context(), p.account, "k", "/modal", first.BodySHA256)
-		b.noError(err)
+		found, ok := must2(b.Replay(b.Context(), p.account, "k", "/modal", first.BodySHA256))
 		same(b, "replay", []any{found, ok}, []any{id, true})
 		other := first
 		other.BodySHA256 = [32]byte{2}
-		_, err = b.SubmitModal(b.Context(), other)
+		_, err := b.SubmitModal(b.Context(), other)
 		b.idempotencyConflict(err)
 		late := b.accepted(p, unit(1)) // which waits for nothing: nothing is remembered
 		refused := call(late, p)
 		refused.IdempotencyKey = "r"
-		_, err = b.SubmitModal(b.Context(), refused)
-		b.kind(err, mediagate.KindConflict)
-		_, ok, err = b.Replay(b.Context(), p.account, "r", "/modal", refused.BodySHA256)
-		b.noError(err)
+		b.kind(errOf(b.SubmitModal(b.Context(), refused)), mediagate.KindConflict)
+		_, ok = must2(b.Replay(b.Context(), p.account, "r", "/modal", refused.BodySHA256))
 		same(b, "remembered", ok, false)
 	},
 	"a key whose record has expired serves a modal call": func(b *bench) {
@@ -122,20 +112,16 @@ var repeatTests = map[string]func(*bench){
 		id := b.modal(p)
 		first := call(id, p)
 		first.IdempotencyKey, first.BodySHA256 = "k", [32]byte{1}
-		_, err := b.SubmitModal(b.Context(), first)
-		b.noError(err)
+		must(b.SubmitModal(b.Context(), first))
 		b.settle(cancelled(id))
 		b.pass(24*time.Hour + time.Second)
-		_, err = b.SubmitModal(b.Context(), first)
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.SubmitModal(b.Context(), first)), mediagate.KindConflict)
 		next := b.modal(p)
 		reused := call(next, p)
 		reused.IdempotencyKey, reused.BodySHA256 = "k", [32]byte{2}
-		replayed, err := b.SubmitModal(b.Context(), reused)
-		b.noError(err)
+		replayed := must(b.SubmitModal(b.Context(), reused))
 		same(b, "replayed", replayed, false)
-		found, ok, err := b.Replay(b.Context(), p.account, "k", "/modal", reused.BodySHA256)
-		b.noError(err)
+		found, ok := must2(b.Replay(b.Context(), p.account, "k", "/modal", reused.BodySHA256))
 		same(b, "replay", []any{found, ok}, []any{next, true})
 	},
 }

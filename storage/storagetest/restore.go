@@ -13,15 +13,12 @@ import (
 var restoreTests = map[string]func(*bench){
 	"a restore is noted once": func(b *bench) {
 		to := b.now().Add(-time.Hour)
-		first, err := b.NoteRestore(b.Context(), to)
-		b.noError(err)
+		first := must(b.NoteRestore(b.Context(), to))
 		same(b, "first", first.Equal(b.now()), true)
 		b.pass(time.Minute)
-		again, err := b.NoteRestore(b.Context(), to)
-		b.noError(err)
+		again := must(b.NoteRestore(b.Context(), to))
 		same(b, "again", again.Equal(first), true)
-		other, err := b.NoteRestore(b.Context(), to.Add(time.Second))
-		b.noError(err)
+		other := must(b.NoteRestore(b.Context(), to.Add(time.Second)))
 		same(b, "another", other.Equal(b.now()), true)
 	},
 	"tasks are told once, and who waits is listed": func(b *bench) {
@@ -30,8 +27,7 @@ var restoreTests = map[string]func(*bench){
 		b.change(sent, intentOf(sent, 1, b.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(sent)}, FirstPollAt: b.now()})
 		b.change(ended, task.CancelRequested{}, task.EndDue{})
 		b.pass(time.Hour)
-		noted, err := b.NoteRestore(b.Context(), b.now().Add(-time.Minute))
-		b.noError(err)
+		noted := must(b.NoteRestore(b.Context(), b.now().Add(-time.Minute)))
 		b.pass(time.Second)
 		later := b.submit(p, unit(1))
 		b.mark(noted, 1, 1)
@@ -63,29 +59,24 @@ var restoreTests = map[string]func(*bench){
 			N: 1, Channel: intent.Channel, Provider: intent.Provider, Fingerprint: intent.Fingerprint, Route: intent.Route, CanStop: true,
 			Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now(),
 		})
-		row, err := b.Attempt(b.Context(), id, 1)
-		b.noError(err)
+		row := must(b.Attempt(b.Context(), id, 1))
 		same(b, "channel", row.Channel, intent.Channel)
 		same(b, "fingerprint", row.Fingerprint, intent.Fingerprint)
-		epoch, err := b.BeginEpoch(b.Context(), intent.Channel)
-		b.noError(err)
-		due, err := b.ClaimDue(b.Context(), intent.Channel, epoch, "c", time.Minute, 10)
-		b.noError(err)
+		epoch := must(b.BeginEpoch(b.Context(), intent.Channel))
+		due := must(b.ClaimDue(b.Context(), intent.Channel, epoch, "c", time.Minute, 10))
 		same(b, "polled for", len(due), 1)
 	},
 	"ids without a task": func(b *bench) {
 		p := b.newPayer(unit(1))
 		id := b.submit(p, unit(1))
-		unknown, err := b.Unknown(b.Context(), []string{"task_b", id, "task_a"})
-		b.noError(err)
+		unknown := must(b.Unknown(b.Context(), []string{"task_b", id, "task_a"}))
 		same(b, "unknown", slices.Equal(unknown, []string{"task_b", "task_a"}), true)
 	},
 }
 
 func (b *bench) mark(noted time.Time, limit, want int) {
 	b.Helper()
-	marked, err := b.MarkRestored(b.Context(), noted, limit)
-	b.noError(err)
+	marked := must(b.MarkRestored(b.Context(), noted, limit))
 	same(b, "marked", marked, want)
 }
 
@@ -94,8 +85,7 @@ func (b *bench) doubted(want ...string) (list []mediagate.Doubted) {
 	b.Helper()
 	var got []string
 	for after, more := "", true; more; {
-		page, hasMore, err := b.DoubtedTasks(b.Context(), after, 1)
-		b.noError(err)
+		page, hasMore := must2(b.DoubtedTasks(b.Context(), after, 1))
 		for _, d := range page {
 			got, list, after = append(got, d.TaskID), append(list, d), d.TaskID
 		}

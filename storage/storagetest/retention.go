@@ -19,9 +19,7 @@ const aDay = 24 * time.Hour
 func (b *bench) remove(kind mediagate.Removal, kept time.Duration) (removed int) {
 	b.Helper()
 	for slice := (mediagate.RemovedSlice{More: true}); slice.More; {
-		var err error
-		slice, err = b.RemoveRows(b.Context(), kind, b.now().Add(-kept), slice.Next)
-		b.noError(err)
+		slice = must(b.RemoveRows(b.Context(), kind, b.now().Add(-kept), slice.Next))
 		removed += slice.Removed
 	}
 	return removed
@@ -60,8 +58,7 @@ func (b *bench) rowsOf(id string) (n int) {
 
 func (b *bench) removals() map[mediagate.Removal]mediagate.RemovalState {
 	b.Helper()
-	states, err := b.RemovalStates(b.Context())
-	b.noError(err)
+	states := must(b.RemovalStates(b.Context()))
 	return states
 }
 
@@ -91,15 +88,13 @@ var reasons = []struct {
 	}},
 	{"an open task works on it", func(b *bench, p payer) string {
 		id := b.resting(completed(b.accepted(p, unit(1)), unit(1)))
-		_, err := b.followUp(p, id)
-		b.noError(err)
+		must(b.followUp(p, id))
 		return id
 	}},
 	{"its idempotency record is live", func(b *bench, p payer) string {
 		n := b.draft(p, unit(1))
 		n.IdempotencyKey = "once " + n.Task.ID
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		id := b.resting(failed(n.Task.ID))
 		b.spoil("UPDATE idempotency SET expires_at = NULL WHERE task_id = ?", id)
 		return id
@@ -113,8 +108,7 @@ var reasons = []struct {
 	{"its files are kept for ever", func(b *bench, p payer) string {
 		n := b.draft(p, unit(1))
 		n.Task.Plan.KeepForever = true
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		b.accept(n.Task.ID, b.now())
 		return b.resting(completed(n.Task.ID, unit(1)))
 	}},
@@ -136,8 +130,7 @@ var retentionTests = map[string]func(*bench){
 		b.sweepAway()
 		kept := b.resting(failed(b.accepted(p, unit(1))))
 		b.pass(4 * aDay) // the job of what failed is over
-		_, err := b.CountVendorCharges(b.Context(), 100)
-		b.noError(err)
+		must(b.CountVendorCharges(b.Context(), 100))
 		b.noError(b.ExpireSlots(b.Context()))
 		b.checkLedger()
 		all := mediagate.StatementFilter{AccountID: p.account, Limit: 100}
@@ -150,12 +143,9 @@ var retentionTests = map[string]func(*bench){
 		same(b, "the statement", b.stated(all), statement)
 		same(b, "usage", b.usage(mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByDay, mediagate.ByModel}}), usage)
 		for _, gone := range []string{id, kept} {
-			_, err := b.Task(b.Context(), p.account, gone)
-			b.kind(err, mediagate.KindNotFound)
-			_, _, err = b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: gone})
-			b.kind(err, mediagate.KindInvalid)
-			_, err = b.Change(b.Context(), gone, task.CancelRequested{})
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.Task(b.Context(), p.account, gone)), mediagate.KindNotFound)
+			b.kind(errOf(b.Tasks(b.Context(), mediagate.TaskFilter{AccountID: p.account, After: gone})), mediagate.KindInvalid)
+			b.kind(errOf(b.Change(b.Context(), gone, task.CancelRequested{})), mediagate.KindNotFound)
 		}
 	},
 	"what stays is what has a reason to (D16)": func(b *bench) {
@@ -217,8 +207,7 @@ var retentionTests = map[string]func(*bench){
 			return b.resting(completedBy(id, 1, success(unit(1)), []mediagate.Result{{Key: key(id, "1/0.mp4"), MimeType: "video/mp4"}}))
 		}
 		ended, source, open := finish(b.accepted(p, unit(1))), finish(b.accepted(p, unit(1))), b.accepted(p, unit(1))
-		_, err := b.followUp(p, source)
-		b.noError(err)
+		must(b.followUp(p, source))
 		b.pass(40 * aDay)
 		expired := finish(b.accepted(p, unit(1)))
 		b.spoil("UPDATE tasks SET results = ? WHERE id = ?", `[{"key":"","mime_type":"video/mp4"}]`, expired)
@@ -228,8 +217,7 @@ var retentionTests = map[string]func(*bench){
 			key(ended, "1/0.mp4"), key(ended, "1/manifest.json"), key(ended, "2/0.mp4"), key(source, "2/0.mp4"), key(open, "1/0.mp4"),
 			key(expired, "1/0.mp4"), key(torn, "1/0.mp4"), key("task_gone", "1/0.mp4"), "results/stray", "uploads/acc/1",
 		}
-		got, err := b.Unnamed(b.Context(), keys)
-		b.noError(err)
+		got := must(b.Unnamed(b.Context(), keys))
 		same(b, "unnamed", got, []string{
 			key(ended, "1/manifest.json"), key(ended, "2/0.mp4"), key(expired, "1/0.mp4"), key("task_gone", "1/0.mp4"),
 		})
@@ -239,18 +227,15 @@ var retentionTests = map[string]func(*bench){
 		p := b.newPayer(unit(20))
 		n := b.draft(p, unit(1))
 		n.IdempotencyKey = "once"
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		id := b.resting(failed(n.Task.ID))
 		round := reasonNamed("its callback is delivered anew")(b, p)
 		open := b.keyed(p, "open", "body")
-		_, _, err = b.Submit(b.Context(), open)
-		b.noError(err)
+		must2(b.Submit(b.Context(), open))
 		speech, running := b.speak(p, unit(1)), b.speak(p, unit(1))
 		b.endSpeech(speech, mediagate.SpeechPosted)
 		actor := mediagate.WithActor(b.Context(), mediagate.Actor{By: "admin"})
-		_, err = b.CreateAccount(actor, mediagate.Account{Name: "audited"})
-		b.noError(err)
+		must(b.CreateAccount(actor, mediagate.Account{Name: "audited"}))
 		table := func() []int {
 			return []int{
 				b.count("SELECT COUNT(*) FROM deliveries WHERE task_id = ?", id), b.count("SELECT COUNT(*) FROM deliveries WHERE task_id = ?", round),
@@ -271,8 +256,7 @@ var retentionTests = map[string]func(*bench){
 		all(aDay)
 		same(b, "a day later", table(), []int{0, 1, 1, 1, 0})
 		same(b, "the open one's", b.count("SELECT COUNT(*) FROM speeches WHERE id = ?", running), 1)
-		taken, replayed, err := b.Submit(b.Context(), func() mediagate.NewTask { again := b.keyed(p, "open", "body"); return again }())
-		b.noError(err)
+		taken, replayed := must2(b.Submit(b.Context(), func() mediagate.NewTask { again := b.keyed(p, "open", "body"); return again }()))
 		same(b, "replayed", []any{taken, replayed}, []any{open.Task.ID, true})
 		b.checkLedger()
 	},
@@ -298,17 +282,14 @@ var retentionTests = map[string]func(*bench){
 		for range 501 {
 			n := b.draft(p, 1)
 			n.Task.Webhook = nil
-			_, _, err := b.Submit(b.Context(), n)
-			b.noError(err)
+			must2(b.Submit(b.Context(), n))
 			b.settle(failed(n.Task.ID))
 		}
 		b.spoilAny("DELETE FROM wakes")
 		b.pass(2 * aDay)
-		slice, err := b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), "")
-		b.noError(err)
+		slice := must(b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), ""))
 		same(b, "the first", []any{slice.Removed, slice.More}, []any{500, true})
-		slice, err = b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), slice.Next)
-		b.noError(err)
+		slice = must(b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), slice.Next))
 		same(b, "the second", []any{slice.Removed, slice.More}, []any{1, false})
 		same(b, "left", b.count("SELECT COUNT(*) FROM tasks"), 0)
 	},

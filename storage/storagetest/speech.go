@@ -27,16 +27,14 @@ func (b *bench) speak(p payer, hold mediagate.Micros) string {
 
 func (b *bench) endSpeech(id string, end mediagate.SpeechState) {
 	b.Helper()
-	won, err := b.EndSpeech(b.Context(), id, end)
-	b.noError(err)
+	won := must(b.EndSpeech(b.Context(), id, end))
 	same(b, "ended by this call", won, true)
 }
 
 // lapse voids what is over.
 func (b *bench) lapse(want int) {
 	b.Helper()
-	voided, err := b.VoidSpeeches(b.Context(), 100)
-	b.noError(err)
+	voided := must(b.VoidSpeeches(b.Context(), 100))
 	same(b, "voided", voided, want)
 }
 
@@ -45,8 +43,7 @@ var speechTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.speak(p, unit(4))
 		b.money(p, unit(6), unit(4), 0)
-		transfers, _, err := b.Ledger(b.Context(), p.account, id, "", 10)
-		b.noError(err)
+		transfers, _ := must2(b.Ledger(b.Context(), p.account, id, "", 10))
 		same(b, "transfers", transfers, []mediagate.Transfer{{
 			ID: transfers[0].ID, Kind: mediagate.EntryHold, AccountID: p.account, KeyID: p.key, TaskID: id, Amount: unit(4), At: b.now(),
 		}})
@@ -100,8 +97,7 @@ var speechTests = map[string]func(*bench){
 		} {
 			id := b.speak(p, unit(1))
 			b.endSpeech(id, ends[0])
-			won, err := b.EndSpeech(b.Context(), id, ends[1])
-			b.noError(err)
+			won := must(b.EndSpeech(b.Context(), id, ends[1]))
 			same(b, "won by the second", won, false)
 		}
 		b.money(p, unit(8), 0, unit(2))
@@ -109,10 +105,8 @@ var speechTests = map[string]func(*bench){
 	"nothing else is an end": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.speak(p, unit(1))
-		_, err := b.EndSpeech(b.Context(), id, mediagate.SpeechOpen)
-		b.kind(err, mediagate.KindInternal)
-		won, err := b.EndSpeech(b.Context(), "speech_none", mediagate.SpeechPosted)
-		b.noError(err)
+		b.kind(errOf(b.EndSpeech(b.Context(), id, mediagate.SpeechOpen)), mediagate.KindInternal)
+		won := must(b.EndSpeech(b.Context(), "speech_none", mediagate.SpeechPosted))
 		same(b, "won", won, false)
 	},
 	"a lease that is over voids, and not before": func(b *bench) {
@@ -124,8 +118,7 @@ var speechTests = map[string]func(*bench){
 		b.lapse(1)
 		b.lapse(0)
 		b.money(p, unit(10), 0, 0)
-		won, err := b.EndSpeech(b.Context(), id, mediagate.SpeechPosted)
-		b.noError(err)
+		won := must(b.EndSpeech(b.Context(), id, mediagate.SpeechPosted))
 		same(b, "posted late", won, false)
 		b.money(p, unit(10), 0, 0)
 	},
@@ -133,15 +126,13 @@ var speechTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		id := b.speak(p, unit(4))
 		b.pass(speechLease - time.Second)
-		open, err := b.RenewSpeech(b.Context(), id, speechLease)
-		b.noError(err)
+		open := must(b.RenewSpeech(b.Context(), id, speechLease))
 		same(b, "open", open, true)
 		b.pass(speechLease - time.Second)
 		b.lapse(0)
 		b.pass(time.Second)
 		b.lapse(1)
-		open, err = b.RenewSpeech(b.Context(), id, speechLease)
-		b.noError(err)
+		open = must(b.RenewSpeech(b.Context(), id, speechLease))
 		same(b, "open after the end", open, false)
 		b.lapse(0)
 	},
@@ -161,8 +152,7 @@ var speechTests = map[string]func(*bench){
 		}
 		b.pass(speechLease - 3*time.Second) // the last two live
 		for _, want := range []int{2, 1, 0} {
-			voided, err := b.VoidSpeeches(b.Context(), 2)
-			b.noError(err)
+			voided := must(b.VoidSpeeches(b.Context(), 2))
 			same(b, "voided", voided, want)
 		}
 		b.money(p, unit(8), unit(2), 0)
@@ -176,8 +166,7 @@ var speechTests = map[string]func(*bench){
 		voided, err := b.VoidSpeeches(b.Context(), 100)
 		b.kind(err, mediagate.KindInternal)
 		same(b, "voided", voided, 1)
-		a, err := b.Account(b.Context(), p.account)
-		b.noError(err)
+		a := must(b.Account(b.Context(), p.account))
 		same(b, "money", []mediagate.Micros{a.Available, a.Held, a.Spent}, []mediagate.Micros{unit(9), 0, unit(1)})
 		b.noError(b.database().Exec("UPDATE speeches SET state = 'posted', cost = hold, ended_at = created_at WHERE state = 'open'").Error)
 	},

@@ -8,8 +8,7 @@ import (
 
 func (b *bench) stated(f mediagate.StatementFilter) mediagate.Statement {
 	b.Helper()
-	st, err := b.Statement(b.Context(), f)
-	b.noError(err)
+	st := must(b.Statement(b.Context(), f))
 	return st
 }
 
@@ -25,8 +24,7 @@ var statementTests = map[string]func(*bench){
 		open := b.submit(p, unit(4))
 		b.pass(time.Minute)
 		end := b.now()
-		_, _, _, err := b.Grant(b.Context(), p.account, -unit(1), "back")
-		b.noError(err)
+		must3(b.Grant(b.Context(), p.account, -unit(1), "back"))
 		st := b.stated(mediagate.StatementFilter{AccountID: p.account, From: start, To: end, Limit: 10})
 		same(b, "opening", st.Opening, mediagate.Balance{Available: unit(5), Held: unit(5)})
 		same(b, "closing", st.Closing, mediagate.Balance{Available: unit(5), Held: unit(4), Spent: unit(1)})
@@ -50,12 +48,9 @@ var statementTests = map[string]func(*bench){
 	},
 	"a statement is of one account that is there": func(b *bench) {
 		p, other := b.newPayer(unit(1)), b.newPayer(unit(1))
-		_, err := b.Statement(b.Context(), mediagate.StatementFilter{AccountID: "acc_none", Limit: 10})
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: "acc_none", Limit: 10})), mediagate.KindNotFound)
 		theirs := b.stated(mediagate.StatementFilter{AccountID: other.account, Limit: 10})
-		_, err = b.Statement(b.Context(), mediagate.StatementFilter{AccountID: p.account, Limit: 10, After: theirs.Lines[0].ID})
-		b.kind(err, mediagate.KindInvalid)
-		_, err = b.Statement(b.Context(), mediagate.StatementFilter{AccountID: other.account, From: b.now().Add(time.Second), Limit: 10, After: theirs.Lines[0].ID})
-		b.kind(err, mediagate.KindInvalid)
+		b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: p.account, Limit: 10, After: theirs.Lines[0].ID})), mediagate.KindInvalid)
+		b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: other.account, From: b.now().Add(time.Second), Limit: 10, After: theirs.Lines[0].ID})), mediagate.KindInvalid)
 	},
 }

@@ -14,8 +14,7 @@ var submitTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(4))
 		n.Task.Reference = "order 7"
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		want := n.Task
 		want.Status, want.Version = mediagate.StatusPending, 1
 		same(b, "task", b.task(n.Task.ID), want)
@@ -30,27 +29,22 @@ var submitTests = map[string]func(*bench){
 		}
 		refused := func(n mediagate.NewTask) {
 			b.Helper()
-			_, _, err := b.Submit(b.Context(), n)
-			b.kind(err, mediagate.KindRateLimited)
+			b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindRateLimited)
 			b.nothingOf(n.Task.ID)
 		}
 		first := draft(p, "songs", 2)
 		first.IdempotencyKey, first.Path = "one", "/v1/music/generations"
 		for _, n := range []mediagate.NewTask{first, draft(other, "songs", 2), draft(p, "films", 1), draft(p, "free", 0)} {
-			_, _, err := b.Submit(b.Context(), n)
-			b.noError(err)
+			must2(b.Submit(b.Context(), n))
 		}
 		refused(draft(p, "songs", 2)) // of all accounts of the group together
 		refused(draft(other, "films", 1))
-		id, replayed, err := b.Submit(b.Context(), first)
-		b.noError(err)
+		id, replayed := must2(b.Submit(b.Context(), first))
 		same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
 		poor := draft(b.newPayer(0), "songs", 2)
-		_, _, err = b.Submit(b.Context(), poor)
-		b.kind(err, mediagate.KindPayment) // which is looked at before
+		b.kind(errOf(b.Submit(b.Context(), poor)), mediagate.KindPayment) // which is looked at before
 		b.settle(failed(first.Task.ID))
-		_, _, err = b.Submit(b.Context(), draft(p, "songs", 2))
-		b.noError(err)
+		must2(b.Submit(b.Context(), draft(p, "songs", 2)))
 		b.money(p, unit(97), unit(3), 0)
 	},
 	"a group has no more in flight than it may, whoever comes at once": func(b *bench) {
@@ -95,8 +89,7 @@ var submitTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(4))
 		n.Task.Webhook = nil
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		if w := b.task(n.Task.ID).Webhook; w != nil {
 			b.Fatalf("callback %+v", w)
 		}
@@ -105,8 +98,7 @@ var submitTests = map[string]func(*bench){
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(4))
 		n.Task.Webhook = &mediagate.Webhook{URL: "ftp://x", State: mediagate.WebhookDropped, Reason: "scheme"}
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		b.settle(failed(n.Task.ID))
 		same(b, "callback", b.task(n.Task.ID).Webhook, n.Task.Webhook)
 	},
@@ -115,8 +107,7 @@ var submitTests = map[string]func(*bench){
 		b.submit(p, unit(4))
 		b.money(p, 0, unit(4), 0)
 		n := b.draft(p, 1)
-		_, _, err := b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindPayment)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindPayment)
 		b.nothingOf(n.Task.ID)
 		b.submit(p, 0)
 	},
@@ -126,40 +117,34 @@ var submitTests = map[string]func(*bench){
 		b.settle(completed(one, unit(2)))
 		b.submit(p, unit(3))
 		n := b.draft(p, 1)
-		_, _, err := b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindPayment)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindPayment)
 		b.nothingOf(n.Task.ID)
 		b.money(p, unit(95), unit(3), unit(2))
 	},
 	"an unlimited key is bound by its account": func(b *bench) {
 		p := b.newPayer(unit(1))
-		_, _, err := b.Submit(b.Context(), b.draft(p, unit(1)+1))
-		b.kind(err, mediagate.KindPayment)
+		b.kind(errOf(b.Submit(b.Context(), b.draft(p, unit(1)+1))), mediagate.KindPayment)
 	},
 	"a key that is deleted, expired or another account's submits nothing": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
 		n := b.draft(p, unit(1))
 		n.Task.KeyID = q.key
-		_, _, err := b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindUnauthenticated)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindUnauthenticated)
 		b.nothingOf(n.Task.ID)
 
 		n = b.draft(payer{"acc_gone", p.key}, unit(1))
-		_, _, err = b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindUnauthenticated)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindUnauthenticated)
 
 		b.noError(b.DeleteKey(b.Context(), p.key))
 		n = b.draft(p, unit(1))
 		n.IdempotencyKey = "k"
-		_, _, err = b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindUnauthenticated)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindUnauthenticated)
 		b.nothingOf(n.Task.ID)
 
 		r := b.newPayerKey(unit(10), mediagate.Key{Unlimited: true, ExpiresAt: b.now().Add(time.Minute)})
 		b.submit(r, unit(1))
 		b.pass(time.Minute)
-		_, _, err = b.Submit(b.Context(), b.draft(r, unit(1)))
-		b.kind(err, mediagate.KindUnauthenticated)
+		b.kind(errOf(b.Submit(b.Context(), b.draft(r, unit(1)))), mediagate.KindUnauthenticated)
 	},
 	"tasks of a key deleted later still settle": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -172,85 +157,68 @@ var submitTests = map[string]func(*bench){
 	"a task id is taken once": func(b *bench) {
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(1))
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
-		_, _, err = b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindConflict)
+		must2(b.Submit(b.Context(), n))
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindConflict)
 		b.money(p, unit(9), unit(1), 0)
 	},
 	"a repeated submit is replayed": func(b *bench) {
 		p := b.newPayer(unit(10))
 		first := b.keyed(p, "k", "body")
-		_, replayed, err := b.Submit(b.Context(), first)
-		b.noError(err)
+		_, replayed := must2(b.Submit(b.Context(), first))
 		same(b, "replayed", replayed, false)
 		again := b.keyed(p, "k", "body")
-		id, replayed, err := b.Submit(b.Context(), again)
-		b.noError(err)
+		id, replayed := must2(b.Submit(b.Context(), again))
 		same(b, "answer", []any{id, replayed}, []any{first.Task.ID, true})
-		id, found, err := b.Replay(b.Context(), p.account, "k", again.Path, again.BodySHA256)
-		b.noError(err)
+		id, found := must2(b.Replay(b.Context(), p.account, "k", again.Path, again.BodySHA256))
 		same(b, "replay", []any{id, found}, []any{first.Task.ID, true})
 		b.nothingOf(again.Task.ID)
 		b.money(p, unit(9), unit(1), 0)
 	},
 	"an idempotency key belongs to one request": func(b *bench) {
 		p := b.newPayer(unit(10))
-		_, _, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
-		b.noError(err)
+		must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
 		otherBody, otherPath := b.keyed(p, "k", "another"), b.keyed(p, "k", "body")
 		otherPath.Path = "/v1/images/generations"
 		for _, n := range []mediagate.NewTask{otherBody, otherPath} {
-			_, _, err = b.Submit(b.Context(), n)
+			_, _, err := b.Submit(b.Context(), n)
 			b.idempotencyConflict(err)
 			_, _, err = b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
 			b.idempotencyConflict(err)
 			b.nothingOf(n.Task.ID)
 		}
 		q := b.newPayer(unit(10))
-		_, replayed, err := b.Submit(b.Context(), b.keyed(q, "k", "another"))
-		b.noError(err)
+		_, replayed := must2(b.Submit(b.Context(), b.keyed(q, "k", "another")))
 		same(b, "another account's key", replayed, false)
 	},
 	"only acknowledged submits are remembered": func(b *bench) {
 		p := b.newPayer(0)
 		n := b.keyed(p, "k", "body")
-		_, _, err := b.Submit(b.Context(), n)
-		b.kind(err, mediagate.KindPayment)
-		_, found, err := b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
-		b.noError(err)
+		b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindPayment)
+		_, found := must2(b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256))
 		same(b, "found", found, false)
-		_, _, _, err = b.Grant(b.Context(), p.account, unit(1), "r")
-		b.noError(err)
-		_, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "another"))
-		b.noError(err)
+		must3(b.Grant(b.Context(), p.account, unit(1), "r"))
+		_, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "another")))
 		same(b, "replayed", replayed, false)
 	},
 	"a record lives until 24 hours after the task's end": func(b *bench) {
 		p := b.newPayer(unit(10))
 		first := b.keyed(p, "k", "body")
-		_, _, err := b.Submit(b.Context(), first)
-		b.noError(err)
+		must2(b.Submit(b.Context(), first))
 		b.pass(100 * time.Hour)
-		_, replayed, err := b.Submit(b.Context(), b.keyed(p, "k", "body"))
-		b.noError(err)
+		_, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
 		same(b, "replayed while the task is open", replayed, true)
 
 		b.settle(failed(first.Task.ID))
 		b.pass(24*time.Hour - time.Microsecond)
-		_, replayed, err = b.Submit(b.Context(), b.keyed(p, "k", "body"))
-		b.noError(err)
+		_, replayed = must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
 		same(b, "replayed before the record's end", replayed, true)
 		b.pass(time.Microsecond)
 		n := b.keyed(p, "k", "another")
-		_, found, err := b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256)
-		b.noError(err)
+		_, found := must2(b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256))
 		same(b, "found after its end", found, false)
-		id, replayed, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		id, replayed := must2(b.Submit(b.Context(), n))
 		same(b, "submitted after its end", []any{id, replayed}, []any{n.Task.ID, false})
-		id, _, err = b.Submit(b.Context(), b.keyed(p, "k", "another"))
-		b.noError(err)
+		id, _ = must2(b.Submit(b.Context(), b.keyed(p, "k", "another")))
 		same(b, "the new record", id, n.Task.ID)
 	},
 	"of twenty equal submits at once one counts": func(b *bench) {
@@ -371,18 +339,14 @@ func (b *bench) keyed(p payer, idemKey, body string) mediagate.NewTask {
 
 func (b *bench) idempotencyConflict(err error) {
 	b.Helper()
-	b.kind(err, mediagate.KindConflict)
-	var e *mediagate.Error
-	if !asError(err, &e) || e.Code != "idempotency_conflict" || e.Message != "idempotency key reused with a different request" {
-		b.Fatalf("error %v", err)
-	}
+	e := b.kind(err, mediagate.KindConflict)
+	same(b, "error", []string{e.Code, e.Message}, []string{"idempotency_conflict", "idempotency key reused with a different request"})
 }
 
 // nothingOf proves that a refused submit left nothing behind.
 func (b *bench) nothingOf(taskID string) {
 	b.Helper()
-	_, err := b.TaskByID(b.Context(), taskID)
-	b.kind(err, mediagate.KindNotFound)
+	b.kind(errOf(b.TaskByID(b.Context(), taskID)), mediagate.KindNotFound)
 	same(b, "transfers", b.count("SELECT COUNT(*) FROM ledger_transfers WHERE task_id = ?", taskID), 0)
 	same(b, "records", b.count("SELECT COUNT(*) FROM idempotency WHERE task_id = ?", taskID), 0)
 }

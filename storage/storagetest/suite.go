@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +68,6 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"housekeeping": housekeepingTests,
 		"retention":    retentionTests,
 		"figures":      figureTests,
-		"storm":        stormTests,
 		"crowd":        crowdTests,
 	}
 	maps.DeleteFunc(groups, func(name string, _ map[string]func(*bench)) bool { return slices.Contains(without, name) })
@@ -78,9 +78,11 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					b := newBench(t, fresh(t))
+					defer b.ends()
 					test(b)
 					if !b.corrupt {
 						b.checkLedger()
+						b.checkRows()
 					}
 				})
 			}
@@ -140,14 +142,14 @@ func (b *bench) noError(err error) {
 	}
 }
 
-func (b *bench) kind(err error, want mediagate.Kind) {
+// kind expects an error of that kind, and returns it.
+func (b *bench) kind(err error, want mediagate.Kind) *mediagate.Error {
 	b.Helper()
-	if err == nil {
-		b.Fatalf("no error, want kind %s", want)
+	var e *mediagate.Error
+	if !errors.As(err, &e) || mediagate.KindOf(err) != want {
+		b.Fatalf("error %v, want kind %s", err, want)
 	}
-	if got := mediagate.KindOf(err); got != want {
-		b.Fatalf("error %v is of kind %s, want %s", err, got, want)
-	}
+	return e
 }
 
 func same[T any](b *bench, what string, got, want T) {
@@ -159,8 +161,7 @@ func same[T any](b *bench, what string, got, want T) {
 
 func (b *bench) checkLedger() {
 	b.Helper()
-	report, err := b.CheckLedger(b.Context())
-	b.noError(err)
+	report := must(b.CheckLedger(b.Context()))
 	if !report.OK {
 		b.Fatalf("the ledger is broken:\n%s", strings.Join(report.Problems, "\n"))
 	}
@@ -177,15 +178,12 @@ func (b *bench) newPayer(balance mediagate.Micros) payer {
 
 func (b *bench) newPayerKey(balance mediagate.Micros, k mediagate.Key) payer {
 	b.Helper()
-	account, err := b.CreateAccount(b.Context(), mediagate.Account{Name: "someone"})
-	b.noError(err)
+	account := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "someone"}))
 	if balance != 0 {
-		_, _, _, err = b.Grant(b.Context(), account.ID, balance, "opening")
-		b.noError(err)
+		must3(b.Grant(b.Context(), account.ID, balance, "opening"))
 	}
 	k.AccountID = account.ID
-	key, err := b.CreateKey(b.Context(), k, sha256.Sum256([]byte(account.ID)))
-	b.noError(err)
+	key := must(b.CreateKey(b.Context(), k, sha256.Sum256([]byte(account.ID))))
 	return payer{account.ID, key.ID}
 }
 
@@ -224,8 +222,7 @@ func (b *bench) newTaskID() string {
 func (b *bench) submit(p payer, hold mediagate.Micros) string {
 	b.Helper()
 	n := b.draft(p, hold)
-	id, replayed, err := b.Submit(b.Context(), n)
-	b.noError(err)
+	id, replayed := must2(b.Submit(b.Context(), n))
 	if id != n.Task.ID || replayed {
 		b.Fatalf("submitted %s: got %s, replayed %v", n.Task.ID, id, replayed)
 	}
@@ -234,13 +231,10 @@ func (b *bench) submit(p payer, hold mediagate.Micros) string {
 
 const channelName = "kling-a"
 
-func asError(err error, target **mediagate.Error) bool { return errors.As(err, target) }
-
 // change applies events to a task, which none may refuse.
 func (b *bench) change(id string, events ...task.Event) task.Changed {
 	b.Helper()
-	changed, err := b.Change(b.Context(), id, events...)
-	b.noError(err)
+	changed := must(b.Change(b.Context(), id, events...))
 	return changed
 }
 
@@ -296,16 +290,14 @@ func (b *bench) park(id string, reason mediagate.ParkReason) {
 
 func (b *bench) task(id string) mediagate.Task {
 	b.Helper()
-	t, err := b.TaskByID(b.Context(), id)
-	b.noError(err)
+	t := must(b.TaskByID(b.Context(), id))
 	return t
 }
 
 // state is a task with its last attempt.
 func (b *bench) state(id string) *task.State {
 	b.Helper()
-	s, err := b.State(b.Context(), id, 0)
-	b.noError(err)
+	s := must(b.State(b.Context(), id, 0))
 	return &s
 }
 
@@ -317,8 +309,7 @@ func (b *bench) attempt(id string) task.Attempt {
 
 func (b *bench) balance(account string) (available, held, spent mediagate.Micros) {
 	b.Helper()
-	a, err := b.Account(b.Context(), account)
-	b.noError(err)
+	a := must(b.Account(b.Context(), account))
 	return a.Available, a.Held, a.Spent
 }
 
@@ -396,6 +387,7 @@ func (b *bench) race(n int, f func(i int)) {
 	start := make(chan struct{})
 	for i := range n {
 		group.Go(func() {
+			defer b.ends()
 			<-start
 			f(i)
 		})
@@ -407,8 +399,7 @@ func (b *bench) race(n int, f func(i int)) {
 // waiting is how many rows the channel polls for.
 func (b *bench) waiting() int {
 	b.Helper()
-	n, _, err := b.AwaitStats(b.Context(), channelName)
-	b.noError(err)
+	n, _ := must2(b.AwaitStats(b.Context(), channelName))
 	return n
 }
 
@@ -433,4 +424,76 @@ func sorted(items []string) []string {
 	out := slices.Clone(items)
 	slices.Sort(out)
 	return out
+}
+
+// unexpected is the error of a call that must not fail. It ends the test.
+type unexpected struct{ error }
+
+// ends fails the test for a call that must not have failed.
+func (b *bench) ends() {
+	if r := recover(); r != nil {
+		e, ok := r.(unexpected)
+		if !ok {
+			panic(r)
+		}
+		b.Errorf("unexpected error: %v\n%s", e.error, debug.Stack())
+	}
+}
+
+// must, must2 and must3 are what a call gives that must not fail.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(unexpected{err})
+	}
+	return v
+}
+
+func must2[T, U any](v T, u U, err error) (T, U) { return must(v, err), u }
+
+func must3[T, U, V any](v T, u U, w V, err error) (T, U, V) { return must(v, err), u, w }
+
+// errOf is the error of a call, whatever else it gives.
+func errOf(values ...any) error {
+	err, _ := values[len(values)-1].(error)
+	return err
+}
+
+// secondKey is another key of the payer's account, with a quota.
+func (b *bench) secondKey(p payer) payer {
+	b.Helper()
+	k := must(b.CreateKey(b.Context(), mediagate.Key{AccountID: p.account, Quota: unit(40)}, sha256.Sum256([]byte(p.key))))
+	return payer{p.account, k.ID}
+}
+
+// stored is a time as a parameter past the store.
+func (b *bench) stored(t time.Time) any {
+	if b.database().Name() == "sqlite" {
+		return t.UnixMicro()
+	}
+	return t
+}
+
+// checkRows proves what is true of all rows at any time.
+func (b *bench) checkRows() {
+	b.Helper()
+	for what, query := range map[string]string{
+		"rows are polled for that no attempt waits for": `SELECT COUNT(*) FROM awaits w JOIN attempts a ON a.task_id = w.task_id AND a.n = w.n
+			WHERE a.state NOT IN ('accepted', 'abandoned') OR a.outcome IS NOT NULL`,
+		"attempts go on for tasks that have ended": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
+			WHERE t.status IN ('completed', 'failed', 'cancelled') AND a.state NOT IN ('ended', 'rejected', 'abandoned')`,
+		"attempts have a slot for ever": "SELECT COUNT(*) FROM attempts WHERE state = 'abandoned' AND slot_until IS NULL",
+		"attempts count for nobody, or for another account": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
+			WHERE COALESCE(a.account_id, '') <> t.account_id`,
+		"tasks are queued and not in the queue, or there and not queued": `SELECT COUNT(*) FROM tasks t
+			WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
+				OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`,
+		"rows of the queue have no turn": `SELECT COUNT(*) FROM queue q
+			WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`,
+		"open tasks have no wake": `SELECT COUNT(*) FROM tasks t
+			WHERE status IN ('pending', 'processing') AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = t.id AND w.kind = 'run')`,
+	} {
+		if n := b.count(query); n > 0 {
+			b.Errorf("%d %s", n, what)
+		}
+	}
 }

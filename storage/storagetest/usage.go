@@ -17,8 +17,7 @@ func (b *bench) usage(f mediagate.UsageFilter) []mediagate.Usage {
 	if f.Limit == 0 {
 		f.Limit = 1000
 	}
-	rows, more, err := b.Usage(b.Context(), f)
-	b.noError(err)
+	rows, more := must2(b.Usage(b.Context(), f))
 	same(b, "more", more, false)
 	return rows
 }
@@ -127,8 +126,7 @@ var usageTests = map[string]func(*bench){
 		p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
 		b.accepted(p, 1)
 		b.accepted(other, 1)
-		rows, more, err := b.Usage(b.Context(), mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByAccount}, Limit: 1})
-		b.noError(err)
+		rows, more := must2(b.Usage(b.Context(), mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByAccount}, Limit: 1}))
 		same(b, "rows, more", []any{len(rows), more}, []any{1, true})
 	},
 	"what vendors charged stands beside what we charged": func(b *bench) {
@@ -153,8 +151,7 @@ var usageTests = map[string]func(*bench){
 		}}
 		same(b, "before it is counted", b.usage(by), want)
 		for range 3 {
-			_, err := b.CountVendorCharges(b.Context(), 10)
-			b.noError(err)
+			must(b.CountVendorCharges(b.Context(), 10))
 		}
 		same(b, "uncounted", b.count("SELECT COUNT(*) FROM attempts WHERE vendor_uncounted_at IS NOT NULL"), 0)
 		same(b, "counted", b.usage(by), want)
@@ -176,8 +173,7 @@ var usageTests = map[string]func(*bench){
 			rows := b.usage(mediagate.UsageFilter{AccountID: p.account, From: start, By: []mediagate.UsageBy{mediagate.ByProvider}})
 			same(b, "rows", len(rows), 1)
 			same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "2.5", Unit: "unit"}})
-			_, err := b.CountVendorCharges(b.Context(), 10)
-			b.noError(err)
+			must(b.CountVendorCharges(b.Context(), 10))
 		}
 		same(b, "left", b.holds(secretWord), nil)
 	},
@@ -192,8 +188,7 @@ var usageTests = map[string]func(*bench){
 		}
 		by := []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByProvider}
 		for limit := 1; limit < 8; limit++ {
-			rows, more, err := b.Usage(b.Context(), mediagate.UsageFilter{From: start, By: by, Limit: limit})
-			b.noError(err)
+			rows, more := must2(b.Usage(b.Context(), mediagate.UsageFilter{From: start, By: by, Limit: limit}))
 			charges := 0
 			for _, row := range rows {
 				charges += len(row.VendorCharges)
@@ -248,8 +243,7 @@ func newHistory(b *bench, t *rapid.T) *history {
 		h.moments = append(h.moments, b.now())
 		switch deed := rapid.IntRange(0, 7).Draw(t, "deed"); {
 		case deed == 0:
-			_, _, _, err := b.Grant(b.Context(), h.p.account, mediagate.Micros(rapid.Int64Range(1, 9_999_999).Draw(t, "grant")), fmt.Sprint("r", i))
-			b.noError(err)
+			must3(b.Grant(b.Context(), h.p.account, mediagate.Micros(rapid.Int64Range(1, 9_999_999).Draw(t, "grant")), fmt.Sprint("r", i)))
 		case deed == 1:
 			spoken = append(spoken, b.speak(h.p, mediagate.Micros(rapid.Int64Range(0, 999_999).Draw(t, "hold"))))
 		case deed == 2 && len(spoken) > 0:
@@ -286,10 +280,8 @@ func (h *history) judge() {
 	}
 	slices.SortFunc(cuts, time.Time.Compare)
 	cuts = append(slices.CompactFunc(cuts, time.Time.Equal), time.Time{}) // the last part is open
-	account, err := h.Account(h.Context(), h.p.account)
-	h.noError(err)
-	transfers, _, err := h.Ledger(h.Context(), h.p.account, "", "", 1000)
-	h.noError(err)
+	account := must(h.Account(h.Context(), h.p.account))
+	transfers, _ := must2(h.Ledger(h.Context(), h.p.account, "", "", 1000))
 	var balance mediagate.Balance
 	lines := 0
 	for i, from := range cuts[:len(cuts)-1] {

@@ -57,8 +57,7 @@ const never = -time.Second
 // woken lists the tasks whose wakes are due.
 func (b *bench) woken(limit int) (ids []string) {
 	b.Helper()
-	due, err := b.DueWakes(b.Context(), limit)
-	b.noError(err)
+	due := must(b.DueWakes(b.Context(), limit))
 	for _, w := range due {
 		ids = append(ids, w.TaskID)
 	}
@@ -78,8 +77,7 @@ var wakeTests = map[string]func(*bench){
 		b.pass(time.Microsecond)
 		same(b, "due", b.woken(10), []string{id})
 		refused := b.draft(b.newPayer(0), unit(1))
-		_, _, err := b.Submit(b.Context(), refused)
-		b.kind(err, mediagate.KindPayment)
+		b.kind(errOf(b.Submit(b.Context(), refused)), mediagate.KindPayment)
 		b.wakesIn("of a task that was not taken in", refused.Task.ID, never)
 	},
 	"a question holds the lease for as long as the step may take": func(b *bench) {
@@ -92,8 +90,7 @@ var wakeTests = map[string]func(*bench){
 		taken := task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()}
 		inputs := b.draft(p, unit(1))
 		inputs.Task.Plan.Inputs = []mediagate.Input{{Field: "image_url"}}
-		_, _, err := b.Submit(b.Context(), inputs)
-		b.noError(err)
+		must2(b.Submit(b.Context(), inputs))
 		stoppable := b.submit(p, unit(1))
 		canStop := intentOf(stoppable, 1, b.now())
 		canStop.CanStop = true
@@ -159,8 +156,7 @@ var wakeTests = map[string]func(*bench){
 		b.change(id, task.Asked{})
 		b.pass(10 * time.Minute)
 		for tries, again := range []time.Duration{1, 2, 4, 8} {
-			due, err := b.DueWakes(b.Context(), 1)
-			b.noError(err)
+			due := must(b.DueWakes(b.Context(), 1))
 			b.noError(b.PutOff(b.Context(), due, true))
 			same(b, "tries", b.wakesIn("put off", id, again*time.Minute).Tries, tries+1)
 			if again < 8 { // which would do for the step
@@ -195,8 +191,7 @@ var wakeTests = map[string]func(*bench){
 		b.change(id, task.PollRequested{})
 		b.wakesIn("a poll that is asked for", id, plan.Timeout+30*time.Second)
 		b.noError(b.database().Exec("DELETE FROM wakes WHERE task_id = ?", id).Error)
-		_, err := b.RequestCancel(b.Context(), p.account, id)
-		b.noError(err)
+		must(b.RequestCancel(b.Context(), p.account, id))
 		same(b, "asked", b.wakesIn("of a run that was taken for done", id, soon).Asked, false)
 	},
 	"an end wakes its run until that has asked": func(b *bench) {
@@ -216,8 +211,7 @@ var wakeTests = map[string]func(*bench){
 		p := b.newPayer(unit(20))
 		id, gone, quiet := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.draft(p, unit(1))
 		quiet.Task.Webhook = nil
-		_, _, err := b.Submit(b.Context(), quiet)
-		b.noError(err)
+		must2(b.Submit(b.Context(), quiet))
 		b.roundWakesIn("before the end", id, never)
 		b.settle(completed(id, unit(1)))
 		b.settle(cancelled(gone))
@@ -235,12 +229,10 @@ var wakeTests = map[string]func(*bench){
 		}
 		attempt(1, 1, 10*time.Second, "")
 		b.roundWakesIn("another attempt follows", id, 70*time.Second)
-		due, err := b.DueWakes(b.Context(), 10)
-		b.noError(err)
+		due := must(b.DueWakes(b.Context(), 10))
 		same(b, "due", len(due), 0)
 		b.pass(70 * time.Second)
-		due, err = b.DueWakes(b.Context(), 10)
-		b.noError(err)
+		due = must(b.DueWakes(b.Context(), 10))
 		b.noError(b.PutOff(b.Context(), due, true))
 		attempt(1, 2, 30*time.Second, "")
 		same(b, "tries", b.roundWakesIn("and another", id, 90*time.Second).Tries, 0)
@@ -263,14 +255,12 @@ var wakeTests = map[string]func(*bench){
 		const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 		n := b.draft(p, unit(1))
 		n.Task.TraceParent = trace
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		same(b, "task", b.task(n.Task.ID).TraceParent, trace)
 		b.pass(5 * time.Second)
 		due := func(kind mediagate.WakeKind) {
 			b.Helper()
-			wakes, err := b.DueWakes(b.Context(), 10)
-			b.noError(err)
+			wakes := must(b.DueWakes(b.Context(), 10))
 			same(b, "due", len(wakes), 1)
 			same(b, "wake", []any{wakes[0].Kind, wakes[0].TraceParent}, []any{kind, trace})
 		}
@@ -307,8 +297,7 @@ var wakeTests = map[string]func(*bench){
 		b.pass(5 * time.Second)
 		try := func(tried bool, again time.Duration, tries int) {
 			b.Helper()
-			due, err := b.DueWakes(b.Context(), 10)
-			b.noError(err)
+			due := must(b.DueWakes(b.Context(), 10))
 			same(b, "due", len(due), 1)
 			b.noError(b.PutOff(b.Context(), due, tried))
 			same(b, "tries", b.wakesIn("put off", id, again).Tries, tries)
@@ -330,8 +319,7 @@ var wakeTests = map[string]func(*bench){
 		asked, changed, done, other := b.submit(p, unit(1)), b.accepted(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
 		b.settle(cancelled(done))
 		b.pass(time.Minute)
-		due, err := b.DueWakes(b.Context(), 10)
-		b.noError(err)
+		due := must(b.DueWakes(b.Context(), 10))
 		same(b, "due", len(due), 4)
 		b.change(asked, task.Asked{})
 		b.change(changed, task.Asked{})
@@ -361,8 +349,7 @@ var wakeTests = map[string]func(*bench){
 		reasons := []mediagate.ParkReason{mediagate.ParkFunds, mediagate.ParkSubmissionUnknown}
 		retry := func(what string, which mediagate.Parked, limit, want int) {
 			b.Helper()
-			n, err := b.RetryParked(b.Context(), which, limit)
-			b.noError(err)
+			n := must(b.RetryParked(b.Context(), which, limit))
 			same(b, what, n, want)
 		}
 		retry("of another provider", mediagate.Parked{Reasons: reasons, Provider: "vidu"}, 10, 0)

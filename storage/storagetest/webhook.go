@@ -19,22 +19,18 @@ var webhookTests = map[string]func(*bench){
 		id := b.accepted(p, unit(1))
 		missing := func() {
 			b.Helper()
-			_, err := b.StoreWebhookBody(b.Context(), id, []byte("early"))
-			b.kind(err, mediagate.KindNotFound)
-			_, err = b.WebhookTarget(b.Context(), id, 1)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.StoreWebhookBody(b.Context(), id, []byte("early"))), mediagate.KindNotFound)
+			b.kind(errOf(b.WebhookTarget(b.Context(), id, 1)), mediagate.KindNotFound)
 		}
 		missing()
 		b.settle(completed(id, unit(1)))
-		secrets, err := b.WebhookSecrets(b.Context(), p.account)
-		b.noError(err)
+		secrets := must(b.WebhookSecrets(b.Context(), p.account))
 		want := mediagate.WebhookTarget{
 			AccountID: p.account, URL: "https://receiver.example.com/hook", Secrets: secrets, State: mediagate.WebhookPending, Round: 1,
 		}
 		target := func(what string) {
 			b.Helper()
-			got, err := b.WebhookTarget(b.Context(), id, 1)
-			b.noError(err)
+			got := must(b.WebhookTarget(b.Context(), id, 1))
 			same(b, what, got, want)
 		}
 		target("without a body")
@@ -54,8 +50,7 @@ var webhookTests = map[string]func(*bench){
 			want.Body, want.BodyAt = []byte(body), b.now()
 		}
 		b.pass(time.Hour)
-		body, err := b.StoreWebhookBody(b.Context(), id, []byte("late"))
-		b.noError(err)
+		body := must(b.StoreWebhookBody(b.Context(), id, []byte("late")))
 		same(b, "body", string(body), string(want.Body))
 		target("with the first body")
 		b.change(id, task.RedeliverRequested{})
@@ -70,8 +65,7 @@ var webhookTests = map[string]func(*bench){
 		b.settle(completed(id, unit(1)))
 		body := func(made, want string) {
 			b.Helper()
-			got, err := b.StoreWebhookBody(b.Context(), id, []byte(made))
-			b.noError(err)
+			got := must(b.StoreWebhookBody(b.Context(), id, []byte(made)))
 			same(b, "body", string(got), want)
 		}
 		body("first", "first")
@@ -80,8 +74,7 @@ var webhookTests = map[string]func(*bench){
 		body("second", "first")
 		b.pass(time.Microsecond)
 		b.change(id, task.RedeliverRequested{})
-		target, err := b.WebhookTarget(b.Context(), id, 3)
-		b.noError(err)
+		target := must(b.WebhookTarget(b.Context(), id, 3))
 		same(b, "body of the third round", len(target.Body), 0)
 		body("third", "third")
 		b.pass(time.Hour)
@@ -94,8 +87,7 @@ var webhookTests = map[string]func(*bench){
 		b.settle(completed(id, unit(1)))
 		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 200}, mediagate.WebhookDelivered)
 		b.eraseTask(p, id)
-		_, err := b.Change(b.Context(), id, task.RedeliverRequested{})
-		b.kind(err, mediagate.KindConflict)
+		b.kind(errOf(b.Change(b.Context(), id, task.RedeliverRequested{})), mediagate.KindConflict)
 		_, round := b.wakes()
 		same(b, "wakes of rounds", len(round), 0)
 	},
@@ -104,8 +96,7 @@ var webhookTests = map[string]func(*bench){
 		id := b.accepted(p, unit(1))
 		b.settle(completed(id, unit(1)))
 		a := mediagate.Action{ID: "act_1", TaskID: id, AccountID: q.account, Action: mediagate.ActionRedeliver, By: "x", Reason: "y"}
-		_, err := b.Command(b.Context(), a, task.RedeliverRequested{})
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Command(b.Context(), a, task.RedeliverRequested{})), mediagate.KindNotFound)
 		a.AccountID = p.account
 		b.race(4, func(int) {
 			if _, err := b.Command(b.Context(), a, task.RedeliverRequested{}); err != nil {
@@ -113,8 +104,7 @@ var webhookTests = map[string]func(*bench){
 			}
 		})
 		same(b, "rounds", b.state(id).WebhookRound, 2)
-		story, err := b.Story(b.Context(), id)
-		b.noError(err)
+		story := must(b.Story(b.Context(), id))
 		a.AccountID, a.At = "", b.now()
 		same(b, "commands", story.Commands, []mediagate.Action{a})
 	},
@@ -126,11 +116,9 @@ var webhookTests = map[string]func(*bench){
 		for round := 2; round <= rounds; round++ {
 			b.deliver(mediagate.Delivery{TaskID: id, Round: round - 1, Attempt: 1, At: b.now(), Status: 500}, "")
 			b.pass(time.Millisecond)
-			_, err := b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRedeliver, By: "x"}, task.RedeliverRequested{})
-			b.noError(err)
+			must(b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionRedeliver, By: "x"}, task.RedeliverRequested{}))
 		}
-		story, err := b.Story(b.Context(), id)
-		b.noError(err)
+		story := must(b.Story(b.Context(), id))
 		same(b, "commands, deliveries", []int{len(story.Commands), len(story.Deliveries)}, []int{200, 200})
 		same(b, "the oldest and the newest round", []int{story.Deliveries[0].Round, story.Deliveries[199].Round}, []int{rounds - 200, rounds - 1})
 		same(b, "the newest command is the last", story.Commands[199].At.Equal(b.now()) && story.Commands[0].At.Before(story.Commands[199].At), true)
@@ -141,34 +129,28 @@ var webhookTests = map[string]func(*bench){
 		b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
 		b.noError(b.database().Exec("UPDATE attempts SET ref = '{' WHERE task_id = ?", id).Error)
 		b.change(id, task.Asked{})
-		story, err := b.Story(b.Context(), id)
-		b.noError(err)
+		story := must(b.Story(b.Context(), id))
 		same(b, "unreadable, attempts, entries", []any{story.State.Unreadable, len(story.State.Attempts), len(story.Ledger)}, []any{true, 1, 1})
 		same(b, "reason", story.Stuck().Reason, string(mediagate.ParkInternal))
-		outlook, err := b.Outlook(b.Context(), id)
-		b.noError(err)
+		outlook := must(b.Outlook(b.Context(), id))
 		same(b, "reason in a list", outlook.Stuck().Reason, string(mediagate.ParkInternal))
-		_, err = b.Story(b.Context(), "task_none")
-		b.kind(err, mediagate.KindNotFound)
+		b.kind(errOf(b.Story(b.Context(), "task_none")), mediagate.KindNotFound)
 	},
 	"a list has what a task with two attempts waits for": func(b *bench) {
 		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.change(id, task.RerouteRequested{})
 		b.change(id, intentOf(id, 2, b.now()))
-		outlook, err := b.Outlook(b.Context(), id)
-		b.noError(err)
+		outlook := must(b.Outlook(b.Context(), id))
 		same(b, "the last attempt", outlook.State.Last().N, 2)
 	},
 	"a task without a callback has no target": func(b *bench) {
 		p := b.newPayer(unit(10))
 		n := b.draft(p, unit(1))
 		n.Task.Webhook = nil
-		_, _, err := b.Submit(b.Context(), n)
-		b.noError(err)
+		must2(b.Submit(b.Context(), n))
 		b.settle(failed(n.Task.ID))
 		for _, id := range []string{n.Task.ID, "task_none"} {
-			_, err = b.WebhookTarget(b.Context(), id, 1)
-			b.kind(err, mediagate.KindNotFound)
+			b.kind(errOf(b.WebhookTarget(b.Context(), id, 1)), mediagate.KindNotFound)
 		}
 	},
 	"deliveries are kept, a repeated one once": func(b *bench) {
@@ -184,8 +166,7 @@ var webhookTests = map[string]func(*bench){
 		}
 		second.Status, second.Error, second.Duration = 200, "", time.Millisecond
 		b.deliver(second, "")
-		got, err := b.Deliveries(b.Context(), id)
-		b.noError(err)
+		got := must(b.Deliveries(b.Context(), id))
 		same(b, "deliveries", got, []mediagate.Delivery{first, second})
 		same(b, "callback", b.task(id).Webhook.State, mediagate.WebhookPending)
 		b.deliver(second, mediagate.WebhookDelivered)
