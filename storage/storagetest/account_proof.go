@@ -33,10 +33,7 @@ var proofTests = map[string]func(*bench){
 	"a proof is news once": func(b *bench) {
 		var news atomic.Int64
 		b.race(8, func(int) {
-			fresh, err := b.ProveAccount(b.Context(), proof("a", "b"))
-			if err != nil {
-				b.Error(err)
-			}
+			fresh := must(b.ProveAccount(b.Context(), proof("a", "b")))
 			if fresh {
 				news.Add(1)
 			}

@@ -67,10 +67,7 @@ var breakerTests = map[string]func(*bench){
 		b.pass(time.Microsecond)
 		var claimed atomic.Int64
 		b.race(8, func(i int) {
-			_, mine, err := b.ClaimProbe(b.Context(), channelName, fmt.Sprint("p", i), time.Minute)
-			if err != nil {
-				b.Errorf("claim: %v", err)
-			}
+			_, mine := must2(b.ClaimProbe(b.Context(), channelName, fmt.Sprint("p", i), time.Minute))
 			if mine {
 				claimed.Add(1)
 			}

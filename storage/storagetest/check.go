@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"strings"
-	"sync/atomic"
 
 	"github.com/mediagate/mediagate"
 )
@@ -69,28 +68,5 @@ var checkTests = map[string]func(*bench){
 		b.spoil("UPDATE accounts SET spent = 1")
 		report := must(b.CheckLedger(b.Context()))
 		same(b, "ok, checked, problems", []any{report.OK, report.Checked, len(report.Problems)}, []any{false, 204, 300}) // of three rules
-	},
-	"checks beside each other and what happens are sound": func(b *bench) {
-		payers := []payer{b.newPayer(unit(100)), b.newPayerKey(unit(100), mediagate.Key{Quota: unit(90)})}
-		var left atomic.Int64
-		left.Store(2)
-		b.race(4, func(i int) {
-			if i < 2 {
-				defer left.Add(-1)
-				for n := range 12 {
-					id := b.submit(payers[(i+n)%2], unit(2))
-					b.settle([]end{cancelled(id), made(id, unit(1))}[n%2])
-				}
-				return
-			}
-			for done := false; !done; {
-				done = left.Load() == 0
-				report, err := b.CheckLedger(b.Context())
-				if err != nil || !report.OK {
-					b.Errorf("the check: %v\n%s", err, strings.Join(report.Problems, "\n"))
-					return
-				}
-			}
-		})
 	},
 }

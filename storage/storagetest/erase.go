@@ -289,7 +289,7 @@ var eraseTests = map[string]func(*bench){
 			b.kind(errOf(b.EraseTask(b.Context(), wrong.account, wrong.id)), mediagate.KindNotFound)
 		}
 		follow := must(b.followUp(p, id))
-		same(b, "the conflict names it", strings.Contains(b.kind(errOf(b.EraseTask(b.Context(), p.account, id)), mediagate.KindConflict).Error(), follow), true)
+		same(b, "the conflict names it", strings.Contains(b.kind(errOf(b.EraseTask(b.Context(), p.account, id)), mediagate.KindConflict).Message, follow), true)
 		same(b, "untouched", string(b.task(id).Params), string(b.richDraft(p).Task.Params))
 		b.settle(cancelled(follow))
 		b.eraseTask(p, id)

@@ -284,9 +284,6 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 	l.run = wake
 	step := s.Advance(now)
 	latest := now.Add(2 * time.Second)
-	if o, ok := e.(task.VendorEnded); ok && o.Outcome.Succeeded {
-		latest = now.Add(15 * time.Second)
-	}
 	_, asked := e.(task.Asked)
 	_, retried := e.(task.BreakerClosed) // wakes those too that are to end
 	l.told = l.told || asked && step.Kind == task.Done

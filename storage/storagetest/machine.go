@@ -18,8 +18,7 @@ var machineTests = map[string]func(*bench){
 		rapid.Check(b.T, func(t *rapid.T) { newLife(b, t).live() })
 	},
 	"events that are refused change nothing, nor do those before them": func(b *bench) {
-		p := b.newPayer(unit(1))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(1)), unit(1))
 		b.kind(errOf(b.Change(b.Context(), id, task.CancelRequested{}, intentOf(id, 1, b.now()))), mediagate.KindConflict)
 		t := must(b.TaskByID(b.Context(), id))
 		same(b, "cancel", t.CancelRequestedAt.IsZero(), true)
@@ -27,8 +26,7 @@ var machineTests = map[string]func(*bench){
 		b.kind(errOf(b.Change(b.Context(), "task_none", task.EndDue{})), mediagate.KindNotFound)
 	},
 	"a job of several calls": func(b *bench) {
-		p := b.newPayer(unit(1))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(1)), unit(1))
 		start := must(b.Change(b.Context(), id))
 		memory, before := start.State, b.now().Add(10*time.Second)
 		intent := intentOf(id, 1, b.now())

@@ -27,8 +27,7 @@ var conflicts = []mediagate.Kind{mediagate.KindConflict}
 // meetingTests are of changes of one task that meet.
 var meetingTests = map[string]func(*bench){
 	"of twenty senders at once one opens": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(10)), unit(1))
 		var opened atomic.Int64
 		b.race(20, func(int) {
 			if _, ok := b.alter(id, conflicts, intentOf(id, 1, b.now())); ok {
@@ -92,15 +91,11 @@ var meetingTests = map[string]func(*bench){
 			b.race(5, func(i int) {
 				switch i {
 				case 4:
-					if _, err := b.Hint(b.Context(), id, 1); err != nil {
-						b.Errorf("hint: %v", err)
-					}
+					must(b.Hint(b.Context(), id, 1))
 				case 0:
 					b.alter(id, nil, cancelled(id).events...)
 				case 1:
-					if _, err := b.StorePolls(b.Context(), channelName, "c", []mediagate.PollResult{progress}); err != nil {
-						b.Errorf("store: %v", err)
-					}
+					must(b.StorePolls(b.Context(), channelName, "c", []mediagate.PollResult{progress}))
 				case 2:
 					b.alter(id, conflicts, task.PollRequested{})
 				case 3:
@@ -146,37 +141,11 @@ var meetingTests = map[string]func(*bench){
 					if i == 4 {
 						g.Channel, g.Epoch, g.Slots.Names = "kling-b", two, []string{"kling-b", channelName}
 					}
-					if _, err := b.GrantSlots(b.Context(), g); err != nil {
-						b.Errorf("grant: %v", err)
-					}
+					must(b.GrantSlots(b.Context(), g))
 				}
 			})
 			same(b, "queued", b.count("SELECT COUNT(*) FROM queue"), 0)
 		}
-	},
-	"channels are locked in one order": func(b *bench) {
-		p := b.newPayer(unit(10))
-		one, two := b.submit(p, unit(1)), b.submit(p, unit(1))
-		channels := []string{channelName, "kling-b"}
-		reversed := []string{"kling-b", channelName}
-		epochs := []int64{b.epoch(channels[0]), b.epoch(channels[1])}
-		b.race(4, func(i int) {
-			for range 40 {
-				switch i {
-				case 0:
-					b.alter(one, nil, task.Queued{N: 1, Channels: channels})
-				case 1:
-					b.alter(two, nil, task.Queued{N: 1, Channels: reversed})
-				default:
-					g := mediagate.Granting{
-						Channel: channels[i-2], Epoch: epochs[i-2], Slots: mediagate.Slots{Names: []string{channels[3-i]}, Limit: 1}, Most: 1, TakeBack: takeBack,
-					}
-					if _, err := b.GrantSlots(b.Context(), g); err != nil {
-						b.Errorf("grant: %v", err)
-					}
-				}
-			}
-		})
 	},
 	"all that moves tasks in bulk meets what changes one": func(b *bench) {
 		p, q := b.newPayer(unit(200)), b.newPayer(unit(200))

@@ -62,8 +62,7 @@ func (b *bench) quiet(id string, in time.Duration) mediagate.PollResult {
 // held against package task by machineTests.
 var pollTests = map[string]func(*bench){
 	"a claim carries what a poll needs": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		same(b, "rows", b.claim("c1"), []mediagate.Await{{
 			TaskID: id, N: 1, Channel: channelName, Fingerprint: "fp", Model: "alpha-v3", Ref: ref(id), Expected: plan.Expected,
 			AcceptedAt: b.now(), NextPollAt: b.now(), Claim: "c1", ClaimedAt: b.now(),
@@ -98,8 +97,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "due now", ids(b.due(epoch, "f", 3)), []string{later})
 	},
 	"an old epoch claims nothing": func(b *bench) {
-		p := b.newPayer(unit(10))
-		b.accepted(p, unit(1))
+		b.accepted(b.newPayer(unit(10)), unit(1))
 		first := b.epoch(channelName)
 		second := b.epoch(channelName)
 		same(b, "epochs", second, first+1)
@@ -113,8 +111,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "rows", len(b.due(second, "c", 10)), 1)
 	},
 	"a claimed row is free again when the lease ends": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		epoch := b.epoch(channelName)
 		same(b, "claimed", ids(b.due(epoch, "c1", 10)), []string{id})
 		b.pass(lease - time.Microsecond)
@@ -123,8 +120,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "after it", ids(b.due(epoch, "c2", 10)), []string{id})
 	},
 	"a new epoch takes rows over, and of the former's results only ends count": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.claim("dead")
 		same(b, "taken over", ids(b.claim("alive")), []string{id})
 		trouble, waits, ended := b.quiet(id, time.Hour), b.quiet(id, time.Hour), b.quiet(id, time.Hour)
@@ -148,11 +144,7 @@ var pollTests = map[string]func(*bench){
 		var got []string
 		b.race(6, func(i int) {
 			for range 3 {
-				rows, err := b.ClaimDue(b.Context(), channelName, epoch, fmt.Sprint("c", i), lease, 10)
-				if err != nil {
-					b.Errorf("claim: %v", err)
-					return
-				}
+				rows := must(b.ClaimDue(b.Context(), channelName, epoch, fmt.Sprint("c", i), lease, 10))
 				mu.Lock()
 				got = append(got, ids(rows)...)
 				mu.Unlock()
@@ -161,8 +153,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "claimed", sorted(got), sorted(all))
 	},
 	"a quiet poll sets the next time, and counts answers that told nothing": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		epoch := b.epoch(channelName)
 		b.due(epoch, "c", 10)
 		before := b.task(id)
@@ -180,8 +171,7 @@ var pollTests = map[string]func(*bench){
 		same(b, "missing again", b.due(epoch, "e", 10)[0].Missing, 0)
 	},
 	"a task that is parked is left to Change once its vendor answers": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.claim("c")
 		b.change(id, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
 		same(b, "polled for", b.waiting(), 0)
@@ -315,14 +305,13 @@ var pollTests = map[string]func(*bench){
 		same(b, "of none", len(b.store("c")), 0)
 	},
 	"the next due time leaves out what is claimed": func(b *bench) {
-		p := b.newPayer(unit(10))
 		next := func(what string, waiting int, at time.Time) {
 			b.Helper()
 			n, due := must2(b.AwaitStats(b.Context(), channelName))
 			same(b, what, []any{n, due}, []any{waiting, at})
 		}
 		next("none", 0, time.Time{})
-		b.accepted(p, unit(1))
+		b.accepted(b.newPayer(unit(10)), unit(1))
 		next("one", 1, b.now())
 		b.claim("c")
 		next("claimed", 1, time.Time{})

@@ -1,9 +1,7 @@
 package storagetest
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -221,8 +219,7 @@ var queueTests = map[string]func(*bench){
 		same(b, "in time", b.try(two, limited(1)), true)
 	},
 	"an old epoch grants nothing": func(b *bench) {
-		p := b.newPayer(unit(10))
-		b.queued(p)
+		b.queued(b.newPayer(unit(10)))
 		old := b.epoch(channelName)
 		b.epoch(channelName)
 		b.kind(errOf(b.GrantSlots(b.Context(), mediagate.Granting{Channel: channelName, Epoch: old, Slots: limited(1), Most: 1, TakeBack: takeBack})), mediagate.KindConflict)
@@ -303,38 +300,4 @@ var queueTests = map[string]func(*bench){
 		})
 		b.load("in flight, queued", 5, 45, b.now())
 	},
-	"a newcomer beside ten thousand is served within two turns": func(b *bench) {
-		busy, late := b.newPayer(unit(100)), b.newPayer(unit(10))
-		id := b.queued(busy)
-		epoch := b.epoch(channelName)
-		for range 5 {
-			b.queued(busy)
-		}
-		b.flood(id, 10_000)
-		same(b, "of the busy one", len(b.grant(epoch, 1).Tasks), 1)
-		newcomer := b.queued(late)
-		got := b.grant(epoch, 3)
-		same(b, "granted", got.InFlight, 3)
-		if !slices.Contains(got.Tasks, newcomer) {
-			b.Errorf("the newcomer %s is not among %v", newcomer, got.Tasks)
-		}
-	},
-}
-
-// flood queues so many more tasks like this one, past the store.
-func (b *bench) flood(like string, n int) {
-	b.Helper()
-	b.corrupt = true // nobody holds money for them
-	const columns = "account_id, key_id, model, type, status, params, plan, charges, hold, created_at, deadline_at, queued_at"
-	for from := 0; from < n; from += 250 {
-		var made []string
-		for i := from; i < from+250; i++ {
-			made = append(made, fmt.Sprintf("SELECT 'flood_%06d' AS id", i))
-		}
-		names := strings.Join(made, " UNION ALL ")
-		b.noError(b.database().Exec("INSERT INTO tasks (id, "+columns+") SELECT f.id, t."+strings.ReplaceAll(columns, ", ", ", t.")+
-			" FROM tasks t, ("+names+") f WHERE t.id = ?", like).Error)
-		b.noError(b.database().Exec("INSERT INTO queue (task_id, channel, n, account_id, since) SELECT f.id, q.channel, q.n, q.account_id, q.since"+
-			" FROM queue q, ("+names+") f WHERE q.task_id = ?", like).Error)
-	}
 }

@@ -59,9 +59,7 @@ var repeatTests = map[string]func(*bench){
 			var taken atomic.Int64
 			b.race(6, func(i int) {
 				if i%3 == 2 {
-					if _, err := b.Change(b.Context(), id, task.EndDue{}); err != nil {
-						b.Errorf("end: %v", err)
-					}
+					must(b.Change(b.Context(), id, task.EndDue{}))
 					return
 				}
 				switch _, err := b.SubmitModal(b.Context(), call(id, p)); {
@@ -85,10 +83,7 @@ var repeatTests = map[string]func(*bench){
 		first.IdempotencyKey, first.BodySHA256 = "k", [32]byte{1}
 		var fresh atomic.Int64
 		b.race(4, func(int) {
-			replayed, err := b.SubmitModal(b.Context(), first)
-			if err != nil {
-				b.Errorf("modal: %v", err)
-			}
+			replayed := must(b.SubmitModal(b.Context(), first))
 			if !replayed {
 				fresh.Add(1)
 			}

@@ -52,8 +52,7 @@ var restoreTests = map[string]func(*bench){
 		same(b, "may lack attempts", b.state(fresh).TailLost, false)
 	},
 	"a lookup that finds the job stores where": func(b *bench) {
-		p := b.newPayer(unit(1))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(1)), unit(1))
 		intent := intentOf(id, 1, b.now())
 		b.change(id, task.Restored{At: b.now()}, task.Asked{}, task.Found{
 			N: 1, Channel: intent.Channel, Provider: intent.Provider, Fingerprint: intent.Fingerprint, Route: intent.Route, CanStop: true,
@@ -67,8 +66,7 @@ var restoreTests = map[string]func(*bench){
 		same(b, "polled for", len(due), 1)
 	},
 	"ids without a task": func(b *bench) {
-		p := b.newPayer(unit(1))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(1)), unit(1))
 		unknown := must(b.Unknown(b.Context(), []string{"task_b", id, "task_a"}))
 		same(b, "unknown", slices.Equal(unknown, []string{"task_b", "task_a"}), true)
 	},

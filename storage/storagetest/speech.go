@@ -50,21 +50,6 @@ var speechTests = map[string]func(*bench){
 		same(b, "what it counts", b.count("SELECT COUNT(*) FROM speeches WHERE charges LIKE '%\"item\":\"eta-4o-mini-tts\"%\"quantity\":1%'"), 1)
 		b.checkLedger()
 	},
-	"what is not there cannot be held": func(b *bench) {
-		p := b.newPayer(unit(4))
-		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(p, unit(4)+1), speechLease), mediagate.KindPayment)
-		limited := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(1)})
-		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(limited, unit(1)+1), speechLease), mediagate.KindPayment)
-		b.money(p, unit(4), 0, 0)
-		b.money(limited, unit(10), 0, 0)
-		same(b, "rows", b.count("SELECT COUNT(*) FROM speeches"), 0)
-	},
-	"a deleted key holds nothing": func(b *bench) {
-		p := b.newPayer(unit(4))
-		b.noError(b.DeleteKey(b.Context(), p.key))
-		b.kind(b.OpenSpeech(b.Context(), b.newSpeech(p, unit(1)), speechLease), mediagate.KindUnauthenticated)
-		same(b, "rows", b.count("SELECT COUNT(*) FROM speeches"), 0)
-	},
 	"an id is taken once": func(b *bench) {
 		p := b.newPayer(unit(4))
 		n := b.newSpeech(p, unit(1))
@@ -72,39 +57,8 @@ var speechTests = map[string]func(*bench){
 		b.kind(b.OpenSpeech(b.Context(), n, speechLease), mediagate.KindConflict)
 		b.money(p, unit(3), unit(1), 0)
 	},
-	"a posted speech is charged": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.speak(p, unit(4))
-		b.endSpeech(id, mediagate.SpeechPosted)
-		b.money(p, unit(6), 0, unit(4))
-		same(b, "row", b.count("SELECT COUNT(*) FROM speeches WHERE state = 'posted' AND cost = 4000000 AND ended_at IS NOT NULL"), 1)
-	},
-	"a voided speech costs nothing": func(b *bench) {
-		p := b.newPayer(unit(10))
-		b.endSpeech(b.speak(p, unit(4)), mediagate.SpeechVoided)
-		b.money(p, unit(10), 0, 0)
-		same(b, "row", b.count("SELECT COUNT(*) FROM speeches WHERE state = 'voided' AND cost = 0 AND ended_at IS NOT NULL"), 1)
-	},
-	"a speech for nothing ends too": func(b *bench) {
-		p := b.newPayer(0)
-		b.endSpeech(b.speak(p, 0), mediagate.SpeechPosted)
-		b.endSpeech(b.speak(p, 0), mediagate.SpeechVoided)
-	},
-	"the first end counts": func(b *bench) {
-		p := b.newPayer(unit(10))
-		for _, ends := range [][2]mediagate.SpeechState{
-			{mediagate.SpeechVoided, mediagate.SpeechPosted}, {mediagate.SpeechPosted, mediagate.SpeechVoided}, {mediagate.SpeechPosted, mediagate.SpeechPosted},
-		} {
-			id := b.speak(p, unit(1))
-			b.endSpeech(id, ends[0])
-			won := must(b.EndSpeech(b.Context(), id, ends[1]))
-			same(b, "won by the second", won, false)
-		}
-		b.money(p, unit(8), 0, unit(2))
-	},
 	"nothing else is an end": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.speak(p, unit(1))
+		id := b.speak(b.newPayer(unit(10)), unit(1))
 		b.kind(errOf(b.EndSpeech(b.Context(), id, mediagate.SpeechOpen)), mediagate.KindInternal)
 		won := must(b.EndSpeech(b.Context(), "speech_none", mediagate.SpeechPosted))
 		same(b, "won", won, false)
@@ -123,8 +77,7 @@ var speechTests = map[string]func(*bench){
 		b.money(p, unit(10), 0, 0)
 	},
 	"a renewed lease holds on": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.speak(p, unit(4))
+		id := b.speak(b.newPayer(unit(10)), unit(4))
 		b.pass(speechLease - time.Second)
 		open := must(b.RenewSpeech(b.Context(), id, speechLease))
 		same(b, "open", open, true)
@@ -135,14 +88,6 @@ var speechTests = map[string]func(*bench){
 		open = must(b.RenewSpeech(b.Context(), id, speechLease))
 		same(b, "open after the end", open, false)
 		b.lapse(0)
-	},
-	"one that was only slow is still charged": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.speak(p, unit(4))
-		b.pass(2 * speechLease)
-		b.endSpeech(id, mediagate.SpeechPosted)
-		b.lapse(0)
-		b.money(p, unit(6), 0, unit(4))
 	},
 	"the oldest are voided first, a batch at a time": func(b *bench) {
 		p := b.newPayer(unit(10))
@@ -180,19 +125,13 @@ var speechTests = map[string]func(*bench){
 		b.pass(speechLease)
 		b.race(12, func(i int) {
 			if i < len(ids) {
-				won, err := b.EndSpeech(b.Context(), ids[i], mediagate.SpeechPosted)
-				if err != nil {
-					b.Errorf("post: %v", err)
-				}
+				won := must(b.EndSpeech(b.Context(), ids[i], mediagate.SpeechPosted))
 				if won {
 					posted.Add(1)
 				}
 				return
 			}
-			n, err := b.VoidSpeeches(b.Context(), 100)
-			if err != nil {
-				b.Errorf("void: %v", err)
-			}
+			n := must(b.VoidSpeeches(b.Context(), 100))
 			voided.Add(int64(n))
 		})
 		same(b, "ends", posted.Load()+voided.Load(), int64(len(ids)))
@@ -200,8 +139,7 @@ var speechTests = map[string]func(*bench){
 		b.money(p, unit(10)-spent, 0, spent)
 	},
 	"of a renewal and a void one wins": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.speak(p, unit(1))
+		id := b.speak(b.newPayer(unit(10)), unit(1))
 		b.pass(speechLease)
 		var open bool
 		var voided int
@@ -219,19 +157,5 @@ var speechTests = map[string]func(*bench){
 		if open == (voided == 1) {
 			b.Errorf("renewed %v, voided %d", open, voided)
 		}
-	},
-	"of two speeches for the last money one is held": func(b *bench) {
-		p := b.newPayer(unit(3))
-		var opened atomic.Int64
-		b.race(4, func(int) {
-			switch err := b.OpenSpeech(b.Context(), b.newSpeech(p, unit(2)), speechLease); {
-			case err == nil:
-				opened.Add(1)
-			case !mediagate.Is(err, mediagate.KindPayment):
-				b.Errorf("open: %v", err)
-			}
-		})
-		same(b, "opened", opened.Load(), 1)
-		b.money(p, unit(1), unit(2), 0)
 	},
 }

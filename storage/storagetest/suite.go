@@ -143,13 +143,13 @@ func (b *bench) noError(err error) {
 }
 
 // kind expects an error of that kind, and returns it.
-func (b *bench) kind(err error, want mediagate.Kind) *mediagate.Error {
+func (b *bench) kind(err error, want mediagate.Kind) mediagate.Error {
 	b.Helper()
 	var e *mediagate.Error
 	if !errors.As(err, &e) || mediagate.KindOf(err) != want {
 		b.Fatalf("error %v, want kind %s", err, want)
 	}
-	return e
+	return *e
 }
 
 func same[T any](b *bench, what string, got, want T) {

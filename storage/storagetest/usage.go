@@ -55,14 +55,6 @@ var usageTests = map[string]func(*bench){
 		same(b, "in one row", b.usage(mediagate.UsageFilter{AccountID: p.account, From: b.now()}), []mediagate.Usage{{}})
 		same(b, "by model", b.usage(mediagate.UsageFilter{AccountID: p.account, From: b.now(), By: []mediagate.UsageBy{mediagate.ByModel}}), []mediagate.Usage{})
 	},
-	"usage is the account's own": func(b *bench) {
-		p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
-		b.settle(completed(b.accepted(p, unit(1)), unit(1)))
-		b.settle(completed(b.accepted(other, unit(2)), unit(2)))
-		b.accepted(other, unit(1))
-		b.speak(other, unit(1))
-		same(b, "of one", b.usage(mediagate.UsageFilter{AccountID: p.account}), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
-	},
 	"speech counts like a task": func(b *bench) {
 		p := b.newPayer(unit(10))
 		b.endSpeech(b.speak(p, unit(2)), mediagate.SpeechPosted)
@@ -83,30 +75,6 @@ var usageTests = map[string]func(*bench){
 		b.settle(completed(id, unit(1)))
 		same(b, "where it began", b.usage(first), []mediagate.Usage{{}})
 		same(b, "where it ended", b.usage(second), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
-	},
-	"a time begins with its first moment and ends before its last": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(2))
-		b.settle(completed(id, unit(1)))
-		end := b.now()
-		one, none := []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}}, []mediagate.Usage{{}}
-		same(b, "from it", b.usage(mediagate.UsageFilter{From: end}), one)
-		same(b, "from after it", b.usage(mediagate.UsageFilter{From: end.Add(time.Microsecond)}), none)
-		same(b, "to it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end}), none)
-		same(b, "to after it", b.usage(mediagate.UsageFilter{From: end.Add(-time.Hour), To: end.Add(time.Microsecond)}), one)
-	},
-	"many ends of one key at once are all counted": func(b *bench) {
-		p := b.newPayer(unit(100))
-		ids := make([]string, 24)
-		for i := range ids {
-			ids[i] = b.accepted(p, unit(1))
-		}
-		b.race(len(ids), func(i int) {
-			if _, err := b.Change(b.Context(), ids[i], completed(ids[i], unit(1)).events...); err != nil {
-				b.Errorf("settle: %v", err)
-			}
-		})
-		same(b, "usage", b.usage(mediagate.UsageFilter{}), []mediagate.Usage{{Cost: unit(24), Tasks: counts(24, 0, 0)}})
 	},
 	"usage outlives its tasks": func(b *bench) {
 		p := b.newPayer(unit(10))

@@ -118,8 +118,7 @@ var wakeTests = map[string]func(*bench){
 		}
 	},
 	"a step that was stopped has a run ask, and never puts that off": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(10)), unit(1))
 		b.change(id, task.Asked{})
 		b.wakesIn("asked", id, 10*time.Minute)
 		was := b.state(id)
@@ -137,8 +136,7 @@ var wakeTests = map[string]func(*bench){
 		b.wakesIn("stopped after the end", id, never)
 	},
 	"a question writes nothing while the lease reaches": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(10)), unit(1))
 		b.change(id, task.Asked{})
 		first := b.wakesIn("asked", id, 10*time.Minute)
 		b.pass(5 * time.Minute)
@@ -151,8 +149,7 @@ var wakeTests = map[string]func(*bench){
 		b.wakesIn("a sleep of other length", id, 15*time.Second+30*time.Second)
 	},
 	"a question counts for the tries of others": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(10)), unit(1))
 		b.change(id, task.Asked{})
 		b.pass(10 * time.Minute)
 		for tries, again := range []time.Duration{1, 2, 4, 8} {
@@ -199,9 +196,9 @@ var wakeTests = map[string]func(*bench){
 		id := b.accepted(p, unit(1))
 		b.change(id, task.Asked{})
 		b.settle(completed(id, unit(1)))
-		b.wakesIn("ended", id, 15*time.Second)
+		b.wakesIn("ended", id, 2*time.Second)
 		b.eraseTask(p, id)
-		b.wakesIn("erased", id, 15*time.Second)
+		b.wakesIn("erased", id, 2*time.Second)
 		same(b, "step", b.change(id, task.Asked{}).Step.Kind, task.Done)
 		b.wakesIn("asked", id, never)
 		b.change(id, task.VendorEnded{N: 1, Outcome: failure}, task.SlotExpired{N: 1})
@@ -292,8 +289,7 @@ var wakeTests = map[string]func(*bench){
 		same(b, "with the callback", len(b.woken(100)), 7)
 	},
 	"each try puts the next one off further": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.submit(p, unit(1))
+		id := b.submit(b.newPayer(unit(10)), unit(1))
 		b.pass(5 * time.Second)
 		try := func(tried bool, again time.Duration, tries int) {
 			b.Helper()
@@ -364,62 +360,5 @@ var wakeTests = map[string]func(*bench){
 		same(b, "still parked", b.state(all[0]).ParkReason, mediagate.ParkFunds)
 		retry("the others", mediagate.Parked{Reasons: reasons}, 10, 2)
 		retry("those that are tried now anyway", mediagate.Parked{Reasons: reasons}, 10, 0)
-	},
-	"many wakes are set by several at once": func(b *bench) {
-		p := b.newPayer(unit(100))
-		epoch := b.epoch(channelName)
-		var parked, queued, running []string
-		for range 10 {
-			parked = append(parked, b.parked(p, mediagate.ParkFunds))
-			queued = append(queued, b.queued(p))
-			running = append(running, b.accepted(p, unit(1)))
-		}
-		for _, id := range append(append(append([]string{}, parked...), queued...), running...) {
-			b.change(id, task.Asked{})
-		}
-		b.pass(3 * time.Minute)
-		b.race(8, func(i int) {
-			ctx := b.Context()
-			var err error
-			switch i {
-			case 0, 1:
-				for range 10 {
-					if _, err = b.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkFunds}}, 3); err != nil {
-						break
-					}
-				}
-			case 2, 3:
-				for range 10 {
-					if _, err = b.GrantSlots(ctx, mediagate.Granting{Channel: channelName, Epoch: epoch, Slots: limited(1000), Most: 3, TakeBack: time.Hour}); err != nil {
-						break
-					}
-				}
-			case 4, 5:
-				for range 10 {
-					var due []mediagate.Wake
-					if due, err = b.DueWakes(ctx, 7); err == nil {
-						err = b.PutOff(ctx, due, true)
-					}
-					if err != nil {
-						break
-					}
-				}
-			default:
-				for n := range running {
-					if _, err = b.Change(ctx, running[(n*7+i)%10], task.CancelRequested{}); err != nil {
-						break
-					}
-				}
-			}
-			if err != nil {
-				b.Errorf("%d: %v", i, err)
-			}
-		})
-		run, _ := b.wakes()
-		for _, id := range append(append(append([]string{}, parked...), queued...), running...) {
-			if late := run[id].At.Sub(b.now()); late > time.Minute || late > 2*time.Second && run[id].Tries == 0 {
-				b.Errorf("%s is woken in %s", id, late)
-			}
-		}
 	},
 }

@@ -37,10 +37,7 @@ var webhookTests = map[string]func(*bench){
 		var mu sync.Mutex
 		bodies := map[string]bool{}
 		b.race(6, func(i int) {
-			body, err := b.StoreWebhookBody(b.Context(), id, []byte{'0' + byte(i)})
-			if err != nil {
-				b.Errorf("store: %v", err)
-			}
+			body := must(b.StoreWebhookBody(b.Context(), id, []byte{'0' + byte(i)}))
 			mu.Lock()
 			defer mu.Unlock()
 			bodies[string(body)] = true
@@ -60,8 +57,7 @@ var webhookTests = map[string]func(*bench){
 		missing()
 	},
 	"a redelivery of old links has a body of its own (D14)": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.settle(completed(id, unit(1)))
 		body := func(made, want string) {
 			b.Helper()
@@ -81,16 +77,6 @@ var webhookTests = map[string]func(*bench){
 		b.change(id, task.RedeliverRequested{})
 		body("fourth", "third")
 	},
-	"nothing of an erased task is delivered again": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
-		b.settle(completed(id, unit(1)))
-		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 200}, mediagate.WebhookDelivered)
-		b.eraseTask(p, id)
-		b.kind(errOf(b.Change(b.Context(), id, task.RedeliverRequested{})), mediagate.KindConflict)
-		_, round := b.wakes()
-		same(b, "wakes of rounds", len(round), 0)
-	},
 	"a command is its account's, and on record once": func(b *bench) {
 		p, q := b.newPayer(unit(10)), b.newPayer(unit(10))
 		id := b.accepted(p, unit(1))
@@ -99,9 +85,7 @@ var webhookTests = map[string]func(*bench){
 		b.kind(errOf(b.Command(b.Context(), a, task.RedeliverRequested{})), mediagate.KindNotFound)
 		a.AccountID = p.account
 		b.race(4, func(int) {
-			if _, err := b.Command(b.Context(), a, task.RedeliverRequested{}); err != nil {
-				b.Errorf("command: %v", err)
-			}
+			must(b.Command(b.Context(), a, task.RedeliverRequested{}))
 		})
 		same(b, "rounds", b.state(id).WebhookRound, 2)
 		story := must(b.Story(b.Context(), id))
@@ -109,8 +93,7 @@ var webhookTests = map[string]func(*bench){
 		same(b, "commands", story.Commands, []mediagate.Action{a})
 	},
 	"the newest of many commands and deliveries": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.settle(completed(id, unit(1)))
 		const rounds = 250
 		for round := 2; round <= rounds; round++ {
@@ -124,8 +107,7 @@ var webhookTests = map[string]func(*bench){
 		same(b, "the newest command is the last", story.Commands[199].At.Equal(b.now()) && story.Commands[0].At.Before(story.Commands[199].At), true)
 	},
 	"the story of a task that cannot be read": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
 		b.noError(b.database().Exec("UPDATE attempts SET ref = '{' WHERE task_id = ?", id).Error)
 		b.change(id, task.Asked{})
@@ -144,8 +126,7 @@ var webhookTests = map[string]func(*bench){
 		same(b, "the last attempt", outlook.State.Last().N, 2)
 	},
 	"a task without a callback has no target": func(b *bench) {
-		p := b.newPayer(unit(10))
-		n := b.draft(p, unit(1))
+		n := b.draft(b.newPayer(unit(10)), unit(1))
 		n.Task.Webhook = nil
 		must2(b.Submit(b.Context(), n))
 		b.settle(failed(n.Task.ID))
@@ -154,8 +135,7 @@ var webhookTests = map[string]func(*bench){
 		}
 	},
 	"deliveries are kept, a repeated one once": func(b *bench) {
-		p := b.newPayer(unit(10))
-		id := b.accepted(p, unit(1))
+		id := b.accepted(b.newPayer(unit(10)), unit(1))
 		b.settle(failed(id))
 		first := mediagate.Delivery{
 			TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 503, Duration: 1500 * time.Microsecond, NextAttemptAt: b.now().Add(10 * time.Second),
