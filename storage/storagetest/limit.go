@@ -281,6 +281,12 @@ var limitTests = map[string]func(*bench){
 		b.refused(q, 0, mediagate.KindUnauthenticated, "") // its grace time is over
 		b.refused(r, 0, mediagate.KindRateLimited, "the key may have 2")
 	},
+	"a key's quota counts what is held and what is spent": func(b *bench) {
+		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(5)})
+		b.settle(completed(b.accepted(p, unit(3)), unit(2)))
+		b.submit(p, unit(3))
+		b.refused(p, 1, mediagate.KindPayment, "the key's quota")
+	},
 	"of what is short the first is named": func(b *bench) {
 		p := b.newPayerKey(unit(2), mediagate.Key{
 			Quota: unit(4), InFlight: new(0), Caps: mediagate.Caps{Day: new(unit(3)), Week: new(unit(2)), Month: new(unit(1))},
