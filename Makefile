@@ -63,7 +63,7 @@ MEET := ./providers/vendorhttp ./providers/providertest ./providers/inline ./san
 # detector, and are not ours: what links them runs without. Lint has vetted it.
 test/race: deps build ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test $$($(GO) list ./... | grep -E '$(ALONE)')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/workflows$$')
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/workflows$$')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./workflows -rapid.checks=25
 	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)
