@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // SampleEvery is how often a SampledLog is told at most.
@@ -53,41 +51,19 @@ func (t *SampledLog) tell() {
 	})
 }
 
-// How much net/http may say of itself: what makes it speak may be others' doing.
-const (
-	serverLinesPerSecond = 1
-	serverLinesAtOnce    = 10
-	longestServerLine    = 4 << 10 // a panic brings its stack
-)
+// longestServerLine bounds what net/http may say of itself: a panic brings its stack.
+const longestServerLine = 4 << 10
 
-// NewServerLog takes what an http.Server logs: as warnings, and a bounded number
-// of them.
+// NewServerLog takes what an http.Server logs: what makes it speak may be others' doing.
 func NewServerLog(to *slog.Logger) *log.Logger {
-	return log.New(&serverLog{to: to, bound: rate.NewLimiter(serverLinesPerSecond, serverLinesAtOnce)}, "", 0)
+	return log.New(serverLog{NewSampledLog(to, "HTTP server")}, "", 0)
 }
 
-type serverLog struct {
-	to    *slog.Logger
-	bound *rate.Limiter
-
-	mu      sync.Mutex
-	leftOut int // since the last line
-}
+type serverLog struct{ to *SampledLog }
 
 // Write is given one line at a time.
-func (l *serverLog) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.bound.Allow() {
-		l.leftOut++
-		return len(line), nil
-	}
-	text := strings.ToValidUTF8(strings.TrimSpace(string(line[:min(len(line), longestServerLine)])), "")
-	attrs := []slog.Attr{slog.String("says", text)}
-	if l.leftOut > 0 {
-		attrs = append(attrs, slog.Int("left_out", l.leftOut))
-		l.leftOut = 0
-	}
-	l.to.LogAttrs(context.Background(), slog.LevelWarn, "HTTP server", attrs...)
+func (l serverLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line[:min(len(line), longestServerLine)]))
+	l.to.Count(slog.String("says", strings.ToValidUTF8(text, "")))
 	return len(line), nil
 }
