@@ -1,13 +1,11 @@
 package webhook
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
-	"net/http"
-	"strconv"
 	"strings"
 	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/mediagate/mediagate"
 )
@@ -20,10 +18,8 @@ const (
 )
 
 const (
-	secretPrefix    = "whsec_"
-	secretBytes     = 32
-	signatureScheme = "v1,"
-	tolerance       = 5 * time.Minute
+	secretPrefix = "whsec_"
+	secretBytes  = 32
 )
 
 // ParseSecret returns the key that a secret of the form whsec_BASE64 stands
@@ -47,10 +43,11 @@ func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
-	mac.Write(body)
-	return signatureScheme + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+	webhook, err := standardwebhooks.NewWebhookRaw(key)
+	if err != nil {
+		return "", mediagate.Errorf(mediagate.KindInternal, "a webhook secret makes no key")
+	}
+	return webhook.Sign(id, at, body)
 }
 
 // signAll returns the value of the signature header: one signature a secret,
@@ -68,28 +65,4 @@ func signAll(secrets []string, id string, at time.Time, body []byte) (string, er
 		signatures[i] = s
 	}
 	return strings.Join(signatures, " "), nil
-}
-
-// Verify is the receiver's side: it accepts a request whose headers carry a
-// signature of the body by the secret, made within five minutes of now. Its
-// errors are of KindInvalid, but KindInternal for a malformed secret.
-func Verify(secret string, h http.Header, body []byte, now time.Time) error {
-	seconds, err := strconv.ParseInt(h.Get(HeaderTimestamp), 10, 64)
-	if err != nil {
-		return mediagate.Invalid(HeaderTimestamp, "is missing or no number of seconds")
-	}
-	at := time.Unix(seconds, 0)
-	if now.Sub(at).Abs() > tolerance {
-		return mediagate.Invalid(HeaderTimestamp, "is more than %s away", tolerance)
-	}
-	want, err := Sign(secret, h.Get(HeaderID), at, body)
-	if err != nil {
-		return err
-	}
-	for got := range strings.FieldsSeq(h.Get(HeaderSignature)) {
-		if hmac.Equal([]byte(got), []byte(want)) {
-			return nil
-		}
-	}
-	return mediagate.Invalid(HeaderSignature, "does not match")
 }
