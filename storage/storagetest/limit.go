@@ -281,11 +281,36 @@ var limitTests = map[string]func(*bench){
 		b.refused(q, 0, mediagate.KindUnauthenticated, "") // its grace time is over
 		b.refused(r, 0, mediagate.KindRateLimited, "the key may have 2")
 	},
+	"a balance is used up exactly": func(b *bench) {
+		p := b.newPayer(unit(4))
+		b.submit(p, unit(3))
+		b.refused(p, unit(1)+1, mediagate.KindPayment, "insufficient balance")
+		b.submit(p, unit(1))
+	},
 	"a key's quota counts what is held and what is spent": func(b *bench) {
 		p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(5)})
 		b.settle(completed(b.accepted(p, unit(3)), unit(2)))
 		b.submit(p, unit(3))
 		b.refused(p, 1, mediagate.KindPayment, "the key's quota")
+	},
+	"a clock that jumps gives no allowance twice": func(b *bench) {
+		today := time.Date(2026, 3, 10, 12, 0, 0, 0, time.UTC)
+		b.setClock(today)
+		p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(3))}})
+		b.submit(p, unit(3))
+		b.setClock(today.AddDate(0, 0, 1))
+		ahead := b.submit(p, unit(2))
+		b.setClock(today) // which has been used up, and goes on as the day that was counted last
+		b.refused(p, unit(2), mediagate.KindPayment, "1.00 is left until 2026-03-12T00:00:00Z")
+		b.submit(p, unit(1))
+		b.setClock(today.AddDate(0, 0, 1))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
+		b.setClock(today)
+		b.settle(failed(ahead)) // given back to the day to which it was counted
+		same(b, "used", b.used(p)[0], unit(1))
+		b.setClock(today.AddDate(0, 0, 2))
+		b.submit(p, unit(3))
+		b.refused(p, 1, mediagate.KindPayment, "cap of the day")
 	},
 	"of what is short the first is named": func(b *bench) {
 		p := b.newPayerKey(unit(2), mediagate.Key{
