@@ -17,7 +17,7 @@ import (
 	"github.com/mediagate/mediagate/failpoint"
 	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/media"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 	"github.com/mediagate/mediagate/providers"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/media/imagefile"
 )
 
 // The bounds of an upload.

@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // mediaRule is what a field's x-media says of the files that it takes.

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // Archive packs stems, the tracks of a song, into one zip while they arrive. An archive

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // leastSide is the least side of an image, whatever its model says: nothing makes

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/limit"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // Pace is how slowly a client's file may arrive. Once it has begun to, that is

@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/imagefile"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/imagefile"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // Clean reads a client's file for a vendor: up to the limit, and a picture as an upload

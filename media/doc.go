@@ -7,7 +7,7 @@
 // Where files come from, and where they go, is up to the caller. Errors are of the
 // module's kinds, in words for the client.
 //
-// It imports the root package, imagefile, mediainfo and picture.
+// It imports the root package, limit, and what lies below it, imagefile and mediainfo.
 package media
 
 import (

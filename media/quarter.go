@@ -11,15 +11,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/picture"
 )
 
 // cutMemory is what the pictures that are being cut hold at once, in a process:
 // one of 16 million pixels, or some of the usual ones. Those beyond it wait.
 const cutMemory = 256 << 20
-
-// ErrUncut says that a grid, which may be whole, cannot be cut.
-var ErrUncut = picture.ErrUnsupported
 
 // Cutter cuts stored grids into their four pictures, within a bound of memory.
 type Cutter struct {
@@ -39,13 +35,13 @@ func (c *Cutter) memory() *semaphore.Weighted {
 func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error) error {
 	var width, height int
 	err := readStored(ctx, open, func(r io.Reader) (err error) { // further than the copy of it looked
-		width, height, err = picture.Sides(grid.MimeType, bufio.NewReader(r))
+		width, height, err = sides(grid.MimeType, bufio.NewReader(r))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	need := int64(width) * int64(height) * picture.BytesPerPixel
+	need := int64(width) * int64(height) * bytesPerPixel
 	if min(width, height) < 2 || need > cutMemory {
 		return fmt.Errorf("a grid of %d × %d pixels: %w", width, height, ErrUncut)
 	}
@@ -54,21 +50,18 @@ func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, stor
 		return fmt.Errorf("wait for memory to cut a grid: %w", err)
 	}
 	defer free.Release(need)
-	var whole *picture.Picture
+	var whole *picture
 	err = readStored(ctx, open, func(r io.Reader) (err error) {
-		whole, err = picture.Decode(grid.MimeType, bufio.NewReader(r), width, height)
+		whole, err = decodePicture(grid.MimeType, bufio.NewReader(r), width, height)
 		return err
 	})
-	for i := 0; i < picture.Quarters && err == nil; i++ {
+	for i := 0; i < Quarters && err == nil; i++ {
 		err = store(i, func(ctx context.Context) (io.ReadCloser, int64, error) {
-			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return whole.WriteQuarter(w, i) }), -1, nil
+			return makeFile(ctx, func(_ context.Context, w *bufio.Writer) error { return whole.writeQuarter(w, i) }), -1, nil
 		}, need)
 	}
 	return err
 }
-
-// Quarters is how many pictures a grid has.
-const Quarters = picture.Quarters
 
 // readStored reads a file of ours. What read finds wrong is the file's fault, unless the
 // object store broke off.

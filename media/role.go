@@ -2,7 +2,7 @@ package media
 
 import (
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // IsExtra reports that a task is what it is without the file.

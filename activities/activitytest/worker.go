@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // Channels are the channels of a worker.

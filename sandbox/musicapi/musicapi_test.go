@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 	"github.com/mediagate/mediagate/sandbox/sample"
 	"github.com/mediagate/mediagate/sandbox/sandboxtest"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 

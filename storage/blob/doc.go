@@ -7,6 +7,6 @@
 // process leaves behind AbortStale removes. Sign makes links to stored files
 // without asking anybody.
 //
-// It imports the domain types and, for reading media headers, mediainfo. It
+// It imports the domain types and, for reading media headers, media/mediainfo. It
 // knows neither where files come from nor what becomes of tasks.
 package blob

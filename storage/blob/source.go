@@ -9,7 +9,7 @@ import (
 	"hash"
 	"io"
 
-	"github.com/mediagate/mediagate/mediainfo"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // source reads the body of one file: bounded, counted, hashed and probed. It

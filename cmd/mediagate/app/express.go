@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/media/imagefile"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"

@@ -1,4 +1,4 @@
-package picture
+package media
 
 import (
 	"errors"
@@ -8,15 +8,15 @@ import (
 	"io"
 )
 
-// BytesPerPixel bounds what decoding holds: the most is a progressive JPEG, with
+// bytesPerPixel bounds what decoding holds: the most is a progressive JPEG, with
 // its coefficients beside its pixels, or an interlaced PNG of 16 bits.
-const BytesPerPixel = 16
+const bytesPerPixel = 16
 
 // Quarters is how many pictures a grid holds.
 const Quarters = 4
 
-// Picture is a decoded picture.
-type Picture struct{ pixels cutter }
+// picture is a decoded picture.
+type picture struct{ pixels cutter }
 
 // cutter is what all decoders make.
 type cutter interface {
@@ -24,8 +24,8 @@ type cutter interface {
 	SubImage(r image.Rectangle) image.Image
 }
 
-// Decode reads a whole picture, which must have the sides that Sides told.
-func Decode(mime string, r io.Reader, width, height int) (*Picture, error) {
+// decodePicture reads a whole picture, which must have the sides that sides told.
+func decodePicture(mime string, r io.Reader, width, height int) (*picture, error) {
 	m, err := decode(mime, r)
 	if err != nil {
 		return nil, err
@@ -34,13 +34,13 @@ func Decode(mime string, r io.Reader, width, height int) (*Picture, error) {
 	if !ok || m.Bounds().Dx() != width || m.Bounds().Dy() != height {
 		return nil, errors.New("the picture is not as large as it says")
 	}
-	return &Picture{pixels: pixels}, nil
+	return &picture{pixels: pixels}, nil
 }
 
-// WriteQuarter writes quarter i, in reading order from 0, as PNG with the same
+// writeQuarter writes quarter i, in reading order from 0, as PNG with the same
 // pixels. Where a side is odd, the left and the upper ones are the smaller by
 // one pixel: none is lost and none is there twice.
-func (p *Picture) WriteQuarter(w io.Writer, i int) error {
+func (p *picture) writeQuarter(w io.Writer, i int) error {
 	m := p.pixels.SubImage(quarter(p.pixels.Bounds(), i))
 	if soft, ok := m.(*image.NYCbCrA); ok {
 		m = straight{soft}

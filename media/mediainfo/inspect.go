@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/media/imagefile"
 )
 
 // Facts are what a file tells whoever means to use it.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	_ "golang.org/x/image/webp"
 
-	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/media/imagefile"
 )
 
 func clean(file string) (string, imagefile.Info, error) {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/image/webp"
 
-	"github.com/mediagate/mediagate/imagefile"
+	"github.com/mediagate/mediagate/media/imagefile"
 )
 
 // imageHeadMax bounds what is kept of an image. Most formats say their size

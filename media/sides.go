@@ -1,4 +1,4 @@
-package picture
+package media
 
 import (
 	"errors"
@@ -14,31 +14,32 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// The types that are decoded.
+// The types of pictures that are cut.
 const (
 	mimePNG  = "image/png"
 	mimeJPEG = "image/jpeg"
 	mimeWebP = "image/webp"
 )
 
-// ErrUnsupported is the cause of an error about a picture that may be whole, and
-// that the decoders do not know: another type, an animation, or a rare feature.
-var ErrUnsupported = errors.New("the picture is of a kind that is not decoded")
+// ErrUncut is the cause of an error about a grid that may be whole, and that the
+// decoders do not know, another type, an animation, or a rare feature, or that is too
+// large or too small to be cut.
+var ErrUncut = errors.New("the picture is of a kind that is not decoded")
 
 // unsupported marks the decoders' own errors of that sort.
 func unsupported(err error) error {
 	if _, ok := errors.AsType[jpeg.UnsupportedError](err); ok {
-		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: %w", ErrUncut, err)
 	}
 	if _, ok := errors.AsType[png.UnsupportedError](err); ok {
-		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return fmt.Errorf("%w: %w", ErrUncut, err)
 	}
 	return err
 }
 
-// Sides reads how large a picture is that Decode would make. What is wrong may
-// have ErrUnsupported as its cause.
-func Sides(mime string, r io.Reader) (width, height int, err error) {
+// sides reads how large a picture is that decodePicture would make. What is wrong may
+// have ErrUncut as its cause.
+func sides(mime string, r io.Reader) (width, height int, err error) {
 	var c image.Config
 	switch mime {
 	case mimePNG:
@@ -48,7 +49,7 @@ func Sides(mime string, r io.Reader) (width, height int, err error) {
 	case mimeWebP:
 		c, err = webpConfig(r)
 	default:
-		err = ErrUnsupported
+		err = ErrUncut
 	}
 	if err == nil && (c.Width <= 0 || c.Height <= 0) {
 		err = errors.New("the picture has no sides")
@@ -71,7 +72,7 @@ func webpConfig(r io.Reader) (image.Config, error) {
 		}
 		switch string(id[:]) {
 		case "ANIM", "ANMF":
-			return image.Config{}, ErrUnsupported
+			return image.Config{}, ErrUncut
 		case "VP8L":
 			return vp8l.DecodeConfig(data)
 		case "VP8 ":
@@ -94,6 +95,6 @@ func decode(mime string, r io.Reader) (m image.Image, err error) {
 	case mimeWebP:
 		return webp.Decode(r)
 	default:
-		return nil, ErrUnsupported
+		return nil, ErrUncut
 	}
 }

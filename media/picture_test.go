@@ -1,4 +1,4 @@
-package picture
+package media
 
 import (
 	"bytes"
@@ -64,17 +64,17 @@ func encoded(tb testing.TB, m image.Image) []byte {
 // cutAll decodes a file and reads its quarters back.
 func cutAll(tb testing.TB, mime string, file []byte) (whole image.Image, quarters [Quarters]image.Image) {
 	tb.Helper()
-	width, height, err := Sides(mime, bytes.NewReader(file))
+	width, height, err := sides(mime, bytes.NewReader(file))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p, err := Decode(mime, bytes.NewReader(file), width, height)
+	p, err := decodePicture(mime, bytes.NewReader(file), width, height)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	for i := range quarters {
 		var out bytes.Buffer
-		if err := p.WriteQuarter(&out, i); err != nil {
+		if err := p.writeQuarter(&out, i); err != nil {
 			tb.Fatal(err)
 		}
 		if quarters[i], err = png.Decode(&out); err != nil {
@@ -158,7 +158,7 @@ func TestQuartersOfFormats(t *testing.T) {
 	}
 	t.Run("a lossy WebP", func(t *testing.T) {
 		t.Parallel()
-		file, err := os.ReadFile(filepath.Join("..", "mediainfo", "testdata", "picture.webp"))
+		file, err := os.ReadFile(filepath.Join("mediainfo", "testdata", "picture.webp"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,10 +183,10 @@ func TestAlphaIsNotMultiplied(t *testing.T) {
 	for i := range m.Y {
 		m.Y[i], m.Cb[i], m.Cr[i], m.A[i] = byte(i), byte(7*i), byte(13*i), byte(i)
 	}
-	p := &Picture{pixels: m}
+	p := &picture{pixels: m}
 	for i := range Quarters {
 		var file bytes.Buffer
-		if err := p.WriteQuarter(&file, i); err != nil {
+		if err := p.writeQuarter(&file, i); err != nil {
 			t.Fatal(err)
 		}
 		q, err := png.Decode(&file)
@@ -221,11 +221,11 @@ func canvas(tb testing.TB, width, height int) []byte {
 
 func TestSidesAreThoseOfThePixels(t *testing.T) {
 	t.Parallel()
-	if w, h, err := Sides(mimeWebP, bytes.NewReader(canvas(t, 3, 3))); err != nil || w != 64 || h != 64 {
+	if w, h, err := sides(mimeWebP, bytes.NewReader(canvas(t, 3, 3))); err != nil || w != 64 || h != 64 {
 		t.Errorf("%d × %d (%v), want those of the pixels", w, h, err)
 	}
 	file := encoded(t, image.NewGray(image.Rect(0, 0, 9, 9)))
-	if _, err := Decode(mimePNG, bytes.NewReader(file), 8, 9); err == nil {
+	if _, err := decodePicture(mimePNG, bytes.NewReader(file), 8, 9); err == nil {
 		t.Error("a picture of other sides than were told is taken")
 	}
 	for name, c := range map[string]struct {
@@ -239,10 +239,10 @@ func TestSidesAreThoseOfThePixels(t *testing.T) {
 		"no chunks":     {mimeWebP, []byte("RIFF\x04\x00\x00\x00WEBP")},
 		"only a canvas": {mimeWebP, append([]byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00"), make([]byte, 10)...)},
 	} {
-		if w, h, err := Sides(c.mime, bytes.NewReader(c.file)); err == nil {
+		if w, h, err := sides(c.mime, bytes.NewReader(c.file)); err == nil {
 			t.Errorf("%s: %d × %d", name, w, h)
 		}
-		if _, err := Decode(c.mime, bytes.NewReader(c.file), 9, 9); err == nil {
+		if _, err := decodePicture(c.mime, bytes.NewReader(c.file), 9, 9); err == nil {
 			t.Errorf("%s is decoded", name)
 		}
 	}
@@ -259,16 +259,16 @@ func FuzzDecode(f *testing.F) {
 		f.Add(mime, file.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, mime string, file []byte) {
-		width, height, err := Sides(mime, bytes.NewReader(file))
+		width, height, err := sides(mime, bytes.NewReader(file))
 		if err != nil || width*height > 1<<20 {
 			return
 		}
-		p, err := Decode(mime, bytes.NewReader(file), width, height)
+		p, err := decodePicture(mime, bytes.NewReader(file), width, height)
 		if err != nil || min(width, height) < 2 {
 			return
 		}
 		for i := range Quarters {
-			if err := p.WriteQuarter(new(bytes.Buffer), i); err != nil {
+			if err := p.writeQuarter(new(bytes.Buffer), i); err != nil {
 				t.Errorf("quarter %d of %d × %d: %v", i, width, height, err)
 			}
 		}
