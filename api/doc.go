@@ -4,7 +4,7 @@
 // It owns the surface and nothing else: rules on models are the catalog's, how
 // a task is shown is the view's, money and tasks are the store's, and what
 // happens to a task after its acknowledgement is the workflows'. It reads and
-// writes rows through the small interfaces declared in deps.go, never calls a
+// writes rows through the small interfaces declared in store.go, never calls a
 // vendor, and keeps no state that another process would have to know: cached
 // keys live for less than a second.
 //
