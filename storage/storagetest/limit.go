@@ -281,6 +281,15 @@ var limitTests = map[string]func(*bench){
 		b.refused(q, 0, mediagate.KindUnauthenticated, "") // its grace time is over
 		b.refused(r, 0, mediagate.KindRateLimited, "the key may have 2")
 	},
+	"a quota is not set below what is used": func(b *bench) {
+		p := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(10)})
+		b.submit(p, unit(3))
+		b.kind(errOf(b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+			k.Quota = unit(3) - 1
+			return nil
+		})), mediagate.KindInvalid)
+		same(b, "what remains", b.changeKey(p, func(k *mediagate.Key) { k.Quota = unit(3) }).Remaining(), 0)
+	},
 	"a balance is used up exactly": func(b *bench) {
 		p := b.newPayer(unit(4))
 		b.submit(p, unit(3))
