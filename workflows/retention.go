@@ -104,9 +104,20 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 	return schedules.GetHandle(ctx, IDRetention).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			schedule := in.Description.Schedule
+			if asOptions(schedule, options) { // an update could undo a pause that comes meanwhile
+				return nil, temporal.ErrSkipScheduleUpdate
+			}
 			schedule.Spec, schedule.Action = &options.Spec, options.Action
 			schedule.Policy.Overlap, schedule.Policy.CatchupWindow = options.Overlap, options.CatchupWindow
 			return &client.ScheduleUpdate{Schedule: &schedule}, nil
 		},
 	})
+}
+
+// asOptions reports whether the schedule says what the options do.
+func asOptions(s client.Schedule, o client.ScheduleOptions) bool {
+	is, ok := s.Action.(*client.ScheduleWorkflowAction)
+	want, _ := o.Action.(*client.ScheduleWorkflowAction)
+	return ok && is.ID == want.ID && is.TaskQueue == want.TaskQueue && len(s.Spec.Intervals) == 1 && s.Spec.Intervals[0] == o.Spec.Intervals[0] &&
+		s.Policy.Overlap == o.Overlap && s.Policy.CatchupWindow == o.CatchupWindow
 }

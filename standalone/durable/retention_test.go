@@ -62,6 +62,14 @@ func TestRetentionStaysPaused(t *testing.T) {
 	if err := schedule.Pause(t.Context(), client.SchedulePauseOptions{Note: "nothing is to go"}); err != nil {
 		t.Fatal(err)
 	}
+	// An update that read the schedule before the pause is carried out would undo it.
+	w.awaits("it is paused", func() bool {
+		about, err := schedule.Describe(t.Context())
+		if err == nil && about.Info.LastUpdateAt.Unix() > 0 {
+			t.Fatalf("it was updated at %s, though nothing differs", about.Info.LastUpdateAt)
+		}
+		return err == nil && about.Schedule.State.Paused
+	})
 	every := func() time.Duration {
 		t.Helper()
 		about, err := schedule.Describe(t.Context())
