@@ -243,6 +243,15 @@ func (s *State) Continues(step Step) bool {
 	}
 }
 
+// reroutable reports that another attempt may follow the last one, if there is one: its
+// fate is not that of the task.
+func (s *State) reroutable(last *Attempt) bool {
+	if last == nil {
+		return s.Inputs.Failure == nil
+	}
+	return last.State != mediagate.AttemptIntent && last.Outcome == nil && !last.refusedForGood()
+}
+
 // Actions are the operators' commands that apply now.
 func (s *State) Actions(now time.Time) []string {
 	if !s.open() {
@@ -262,7 +271,7 @@ func (s *State) Actions(now time.Time) []string {
 	if step := s.Advance(now); step.Kind == Sleep && step.Why != WhyCall {
 		actions = append(actions, mediagate.ActionRetry)
 	}
-	if a == nil || a.State != mediagate.AttemptIntent && a.Outcome == nil {
+	if s.reroutable(a) {
 		actions = append(actions, mediagate.ActionReroute)
 	}
 	if a != nil && a.Await != nil {
