@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// verdicts is the vendor's error table, by code.
-var verdicts = map[string]vendorhttp.Verdict{
+// meanings is the vendor's error table, by code.
+var meanings = map[string]vendorhttp.Meaning{
 	"bad_request": {Kind: mediagate.KindInvalid},
 
 	"no_token":         {Kind: mediagate.KindCredentials},
@@ -41,23 +41,23 @@ var (
 	outOfFunds     = regexp.MustCompile(`(?i)balance|insufficient|credits`)
 )
 
-// verdict is what an error says. known is false for a code that the table lacks.
-func (f fault) verdict() (v vendorhttp.Verdict, known bool) {
-	v, known = verdicts[string(f.Code)]
+// meaning is what an error says. known is false for a code that the table lacks.
+func (f fault) meaning() (v vendorhttp.Meaning, known bool) {
+	v, known = meanings[string(f.Code)]
 	text := string(f.Message)
 	switch f.Code {
 	case "bad_request":
 		if refusedContent.MatchString(text) {
-			v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+			v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 		}
 	case "forbidden":
 		switch {
 		case refusedContent.MatchString(text):
-			v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+			v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 		case malformed.MatchString(text):
-			v = vendorhttp.Verdict{Kind: mediagate.KindInvalid}
+			v = vendorhttp.Meaning{Kind: mediagate.KindInvalid}
 		case outOfFunds.MatchString(text):
-			v = vendorhttp.Verdict{Kind: mediagate.KindFunds}
+			v = vendorhttp.Meaning{Kind: mediagate.KindFunds}
 		}
 	}
 	return v, known
@@ -72,8 +72,8 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error
 // what it is to name. An error beside it that proves nothing is the job's, and a
 // poll tells it.
 func (a *Adapter) answered(answer vendorhttp.Answer, r reply, own, made bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
-	known, ok := r.Error.verdict()
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+	known, ok := r.Error.meaning()
 	switch {
 	case !own:
 		v.Kind = vendorhttp.RefusalKind(answer.Status)
@@ -91,8 +91,8 @@ func (a *Adapter) answered(answer vendorhttp.Answer, r reply, own, made bool) er
 // uploadError judges the answer to an upload; nil means that it names the file.
 // It names the field where the file is at fault.
 func (a *Adapter) uploadError(answer vendorhttp.Answer, r reply, own, made bool, field string) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
-	known, ok := r.Error.verdict()
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
+	known, ok := r.Error.meaning()
 	switch {
 	case !own, answer.Status >= http.StatusInternalServerError:
 	case answer.Status < http.StatusMultipleChoices && made && r.Success != "false":
@@ -114,8 +114,8 @@ func (a *Adapter) uploadError(answer vendorhttp.Answer, r reply, own, made bool,
 
 // readError judges the answer to a question that tells of no job.
 func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
-	known, ok := r.Error.verdict()
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
+	known, ok := r.Error.meaning()
 	switch {
 	case !own, answer.Status >= http.StatusInternalServerError, !ok:
 	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled,
@@ -125,7 +125,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 	return a.refuse(v, answer, r)
 }
 
-func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) *mediagate.Error {
+func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) *mediagate.Error {
 	return a.HTTP.Refuse(v, answer, string(r.Error.Code), string(r.TraceID), string(r.Error.Message))
 }
 
@@ -136,9 +136,9 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 	if t.Response != nil {
 		f = t.Response.Error
 	}
-	v, _ := f.verdict()
+	v, _ := f.meaning()
 	if refusedContent.MatchString(string(f.Message)) {
-		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
 	return a.HTTP.Failed(vendorhttp.FailureOf(v), string(f.Message))
 }

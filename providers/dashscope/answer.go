@@ -65,11 +65,11 @@ func (r reply) image() string {
 	return ""
 }
 
-// verdicts is the vendor's error table. A code is looked up whole first, then
+// meanings is the vendor's error table. A code is looked up whole first, then
 // by the part before its first dot: "Throttling.RateQuota" is a "Throttling".
 // The pairing of codes with HTTP statuses is not documented throughout, so
 // the code alone decides below 500.
-var verdicts = map[string]vendorhttp.Verdict{
+var meanings = map[string]vendorhttp.Meaning{
 	"InvalidApiKey":        {Kind: mediagate.KindCredentials},
 	"invalid_api_key":      {Kind: mediagate.KindCredentials},
 	"AccessDenied":         {Kind: mediagate.KindCredentials},
@@ -89,24 +89,24 @@ var verdicts = map[string]vendorhttp.Verdict{
 	"RequestTimeOut": {Kind: mediagate.KindAmbiguous},
 }
 
-func verdictOf(code string) (vendorhttp.Verdict, bool) {
-	if v, ok := verdicts[code]; ok {
+func meaningOf(code string) (vendorhttp.Meaning, bool) {
+	if v, ok := meanings[code]; ok {
 		return v, true
 	}
 	family, _, _ := strings.Cut(code, ".")
-	v, ok := verdicts[family]
+	v, ok := meanings[family]
 	return v, ok
 }
 
 // refusal judges the answer to a submission; nil means that it holds what was
 // asked for, as made says of an answer without a code.
 func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
-	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
+	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
 	if r.foreign {
 		return a.HTTP.Refuse(v, answer, "", "", "")
 	}
 	code := string(cmp.Or(r.Code, r.Output.Code))
-	known, ok := verdictOf(code)
+	known, ok := meaningOf(code)
 	switch {
 	case answer.Status >= http.StatusInternalServerError:
 		v.Kind = mediagate.KindAmbiguous
@@ -122,8 +122,8 @@ func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
 // states no error, and holds what was asked for. The code of a failed job is
 // the job's.
 func (a *Adapter) readError(answer vendorhttp.Answer, r reply, whole bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
-	known, _ := verdictOf(string(r.Code))
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
+	known, _ := meaningOf(string(r.Code))
 	switch {
 	case r.foreign, answer.Status >= http.StatusInternalServerError:
 	case r.Code == "" && answer.Status == http.StatusOK && whole:
@@ -131,7 +131,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, whole bool) error
 	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
 		v = known
 	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
 	return a.HTTP.Refuse(v, answer, string(r.Code), string(r.RequestID), string(r.Message))
 }

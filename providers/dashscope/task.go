@@ -75,7 +75,7 @@ func (r reply) delivered() float64 {
 
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
-	v, _ := verdictOf(code)
+	v, _ := meaningOf(code)
 	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
 }
 

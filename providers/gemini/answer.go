@@ -86,7 +86,7 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendor
 			return mediagate.Submission{}, err
 		}
 		return mediagate.Submission{}, a.HTTP.Refuse(
-			vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}, vendorhttp.Answer{Status: answer.Status}, "", "", "")
+			vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}, vendorhttp.Answer{Status: answer.Status}, "", "", "")
 	}
 	s := mediagate.Submission{Ref: mediagate.JobRef{
 		JobID: a.HTTP.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
@@ -156,6 +156,6 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 
 // refusal judges an answer of another status than 200.
 func (a *Adapter) refusal(answer vendorhttp.Answer) error {
-	status, verdict := googleapi.SubmitVerdict(answer)
-	return a.HTTP.Refuse(verdict, answer, status.Word(), "", string(status.Message))
+	status, meaning := googleapi.SubmitMeaning(answer)
+	return a.HTTP.Refuse(meaning, answer, status.Word(), "", string(status.Message))
 }

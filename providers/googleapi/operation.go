@@ -53,7 +53,7 @@ func (o Operation) State(client *vendorhttp.Client, ref mediagate.JobRef) (media
 // outcome is the end of an operation that failed. It is the end whatever its
 // code: of a server's fault too.
 func (s Status) outcome(client *vendorhttp.Client) *mediagate.Outcome {
-	var v vendorhttp.Verdict
+	var v vendorhttp.Meaning
 	switch {
 	case s.Moderated():
 		v.Kind = mediagate.KindModerated

@@ -34,8 +34,8 @@ func (s Status) Word() string {
 	return names[s.Code]
 }
 
-// verdicts is the vendor's error table.
-var verdicts = map[string]vendorhttp.Verdict{
+// meanings is the vendor's error table.
+var meanings = map[string]vendorhttp.Meaning{
 	"INVALID_ARGUMENT":    {Kind: mediagate.KindInvalid},
 	"FAILED_PRECONDITION": {Kind: mediagate.KindFunds}, // billing is not enabled, or not in this region
 	"UNAUTHENTICATED":     {Kind: mediagate.KindCredentials},
@@ -54,9 +54,9 @@ var verdicts = map[string]vendorhttp.Verdict{
 // badKey is the reason by which a key that is none differs from a bad argument.
 const badKey = "API_KEY_INVALID"
 
-// verdict is what the answer's status says by the table.
-func (s Status) verdict() (v vendorhttp.Verdict, known bool) {
-	v, known = verdicts[s.Word()]
+// meaning is what the answer's status says by the table.
+func (s Status) meaning() (v vendorhttp.Meaning, known bool) {
+	v, known = meanings[s.Word()]
 	for _, d := range s.Details {
 		if d.Reason == badKey && v.Kind == mediagate.KindInvalid {
 			v.Kind = mediagate.KindCredentials
@@ -75,11 +75,11 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 	return body.Error, own
 }
 
-// SubmitVerdict judges an answer to a submission that is no acceptance.
-func SubmitVerdict(answer vendorhttp.Answer) (Status, vendorhttp.Verdict) {
+// SubmitMeaning judges an answer to a submission that is no acceptance.
+func SubmitMeaning(answer vendorhttp.Answer) (Status, vendorhttp.Meaning) {
 	status, own := read(answer)
-	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
-	known, ok := status.verdict()
+	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
+	known, ok := status.meaning()
 	switch {
 	case answer.Status >= http.StatusInternalServerError, answer.Status < http.StatusMultipleChoices:
 		v.Kind = mediagate.KindAmbiguous
@@ -95,9 +95,9 @@ func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 	if answer.Status == http.StatusOK {
 		return nil
 	}
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	status, own := read(answer)
-	if known, ok := status.verdict(); own && ok && answer.Status < http.StatusInternalServerError {
+	if known, ok := status.meaning(); own && ok && answer.Status < http.StatusInternalServerError {
 		switch known.Kind {
 		case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindThrottled, mediagate.KindNotFound:
 			v = known

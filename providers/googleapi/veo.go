@@ -132,7 +132,7 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 // RefuseVideo makes the error for an answer to a submission that starts no
 // operation.
 func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer) error {
-	status, v := SubmitVerdict(answer)
+	status, v := SubmitMeaning(answer)
 	if v.Kind == mediagate.KindInvalid && status.Moderated() {
 		v.Kind = mediagate.KindModerated
 	}

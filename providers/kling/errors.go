@@ -9,9 +9,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// verdicts is the vendor's error table. The code decides, never the HTTP
+// meanings is the vendor's error table. The code decides, never the HTTP
 // status: 429 comes with an empty purse as well as with too many calls.
-var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
+var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"1000": {Kind: mediagate.KindCredentials}, // authentication failed
 	"1001": {Kind: mediagate.KindCredentials}, // empty
 	"1002": {Kind: mediagate.KindCredentials}, // invalid
@@ -50,10 +50,10 @@ func unfit(code vendorhttp.Text) bool {
 // submitError judges the answer to a submission that names no job.
 func (a *Adapter) submitError(answer vendorhttp.Answer, env *head) error {
 	if env == nil {
-		return a.http.Refuse(vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}, answer, "", "", "")
+		return a.http.Refuse(vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}, answer, "", "", "")
 	}
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
-	known, ok := verdicts[env.Code]
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+	known, ok := meanings[env.Code]
 	switch {
 	case answer.Status >= 500:
 	case env.Code == "0":
@@ -69,11 +69,11 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, env *head) error {
 
 // pollError judges the answer to a query; nil means that it has a job.
 func (a *Adapter) pollError(answer vendorhttp.Answer, env *head) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	if env == nil {
 		return a.http.Refuse(v, answer, "", "", "")
 	}
-	known, ok := verdicts[env.Code]
+	known, ok := meanings[env.Code]
 	switch {
 	case answer.Status >= 500:
 	case env.Code == "0" && answer.Status == http.StatusOK:
@@ -84,7 +84,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, env *head) error {
 	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindForbidden, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
 		v = known
 	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
 	return a.http.Refuse(v, answer, string(env.Code), string(env.RequestID), string(env.Message))
 }
@@ -127,7 +127,7 @@ var moderationWords = []string{
 
 // failed is the outcome of a failed job, by the vendor's text.
 func (a *Adapter) failed(text string) *mediagate.Outcome {
-	var v vendorhttp.Verdict
+	var v vendorhttp.Meaning
 	if contains(strings.ToLower(text), moderationWords...) {
 		v.Kind = mediagate.KindModerated
 	}

@@ -34,9 +34,9 @@ const (
 // later is the least time to wait for a place in the proxy's queue.
 const later = 5 * time.Second
 
-// verdicts is the proxy's table of refusals, which come with HTTP 200 mostly.
+// meanings is the proxy's table of refusals, which come with HTTP 200 mostly.
 // What codeMissing means depends: see refusal.
-var verdicts = map[string]vendorhttp.Verdict{
+var meanings = map[string]vendorhttp.Meaning{
 	"4":  {Kind: mediagate.KindInvalid},
 	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault there, or no room in the queue
 	"23": {Kind: mediagate.KindCapacity, Retry: later},
@@ -54,7 +54,7 @@ var refused = regexp.MustCompile(`(?i)banned prompt|moderat|content polic|commun
 func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
 	var r reply
 	own := answer.Decode(&r) == nil && r.Code != ""
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	words := string(r.Description)
 	switch known, ok := r.refusal(job); {
 	case !own:
@@ -91,17 +91,17 @@ func (r reply) accepts() bool {
 
 // refusal is what the table says of an answer to a submission. Of jobs that
 // work on no other there is nothing to miss but an account.
-func (r reply) refusal(job mediagate.Job) (v vendorhttp.Verdict, ok bool) {
+func (r reply) refusal(job mediagate.Job) (v vendorhttp.Meaning, ok bool) {
 	follows := job.Operation == opAction || job.Operation == opModal
 	switch {
 	case r.Code == codeMissing && follows && !noAccount.MatchString(string(r.Description)):
-		return vendorhttp.Verdict{Kind: mediagate.KindInvalid}, true
+		return vendorhttp.Meaning{Kind: mediagate.KindInvalid}, true
 	case r.Code == codeMissing:
-		return vendorhttp.Verdict{Kind: mediagate.KindCapacity, Retry: later}, true
+		return vendorhttp.Meaning{Kind: mediagate.KindCapacity, Retry: later}, true
 	}
-	v, ok = verdicts[string(r.Code)]
+	v, ok = meanings[string(r.Code)]
 	if ok && refused.MatchString(string(r.Description)) {
-		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
 	return v, ok
 }
@@ -109,7 +109,7 @@ func (r reply) refusal(job mediagate.Job) (v vendorhttp.Verdict, ok bool) {
 // readError judges an answer to a call that makes no job, and has none in it.
 func (a *Adapter) readError(answer vendorhttp.Answer) error {
 	var r reply
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	own := answer.Decode(&r) == nil && r.Code != ""
 	switch status := answer.Status; {
 	case status == http.StatusTooManyRequests:
@@ -292,15 +292,15 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 	reason := string(t.FailReason)
 	switch {
 	case t.Status == "CANCEL", cancelled.MatchString(reason):
-		f := vendorhttp.FailureOf(vendorhttp.Verdict{})
+		f := vendorhttp.FailureOf(vendorhttp.Meaning{})
 		f.Message = "the job was cancelled at the vendor"
 		return a.http.Failed(f, "")
 	case refused.MatchString(reason):
-		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{Kind: mediagate.KindModerated}), reason)
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{Kind: mediagate.KindModerated}), reason)
 	case unfit.MatchString(reason):
-		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{Kind: mediagate.KindInvalid}), reason)
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{Kind: mediagate.KindInvalid}), reason)
 	default:
-		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), reason)
+		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{}), reason)
 	}
 }
 

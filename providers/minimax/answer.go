@@ -59,9 +59,9 @@ func decode[T any](answer vendorhttp.Answer) (v T, ok bool) {
 // success is the code of the first generation when nothing is wrong.
 const success = "0"
 
-// verdicts is the vendor's error table: base_resp.status_code of the first
+// meanings is the vendor's error table: base_resp.status_code of the first
 // generation, which the second one writes in parentheses behind its message.
-var verdicts = map[string]vendorhttp.Verdict{
+var meanings = map[string]vendorhttp.Meaning{
 	"1002": {Kind: mediagate.KindThrottled, Retry: time.Second}, // rate limit
 	"1004": {Kind: mediagate.KindCredentials},                   // key and host do not belong together
 	"1008": {Kind: mediagate.KindFunds},                         // insufficient balance
@@ -83,7 +83,7 @@ var verdicts = map[string]vendorhttp.Verdict{
 
 // types is the error table of the second generation, for answers without a
 // code that we know.
-var types = map[vendorhttp.Text]vendorhttp.Verdict{
+var types = map[vendorhttp.Text]vendorhttp.Meaning{
 	"bad_request_error":          {Kind: mediagate.KindInvalid},
 	"authorized_error":           {Kind: mediagate.KindCredentials},
 	"insufficient_balance_error": {Kind: mediagate.KindFunds},
@@ -97,7 +97,7 @@ var written = regexp.MustCompile(`[(（](\d{4})[)）]\s*$`)
 
 // codeOf is the numeric code of an error of the second generation.
 func codeOf(code, message vendorhttp.Text) string {
-	if _, known := verdicts[string(code)]; known {
+	if _, known := meanings[string(code)]; known {
 		return string(code)
 	}
 	if m := written.FindStringSubmatch(string(message)); m != nil {
@@ -106,19 +106,19 @@ func codeOf(code, message vendorhttp.Text) string {
 	return string(code)
 }
 
-// refusal is what an answer states: its code, its text, and the verdict of
+// refusal is what an answer states: its code, its text, and the meaning of
 // the tables. known is false where neither has it.
-func (r reply) refusal() (code, text string, v vendorhttp.Verdict, known bool) {
+func (r reply) refusal() (code, text string, v vendorhttp.Meaning, known bool) {
 	if r.Error.Type != "" || r.Error.Message != "" {
 		code = codeOf("", r.Error.Message)
-		v, known = verdicts[code]
+		v, known = meanings[code]
 		if !known {
 			v, known = types[r.Error.Type]
 		}
 		return cmp.Or(code, string(r.Error.Type)), string(r.Error.Message), v, known
 	}
 	code = string(r.Base.Code)
-	v, known = verdicts[code]
+	v, known = meanings[code]
 	return code, string(r.Base.Text), v, known
 }
 
@@ -129,7 +129,7 @@ func (r reply) fine() bool {
 
 // submitError judges the answer to a submission; nil means that it names a job.
 func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	code, text, known, ok := r.refusal()
 	switch {
 	case !own:
@@ -160,7 +160,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
 	if own && answer.Status < http.StatusInternalServerError {
 		switch _, _, v, _ := r.refusal(); {
 		case v.Kind == mediagate.KindInvalid, r.Error.Type != "" && answer.Status == http.StatusNotFound:
-			return a.refuse(vendorhttp.Verdict{Kind: mediagate.KindNotFound}, answer, r)
+			return a.refuse(vendorhttp.Meaning{Kind: mediagate.KindNotFound}, answer, r)
 		}
 	}
 	return a.readError(answer, r, own)
@@ -169,7 +169,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
 // readError judges the answer to a call that changes nothing; nil means that
 // it states no error.
 func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	_, _, known, _ := r.refusal()
 	switch {
 	case !own, answer.Status >= http.StatusInternalServerError:
@@ -178,12 +178,12 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
 		v = known
 	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
 	return a.refuse(v, answer, r)
 }
 
-func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
+func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
 	code, text, _, _ := r.refusal()
 	return a.HTTP.Refuse(v, answer, code, a.trace(answer, r), text)
 }
@@ -232,7 +232,7 @@ func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	if code == success { // "success" is what the call was
 		text = ""
 	}
-	return a.HTTP.Failed(vendorhttp.FailureOf(verdicts[code]), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(meanings[code]), text)
 }
 
 func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -70,9 +70,9 @@ var (
 // pace is the time between two songs of an account that the vendor asks for.
 const pace = 3 * time.Second
 
-// verdict is what an error says, of a status below 500.
-func verdict(status int, text string) vendorhttp.Verdict {
-	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(status)}
+// meaning is what an error says, of a status below 500.
+func meaning(status int, text string) vendorhttp.Meaning {
+	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(status)}
 	switch status {
 	case http.StatusBadRequest:
 		if refusedContent.MatchString(text) {
@@ -97,20 +97,20 @@ func verdict(status int, text string) vendorhttp.Verdict {
 
 // submitError judges the answer to a submission; nil means that it names a job.
 func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	switch status := r.status(answer); {
 	case !own:
 		v.Kind = vendorhttp.RefusalKind(answer.Status)
 	case status >= http.StatusInternalServerError:
 	case status >= http.StatusBadRequest:
-		v = verdict(status, r.text())
+		v = meaning(status, r.text())
 	case status < http.StatusMultipleChoices && (r.Code == "" || r.Code == success) && r.TaskID.ID() != "":
 		return nil
 	}
 	return a.refuse(v, answer, r)
 }
 
-func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
+func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
 	return a.HTTP.Refuse(v, answer, string(r.Code), "", r.text())
 }
 
@@ -132,7 +132,7 @@ var states = map[string]mediagate.JobState{
 func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply, own bool) (mediagate.Report, error) {
 	report := mediagate.Report{Ref: ref, Percent: -1}
 	status := r.status(answer)
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	switch {
 	case !own:
 	case status < http.StatusInternalServerError && r.Type == notReady:
@@ -147,7 +147,7 @@ func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply
 	case status == http.StatusBadRequest && noTask.MatchString(r.text()):
 		v.Kind = mediagate.KindNotFound
 	case status >= http.StatusBadRequest:
-		if known := verdict(status, r.text()); known.Kind == mediagate.KindCredentials || known.Kind == mediagate.KindFunds ||
+		if known := meaning(status, r.text()); known.Kind == mediagate.KindCredentials || known.Kind == mediagate.KindFunds ||
 			known.Kind == mediagate.KindThrottled {
 			v = known
 		}
@@ -216,7 +216,7 @@ func made(clips []clip) (out *mediagate.Outcome, whole bool) {
 // failed is the outcome of a failed job, whose words may say that its content was
 // refused.
 func (a *Adapter) failed(text string) *mediagate.Outcome {
-	var v vendorhttp.Verdict
+	var v vendorhttp.Meaning
 	if refusedContent.MatchString(text) {
 		v.Kind = mediagate.KindModerated
 	}

@@ -19,9 +19,9 @@ type failure struct {
 	} `json:"error"`
 }
 
-// verdicts are what the vendor's words mean, of a code or else a type, in a 4xx
+// meanings are what the vendor's words mean, of a code or else a type, in a 4xx
 // only: a 5xx proves nothing. Other words are judged by the status.
-var verdicts = map[vendorhttp.Text]vendorhttp.Verdict{
+var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"insufficient_quota":         {Kind: mediagate.KindFunds},
 	"billing_hard_limit_reached": {Kind: mediagate.KindFunds},
 	"billing_not_active":         {Kind: mediagate.KindFunds},
@@ -41,11 +41,11 @@ func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 	if err := answer.Decode(&f); err == nil && f.Error != nil {
 		word, code, text = f.Error.Type, f.Error.Code, f.Error.Message
 	}
-	v := vendorhttp.Verdict{Kind: vendorhttp.RefusalKind(answer.Status)}
+	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
 	if answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError && v.Kind != mediagate.KindAmbiguous {
-		if known, ok := verdicts[code]; ok {
+		if known, ok := meanings[code]; ok {
 			v = known
-		} else if known, ok := verdicts[word]; ok {
+		} else if known, ok := meanings[word]; ok {
 			v = known
 		}
 	}

@@ -123,14 +123,14 @@ func (a *toy) do(ctx context.Context, call vendorhttp.Call, v any) error {
 	if answer.Status == http.StatusOK && decoded == nil && answer.Decode(v) == nil {
 		return nil
 	}
-	verdict := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	meaning := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	switch {
 	case call.Effect == vendorhttp.Submits:
-		verdict.Kind = vendorhttp.RefusalKind(answer.Status)
+		meaning.Kind = vendorhttp.RefusalKind(answer.Status)
 	case decoded == nil && said.Code == "absent":
-		verdict.Kind = mediagate.KindNotFound
+		meaning.Kind = mediagate.KindNotFound
 	}
-	return a.http.Refuse(verdict, answer, string(said.Code), "", string(said.Message))
+	return a.http.Refuse(meaning, answer, string(said.Code), "", string(said.Message))
 }
 
 func unclear(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

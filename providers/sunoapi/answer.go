@@ -70,8 +70,8 @@ func readReply(answer vendorhttp.Answer) (r reply, own bool) {
 // success is the code of an answer that states no error.
 const success = "200"
 
-// verdicts is the vendor's error table, by code.
-var verdicts = map[string]vendorhttp.Verdict{
+// meanings is the vendor's error table, by code.
+var meanings = map[string]vendorhttp.Meaning{
 	"400": {Kind: mediagate.KindInvalid},
 	"401": {Kind: mediagate.KindCredentials},
 	"402": {Kind: mediagate.KindFunds}, // of the twin service only
@@ -89,18 +89,18 @@ var verdicts = map[string]vendorhttp.Verdict{
 // codes of others.
 var refusedContent = regexp.MustCompile(`(?i)sensitive|moderat|inappropriate|copyright|artist name|prohibited|violat`)
 
-func (r reply) verdict() (v vendorhttp.Verdict, known bool) {
-	v, known = verdicts[string(r.Code)]
+func (r reply) meaning() (v vendorhttp.Meaning, known bool) {
+	v, known = meanings[string(r.Code)]
 	if v.Kind == mediagate.KindInvalid && refusedContent.MatchString(string(r.Msg)) {
-		v = vendorhttp.Verdict{Kind: mediagate.KindModerated}
+		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
 	return v, known
 }
 
 // submitError judges the answer to a submission; nil means that it names a job.
 func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
-	known, ok := r.verdict()
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+	known, ok := r.meaning()
 	switch {
 	case !own:
 		v.Kind = vendorhttp.RefusalKind(answer.Status)
@@ -119,8 +119,8 @@ func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error
 
 // pollError judges the answer to a query; nil means that it has a job.
 func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
-	known, _ := r.verdict()
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
+	known, _ := r.meaning()
 	switch {
 	case !own, answer.Status >= http.StatusInternalServerError:
 	case answer.Status == http.StatusOK && r.Code == success:
@@ -132,7 +132,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
 	return a.refuse(v, answer, r)
 }
 
-func (a *Adapter) refuse(v vendorhttp.Verdict, answer vendorhttp.Answer, r reply) error {
+func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
 	return a.HTTP.Refuse(v, answer, string(r.Code), "", string(r.Msg))
 }
 
@@ -256,7 +256,7 @@ func (t tracks) media() []mediagate.Media {
 // failed is the outcome of a failed job. A word of the vendor's says that the
 // content was refused, else its message does.
 func (a *Adapter) failed(job record, word string) *mediagate.Outcome {
-	var v vendorhttp.Verdict
+	var v vendorhttp.Meaning
 	text := string(job.ErrorMessage)
 	if word == sensitive || refusedContent.MatchString(text) {
 		v.Kind = mediagate.KindModerated

@@ -24,15 +24,15 @@ func (c *Client) Word(text string) string {
 	return string(runes[:min(maxWord, len(runes))])
 }
 
-// FailureOf is what the verdict of an error says of a job that failed by it.
+// FailureOf is the failure of a job that failed by an error of this meaning.
 // Whatever is no fault of the request's is the vendor's.
-func FailureOf(v Verdict) mediagate.Failure {
-	switch v.Kind {
+func FailureOf(m Meaning) mediagate.Failure {
+	switch m.Kind {
 	case mediagate.KindModerated:
-		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: kindTexts[v.Kind]}
+		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: kindTexts[m.Kind]}
 	case mediagate.KindInvalid:
-		code := cmp.Or(mediagate.FailureCode(v.Code), mediagate.CodeInvalidParameters)
-		return mediagate.Failure{Code: code, Message: kindTexts[v.Kind]}
+		code := cmp.Or(mediagate.FailureCode(m.Code), mediagate.CodeInvalidParameters)
+		return mediagate.Failure{Code: code, Message: kindTexts[m.Kind]}
 	default:
 		return mediagate.Failure{Code: mediagate.CodeGenerationFailed, Message: "the generation failed at the vendor", Retryable: true}
 	}

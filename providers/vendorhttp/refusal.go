@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Refusal is a vendor's verdict on a call, as its own answer states it. It is
-// the cause of the errors that Refuse makes, for logs.
+// Refusal is what the vendor's answer stated. It is the cause of the errors that
+// Refuse makes, for logs.
 type Refusal struct {
 	Status    int
 	Code      string
@@ -28,37 +28,37 @@ func (r *Refusal) Error() string {
 	return s
 }
 
-// Verdict is a row of an adapter's error table: the kind, and the code that a
-// failed task takes from it. Retry is the least time to wait.
-type Verdict struct {
+// Meaning is what an error of the vendor's means: a row of an adapter's table.
+// The zero value is that of an error which the table lacks.
+type Meaning struct {
 	Kind  mediagate.Kind
-	Code  string
-	Retry time.Duration
+	Code  string        // of a task that fails by it
+	Retry time.Duration // the least time to wait
 }
 
-// Refuse makes the error for a refusal that the adapter has judged. The
-// vendor's cleaned text is shown to clients only where it is about their
-// request, and in English; in all other cases it is kept for the logs.
-func (c *Client) Refuse(v Verdict, a Answer, code, requestID, text string) *mediagate.Error {
+// Refuse makes the error of a refusal with this meaning. The vendor's cleaned
+// text is shown to clients only where it is about their request, and in English;
+// in all other cases it is kept for the logs.
+func (c *Client) Refuse(m Meaning, a Answer, code, requestID, text string) *mediagate.Error {
 	refusal := &Refusal{Status: a.Status, Code: c.Clean(code), RequestID: c.ID(Text(requestID))}
-	e := &mediagate.Error{Kind: v.Kind, Code: v.Code, Err: refusal}
+	e := &mediagate.Error{Kind: m.Kind, Code: m.Code, Err: refusal}
 	text = c.Clean(text)
-	switch v.Kind {
+	switch m.Kind {
 	case mediagate.KindInvalid, mediagate.KindModerated:
 		if e.Message = English(text); e.Message != text {
 			e.Err = withText(refusal, text)
 		}
 	case mediagate.KindThrottled, mediagate.KindCapacity:
-		e.RetryAfter = max(a.RetryAfter(), v.Retry)
+		e.RetryAfter = max(a.RetryAfter(), m.Retry)
 		e.Err = withText(refusal, text)
 	default:
 		e.Err = withText(refusal, text)
 	}
 	if e.Code == "" {
-		e.Code = string(failureCodes[v.Kind])
+		e.Code = string(failureCodes[m.Kind])
 	}
 	if e.Message == "" {
-		e.Message = kindTexts[v.Kind]
+		e.Message = kindTexts[m.Kind]
 	}
 	return e
 }

@@ -93,7 +93,7 @@ func (t *tokens) make(ctx context.Context) (token string, life time.Duration, er
 	case errors.As(err, &answered):
 		return "", 0, t.refusal(c.answer)
 	case err != nil, !fits(made.AccessToken):
-		return "", 0, t.http.Refuse(vendorhttp.Verdict{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token")
+		return "", 0, t.http.Refuse(vendorhttp.Meaning{Kind: mediagate.KindTransient}, c.answer, "", "", "the answer holds no token")
 	}
 	life = tokenLife
 	if !made.Expiry.IsZero() {
@@ -115,7 +115,7 @@ func (t *tokens) refusal(answer vendorhttp.Answer) error {
 		Error       vendorhttp.Text `json:"error"`
 		Description vendorhttp.Text `json:"error_description"`
 	}
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	if answer.Decode(&body) == nil && body.Error != "" && answer.Status >= http.StatusBadRequest && answer.Status < http.StatusInternalServerError {
 		switch body.Error {
 		case "invalid_grant", "invalid_client", "unauthorized_client", "access_denied", "invalid_scope", "invalid_request", "unsupported_grant_type":

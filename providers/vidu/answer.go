@@ -104,7 +104,7 @@ func (r reply) success(wantsMark bool) (out *mediagate.Outcome, whole bool) {
 // submitError judges the answer to a submission; nil means that it names a
 // job. What may be said beside a job's id is the job's, and a poll tells it.
 func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindAmbiguous}
+	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	name, known, ok := r.refusal()
 	switch {
 	case !own:
@@ -131,7 +131,7 @@ func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
 // readError judges the answer to a call that makes no job; nil means that it
 // states no error.
 func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Verdict{Kind: mediagate.KindTransient}
+	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
 	name, known, ok := r.refusal()
 	switch {
 	case !own, answer.Status >= http.StatusInternalServerError:
@@ -142,7 +142,7 @@ func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
 		known.Kind == mediagate.KindThrottled, known.Kind == mediagate.KindNotFound && missing(name):
 		v = known
 	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Verdict{Kind: mediagate.KindThrottled, Retry: known.Retry}
+		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
 	}
 	return a.HTTP.Refuse(v, answer, name, "", string(r.Message))
 }

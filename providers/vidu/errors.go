@@ -13,8 +13,8 @@ import (
 // imageFault is what a failed task says of an image that cannot be used.
 const imageFault = string(mediagate.CodeImageProcessing)
 
-// verdicts is the vendor's error table, by the name of the error.
-var verdicts = map[string]vendorhttp.Verdict{
+// meanings is the vendor's error table, by the name of the error.
+var meanings = map[string]vendorhttp.Meaning{
 	"BadRequest":               {Kind: mediagate.KindInvalid},
 	"FieldLacking":             {Kind: mediagate.KindInvalid},
 	"FieldUnwanted":            {Kind: mediagate.KindInvalid},
@@ -58,7 +58,7 @@ func missing(name string) bool { return name != "ModelUnavailable" }
 // task_not_found or TASK_NOT_FOUND.
 var names = func() map[string]string {
 	m := map[string]string{}
-	for name := range verdicts {
+	for name := range meanings {
 		m[folded(name)] = name
 	}
 	return m
@@ -69,19 +69,19 @@ func folded(name string) string {
 }
 
 // refusal is what an answer states: the name of the error, and the table's
-// verdict. ok is false where the table lacks it; the name is empty where the
+// meaning. ok is false where the table lacks it; the name is empty where the
 // answer states no error.
-func (r reply) refusal() (name string, v vendorhttp.Verdict, ok bool) {
+func (r reply) refusal() (name string, v vendorhttp.Meaning, ok bool) {
 	for _, text := range []vendorhttp.Text{r.Reason, r.ErrCode, r.Code, r.Message} {
 		if known := names[folded(string(text))]; known != "" {
-			return known, verdicts[known], true
+			return known, meanings[known], true
 		}
 	}
 	code := string(r.Code)
 	if n, err := strconv.Atoi(code); err == nil && (n == 0 || n >= 200 && n < 300) {
 		code = "" // which is no error
 	}
-	return cmp.Or(string(r.Reason), string(r.ErrCode), code), vendorhttp.Verdict{}, false
+	return cmp.Or(string(r.Reason), string(r.ErrCode), code), vendorhttp.Meaning{}, false
 }
 
 // failed is the outcome of a failed job. The vendor says why by the name of an
@@ -93,7 +93,7 @@ func (a *Adapter) failed(job reply) *mediagate.Outcome {
 	case known.Code == imageFault:
 		f.Message = "an image of image_urls could not be used"
 	case name == "UserCancelled":
-		f = vendorhttp.FailureOf(vendorhttp.Verdict{}) // no fault of the request's
+		f = vendorhttp.FailureOf(vendorhttp.Meaning{}) // no fault of the request's
 		f.Message = "the job was stopped at the vendor"
 	}
 	text := string(job.Message)

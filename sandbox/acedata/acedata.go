@@ -147,10 +147,10 @@ func (v *acedata) told(j *kernel.Job, now time.Time) string {
 // accept takes a job, unless its directive speaks against it; ok is false where
 // the reply is the answer already.
 func (v *acedata) accept(c caller, j *kernel.Job) (made *kernel.Job, rep kernel.Reply, ok bool) {
-	made, verdict := v.Accept(c.Account, j)
-	switch verdict {
+	made, admission := v.Accept(c.Account, j)
+	switch admission {
 	case kernel.Accepted, kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: verdict == kernel.AnswerLost}
+		rep = kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: admission == kernel.AnswerLost}
 		return made, rep, !rep.Lost
 	case kernel.Moderated:
 		return nil, refuse(kernel.CallSubmit, forbidden, "Prompt contained inappropriate material"), false

@@ -124,9 +124,9 @@ func (d *dashscope) generate(r *http.Request, a kernel.Account) kernel.Reply {
 
 // accept takes a job that broke no rule, and answers for it.
 func (d *dashscope) accept(a kernel.Account, j *kernel.Job, answer func(*kernel.Job) kernel.Reply) kernel.Reply {
-	made, verdict := d.Accept(a, j)
+	made, admission := d.Accept(a, j)
 	var rep kernel.Reply
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep = answer(made)
 	case kernel.AnswerLost:

@@ -65,12 +65,12 @@ func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kerne
 	}
 	width, height := q.pixels()
 	id := kernel.UUID()
-	made, verdict := g.Accept(a, &kernel.Job{
+	made, admission := g.Accept(a, &kernel.Job{
 		ID: id, Endpoint: "generateContent", Model: model, Prompt: q.prompt,
 		Media: kernel.Media{Kind: "image", Width: width, Height: height},
 	})
 	var rep kernel.Reply
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep = g.finish(r, made, q)
 	case kernel.AnswerLost:

@@ -46,9 +46,9 @@ func (s Surface) Submit(v *kernel.Service, r *http.Request, a kernel.Account, mo
 		return Refuse(kernel.CallSubmit, InvalidArgument, in.Err().Error())
 	}
 	j.ID, j.Endpoint, j.Model = kernel.UUID(), model, model
-	made, verdict := v.Accept(a, j)
+	made, admission := v.Accept(a, j)
 	var rep kernel.Reply
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep = kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"name": s.NameOf(model, made.ID)}}
 	case kernel.AnswerLost:

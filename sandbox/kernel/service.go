@@ -144,24 +144,24 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// Verdict is what becomes of a submission that broke no rule of its vendor.
-type Verdict int
+// Admission is what becomes of a submission that broke no rule of its vendor.
+type Admission int
 
-// The verdicts.
+// The admissions.
 const (
-	Accepted   Verdict = iota
-	AnswerLost         // the job is made, the caller will not know
-	Rejected           // no job: invalid parameter
-	Moderated          // no job: content refused
-	Broken             // no job: internal error
-	Duplicate          // no job: the external id is in use
-	Busy               // no job: the account's slots are taken
+	Accepted   Admission = iota
+	AnswerLost           // the job is made, the caller will not know
+	Rejected             // no job: invalid parameter
+	Moderated            // no job: content refused
+	Broken               // no job: internal error
+	Duplicate            // no job: the external id is in use
+	Busy                 // no job: the account's slots are taken
 )
 
 // Accept stores a job unless its directive or its account speaks against it.
 // The directive is the prompt's, else the one arranged for the vendor's next
 // job. For duplicates the older job is returned.
-func (v *Service) Accept(a Account, j *Job) (*Job, Verdict) {
+func (v *Service) Accept(a Account, j *Job) (*Job, Admission) {
 	s := v.server
 	d, own, err := findDirective(j.Prompt)
 	if err != nil {
@@ -201,7 +201,7 @@ func (v *Service) Accept(a Account, j *Job) (*Job, Verdict) {
 // Resume lets a job that waits begin, with what its customer has told it. The
 // directive is that of the text, else the one arranged for the vendor's next
 // job, else the job's own. Duplicate: the job does not wait.
-func (v *Service) Resume(j *Job, prompt string) (*Job, Verdict) {
+func (v *Service) Resume(j *Job, prompt string) (*Job, Admission) {
 	s := v.server
 	d, given, err := findDirective(prompt)
 	if err != nil {
@@ -246,7 +246,7 @@ func (v *Service) Resume(j *Job, prompt string) (*Job, Verdict) {
 }
 
 // refuse answers for a directive that lets no job be made.
-func (s *Server) refuse(d Directive, next arranged) Verdict {
+func (s *Server) refuse(d Directive, next arranged) Admission {
 	if next.ID != "" {
 		if err := s.store.spend(next.ID); err != nil {
 			s.log.Error("sandbox directive is not stored", "error", err)

@@ -154,8 +154,8 @@ func (k *kling) submit(r *http.Request, a kernel.Account) kernel.Reply {
 // The customer is told of each change of its status.
 func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) map[string]any, tell kernel.Callback) kernel.Reply {
 	var rep kernel.Reply
-	made, verdict := k.Accept(a, j)
-	switch verdict {
+	made, admission := k.Accept(a, j)
+	switch admission {
 	case kernel.Accepted:
 		rep = k.answer(kernel.CallSubmit, shown(made))
 	case kernel.AnswerLost:
@@ -173,7 +173,7 @@ func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) ma
 	}
 	rep.External = j.ExternalID
 	if made != nil {
-		rep.Job, rep.Made = made.ID, verdict == kernel.Accepted || verdict == kernel.AnswerLost
+		rep.Job, rep.Made = made.ID, admission == kernel.Accepted || admission == kernel.AnswerLost
 	}
 	if rep.Made {
 		tell.Word = func(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }

@@ -149,9 +149,9 @@ func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 }
 
 // made answers for a submission whose rules were kept.
-func (p *proxy) made(j *kernel.Job, prompt string, verdict kernel.Verdict) kernel.Reply {
+func (p *proxy) made(j *kernel.Job, prompt string, admission kernel.Admission) kernel.Reply {
 	var rep kernel.Reply
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep = answer(codeAccepted, textAccepted, j.ID, map[string]any{"discordInstanceId": "1180000000000000001"})
 		switch {

@@ -92,8 +92,8 @@ func (p *proxy) accept(q *request, j *kernel.Job) kernel.Reply {
 	}
 	j.ID, j.Endpoint, j.Model, j.Media.Kind = kernel.NumericID(idDigits), p.dialect, "midjourney", "image"
 	j.Detail["state"], j.Detail["mode"], j.Detail["uuid"] = q.in.Text("state"), q.mode, kernel.UUID()
-	made, verdict := p.Accept(q.account, j)
-	return p.made(made, j.Prompt, verdict)
+	made, admission := p.Accept(q.account, j)
+	return p.made(made, j.Prompt, admission)
 }
 
 var imageTypes = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
@@ -318,14 +318,14 @@ func (p *proxy) modal(q *request) kernel.Reply {
 	case j.Detail["window"] == "Inpaint" && !q.in.Has("maskBase64"):
 		return refuse(codeInvalid, "maskBase64: is required")
 	}
-	told, verdict := p.Resume(j, cmp.Or(prompt, j.Prompt))
-	if verdict == kernel.Accepted || verdict == kernel.AnswerLost {
+	told, admission := p.Resume(j, cmp.Or(prompt, j.Prompt))
+	if admission == kernel.Accepted || admission == kernel.AnswerLost {
 		p.Change(told, func(j *kernel.Job) bool {
 			j.Billed = said.billed()
 			return true
 		})
 	}
-	rep := p.made(told, cmp.Or(prompt, j.Prompt), verdict)
+	rep := p.made(told, cmp.Or(prompt, j.Prompt), admission)
 	rep.Made = false // it was there
 	return rep
 }

@@ -113,9 +113,9 @@ func (m *minimax) submit(
 		return refuse(kernel.CallSubmit, codeParams, in.Err().Error())
 	}
 	j.ID, j.Endpoint, j.Model = kernel.NumericID(idDigits), endpoint, in.Text("model")
-	made, verdict := m.Accept(a, j)
+	made, admission := m.Accept(a, j)
 	var rep kernel.Reply
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep = created(made)
 	case kernel.AnswerLost:

@@ -86,11 +86,11 @@ func (v *musicapi) sample(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, in.Err().Error())
 	}
 	j := q.job()
-	made, verdict := v.Accept(a, j)
-	switch verdict {
+	made, admission := v.Accept(a, j)
+	switch admission {
 	case kernel.Accepted, kernel.AnswerLost:
 		return kernel.Reply{
-			Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: verdict == kernel.AnswerLost,
+			Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: admission == kernel.AnswerLost,
 			Body: map[string]any{"message": "success", "task_id": made.ID},
 		}
 	case kernel.Moderated:

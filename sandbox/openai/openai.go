@@ -78,10 +78,10 @@ func (o *openai) speech(r *http.Request) kernel.Reply {
 	if err := in.Err(); err != nil {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
 	}
-	made, verdict := o.Accept(account, &kernel.Job{
+	made, admission := o.Accept(account, &kernel.Job{
 		ID: kernel.UUID(), Endpoint: "speech", Model: q.model, Prompt: q.input, Media: kernel.Media{Kind: kernel.MediaSpeech},
 	})
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		reply := o.speak(r, made, q)
 		reply.Job, reply.Made = made.ID, true

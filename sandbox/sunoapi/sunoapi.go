@@ -102,11 +102,11 @@ func (v *sunoapi) submit(r *http.Request, a kernel.Account, read func(*request),
 	}
 	j := q.job()
 	j.ID, j.Endpoint = strings.ReplaceAll(kernel.UUID(), "-", ""), makes
-	made, verdict := v.Accept(a, j)
-	switch verdict {
+	made, admission := v.Accept(a, j)
+	switch admission {
 	case kernel.Accepted, kernel.AnswerLost:
 		rep := answer(kernel.CallSubmit, fine, "success", map[string]any{"taskId": made.ID})
-		rep.Job, rep.Made, rep.Lost = made.ID, true, verdict == kernel.AnswerLost
+		rep.Job, rep.Made, rep.Lost = made.ID, true, admission == kernel.AnswerLost
 		v.CallBack(made, kernel.Callback{To: in.Text("callBackUrl"), Word: stage, Body: func(j *kernel.Job) any {
 			return map[string]any{"code": fine, "msg": "success", "data": map[string]any{
 				"callbackType": stage(j, v.Now()), "task_id": j.ID, "data": v.record(r, j)["response"],

@@ -114,9 +114,9 @@ func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel
 	}
 	j := q.job()
 	j.ID, j.Endpoint = kernel.NumericID(idDigits), generation
-	made, verdict := v.Accept(a, j)
+	made, admission := v.Accept(a, j)
 	rep := kernel.Reply{Kind: kernel.CallSubmit}
-	switch verdict {
+	switch admission {
 	case kernel.Accepted:
 		rep.Status, rep.Body = http.StatusOK, q.created(made)
 	case kernel.AnswerLost:

@@ -85,16 +85,16 @@ var states = map[string]mediagate.JobState{
 	"waiting": mediagate.JobQueued, "drawing": mediagate.JobRunning, "drawn": mediagate.JobSucceeded, "spoilt": mediagate.JobFailed,
 }
 
-// verdicts is the vendor's error table.
-var verdicts = map[string]mediagate.Kind{
+// meanings is the vendor's error table.
+var meanings = map[string]mediagate.Kind{
 	"bad_key": mediagate.KindCredentials, "bad_request": mediagate.KindInvalid, "forbidden_content": mediagate.KindModerated,
 	"busy": mediagate.KindThrottled, "no_drawing": mediagate.KindNotFound,
 }
 
-// verdict judges an answer that is no drawing. A server's fault proves nothing,
+// meaning judges an answer that is no drawing. A server's fault proves nothing,
 // and a read only what is said of the account or the drawing.
-func verdict(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
-	known, ok := verdicts[string(r.Error)]
+func meaning(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
+	known, ok := meanings[string(r.Error)]
 	proven := known != mediagate.KindInvalid && known != mediagate.KindModerated
 	switch {
 	case effect != vendorhttp.Submits && (status >= http.StatusInternalServerError || !ok || !proven):
@@ -114,7 +114,7 @@ func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
 	}
 	var r reply
 	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID.ID() == "" {
-		v := vendorhttp.Verdict{Kind: verdict(call.Effect, answer.Status, r)}
+		v := vendorhttp.Meaning{Kind: meaning(call.Effect, answer.Status, r)}
 		return reply{}, a.HTTP.Refuse(v, answer, string(r.Error), "", "")
 	}
 	return r, nil
@@ -158,7 +158,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		}
 		report.Offer(out, true)
 	case mediagate.JobFailed:
-		report.Outcome = a.HTTP.Failed(vendorhttp.FailureOf(vendorhttp.Verdict{}), "the picture was spoilt")
+		report.Outcome = a.HTTP.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{}), "the picture was spoilt")
 	default: // still under way
 	}
 	return report, nil

@@ -57,8 +57,8 @@ func (t toy) draw(r *http.Request, a kernel.Account) kernel.Reply {
 	if style := in.Word("style", "", "plain"); style == "" || j.Model == "" || in.Err() != nil {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, "bad_request")
 	}
-	made, verdict := t.Accept(a, j)
-	switch verdict {
+	made, admission := t.Accept(a, j)
+	switch admission {
 	case kernel.Accepted:
 		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Body: t.body(r, made)}
 	case kernel.AnswerLost:
