@@ -191,9 +191,9 @@ func TestModelsAreListed(t *testing.T) {
 
 func TestFailpointsAreListed(t *testing.T) {
 	t.Parallel()
-	_, section, found := strings.Cut(document(t, "docs/operations.md"), "\n## Failpoints\n")
+	_, section, found := strings.Cut(document(t, "docs/testing.md"), "\n## Failpoints\n")
 	if !found {
-		t.Fatal("docs/operations.md has no section on failpoints")
+		t.Fatal("docs/testing.md has no section on failpoints")
 	}
 	var got []string
 	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(section, -1) {

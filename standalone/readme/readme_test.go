@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,15 +16,15 @@ import (
 
 const scriptPatience = 3 * time.Minute
 
-// The tagged blocks of the README, one after the other in one shell, as a
-// reader would paste them.
+// The tagged blocks of the README and then of the tour, one after the other in
+// one shell, as a reader would paste them.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
 	defer cancel()
 	const mark = "\necho '--- block'\n"
-	script := "set -euo pipefail\n" + strings.Join(blocks(t, "README.md", "sh run"), mark)
+	script := "set -euo pipefail\n" + strings.Join(slices.Concat(blocks(t, "README.md", "sh run"), blocks(t, "docs/tour.md", "sh run")), mark)
 	shell := exec.CommandContext(ctx, "bash", "-x", "-c", script)
 	shell.Dir = p.folder
 	shell.Env = append(os.Environ(), "HOOK_PORT="+strconv.Itoa(port(t)))
