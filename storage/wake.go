@@ -39,7 +39,7 @@ type wakeRow struct {
 	Kind      mediagate.WakeKind
 	AccountID string
 	WakeAt    stamp
-	Tries     int  // of the scan, since the wake was set
+	Tries     int  // of the scan, since the run asked last or the round began
 	Asked     bool // a run of the task has asked for a step before
 }
 
@@ -152,7 +152,8 @@ type listedWake struct {
 const listedWakes = "task_id text, kind text, account_id text, at_us bigint, next_us bigint"
 
 // wakeRuns brings the wakes of runs forward to the times given. One that is missing is
-// made again: its run has ended by mistake.
+// made again: its run has ended by mistake. The tries that are behind it count on: a task
+// that is granted a slot again and again would else never be rid of a run that hangs.
 func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if len(wakes) == 0 {
 		return nil
@@ -165,7 +166,7 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	}
 	_, err = exec(tx, "INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT v.task_id, 'run', v.account_id, "+s.timeOf("v.at_us")+" FROM "+
 		s.rowsOf(listedWakes)+` WHERE true ORDER BY v.task_id
-		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0 WHERE wakes.wake_at > excluded.wake_at`, list)
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at WHERE wakes.wake_at > excluded.wake_at`, list)
 	return err
 }
 

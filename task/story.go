@@ -25,7 +25,7 @@ type Story struct {
 // step. The zero value stands for none.
 type Lease struct {
 	WakeAt time.Time
-	Tries  int  // of the wake scan, since it was set
+	Tries  int  // of the wake scan, since a run asked last
 	Asked  bool // a run has asked before
 }
 

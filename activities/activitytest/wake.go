@@ -31,7 +31,7 @@ func (e *entry) wake(kind mediagate.WakeKind, w mediagate.Wake) {
 // soon brings the wake of the task's run forward.
 func (e *entry) soon(at time.Time) {
 	if w, ok := e.wakes[mediagate.WakeRun]; !ok || at.Before(w.At) {
-		w.At, w.Tries = at, 0
+		w.At = at
 		e.wake(mediagate.WakeRun, w)
 	}
 }

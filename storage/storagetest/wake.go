@@ -160,6 +160,8 @@ var wakeTests = map[string]func(*bench){
 				b.pass(again * time.Minute)
 			}
 		}
+		b.change(id, task.StepStopped{}) // for which a run that hangs is replaced all the same
+		same(b, "tries", b.wakesIn("brought forward", id, 2*time.Second).Tries, 4)
 		b.change(id, task.Asked{})
 		same(b, "tries", b.wakesIn("asked", id, 10*time.Minute).Tries, 0)
 	},
