@@ -11,205 +11,146 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"github.com/go-viper/mapstructure/v2"
 )
 
-// decoder puts layers of settings into a Config, and remembers what it could
-// not understand so that nobody complains about that again.
-type decoder struct {
-	origin   string          // the variable or flag that is read; empty: the file
-	problems []error         // in the order of reading
-	broken   map[string]bool // paths whose value in force was not understood
-	said     map[string]bool // paths that the present layer gives a value
-}
-
-// report adds a problem.
-func (d *decoder) report(path, problem string) {
-	if d.origin != "" {
-		problem += " (" + d.origin + ")"
+// decode puts what was read into the settings, and adds what it could not understand to
+// the problems.
+func (r *reader) decode(c *Config) {
+	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
+		Result: c, RootName: root, TagName: "yaml", ErrorUnused: true, ZeroFields: true, DecodeHook: understand,
+		MatchName: func(key, name string) bool { return key == name },
+	})
+	if err == nil {
+		err = decoder.Decode(r.tree)
 	}
-	d.problems = append(d.problems, fmt.Errorf("%s: %s", path, problem))
-}
-
-// fail adds a problem with a value, which is thereby unknown.
-func (d *decoder) fail(path, problem string) {
-	d.report(path, problem)
-	d.broken[path] = true
-}
-
-// fields decodes a mapping into the fields of a struct.
-func (d *decoder) fields(path string, n any, v reflect.Value) bool {
-	m, ok := n.(yaml.MapSlice)
-	if !ok && n != nil {
-		d.fail(path, mustBeMapping)
-		return false
-	}
-	for i, e := range m {
-		if slices.ContainsFunc(m[i+1:], func(own yaml.MapItem) bool { return own.Key == e.Key }) {
-			continue // merged, and said otherwise
-		}
-		name := fmt.Sprint(e.Key)
-		at := below(path, name)
-		field, ok := fieldOf(v, name)
-		switch {
-		case !ok:
-			d.report(at, "no such setting")
-		case field.Kind() == reflect.Struct && field.Type() != proxiesType:
-			d.fields(at, e.Value, field)
-		case e.Value != nil || field.Kind() == reflect.Pointer:
-			d.leaf(at, e.Value, field)
-		}
-	}
-	return true
-}
-
-// leaf decodes one setting, which replaces that of lower layers as a whole.
-func (d *decoder) leaf(path string, n any, v reflect.Value) {
-	for other := range d.broken {
-		if within(path, other) {
-			delete(d.broken, other)
-		}
-	}
-	if d.value(path, n, v) {
-		d.said[path] = true
-	}
-}
-
-func fieldOf(v reflect.Value, name string) (reflect.Value, bool) {
-	for f := range v.Type().Fields() {
-		if tag, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); tag == name {
-			return v.FieldByIndex(f.Index), true
-		}
-	}
-	return reflect.Value{}, false
-}
-
-// value decodes anything. When the whole of it is of the wrong type, v stays
-// as it is and the answer is false. Problems never show the value of a text,
-// which may be a secret.
-func (d *decoder) value(path string, n any, v reflect.Value) bool {
-	var problem string
-	switch v.Kind() {
-	case reflect.Struct:
-		if p, ok := reflect.TypeAssert[*Proxies](v.Addr()); ok {
-			return d.proxies(path, n, p)
-		}
-		return d.fields(path, n, v)
-	case reflect.Pointer: // null is a value
-		if n == nil {
-			v.SetZero()
-			return true
-		}
-		is := reflect.New(v.Type().Elem())
-		if d.value(path, n, is.Elem()) {
-			v.Set(is)
-			return true
-		}
-		return false
-	case reflect.Slice:
-		if items, ok := n.([]any); ok {
-			list := reflect.MakeSlice(v.Type(), len(items), len(items))
-			for i, item := range items {
-				if c, ok := reflect.TypeAssert[*Channel](list.Index(i).Addr()); ok {
-					*c = newChannel() // beneath what is said of it, zeros too
-				}
-				d.value(fmt.Sprintf("%s[%d]", path, i), item, list.Index(i))
-			}
-			v.Set(list)
-			return true
-		}
-		problem = "must be a list"
-	case reflect.Map:
-		if m, ok := n.(yaml.MapSlice); ok {
-			d.entries(path, m, v)
-			return true
-		}
-		problem = mustBeMapping
-	case reflect.String:
-		if text, ok := n.(string); ok {
-			v.SetString(text)
-			return true
-		}
-		problem = "must be a text"
-		if _, ok := n.(bool); ok {
-			problem += ": put it in quotes"
-		}
-	case reflect.Bool:
-		if is, ok := n.(bool); ok {
-			v.SetBool(is)
-			return true
-		}
-		problem = "must be true or false"
-	default:
-		err := number(n, v)
-		if err == nil {
-			return true
-		}
-		problem = err.Error()
-	}
-	d.fail(path, problem)
-	return false
-}
-
-// entries decodes a mapping whose names are free.
-func (d *decoder) entries(path string, entries yaml.MapSlice, v reflect.Value) {
-	m := reflect.MakeMap(v.Type())
-	for _, e := range entries {
-		name, value := fmt.Sprint(e.Key), reflect.New(v.Type().Elem()).Elem()
-		if e.Value == nil && value.Kind() == reflect.String {
+	list := leaves(errors.Unwrap(err)) // which has a heading
+	slices.SortFunc(list, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	for _, wrong := range list {
+		one, ok := errors.AsType[*mapstructure.DecodeError](wrong)
+		if !ok {
+			r.problems = append(r.problems, wrong)
 			continue
 		}
-		d.value(below(path, name), e.Value, value)
-		m.SetMapIndex(reflect.ValueOf(name), value)
+		path, text := settingPath(one.Name()), one.Unwrap().Error()
+		unknown, ok := strings.CutPrefix(text, "has invalid keys: ")
+		if !ok {
+			r.fail(path, text)
+			continue
+		}
+		for name := range strings.SplitSeq(unknown, ", ") {
+			r.fail(below(path, name), "no such setting")
+		}
 	}
-	v.Set(m)
 }
 
-// number decodes durations, sizes and numbers. These are judged by their text:
-// nothing is rounded, cut off or read in another base.
-func number(n any, v reflect.Value) error {
-	text, shown := "", ""
-	switch n := n.(type) {
-	case string:
-		text, shown = n, fmt.Sprintf(", not %q", n)
-	case bool:
-		shown = fmt.Sprintf(", not \"%t\"", n)
+// root is what the library calls the whole.
+const root = "settings"
+
+// inBrackets is the key of a mapping, which the library writes like an index.
+var inBrackets = regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`)
+
+// settingPath is the path by which we call what the library has a name for.
+func settingPath(name string) string {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, root), ".")
+	return inBrackets.ReplaceAllStringFunc(name, func(key string) string { return below(".", key[1:len(key)-1])[1:] })
+}
+
+// understand makes of what is written what a setting holds. Its errors never show the
+// value of a text, which may be a secret.
+func understand(from, to reflect.Value) (any, error) {
+	written := from.Interface()
+	switch kept := to.Addr().Interface().(type) {
+	case *time.Duration:
+		return duration(written)
+	case *ByteSize:
+		return byteSizeOf(written)
+	case *Proxies:
+		return proxiesOf(written)
+	case *Channel:
+		*kept = newChannel() // beneath what is said of it, zeros too
 	}
-	if v.Type() == reflect.TypeFor[time.Duration]() {
-		d, err := parseDuration(text)
-		if err != nil {
-			return errors.New("must be a duration like 10s, 2h or 30d" + shown)
+	text, isText := written.(string)
+	switch to.Kind() {
+	case reflect.Struct, reflect.Map:
+		if _, ok := written.(map[string]any); !ok {
+			return nil, errors.New(mustBeMapping)
 		}
-		v.SetInt(int64(d))
-		return nil
-	}
-	if v.Type() == reflect.TypeFor[ByteSize]() {
-		size, ok := parseByteSize(text)
-		if !ok {
-			return errors.New("must be a size like 256MiB, in whole bytes, KiB, MiB or GiB" + shown)
+	case reflect.Slice:
+		if _, ok := written.([]any); !ok {
+			return nil, errors.New("must be a list")
 		}
-		v.SetInt(int64(size))
-		return nil
-	}
-	if v.Kind() == reflect.Float64 {
+	case reflect.String:
+		if _, ok := written.(bool); ok {
+			return nil, errors.New("must be a text: put it in quotes")
+		}
+		if !isText {
+			return nil, errors.New("must be a text")
+		}
+	case reflect.Bool:
+		if _, ok := written.(bool); !ok {
+			return nil, errors.New("must be true or false")
+		}
+	case reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return errors.New("must be a number" + shown)
+			return nil, errors.New("must be a number" + instead(written))
 		}
-		v.SetFloat(f)
-		return nil
+		return f, nil
+	case reflect.Int, reflect.Int64:
+		return whole(written)
+	default: // a pointer: what it points to follows
 	}
-	i, err := strconv.ParseInt(text, 10, v.Type().Bits())
+	return written, nil
+}
+
+// whole is a whole number, judged by its text: nothing is rounded, cut off or read in
+// another base.
+func whole(written any) (int64, error) {
+	text, _ := written.(string)
+	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return errors.New("is too far from 0" + shown)
+		return 0, errors.New("is too far from 0" + instead(written))
 	case err != nil:
-		return errors.New(wholeNumber + shown)
+		return 0, errors.New(wholeNumber + instead(written))
 	case octal.MatchString(text):
-		return errors.New("must be written without leading zeros" + shown)
+		return 0, errors.New("must be written without leading zeros" + instead(written))
 	}
-	v.SetInt(i)
-	return nil
+	return n, nil
+}
+
+func duration(written any) (time.Duration, error) {
+	text, _ := written.(string)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 36500 {
+			return time.Duration(n) * day, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		err = errors.New("must be a duration like 10s, 2h or 30d" + instead(written))
+	}
+	return d, err
+}
+
+func byteSizeOf(written any) (ByteSize, error) {
+	text, _ := written.(string)
+	size, ok := parseByteSize(text)
+	if !ok {
+		return 0, errors.New("must be a size like 256MiB, in whole bytes, KiB, MiB or GiB" + instead(written))
+	}
+	return size, nil
+}
+
+// instead shows what was written where a number is expected.
+func instead(written any) string {
+	switch written.(type) {
+	case string, bool:
+		return fmt.Sprintf(", not %q", fmt.Sprint(written))
+	default:
+		return ""
+	}
 }
 
 const (
@@ -219,16 +160,6 @@ const (
 
 // octal is what some readers of YAML take for a number to the base 8.
 var octal = regexp.MustCompile(`^[+-]?0[0-9]`)
-
-// parseDuration reads 10s, 2h and 30d.
-func parseDuration(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n < 36500 {
-			return time.Duration(n) * day, nil
-		}
-	}
-	return time.ParseDuration(text)
-}
 
 // plainName needs no quotes in a path.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

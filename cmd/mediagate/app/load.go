@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml"
 )
 
 // envPrefix begins the variables that hold settings.
@@ -87,24 +85,33 @@ func Unexpected(arg string) *UsageError {
 // Load reads and judges the settings. The error joins all that is wrong with
 // any of them, each with its path; the Config then holds what was understood.
 // A command line that cannot be understood is a *UsageError, one that asks
-// for help flag.ErrHelp; nothing is read then.
+// for help flag.ErrHelp; nothing is read then. Without its file nothing is judged.
 func Load(src Sources) (Config, error) {
 	file, flags, err := parseFlags(src)
 	if err != nil {
 		return src.Base, err
 	}
+	r := reader{tree: map[string]any{}, origins: map[string]string{}, broken: map[string]bool{}}
+	readable := r.file(file)
+	r.texts(r.variables(src.Env))
+	r.texts(flags)
+	dropNulls(r.tree)
 	c := src.Base
-	l := loader{
-		decoder: decoder{broken: map[string]bool{}}, config: &c, given: map[string]bool{},
+	for _, name := range keysInFiles {
+		text, inFile := r.tree[name], r.tree[name+"_file"]
+		if isSet(text) && isSet(inFile) {
+			r.fail(name+"_file", "excludes "+name+": set one of them")
+			delete(r.tree, name+"_file")
+		}
+		if isSet(text) || isSet(inFile) {
+			c.dropKey(name)
+		}
 	}
-	l.layer(func() { l.file(file) })
-	l.layer(func() { l.variables(src.Env) })
-	l.layer(func() { l.texts(flags) })
+	r.decode(&c)
 	c.Channels = slices.Clone(c.Channels) // those of src.Base stay
 	for i := range c.Channels {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
-	l.origin = ""
 	paths := []*string{
 		&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
@@ -118,87 +125,119 @@ func Load(src Sources) (Config, error) {
 		}
 	}
 	if src.Role != RoleReplay {
-		l.keyFiles()
+		r.keyFiles(&c)
 	}
-	l.distribute()
-	for _, p := range c.problems(src.Embedded, src.Role) {
-		if l.known(p.needs) {
-			l.problems = append(l.problems, p)
+	r.distribute(&c)
+	if readable {
+		for _, p := range c.problems(src.Embedded, src.Role) {
+			if r.known(p.path) {
+				r.problems = append(r.problems, p)
+			}
 		}
 	}
-	return c, errors.Join(l.problems...)
+	return c, errors.Join(r.problems...)
 }
 
-// loader reads the layers one after the other.
-type loader struct {
-	decoder
-	config *Config
-	given  map[string]bool // paths that any layer gives a value
-	blind  bool            // the file is not readable: what it says is unknown
+// reader lays what the file, the variables and the flags say over each other, and
+// remembers what it could not understand so that nobody complains about that again.
+type reader struct {
+	tree     map[string]any    // settings as they are written, by the names in their paths
+	origins  map[string]string // the variable or flag that a setting is from; none: the file
+	problems []error           // in the order of reading
+	broken   map[string]bool   // paths whose value was not understood
 }
 
-// layer reads one layer. What it says about a key, as a text or as a file,
-// stands in place of what lower layers say in either way.
-func (l *loader) layer(read func()) {
-	c := l.config
-	admin, adminFile, keys, keysFile := c.AdminKey, c.AdminKeyFile, c.EncryptionKeys, c.EncryptionKeysFile
-	c.AdminKey, c.AdminKeyFile, c.EncryptionKeys, c.EncryptionKeysFile = "", "", nil, ""
-	l.said = map[string]bool{}
-	read()
-	if l.chosen("admin_key", c.AdminKey != "", &c.AdminKeyFile) {
-		keep(l.said, "admin_key", &c.AdminKey, admin)
-		keep(l.said, "admin_key_file", &c.AdminKeyFile, adminFile)
+// report adds a problem.
+func (r *reader) report(path, problem string) {
+	for from, origin := range r.origins {
+		if within(from, path) {
+			problem += " (" + origin + ")"
+		}
 	}
-	if l.chosen("encryption_keys", len(c.EncryptionKeys) > 0, &c.EncryptionKeysFile) {
-		keep(l.said, "encryption_keys", &c.EncryptionKeys, keys)
-		keep(l.said, "encryption_keys_file", &c.EncryptionKeysFile, keysFile)
+	r.problems = append(r.problems, fmt.Errorf("%s: %s", path, problem))
+}
+
+// fail adds a problem with a value, which is thereby unknown.
+func (r *reader) fail(path, problem string) {
+	r.report(path, problem)
+	r.broken[path] = true
+}
+
+// known reports whether the setting at the path is what was meant to be in force.
+func (r *reader) known(path string) bool {
+	for other := range r.broken {
+		if within(other, path) || within(path, other) {
+			return false
+		}
 	}
-	for path := range l.said {
-		l.given[path] = true
+	return true
+}
+
+// keysInFiles are the settings that may be in a file of their own instead, NAME_file.
+// What a layer says of one in either way stands in place of what lower layers say.
+var keysInFiles = []string{"admin_key", "encryption_keys"}
+
+// isSet tells a value from one that says nothing.
+func isSet(v any) bool {
+	list, ok := v.([]any)
+	return v != nil && v != "" && (!ok || len(list) > 0)
+}
+
+// dropKey forgets a key that lower layers have given in either way.
+func (c *Config) dropKey(name string) {
+	if name == keysInFiles[0] {
+		c.AdminKey, c.AdminKeyFile = "", ""
+	} else {
+		c.EncryptionKeys, c.EncryptionKeysFile = nil, ""
 	}
 }
 
-// chosen judges what a layer says of a setting that may also be in a file, and
-// reports whether lower layers count.
-func (l *loader) chosen(path string, text bool, file *string) (lower bool) {
-	if text && *file != "" {
-		l.fail(path+"_file", "excludes "+path+": set one of them")
-		*file = ""
-	}
-	return !text && *file == ""
-}
-
-// keep brings back what lower layers say where this one says nothing.
-func keep[T any](said map[string]bool, path string, now *T, before T) {
-	if !said[path] {
-		*now = before
-	}
-}
-
-// file reads the settings file.
-func (l *loader) file(name string) {
+// file reads the settings file, and reports whether that could be read.
+func (r *reader) file(name string) bool {
 	if name == "" {
-		return
+		return true
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		l.problems, l.blind = append(l.problems, fmt.Errorf("config: %w", err)), true
-		return
+		r.problems = append(r.problems, fmt.Errorf("config: %w", err))
+		return false
 	}
 	n, err := parseYAML(text)
-	if _, ok := n.(yaml.MapSlice); err == nil && n != nil && !ok {
+	tree, ok := n.(map[string]any)
+	if err == nil && n != nil && !ok {
 		err = errors.New(mustBeMapping)
 	}
 	if err != nil {
-		l.problems, l.blind = append(l.problems, fmt.Errorf("config: %s: %w", name, err)), true
-		return
+		r.problems = append(r.problems, fmt.Errorf("config: %s: %w", name, err))
+		return false
 	}
-	l.fields("", n, reflect.ValueOf(l.config).Elem())
+	if tree != nil {
+		r.tree = tree
+	}
+	return true
 }
 
-// variables reads the settings among the variables; an unknown one is a
-// problem.
-func (l *loader) variables(environ []string) {
+// dropNulls drops the names of which nothing is said. Of the limits of accounts null is a
+// value.
+func dropNulls(tree any) {
+	switch tree := tree.(type) {
+	case map[string]any:
+		for name, value := range tree {
+			if value == nil {
+				delete(tree, name)
+			} else if name != "account_defaults" {
+				dropNulls(value)
+			}
+		}
+	case []any:
+		for _, item := range tree {
+			dropNulls(item)
+		}
+	}
+}
+
+// variables are the settings among the variables; an unknown one is a problem.
+func (r *reader) variables(environ []string) []settingText {
 	byName := map[string]setting{}
 	for _, s := range settings() {
 		byName[s.env()] = s
@@ -212,12 +251,12 @@ func (l *loader) variables(environ []string) {
 		}
 		s, ok := byName[name]
 		if !ok {
-			l.problems = append(l.problems, fmt.Errorf("%s: no such setting", name))
+			r.problems = append(r.problems, fmt.Errorf("%s: no such setting", name))
 			continue
 		}
 		texts = append(texts, settingText{s, name, text})
 	}
-	l.texts(texts)
+	return texts
 }
 
 // settingText is a setting as a variable or flag gives it.
@@ -227,17 +266,38 @@ type settingText struct {
 	text   string
 }
 
-func (l *loader) texts(list []settingText) {
+// texts puts a layer of variables or flags over what was read.
+func (r *reader) texts(list []settingText) {
 	for _, s := range list {
-		l.origin = s.origin
+		if name := strings.TrimSuffix(s.path, "_file"); s.text != "" && slices.Contains(keysInFiles, name) {
+			delete(r.tree, name)
+			delete(r.tree, name+"_file")
+		}
+	}
+	for _, s := range list {
+		r.origins[s.path] = s.origin
 		n, err := s.parse(s.text)
 		switch {
 		case err != nil:
-			l.fail(s.path, "is not readable as YAML: "+err.Error())
+			r.fail(s.path, "is not readable as YAML: "+err.Error())
 		case n != nil || s.kind.Kind() == reflect.Pointer:
-			l.leaf(s.path, n, reflect.ValueOf(l.config).Elem().FieldByIndex(s.index))
+			put(r.tree, strings.Split(s.path, "."), n)
 		}
 	}
+}
+
+// put sets a value in a tree.
+func put(tree map[string]any, names []string, value any) {
+	if len(names) == 1 {
+		tree[names[0]] = value
+		return
+	}
+	inner, ok := tree[names[0]].(map[string]any)
+	if !ok {
+		inner = map[string]any{}
+		tree[names[0]] = inner
+	}
+	put(inner, names[1:], value)
 }
 
 // parse reads the text of a variable or flag: as it is for texts and
@@ -264,12 +324,11 @@ func (s setting) parse(text string) (any, error) {
 }
 
 // keyFiles reads the keys that are in files.
-func (l *loader) keyFiles() {
-	c := l.config
-	if text, ok := l.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
+func (r *reader) keyFiles(c *Config) {
+	if text, ok := r.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
 		c.AdminKey = strings.TrimSpace(text)
 	}
-	if text, ok := l.keyFile("encryption_keys", len(c.EncryptionKeys) > 0, c.EncryptionKeysFile); ok {
+	if text, ok := r.keyFile("encryption_keys", len(c.EncryptionKeys) > 0, c.EncryptionKeysFile); ok {
 		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "" {
 				c.EncryptionKeys = append(c.EncryptionKeys, line)
@@ -279,35 +338,16 @@ func (l *loader) keyFiles() {
 }
 
 // keyFile reads the file of a setting that is not given as a text.
-func (l *loader) keyFile(path string, given bool, name string) (text string, ok bool) {
+func (r *reader) keyFile(path string, given bool, name string) (text string, ok bool) {
 	if given || name == "" {
 		return "", false
 	}
 	text, err := readKeyFile(name)
 	if err != nil {
-		l.fail(path+"_file", err.Error())
-		l.broken[path] = true
+		r.fail(path+"_file", err.Error())
+		r.broken[path] = true
 	}
 	return text, err == nil
-}
-
-// known reports whether the settings at the paths are what was meant to be in
-// force: all were understood and, without the file, come from elsewhere.
-func (l *loader) known(paths []string) bool {
-	related := func(set map[string]bool, path string) bool {
-		for other := range set {
-			if within(other, path) || within(path, other) {
-				return true
-			}
-		}
-		return false
-	}
-	for _, path := range paths {
-		if related(l.broken, path) || (l.blind && !related(l.given, path)) {
-			return false
-		}
-	}
-	return true
 }
 
 // parseFlags takes -config and the settings' flags from the arguments.

@@ -24,7 +24,7 @@ func (v *validator) moderation(m Moderation) {
 	switch m.Mode {
 	case moderationWords:
 		if len(m.Files) == 0 {
-			v.add("moderation.files", "must name at least one list: mode is words", "moderation.mode", "moderation.files")
+			v.add("moderation.files", "must name at least one list: mode is words")
 			return
 		}
 		_, problems := loadLists(m.Files)
@@ -33,7 +33,7 @@ func (v *validator) moderation(m Moderation) {
 		}
 	case moderationEndpoint:
 		if m.URL == "" {
-			v.add("moderation.url", "must be the endpoint's address: mode is endpoint", "moderation.mode", "moderation.url")
+			v.add("moderation.url", "must be the endpoint's address: mode is endpoint")
 		}
 	}
 }

@@ -19,21 +19,22 @@ type Proxies struct {
 
 var proxiesType = reflect.TypeFor[Proxies]()
 
-// proxies decodes them.
-func (d *decoder) proxies(path string, n any, p *Proxies) bool {
-	var read Proxies
-	if _, ok := n.([]any); ok {
-		d.value(path, n, reflect.ValueOf(&read.Networks).Elem())
-		*p = read
-		return true
+// proxiesOf reads what is written of them.
+func proxiesOf(written any) (Proxies, error) {
+	if list, ok := written.([]any); ok {
+		p := Proxies{Networks: make([]string, len(list))}
+		for i, entry := range list {
+			if p.Networks[i], ok = entry.(string); !ok {
+				return p, errors.New("must be a list of texts, or a whole number")
+			}
+		}
+		return p, nil
 	}
-	err := number(n, reflect.ValueOf(&read.Hops).Elem())
+	hops, err := whole(written)
 	if err != nil {
-		d.fail(path, strings.Replace(err.Error(), wholeNumber, wholeNumber+" or a list of CIDRs", 1))
-		return false
+		err = errors.New(strings.Replace(err.Error(), wholeNumber, wholeNumber+" or a list of CIDRs", 1))
 	}
-	*p = read
-	return true
+	return Proxies{Hops: int(hops)}, err
 }
 
 // proxies checks them.

@@ -68,7 +68,7 @@ func TestWrongTrustedProxies(t *testing.T) {
 		"[10.0.0.0/8, 0.0.0.0/0, '::/0']":  {`trusted_proxies[1]: "0.0.0.0/0" must not be every address: anybody could then claim to be anybody`, `trusted_proxies[2]: "::/0" must not be every address: anybody could then claim to be anybody`},
 		"['::ffff:0.0.0.0/96']":            {`trusted_proxies[0]: "::ffff:0.0.0.0/96" must not be every address: anybody could then claim to be anybody`},
 		"[proxy.example.com, 10.0.0.0/33]": {`trusted_proxies[0]: "proxy.example.com" must be an IP address or a CIDR`, `trusted_proxies[1]: "10.0.0.0/33" must be an IP address or a CIDR`},
-		"[[10.0.0.0/8]]":                   {"trusted_proxies[0]: must be a text"},
+		"[[10.0.0.0/8]]":                   {"trusted_proxies: must be a list of texts, or a whole number"},
 		"[1, '']":                          {`trusted_proxies[0]: "1" must be an IP address or a CIDR`, `trusted_proxies[1]: "" must be an IP address or a CIDR`},
 	} {
 		t.Run(value, func(t *testing.T) {

@@ -66,11 +66,10 @@ func (r Role) warnOfMutes(ctx context.Context, channels []mediagate.Channel, log
 }
 
 // distribute gives channels the credentials that are told apart from them.
-func (l *loader) distribute() {
-	c := l.config
-	if !l.known([]string{"channels", "channel_credentials"}) {
+func (r *reader) distribute(c *Config) {
+	if !r.known("channel_credentials") {
 		for i := range c.Channels { // whatever they are missing may be there
-			l.broken[fmt.Sprintf("channels[%d].credentials", i)] = true
+			r.broken[fmt.Sprintf("channels[%d].credentials", i)] = true
 		}
 		return
 	}
@@ -83,9 +82,9 @@ func (l *loader) distribute() {
 		i, ok := byName[name]
 		switch {
 		case !ok:
-			l.report(path, "no channel has that name")
+			r.report(path, "no channel has that name")
 		case len(c.Channels[i].Credentials) > 0:
-			l.report(path, "the channel has credentials of its own: set one of them")
+			r.report(path, "the channel has credentials of its own: set one of them")
 		default:
 			c.Channels[i].Credentials = c.ChannelCredentials[name]
 		}

@@ -97,7 +97,7 @@ func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {
 	}
 	switch {
 	case (t.Cert == "") != (t.Key == ""):
-		v.add("temporal.tls.key", "goes with cert: set both or neither", "temporal.tls.cert", "temporal.tls.key")
+		v.add("temporal.tls.key", "goes with cert: set both or neither")
 	case t.Cert != "":
 		own := &ownCertificate{cert: t.Cert, key: t.Key, log: logger}
 		var wrong *problem
@@ -137,7 +137,7 @@ func (o *ownCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, err
 }
 
 func (o *ownCertificate) read() (*tls.Certificate, *problem) {
-	at := func(path, text string) *problem { return &problem{path, text, []string{path}} }
+	at := func(path, text string) *problem { return &problem{path, text} }
 	cert, err := readTextFile(o.cert, maxCertificates)
 	if err != nil {
 		return nil, at("temporal.tls.cert", err.Error())

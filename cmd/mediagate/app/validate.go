@@ -42,10 +42,7 @@ func (c Config) Validate() error {
 }
 
 // problem is what is wrong with a setting.
-type problem struct {
-	path, text string
-	needs      []string // the paths of the settings that it follows from
-}
+type problem struct{ path, text string }
 
 func (p problem) Error() string { return p.path + ": " + p.text }
 
@@ -80,7 +77,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.address("s3.endpoint", c.S3.Endpoint, baseAddress)
 	v.address("s3.public_endpoint", c.S3.PublicEndpoint, bareAddress)
 	if (c.S3.AccessKeyID == "") != (c.S3.SecretAccessKey == "") {
-		v.add("s3.secret_access_key", "goes with access_key_id: set both or neither", "s3.access_key_id", "s3.secret_access_key")
+		v.add("s3.secret_access_key", "goes with access_key_id: set both or neither")
 	}
 	v.hostPort("api_listen", c.APIListen, true)
 	v.check(c.APIConnections.Total > 0, "api_connections.total", "must be above 0")
@@ -176,14 +173,7 @@ func regular(key []byte) bool {
 
 type validator struct{ problems []problem }
 
-// add adds a problem that follows from the settings at needs; without these
-// from the one at path.
-func (v *validator) add(path, text string, needs ...string) {
-	if len(needs) == 0 {
-		needs = []string{path}
-	}
-	v.problems = append(v.problems, problem{path, text, needs})
-}
+func (v *validator) add(path, text string) { v.problems = append(v.problems, problem{path, text}) }
 
 func (v *validator) check(ok bool, path, format string, args ...any) {
 	if !ok {
@@ -336,11 +326,11 @@ func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
 			continue
 		}
 		text := strings.TrimPrefix(wrong.Message, fmt.Sprintf("channel %q: ", ch.Name))
-		at, needs := path+"."+wrong.Param, path+"."+wrong.Param
+		at := path + "." + wrong.Param
 		if name, ok := strings.CutPrefix(wrong.Param, "credentials."); ok {
-			at, needs = credentials+"."+name, credentials // one that is missing may stand in for another
+			at = credentials + "." + name
 		}
-		v.add(at, strings.TrimPrefix(text, wrong.Param+" "), needs)
+		v.add(at, strings.TrimPrefix(text, wrong.Param+" "))
 	}
 }
 

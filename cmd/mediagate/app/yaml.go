@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// parseYAML reads one document: nil, bool, string, []any or yaml.MapSlice. A number
+// parseYAML reads one document: nil, bool, string, []any or map[string]any. A number
 // is the text that was written: the library would read 0123456 as octal and 1_000 as
 // a thousand, which no key and no amount survives. Errors name line and column, never
 // values.
@@ -38,7 +38,7 @@ func parseYAML(text []byte) (any, error) {
 			return nil, errors.New("holds several documents, must be one")
 		}
 		ast.Walk(mergedFirst{}, doc.Body)
-		if err := yaml.NodeToValue(doc.Body, &value, yaml.UseOrderedMap()); err != nil {
+		if err := yaml.NodeToValue(doc.Body, &value); err != nil {
 			return nil, errors.New(yaml.FormatError(err, false, false))
 		}
 	}
