@@ -2,8 +2,6 @@ package acedata
 
 import (
 	"context"
-	"encoding/json"
-	"net/http"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -90,7 +88,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +119,8 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if job.Operation == opVoice {
 		return a.submitVoice(ctx, job, w, ref)
 	}
-	answer, err := a.send(ctx, job, w)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := readReply(answer)
-	if err := a.submitError(answer, created, own); err != nil {
+	var created reply
+	if err := a.send(ctx, job, w, created.made); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref.JobID = created.TaskID.ID()
@@ -135,47 +129,38 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 
 // submitVoice makes a voice of an uploaded song: the answer brings its id.
 func (a *Adapter) submitVoice(ctx context.Context, job mediagate.Job, w *wire, ref mediagate.JobRef) (mediagate.Submission, error) {
-	answer, err := a.send(ctx, job, w)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := readReply(answer)
-	id := created.object().PersonaID.ID()
-	if err := a.answered(answer, created, own, id != "" && created.Success != "false"); err != nil {
+	var created reply
+	if err := a.send(ctx, job, w, created.madeVoice); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref.JobID, ref.State = created.TaskID.ID(), w.body.AudioID
 	return mediagate.Submission{Ref: ref, Outcome: &mediagate.Outcome{
-		Succeeded: true, Made: &mediagate.Made{Voices: []string{id}},
+		Succeeded: true, Made: &mediagate.Made{Voices: []string{created.object().PersonaID.ID()}},
 	}}, nil
 }
 
 // send makes the call that submits.
-func (a *Adapter) send(ctx context.Context, job mediagate.Job, w *wire) (vendorhttp.Answer, error) {
-	return a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: w.path}), w.body, submitTimeout)
+func (a *Adapter) send(ctx context.Context, job mediagate.Job, w *wire, read func(vendorhttp.Answer) vendorhttp.Said) error {
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}, read)
 }
 
 // upload hands a file over by its link, and returns the vendor's id of it. Its
 // errors say that nothing was submitted; field is what they name where the file
 // is at fault.
 func (a *Adapter) upload(ctx context.Context, api, link, field string) (string, error) {
-	body, err := vendorhttp.Encode(map[string]string{"audio_url": link})
-	if err != nil {
-		return "", mediagate.Errorf(mediagate.KindInvalid, "the link cannot be written: %w", err)
-	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: api + uploadPath, Body: vendorhttp.JSON(body),
+	var uploaded reply
+	err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: api + uploadPath, Body: vendorhttp.JSON(map[string]string{"audio_url": link}),
 		Limits: vendorhttp.Limits{Header: uploadTimeout, Total: uploadTimeout},
-	}))
-	if err != nil {
-		return "", vendorhttp.BeforeSubmission(err)
-	}
-	reply, own := readReply(answer)
-	id := reply.object().AudioID.ID()
-	if err := a.uploadError(answer, reply, own, id != "", field); err != nil {
-		return "", vendorhttp.BeforeSubmission(err)
-	}
-	return id, nil
+	}, func(answer vendorhttp.Answer) vendorhttp.Said {
+		said := uploaded.uploaded(answer)
+		said.Param = field
+		return said
+	})
+	return uploaded.object().AudioID.ID(), vendorhttp.BeforeSubmission(err)
 }
 
 // Poll asks for a job by the vendor's id.
@@ -183,15 +168,9 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.ask(ctx, ref, map[string]any{"id": ref.JobID, "action": "retrieve"})
-	if err != nil {
-		return mediagate.Report{}, err
-	}
 	var t task
-	own := answer.Decode(&t) == nil
-	if !own || answer.Status != http.StatusOK || !t.tells() {
-		reply, own := readReply(answer)
-		return mediagate.Report{}, a.readError(answer, reply, own)
+	if err := a.ask(ctx, ref, map[string]any{"id": ref.JobID, "action": "retrieve"}, t.found); err != nil {
+		return mediagate.Report{}, err
 	}
 	return a.report(ref, t)
 }
@@ -202,24 +181,14 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 	for i, ref := range refs {
 		ids[i] = ref.JobID
 	}
-	answer, err := a.ask(ctx, refs[0], map[string]any{"ids": ids, "action": "retrieve_batch"})
-	if err != nil {
+	var found list
+	if err := a.ask(ctx, refs[0], map[string]any{"ids": ids, "action": "retrieve_batch"}, found.found); err != nil {
 		return nil, err
-	}
-	var list struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	if answer.Decode(&list) != nil || answer.Status != http.StatusOK || list.Items == nil {
-		reply, own := readReply(answer)
-		return nil, a.readError(answer, reply, own)
 	}
 	answers := make([]providers.Answer, len(refs))
 	for i, ref := range refs {
 		answers[i].Err = mediagate.Errorf(mediagate.KindNotFound, "the answer leaves the job out")
-		for _, item := range list.Items {
-			var t task
-			// An odd field is left zero, as everywhere.
-			_ = vendorhttp.Answer{Body: item}.Decode(&t)
+		for _, t := range found.Items {
 			if t.id() == ref.JobID {
 				answers[i].Report, answers[i].Err = a.report(ref, t)
 			}
@@ -228,27 +197,17 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 	return answers, nil
 }
 
-// ask is a question about jobs, to the API that made the one of ref.
-func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, question any) (vendorhttp.Answer, error) {
+// ask asks about jobs, of the API that made the one of ref.
+func (a *Adapter) ask(ctx context.Context, ref mediagate.JobRef, question any, read func(vendorhttp.Answer) vendorhttp.Said) error {
 	api, ok := apis[ref.Operation]
 	if !ok {
 		// Not KindNotFound, which would prove that there is no job.
-		return vendorhttp.Answer{}, mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
+		return mediagate.Errorf(mediagate.KindTransient, "operation %q is unknown here", ref.Operation)
 	}
-	body, err := vendorhttp.Encode(question)
-	if err != nil {
-		return vendorhttp.Answer{}, mediagate.Errorf(mediagate.KindInternal, "the question cannot be written: %w", err)
-	}
-	return a.HTTP.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(body), Limits: vendorhttp.Limits{Bytes: answerBytes},
-	}))
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: api + tasksPath, Body: vendorhttp.JSON(question), Limits: vendorhttp.Limits{Bytes: answerBytes},
+	}, read)
 }
 
 // answerBytes is room for the songs of a whole batch with their lyrics.
 const answerBytes = 4 << 20
-
-// call is the call with the account's key.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	return c
-}

@@ -2,6 +2,7 @@ package acedata
 
 import (
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -24,14 +25,8 @@ type fault struct {
 	Message vendorhttp.Text `json:"message"`
 }
 
-// readReply reads an answer; own is false for one that is not the vendor's.
-func readReply(answer vendorhttp.Answer) (r reply, own bool) {
-	err := answer.Decode(&r)
-	return r, err == nil
-}
-
 // object is what came of an upload or a voice.
-func (r reply) object() (o struct {
+func (r *reply) object() (o struct {
 	AudioID   vendorhttp.Text `json:"audio_id"`
 	PersonaID vendorhttp.Text `json:"persona_id"`
 },
@@ -56,8 +51,26 @@ type response struct {
 	Error   fault           `json:"error"`
 }
 
-// tells reports that the answer is about some task.
-func (t task) tells() bool { return t.id() != "" || t.State != "" || t.Response != nil }
+// found reads the answer to a question about one task.
+func (t *task) found(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(t) == nil
+	if tells := t.id() != "" || t.State != "" || t.Response != nil; own && tells && answer.Status == http.StatusOK {
+		return vendorhttp.Said{Own: true, Done: true}
+	}
+	return new(reply).unknown(answer)
+}
+
+// list is the answer to a question about several tasks.
+type list struct {
+	Items []task `json:"items"`
+}
+
+func (l *list) found(answer vendorhttp.Answer) vendorhttp.Said {
+	if answer.Decode(l) == nil && l.Items != nil && answer.Status == http.StatusOK {
+		return vendorhttp.Said{Own: true, Done: true}
+	}
+	return new(reply).unknown(answer)
+}
 
 func (t task) id() string {
 	if id := t.ID.ID(); id != "" || t.Response == nil {
@@ -127,18 +140,14 @@ func songs(clips []clip, word vendorhttp.Text) (mediagate.JobState, vendorhttp.T
 	return mediagate.JobSucceeded, word
 }
 
-// report translates a task. An answer about another job is against the vendor's
-// own protocol: asked again, it may be right.
+// report translates a task.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
-	switch t.id() {
-	case "":
-		return mediagate.Report{}, strange("the answer names no job")
-	case ref.JobID:
-	default:
-		return mediagate.Report{}, strange("the answer is about another job")
-	}
 	state, word := t.state()
-	report := mediagate.Report{Ref: ref, State: state, Word: a.HTTP.Word(string(word)), Percent: -1, Named: true}
+	report, err := a.HTTP.Report(ref, vendorhttp.Text(t.id()), states, word)
+	if err != nil {
+		return report, err
+	}
+	report.State = state
 	switch {
 	case state == mediagate.JobSucceeded:
 		report.Offer(success(ref, t.Response.Data))
@@ -167,5 +176,3 @@ func percent(clips []clip) int {
 	}
 	return least
 }
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -41,9 +41,9 @@ var (
 	outOfFunds     = regexp.MustCompile(`(?i)balance|insufficient|credits`)
 )
 
-// meaning is what an error says. known is false for a code that the table lacks.
-func (f fault) meaning() (v vendorhttp.Meaning, known bool) {
-	v, known = meanings[string(f.Code)]
+// meaning is what an error says.
+func (f fault) meaning() vendorhttp.Meaning {
+	v := meanings[string(f.Code)]
 	text := string(f.Message)
 	switch f.Code {
 	case "bad_request":
@@ -60,73 +60,56 @@ func (f fault) meaning() (v vendorhttp.Meaning, known bool) {
 			v = vendorhttp.Meaning{Kind: mediagate.KindFunds}
 		}
 	}
-	return v, known
+	return v
 }
 
-// submitError judges the answer to a submission; nil means that it names a job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	return a.answered(answer, r, own, r.TaskID.ID() != "")
+// said reads an answer for what it says of errors.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	return vendorhttp.Said{
+		Own: own, Meaning: r.Error.meaning(),
+		Code: string(r.Error.Code), RequestID: string(r.TraceID), Text: string(r.Error.Message),
+	}
 }
 
-// answered judges the answer to a submission, where made says that it names
-// what it is to name. An error beside it that proves nothing is the job's, and a
-// poll tells it.
-func (a *Adapter) answered(answer vendorhttp.Answer, r reply, own, made bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	known, ok := r.Error.meaning()
-	switch {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case answer.Status >= http.StatusInternalServerError:
-	case answer.Status < http.StatusMultipleChoices && made && (!ok || known.Kind == mediagate.KindAmbiguous):
-		return nil
-	case ok:
-		v = known
-	case answer.Status >= http.StatusBadRequest:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	}
-	return a.refuse(v, answer, r)
+// proven says that the answer states an error that proves something.
+func proven(m vendorhttp.Meaning) bool {
+	return m != (vendorhttp.Meaning{}) && m.Kind != mediagate.KindAmbiguous
 }
 
-// uploadError judges the answer to an upload; nil means that it names the file.
-// It names the field where the file is at fault.
-func (a *Adapter) uploadError(answer vendorhttp.Answer, r reply, own, made bool, field string) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	known, ok := r.Error.meaning()
-	switch {
-	case !own, answer.Status >= http.StatusInternalServerError:
-	case answer.Status < http.StatusMultipleChoices && made && r.Success != "false":
-		return nil
-	case ok && known.Kind != mediagate.KindAmbiguous:
-		v = known
-	case answer.Status >= http.StatusBadRequest && answer.Status != http.StatusConflict && answer.Status != http.StatusRequestTimeout:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	}
-	if v.Kind == mediagate.KindAmbiguous {
-		v.Kind = mediagate.KindTransient // nothing is made by it
-	}
-	err := a.refuse(v, answer, r)
-	if v.Kind == mediagate.KindInvalid {
-		err.Param = field
-	}
-	return err
+// made reads the answer to a submission. An error beside the id that proves
+// nothing is the job's, and a poll tells it.
+func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != "" && !proven(said.Meaning)
+	return said
 }
 
-// readError judges the answer to a question that tells of no job.
-func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	known, ok := r.Error.meaning()
-	switch {
-	case !own, answer.Status >= http.StatusInternalServerError, !ok:
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled,
-		r.Error.Code == "not_found":
-		v = known
-	}
-	return a.refuse(v, answer, r)
+// madeVoice reads the answer to a submission that brings a voice.
+func (r *reply) madeVoice(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	named := r.object().PersonaID.ID() != "" && r.Success != "false"
+	said.Done = answer.Status < http.StatusMultipleChoices && named && !proven(said.Meaning)
+	return said
 }
 
-func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) *mediagate.Error {
-	return a.HTTP.Refuse(v, answer, string(r.Error.Code), string(r.TraceID), string(r.Error.Message))
+// uploaded reads the answer to an upload. What is refused is refused for good;
+// nothing is made by it, so nothing is in doubt.
+func (r *reply) uploaded(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status < http.StatusMultipleChoices && r.object().AudioID.ID() != "" && r.Success != "false"
+	if !proven(said.Meaning) {
+		said.Meaning = vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
+	}
+	said.Sure = proven(said.Meaning)
+	return said
+}
+
+// unknown reads the answer to a question that tells of no job.
+func (r *reply) unknown(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Sure = r.Error.Code == "not_found"
+	return said
 }
 
 // failed is the outcome of a failed job, by its error. The words of a content
@@ -136,7 +119,7 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 	if t.Response != nil {
 		f = t.Response.Error
 	}
-	v, _ := f.meaning()
+	v := f.meaning()
 	if refusedContent.MatchString(string(f.Message)) {
 		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}

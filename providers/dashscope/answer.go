@@ -40,17 +40,6 @@ type reply struct {
 		OutputSeconds vendorhttp.Text `json:"output_video_duration"`
 		InputSeconds  vendorhttp.Text `json:"input_video_duration"`
 	} `json:"usage"`
-
-	foreign bool // the answer is not the vendor's own
-}
-
-// read decodes an answer.
-func read(answer vendorhttp.Answer) reply {
-	var r reply
-	if answer.Decode(&r) != nil {
-		return reply{foreign: true}
-	}
-	return r
 }
 
 // image is the first link in the answer; the text beside it is the prompt.
@@ -89,49 +78,49 @@ var meanings = map[string]vendorhttp.Meaning{
 	"RequestTimeOut": {Kind: mediagate.KindAmbiguous},
 }
 
-func meaningOf(code string) (vendorhttp.Meaning, bool) {
-	if v, ok := meanings[code]; ok {
-		return v, true
+func meaningOf(code string) vendorhttp.Meaning {
+	if m, ok := meanings[code]; ok {
+		return m
 	}
 	family, _, _ := strings.Cut(code, ".")
-	v, ok := meanings[family]
-	return v, ok
+	return meanings[family]
 }
 
-// refusal judges the answer to a submission; nil means that it holds what was
-// asked for, as made says of an answer without a code.
-func (a *Adapter) refusal(answer vendorhttp.Answer, r reply, made bool) error {
-	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
-	if r.foreign {
-		return a.HTTP.Refuse(v, answer, "", "", "")
+// said reads an answer for what it says of errors. Below output stand those of a
+// job.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	return vendorhttp.Said{
+		Own: own, Done: r.Code == "" && answer.Status == http.StatusOK,
+		Meaning: meaningOf(string(r.Code)), Code: string(r.Code), RequestID: string(r.RequestID), Text: string(r.Message),
 	}
-	code := string(cmp.Or(r.Code, r.Output.Code))
-	known, ok := meaningOf(code)
-	switch {
-	case answer.Status >= http.StatusInternalServerError:
-		v.Kind = mediagate.KindAmbiguous
-	case code == "" && answer.Status == http.StatusOK && made:
-		return nil
-	case ok:
-		v = known
-	}
-	return a.HTTP.Refuse(v, answer, code, string(r.RequestID), string(cmp.Or(r.Message, r.Output.Message)))
 }
 
-// readError judges the answer to a call that makes no job; nil means that it
-// states no error, and holds what was asked for. The code of a failed job is
-// the job's.
-func (a *Adapter) readError(answer vendorhttp.Answer, r reply, whole bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	known, _ := meaningOf(string(r.Code))
-	switch {
-	case r.foreign, answer.Status >= http.StatusInternalServerError:
-	case r.Code == "" && answer.Status == http.StatusOK && whole:
-		return nil
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
-		v = known
-	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
-	}
-	return a.HTTP.Refuse(v, answer, string(r.Code), string(r.RequestID), string(r.Message))
+// submitted reads the answer to a submission, whose own error may stand below
+// output, too.
+func (r *reply) submitted(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Code, said.Text = cmp.Or(said.Code, string(r.Output.Code)), cmp.Or(said.Text, string(r.Output.Message))
+	said.Meaning = meaningOf(said.Code)
+	said.Done = said.Done && said.Code == ""
+	return said
+}
+
+func (r *reply) madeImage(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.submitted(answer)
+	said.Done = said.Done && r.Output.Choices != nil
+	return said
+}
+
+func (r *reply) madeJob(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.submitted(answer)
+	said.Done = said.Done && r.Output.TaskID.ID() != ""
+	return said
+}
+
+// found reads the answer to a query. The code of a failed job is the job's.
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = said.Done && r.Output.TaskID.ID() != ""
+	return said
 }

@@ -22,7 +22,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -36,24 +36,19 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
+	var made reply
 	if synchronous(job.Operation) {
-		answer, reply, err := a.send(ctx, job, req, imageTimeout)
-		if err != nil {
+		if err := a.send(ctx, job, req, imageTimeout, nil, made.madeImage); err != nil {
 			return mediagate.Submission{}, err
 		}
-		if err := a.refusal(answer, reply, reply.Output.Choices != nil); err != nil {
-			return mediagate.Submission{}, err
-		}
-		return imageSubmission(job, a.HTTP.ID(reply.RequestID), reply), nil
+		return imageSubmission(job, a.HTTP.ID(made.RequestID), made), nil
 	}
-	answer, reply, err := a.send(ctx, job, req, videoTimeout)
-	if err != nil {
+	// Without the header the vendor would make the caller wait, or refuse to.
+	async := http.Header{"X-Dashscope-Async": {"enable"}}
+	if err := a.send(ctx, job, req, videoTimeout, async, made.madeJob); err != nil {
 		return mediagate.Submission{}, err
 	}
-	if err := a.refusal(answer, reply, reply.Output.TaskID.ID() != ""); err != nil {
-		return mediagate.Submission{}, err
-	}
-	ref := mediagate.JobRef{JobID: reply.Output.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
+	ref := mediagate.JobRef{JobID: made.Output.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
 	if req.marked {
 		ref.State = stateMarked
 	}
@@ -74,25 +69,14 @@ func imageSubmission(job mediagate.Job, requestID string, r reply) mediagate.Sub
 	return s
 }
 
-// send makes the call that submits. Without the header the vendor would make
-// the caller wait, or refuse to.
-func (a *Adapter) send(ctx context.Context, job mediagate.Job, req *request, most time.Duration) (vendorhttp.Answer, reply, error) {
-	body, err := vendorhttp.Encode(req)
-	if err != nil {
-		return vendorhttp.Answer{}, reply{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	call := a.call(vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(body),
+// send makes the call that submits.
+func (a *Adapter) send(
+	ctx context.Context, job mediagate.Job, req *request, most time.Duration, header http.Header, read func(vendorhttp.Answer) vendorhttp.Said,
+) error {
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: req.path, Header: header, Body: vendorhttp.JSON(req),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: most},
-	})
-	if !synchronous(job.Operation) {
-		call.Header.Set("X-DashScope-Async", "enable")
-	}
-	answer, err := a.HTTP.Do(ctx, call)
-	if err != nil {
-		return vendorhttp.Answer{}, reply{}, err
-	}
-	return answer, read(answer), nil
+	}, read)
 }
 
 // Poll asks for a job by the vendor's id. There is none of an image, which
@@ -107,12 +91,8 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	case ref.JobID == "":
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}))
-	if err != nil {
-		return mediagate.Report{}, err
-	}
-	r := read(answer)
-	if err := a.readError(answer, r, r.Output.TaskID.ID() != ""); err != nil {
+	var r reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID)}, r.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, r)
@@ -126,17 +106,7 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel",
-	}))
-	if err != nil {
-		return err
-	}
-	return a.readError(answer, read(answer), true)
-}
-
-// call is the call with the account's key.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	return c
+	}, new(reply).said)
 }

@@ -25,18 +25,16 @@ var states = map[string]mediagate.JobState{
 	"CANCELED":  mediagate.JobFailed,
 }
 
-// report translates a job's state. An answer about another job is against the
-// vendor's own protocol: asked again, it may be right.
+// report translates a job's state.
 func (a *Adapter) report(ref mediagate.JobRef, r reply) (mediagate.Report, error) {
-	if r.Output.TaskID.ID() != ref.JobID {
-		return mediagate.Report{}, strange("the answer is about another job")
+	report, err := a.HTTP.Report(ref, r.Output.TaskID, states, r.Output.Status)
+	if err != nil {
+		return report, err
 	}
 	if r.Output.Status == absent {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor does not know the job, or not any more")
 	}
-	state, word := a.HTTP.State(states, r.Output.Status)
-	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: -1, Named: true}
-	switch state {
+	switch report.State {
 	case mediagate.JobSucceeded:
 		report.Offer(r.success(ref.State == stateMarked), true)
 	case mediagate.JobFailed:
@@ -75,8 +73,5 @@ func (r reply) delivered() float64 {
 
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
-	v, _ := meaningOf(code)
-	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
+	return a.HTTP.Failed(vendorhttp.FailureOf(meaningOf(code)), text)
 }
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/providers/googleapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -152,10 +151,4 @@ func (a *Adapter) failed(r *reply) *mediagate.Outcome {
 	}
 	out.VendorText = strings.TrimSpace(a.HTTP.Clean(string(reason) + " " + string(words)))
 	return out
-}
-
-// refusal judges an answer of another status than 200.
-func (a *Adapter) refusal(answer vendorhttp.Answer) error {
-	status, meaning := googleapi.SubmitMeaning(answer)
-	return a.HTTP.Refuse(meaning, answer, status.Word(), "", string(status.Message))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/googleapi"
 	"github.com/mediagate/mediagate/providers/inline"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
@@ -51,7 +52,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "X-Goog-Api-Key", "")
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,6 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
 		Body:       req.Body(req.Release), // the answer may take minutes
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
-		Header: http.Header{"X-Goog-Api-Key": {a.Key.Reveal()}},
 	})
 	if err != nil {
 		return mediagate.Submission{}, err
@@ -91,7 +91,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		if err != nil {
 			return mediagate.Submission{}, err
 		}
-		return mediagate.Submission{}, a.refusal(whole)
+		return mediagate.Submission{}, googleapi.SubmitError(a.HTTP, whole)
 	}
 	return a.outcome(ctx, job, answer)
 }

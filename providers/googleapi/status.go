@@ -55,14 +55,14 @@ var meanings = map[string]vendorhttp.Meaning{
 const badKey = "API_KEY_INVALID"
 
 // meaning is what the answer's status says by the table.
-func (s Status) meaning() (v vendorhttp.Meaning, known bool) {
-	v, known = meanings[s.Word()]
+func (s Status) meaning() vendorhttp.Meaning {
+	m := meanings[s.Word()]
 	for _, d := range s.Details {
-		if d.Reason == badKey && v.Kind == mediagate.KindInvalid {
-			v.Kind = mediagate.KindCredentials
+		if d.Reason == badKey && m.Kind == mediagate.KindInvalid {
+			m.Kind = mediagate.KindCredentials
 		}
 	}
-	return v, known
+	return m
 }
 
 // read finds the status of an answer; own is false for one that is not the
@@ -75,36 +75,35 @@ func read(answer vendorhttp.Answer) (s Status, own bool) {
 	return body.Error, own
 }
 
-// SubmitMeaning judges an answer to a submission that is no acceptance.
-func SubmitMeaning(answer vendorhttp.Answer) (Status, vendorhttp.Meaning) {
+// said is what an answer says of errors.
+func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
 	status, own := read(answer)
-	v := vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}
-	known, ok := status.meaning()
-	switch {
-	case answer.Status >= http.StatusInternalServerError, answer.Status < http.StatusMultipleChoices:
-		v.Kind = mediagate.KindAmbiguous
-	case own && ok:
-		v = known
-	}
-	return status, v
+	return status, vendorhttp.Said{Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message)}
 }
 
-// ReadError judges an answer to a call that changes nothing; nil means HTTP
-// 200. Only the vendor's own word proves anything.
+// SubmitError is the error of an answer to a submission that is no acceptance.
+// Only a 4xx refuses.
+func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
+	_, says := said(answer)
+	return submitError(client, answer, says)
+}
+
+func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, says vendorhttp.Said) error {
+	if answer.Status < http.StatusMultipleChoices {
+		says.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+	}
+	return client.ErrorOf(vendorhttp.Submits, answer, says)
+}
+
+// ReadError is the error of an answer to a call that changes nothing; nil means
+// HTTP 200. Only the vendor's own word proves anything.
 func ReadError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
 	if answer.Status == http.StatusOK {
 		return nil
 	}
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	status, own := read(answer)
-	if known, ok := status.meaning(); own && ok && answer.Status < http.StatusInternalServerError {
-		switch known.Kind {
-		case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindThrottled, mediagate.KindNotFound:
-			v = known
-		default: // nothing is known of the job
-		}
-	}
-	return client.Refuse(v, answer, status.Word(), "", string(status.Message))
+	_, says := said(answer)
+	says.Sure = says.Meaning.Kind == mediagate.KindNotFound
+	return client.ErrorOf(vendorhttp.Reads, answer, says)
 }
 
 // MissingFile says that an answer speaks of a file which is deleted, or never

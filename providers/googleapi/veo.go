@@ -132,11 +132,11 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 // RefuseVideo makes the error for an answer to a submission that starts no
 // operation.
 func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer) error {
-	status, v := SubmitMeaning(answer)
-	if v.Kind == mediagate.KindInvalid && status.Moderated() {
-		v.Kind = mediagate.KindModerated
+	status, says := said(answer)
+	if says.Meaning.Kind == mediagate.KindInvalid && status.Moderated() {
+		says.Meaning.Kind = mediagate.KindModerated
 	}
-	return client.Refuse(v, answer, status.Word(), "", string(status.Message))
+	return submitError(client, answer, says)
 }
 
 // Filtered is what an end says of videos that were held back.

@@ -3,6 +3,7 @@ package inline
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"net/http"
 	"slices"
@@ -94,7 +95,7 @@ func (r *Request) Release() { r.release() }
 // nil.
 func (r *Request) Body(sent func()) vendorhttp.Body {
 	if len(r.files) == 0 {
-		return vendorhttp.JSON(r.text)
+		return vendorhttp.JSON(json.RawMessage(r.text))
 	}
 	return join(r.text, r.files, sent)
 }

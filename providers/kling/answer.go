@@ -58,17 +58,12 @@ func readTask(answer vendorhttp.Answer) task {
 	return body.Data
 }
 
-// made is the id of the job that a submission made; empty when it is not sure
-// that it made one.
-func made(answer vendorhttp.Answer, h *head, at place) string {
-	switch {
-	case h == nil, h.Code != "0", answer.Status >= 300:
-		return ""
-	case at.newer():
+// idOf is the id of the job in the answer to a submission.
+func idOf(answer vendorhttp.Answer, at place) string {
+	if at.newer() {
 		return readMade(answer)
-	default:
-		return readTask(answer).TaskID.ID()
 	}
+	return readTask(answer).TaskID.ID()
 }
 
 // states is the older generation's whole vocabulary; any other word is unknown,
@@ -103,11 +98,11 @@ func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error)
 func reportOf(ref mediagate.JobRef, id, external string) (mediagate.Report, error) {
 	switch {
 	case id == "":
-		return mediagate.Report{}, strange("the answer names no job")
+		return mediagate.Report{}, vendorhttp.Strange("the answer names no job")
 	case ref.JobID != "" && id != ref.JobID:
-		return mediagate.Report{}, strange("the answer is about another job")
+		return mediagate.Report{}, vendorhttp.Strange("the answer is about another job")
 	case ref.JobID == "" && external != "" && external != ref.ExternalID:
-		return mediagate.Report{}, strange("the answer is about a job of another external id")
+		return mediagate.Report{}, vendorhttp.Strange("the answer is about a job of another external id")
 	}
 	// A job id that was asked for has been compared; the external id may be left out.
 	named := ref.JobID != "" || external == ref.ExternalID
@@ -140,8 +135,4 @@ func success(t task, watermarked bool) (out *mediagate.Outcome, whole bool) {
 		out.Seconds = 0 // unknown of one is unknown of all
 	}
 	return out, whole
-}
-
-func strange(what string) error {
-	return mediagate.Errorf(mediagate.KindTransient, "%s", what)
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
+// fine is the code of an answer that states no error.
+const fine = "0"
+
 // meanings is the vendor's error table. The code decides, never the HTTP
 // status: 429 comes with an empty purse as well as with too many calls.
 var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
@@ -34,6 +37,8 @@ var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"5000": {Kind: mediagate.KindAmbiguous},
 	"5001": {Kind: mediagate.KindAmbiguous}, // maintenance
 	"5002": {Kind: mediagate.KindAmbiguous}, // timeout inside
+	// A success that holds nothing of what was asked for.
+	fine: {Kind: mediagate.KindAmbiguous},
 }
 
 // unfit says that it may be the token that was refused, and not the key behind
@@ -47,46 +52,36 @@ func unfit(code vendorhttp.Text) bool {
 	}
 }
 
-// submitError judges the answer to a submission that names no job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, env *head) error {
-	if env == nil {
-		return a.http.Refuse(vendorhttp.Meaning{Kind: vendorhttp.RefusalKind(answer.Status)}, answer, "", "", "")
+// said reads an answer for what it says of errors.
+func said(h *head) vendorhttp.Said {
+	if h == nil {
+		return vendorhttp.Said{}
 	}
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	known, ok := meanings[env.Code]
-	switch {
-	case answer.Status >= 500:
-	case env.Code == "0":
-	case duplicate(env):
-		// Our id is taken, so an earlier call did arrive: a lookup finds it.
-	case ok:
-		v = known
-	default:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	return vendorhttp.Said{
+		Own: true, Meaning: meanings[h.Code], Code: string(h.Code), RequestID: string(h.RequestID), Text: string(h.Message),
 	}
-	return a.http.Refuse(v, answer, string(env.Code), string(env.RequestID), string(env.Message))
 }
 
-// pollError judges the answer to a query; nil means that it has a job.
-func (a *Adapter) pollError(answer vendorhttp.Answer, env *head) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	if env == nil {
-		return a.http.Refuse(v, answer, "", "", "")
+// made reads the answer to a submission. Where our id is taken, an earlier call
+// did arrive: a lookup finds it.
+func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Said {
+	s := said(h)
+	s.Done = s.Code == fine && answer.Status < http.StatusMultipleChoices && idOf(answer, at) != ""
+	if s.Own && duplicate(h) {
+		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}
-	known, ok := meanings[env.Code]
-	switch {
-	case answer.Status >= 500:
-	case env.Code == "0" && answer.Status == http.StatusOK:
-		return nil
-	case !ok:
-	case absent(env):
-		v.Kind = mediagate.KindNotFound
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindForbidden, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
-		v = known
-	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
+	return s
+}
+
+// found reads the answer to a query.
+func found(answer vendorhttp.Answer, h *head) vendorhttp.Said {
+	s := said(h)
+	s.Done = s.Code == fine && answer.Status == http.StatusOK
+	s.Sure = s.Meaning.Kind == mediagate.KindForbidden
+	if s.Own && absent(h) {
+		s.Meaning, s.Sure = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
 	}
-	return a.http.Refuse(v, answer, string(env.Code), string(env.RequestID), string(env.Message))
+	return s
 }
 
 // absent is the vendor's word that there is no such job. It proves absence to

@@ -99,24 +99,21 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(w.body)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, submitTimeout) // of both calls, where the first is refused
 	defer cancel()
 	call := vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(body),
+		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	}
 	answer, head, err := a.do(ctx, call)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	ref := refOf(job, w.at)
-	if ref.JobID = made(answer, head, w.at); ref.JobID == "" {
-		return mediagate.Submission{}, a.submitError(answer, head)
+	if err := a.http.ErrorOf(vendorhttp.Submits, answer, made(answer, head, w.at)); err != nil {
+		return mediagate.Submission{}, err
 	}
+	ref := refOf(job, w.at)
+	ref.JobID = idOf(answer, w.at)
 	return mediagate.Submission{Ref: ref}, nil
 }
 
@@ -191,7 +188,7 @@ func (a *Adapter) query(ctx context.Context, ref mediagate.JobRef, at place, id 
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	if err := a.pollError(answer, head); err != nil {
+	if err := a.http.ErrorOf(vendorhttp.Reads, answer, found(answer, head)); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, readTask(answer))

@@ -1,10 +1,8 @@
 package kling
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/url"
 	"strings"
 
@@ -96,7 +94,7 @@ func (a *Adapter) queryNewer(ctx context.Context, ref mediagate.JobRef, id strin
 	case len(tasks) == 0:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the vendor knows no such job")
 	case len(tasks) > 1:
-		return mediagate.Report{}, strange("the answer is about several jobs")
+		return mediagate.Report{}, vendorhttp.Strange("the answer is about several jobs")
 	}
 	return a.newerReport(ref, tasks[0])
 }
@@ -112,29 +110,17 @@ func (a *Adapter) tasks(ctx context.Context, key string, ids ...string) ([]newer
 	if err != nil {
 		return nil, err
 	}
-	if err := a.pollError(answer, head); err != nil {
+	if err := a.http.ErrorOf(vendorhttp.Reads, answer, found(answer, head)); err != nil {
 		return nil, err
 	}
 	var body struct {
-		Data json.RawMessage `json:"data"`
-	}
-	if err := answer.Decode(&body); err != nil {
-		return nil, strange(err.Error())
+		Data []newerTask `json:"data"`
 	}
 	// Only a list can be an empty one: anything else proves nothing.
-	if data := bytes.TrimLeft(body.Data, " \t\r\n"); len(data) == 0 || data[0] != '[' {
-		return nil, strange("the answer has no list of jobs")
+	if err := answer.Decode(&body); err != nil || body.Data == nil {
+		return nil, vendorhttp.Strange("the answer has no list of jobs")
 	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(body.Data, &items); err != nil {
-		return nil, strange("the answer has no list of jobs")
-	}
-	tasks := make([]newerTask, len(items))
-	for i, item := range items {
-		// An odd field is left zero, as everywhere.
-		_ = vendorhttp.Answer{Body: item}.Decode(&tasks[i])
-	}
-	return tasks, nil
+	return body.Data, nil
 }
 
 // newerReport is report for the newer generation.

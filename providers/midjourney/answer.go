@@ -2,7 +2,6 @@ package midjourney
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -35,7 +34,7 @@ const (
 const later = 5 * time.Second
 
 // meanings is the proxy's table of refusals, which come with HTTP 200 mostly.
-// What codeMissing means depends: see refusal.
+// What codeMissing means depends: see meaning.
 var meanings = map[string]vendorhttp.Meaning{
 	"4":  {Kind: mediagate.KindInvalid},
 	"9":  {Kind: mediagate.KindCapacity, Retry: later}, // a fault there, or no room in the queue
@@ -54,56 +53,38 @@ var refused = regexp.MustCompile(`(?i)banned prompt|moderat|content polic|commun
 func (a *Adapter) accepted(job mediagate.Job, answer vendorhttp.Answer) (string, error) {
 	var r reply
 	own := answer.Decode(&r) == nil && r.Code != ""
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	words := string(r.Description)
-	switch known, ok := r.refusal(job); {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case answer.Status >= http.StatusInternalServerError:
-	case answer.Status < http.StatusMultipleChoices && r.accepts():
-		id := a.http.ID(r.Result)
-		switch {
-		case id == "": // which names no job
-		case job.Operation == opAction && id == job.Source.Ref.JobID:
-			return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
-		default:
-			return id, nil
-		}
-	case ok:
-		v = known
-		if word := string(r.Properties.BannedWord); v.Kind == mediagate.KindModerated && word != "" {
-			words = "the prompt holds a word that is not allowed: " + word
-		}
-		if r.Code == codeMissing && v.Kind == mediagate.KindInvalid {
-			e := a.http.Refuse(v, answer, codeMissing, "", "the job of task_id is known no more")
-			e.Param = "task_id"
-			return "", e
-		}
-	case answer.Status >= http.StatusBadRequest:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
+	id, fine := a.http.ID(r.Result), answer.Status < http.StatusMultipleChoices && r.accepts()
+	if own && fine && job.Operation == opAction && id == job.Source.Ref.JobID {
+		return "", mediagate.Invalid("custom_id", "custom_id %s makes no picture", mediagate.Quote(job.Source.Button))
 	}
-	return "", a.http.Refuse(v, answer, string(r.Code), "", words)
+	said := vendorhttp.Said{Own: own, Done: fine && id != "", Meaning: r.meaning(job), Code: string(r.Code), Text: string(r.Description)}
+	if word := string(r.Properties.BannedWord); said.Meaning.Kind == mediagate.KindModerated && word != "" {
+		said.Text = "the prompt holds a word that is not allowed: " + word
+	}
+	if r.Code == codeMissing && said.Meaning.Kind == mediagate.KindInvalid {
+		said.Text, said.Param = "the job of task_id is known no more", "task_id"
+	}
+	return id, a.http.ErrorOf(vendorhttp.Submits, answer, said)
 }
 
 func (r reply) accepts() bool {
 	return r.Code == codeAccepted || r.Code == codeQueued || r.Code == codeExisted
 }
 
-// refusal is what the table says of an answer to a submission. Of jobs that
-// work on no other there is nothing to miss but an account.
-func (r reply) refusal(job mediagate.Job) (v vendorhttp.Meaning, ok bool) {
+// meaning is what the table says of an answer to a submission. Of jobs that work
+// on no other there is nothing to miss but an account.
+func (r reply) meaning(job mediagate.Job) vendorhttp.Meaning {
 	follows := job.Operation == opAction || job.Operation == opModal
+	m, ok := meanings[string(r.Code)]
 	switch {
 	case r.Code == codeMissing && follows && !noAccount.MatchString(string(r.Description)):
-		return vendorhttp.Meaning{Kind: mediagate.KindInvalid}, true
+		return vendorhttp.Meaning{Kind: mediagate.KindInvalid}
 	case r.Code == codeMissing:
-		return vendorhttp.Meaning{Kind: mediagate.KindCapacity, Retry: later}, true
+		return vendorhttp.Meaning{Kind: mediagate.KindCapacity, Retry: later}
+	case ok && refused.MatchString(string(r.Description)):
+		return vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
-	v, ok = meanings[string(r.Code)]
-	if ok && refused.MatchString(string(r.Description)) {
-		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
-	}
-	return v, ok
+	return m
 }
 
 // readError judges an answer to a call that makes no job, and has none in it.
@@ -165,15 +146,9 @@ func (a *Adapter) readTask(answer vendorhttp.Answer) (task, error) {
 
 // readTasks reads the answer about several jobs, a bare list of them.
 func (a *Adapter) readTasks(answer vendorhttp.Answer) ([]task, error) {
-	var items []json.RawMessage
-	body := bytes.TrimSpace(answer.Body)
-	if answer.Status != http.StatusOK || len(body) == 0 || body[0] != '[' || json.Unmarshal(body, &items) != nil {
+	var tasks []task
+	if answer.Status != http.StatusOK || answer.DecodeList(&tasks) != nil {
 		return nil, a.readError(answer)
-	}
-	tasks := make([]task, len(items))
-	for i, item := range items {
-		// An odd field is left zero, as everywhere.
-		_ = vendorhttp.Answer{Body: item}.Decode(&tasks[i])
 	}
 	return tasks, nil
 }
@@ -190,18 +165,17 @@ var states = map[string]mediagate.JobState{
 	"CANCEL":      mediagate.JobFailed,
 }
 
-// report translates a job. An answer about another job is against the proxy's
-// own protocol: asked again, it may be right.
+// report translates a job.
 func (a *Adapter) report(ref mediagate.JobRef, t task) (mediagate.Report, error) {
-	if t.ID.ID() != ref.JobID {
-		return mediagate.Report{}, strange("the answer is about another job")
+	report, err := a.http.Report(ref, t.ID, states, t.Status)
+	if err != nil {
+		return report, err
 	}
-	state, word := a.http.State(states, t.Status)
-	if state == mediagate.JobWaiting && ref.Operation == opModal {
-		state = mediagate.JobQueued // it was told; the word stays until its turn has come
+	report.Percent = percent(t.Progress)
+	if report.State == mediagate.JobWaiting && ref.Operation == opModal {
+		report.State = mediagate.JobQueued // it was told; the word stays until its turn has come
 	}
-	report := mediagate.Report{Ref: ref, State: state, Word: word, Percent: percent(t.Progress), Named: true}
-	switch state {
+	switch report.State {
 	case mediagate.JobSucceeded:
 		report.Offer(a.success(ref, t))
 	case mediagate.JobFailed:
@@ -303,5 +277,3 @@ func (a *Adapter) failed(t task) *mediagate.Outcome {
 		return a.http.Failed(vendorhttp.FailureOf(vendorhttp.Meaning{}), reason)
 	}
 }
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -68,7 +68,6 @@ const apiSecret = "api_secret"
 // Adapter speaks to one proxy. It is safe for concurrent use.
 type Adapter struct {
 	http    *vendorhttp.Client
-	secret  mediagate.Secret
 	dialect string
 	images  *inline.Images
 }
@@ -89,8 +88,10 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (providers.Provider, erro
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	client := vendorhttp.New(vendorhttp.Config{BaseURL: base, Secrets: []mediagate.Secret{secret}}, opt)
-	a := &Adapter{http: client, secret: secret, dialect: dialect, images: inline.NewImages(client.Now)}
+	client := vendorhttp.New(vendorhttp.Config{
+		BaseURL: base, Header: http.Header{"Mj-Api-Secret": {secret.Reveal()}}, Secrets: []mediagate.Secret{secret},
+	}, opt)
+	a := &Adapter{http: client, dialect: dialect, images: inline.NewImages(client.Now)}
 	if dialect == dialectTrueai {
 		return &stopping{a}, nil
 	}
@@ -123,10 +124,10 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	defer req.Release()
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: w.path, Body: req.Body(req.Release),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	}))
+	})
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
@@ -142,21 +143,15 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	job, err := a.fetch(ctx, ref.JobID)
+	answer, err := a.http.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/fetch"})
+	if err != nil {
+		return mediagate.Report{}, err
+	}
+	job, err := a.readTask(answer)
 	if err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, job)
-}
-
-func (a *Adapter) fetch(ctx context.Context, id string) (task, error) {
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: "/mj/task/" + url.PathEscape(id) + "/fetch",
-	}))
-	if err != nil {
-		return task{}, err
-	}
-	return a.readTask(answer)
 }
 
 // Batches reports whether PollAll takes the job.
@@ -168,14 +163,10 @@ func (a *Adapter) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]provi
 	for i, ref := range refs {
 		ids[i] = ref.JobID
 	}
-	body, err := vendorhttp.Encode(map[string][]string{"ids": ids})
-	if err != nil {
-		return nil, mediagate.Errorf(mediagate.KindInternal, "the ids cannot be written: %w", err)
-	}
-	answer, err := a.http.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition", Body: vendorhttp.JSON(body),
+	answer, err := a.http.Do(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Reads, Path: "/mj/task/list-by-condition", Body: vendorhttp.JSON(map[string][]string{"ids": ids}),
 		Limits: vendorhttp.Limits{Bytes: batchBytes},
-	}))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +197,9 @@ func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := s.http.Do(ctx, s.call(vendorhttp.Call{
+	answer, err := s.http.Do(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodPost, Path: "/mj/task/" + url.PathEscape(ref.JobID) + "/cancel",
-	}))
+	})
 	if err != nil {
 		return err
 	}
@@ -216,10 +207,4 @@ func (s *stopping) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 		return nil // whatever is in it
 	}
 	return s.readError(answer)
-}
-
-// call is the call with the proxy's secret.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Mj-Api-Secret": {a.secret.Reveal()}}
-	return c
 }

@@ -50,12 +50,6 @@ type secondJob struct {
 	} `json:"error"`
 }
 
-// decode reads an answer; ok is false for one that is not the vendor's own.
-func decode[T any](answer vendorhttp.Answer) (v T, ok bool) {
-	err := answer.Decode(&v)
-	return v, err == nil
-}
-
 // success is the code of the first generation when nothing is wrong.
 const success = "0"
 
@@ -106,91 +100,62 @@ func codeOf(code, message vendorhttp.Text) string {
 	return string(code)
 }
 
-// refusal is what an answer states: its code, its text, and the meaning of
-// the tables. known is false where neither has it.
-func (r reply) refusal() (code, text string, v vendorhttp.Meaning, known bool) {
-	if r.Error.Type != "" || r.Error.Message != "" {
-		code = codeOf("", r.Error.Message)
-		v, known = meanings[code]
-		if !known {
-			v, known = types[r.Error.Type]
-		}
-		return cmp.Or(code, string(r.Error.Type)), string(r.Error.Message), v, known
+// said reads an answer for what it says of errors.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	s := vendorhttp.Said{
+		Own: own, Code: string(r.Base.Code), Text: string(r.Base.Text),
+		RequestID: cmp.Or(answer.Header.Get("Trace-Id"), string(r.RequestID)),
 	}
-	code = string(r.Base.Code)
-	v, known = meanings[code]
-	return code, string(r.Base.Text), v, known
+	if r.Error.Type != "" || r.Error.Message != "" {
+		s.Code, s.Text = codeOf("", r.Error.Message), string(r.Error.Message)
+	}
+	s.Meaning = meanings[s.Code]
+	if s.Meaning == (vendorhttp.Meaning{}) {
+		s.Meaning = types[r.Error.Type]
+	}
+	s.Code = cmp.Or(s.Code, string(r.Error.Type))
+	return s
 }
 
 // fine says that the answer states no error.
-func (r reply) fine() bool {
+func (r *reply) fine() bool {
 	return r.Error.Type == "" && r.Error.Message == "" && (r.Base.Code == "" || r.Base.Code == success)
 }
 
-// submitError judges the answer to a submission; nil means that it names a job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	code, text, known, ok := r.refusal()
-	switch {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case answer.Status >= http.StatusInternalServerError:
-	case r.fine() && answer.Status < http.StatusMultipleChoices:
-		if r.TaskID.ID() != "" {
-			return nil
-		}
-	case r.fine():
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case ok:
-		v = known
-	case answer.Status >= http.StatusBadRequest:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	}
-	return a.HTTP.Refuse(v, answer, code, a.trace(answer, r), text)
+// made reads the answer to a submission.
+func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = r.fine() && answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != ""
+	return said
 }
 
-// pollError judges the answer to a query; nil means that it has a job. A
-// query has one parameter, so what the vendor says of parameters is about the
-// id: the first generation calls an unknown one invalid, the second one too
-// once it is older than seven days (read at second hand).
-func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
-	if own && answer.Status == http.StatusOK && r.TaskID.ID() != "" && r.Status != "" {
-		return nil // the code beside a failed job is the job's
-	}
-	if own && answer.Status < http.StatusInternalServerError {
-		switch _, _, v, _ := r.refusal(); {
-		case v.Kind == mediagate.KindInvalid, r.Error.Type != "" && answer.Status == http.StatusNotFound:
-			return a.refuse(vendorhttp.Meaning{Kind: mediagate.KindNotFound}, answer, r)
-		}
-	}
-	return a.readError(answer, r, own)
+// told reads the answer to a call that changes nothing.
+func (r *reply) told(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = r.fine() && answer.Status == http.StatusOK
+	return said
 }
 
-// readError judges the answer to a call that changes nothing; nil means that
-// it states no error.
-func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	_, _, known, _ := r.refusal()
-	switch {
-	case !own, answer.Status >= http.StatusInternalServerError:
-	case r.fine() && answer.Status == http.StatusOK:
-		return nil
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled:
-		v = known
-	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
+// found reads the answer to a query. The code beside a failed job is the job's.
+// A query has one parameter, so what the vendor says of parameters is about the
+// id: the first generation calls an unknown one invalid, the second one too once
+// it is older than seven days (read at second hand).
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.told(answer)
+	said.Done = said.Done || answer.Status == http.StatusOK && r.TaskID.ID() != "" && r.Status != ""
+	if said.Meaning.Kind == mediagate.KindInvalid || r.Error.Type != "" && answer.Status == http.StatusNotFound {
+		said.Meaning, said.Sure = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
 	}
-	return a.refuse(v, answer, r)
+	return said
 }
 
-func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
-	code, text, _, _ := r.refusal()
-	return a.HTTP.Refuse(v, answer, code, a.trace(answer, r), text)
-}
-
-// trace is what the vendor's support asks for.
-func (a *Adapter) trace(answer vendorhttp.Answer, r reply) string {
-	return cmp.Or(answer.Header.Get("Trace-Id"), string(r.RequestID))
+// stopped reads the answer to a cancel: a 2xx is a yes whatever is in it.
+func (r *reply) stopped(answer vendorhttp.Answer) vendorhttp.Said {
+	if answer.Status < http.StatusMultipleChoices {
+		return vendorhttp.Said{Own: true, Done: true}
+	}
+	return r.said(answer)
 }
 
 // The vocabularies. The first generation's is the one of its queries; its
@@ -213,20 +178,6 @@ var (
 	}
 )
 
-// report translates a job's state. An answer about another job is against the
-// vendor's own protocol: asked again, it may be right.
-func (a *Adapter) report(ref mediagate.JobRef, id, word vendorhttp.Text, states map[string]mediagate.JobState) (mediagate.Report, error) {
-	switch id.ID() {
-	case "":
-		return mediagate.Report{}, strange("the answer names no job")
-	case ref.JobID:
-	default:
-		return mediagate.Report{}, strange("the answer is about another job")
-	}
-	state, text := a.HTTP.State(states, word)
-	return mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}, nil
-}
-
 // failed is the outcome of a failed job, by the vendor's code and text.
 func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	if code == success { // "success" is what the call was
@@ -234,5 +185,3 @@ func (a *Adapter) failed(code, text string) *mediagate.Outcome {
 	}
 	return a.HTTP.Failed(vendorhttp.FailureOf(meanings[code]), text)
 }
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

@@ -65,7 +65,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +84,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: req.path}), req.body, submitTimeout)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := decode[reply](answer)
-	if err := a.submitError(answer, created, own); err != nil {
+	var created reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(req.body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}, created.made); err != nil {
 		return mediagate.Submission{}, err
 	}
 	return mediagate.Submission{Ref: mediagate.JobRef{
@@ -115,15 +114,11 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 }
 
 func (a *Adapter) pollFirst(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	answer, err := a.read(ctx, firstQuery+"?task_id="+url.QueryEscape(ref.JobID))
-	if err != nil {
+	var job reply
+	if err := a.read(ctx, firstQuery+"?task_id="+url.QueryEscape(ref.JobID), job.found); err != nil {
 		return mediagate.Report{}, err
 	}
-	job, own := decode[reply](answer)
-	if err := a.pollError(answer, job, own); err != nil {
-		return mediagate.Report{}, err
-	}
-	report, err := a.report(ref, job.TaskID, job.Status, firstStates)
+	report, err := a.HTTP.Report(ref, job.TaskID, firstStates, job.Status)
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -148,16 +143,12 @@ func (a *Adapter) file(ctx context.Context, id string) (*mediagate.Outcome, erro
 	if id == "" {
 		return out, nil
 	}
-	answer, err := a.read(ctx, filePath+"?file_id="+url.QueryEscape(id))
-	if err != nil {
-		return nil, err
-	}
-	found, own := decode[reply](answer)
-	if err := a.readError(answer, found, own); err != nil {
+	var found reply
+	if err := a.read(ctx, filePath+"?file_id="+url.QueryEscape(id), found.told); err != nil {
 		return nil, err
 	}
 	if found.File.ID.ID() != id {
-		return nil, strange("the answer is about another file")
+		return nil, vendorhttp.Strange("the answer is about another file")
 	}
 	if link := found.File.URL.Link(); link != "" {
 		out.Media = []mediagate.Media{{URL: link, MimeType: "video/mp4"}}
@@ -166,16 +157,12 @@ func (a *Adapter) file(ctx context.Context, id string) (*mediagate.Outcome, erro
 }
 
 func (a *Adapter) pollSecond(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	answer, err := a.read(ctx, secondRead+url.PathEscape(ref.JobID))
-	if err != nil {
-		return mediagate.Report{}, err
-	}
-	found, own := decode[reply](answer)
-	if err := a.pollError(answer, found, own); err != nil {
+	var found reply
+	if err := a.read(ctx, secondRead+url.PathEscape(ref.JobID), found.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	job := found.Task
-	report, err := a.report(ref, job.ID, job.Status, secondStates)
+	report, err := a.HTTP.Report(ref, job.ID, secondStates, job.Status)
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -203,25 +190,11 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Stops, Method: http.MethodDelete, Path: secondPath + "/" + url.PathEscape(ref.JobID),
-	}))
-	if err != nil {
-		return err
-	}
-	if answer.Status < http.StatusMultipleChoices {
-		return nil
-	}
-	refused, own := decode[reply](answer)
-	return a.readError(answer, refused, own)
+	}, new(reply).stopped)
 }
 
-func (a *Adapter) read(ctx context.Context, path string) (vendorhttp.Answer, error) {
-	return a.HTTP.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: path}))
-}
-
-// call is the call with the account's key.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	return c
+func (a *Adapter) read(ctx context.Context, path string, read func(vendorhttp.Answer) vendorhttp.Said) error {
+	return a.HTTP.Ask(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: path}, read)
 }

@@ -34,14 +34,8 @@ type clip struct {
 	Message   vendorhttp.Text `json:"message"` // of a failed one
 }
 
-// readReply reads an answer; own is false for one that is not the vendor's.
-func readReply(answer vendorhttp.Answer) (r reply, own bool) {
-	err := answer.Decode(&r)
-	return r, err == nil
-}
-
 // text is what the answer says in words.
-func (r reply) text() string {
+func (r *reply) text() string {
 	if r.Message != "" {
 		return string(r.Message)
 	}
@@ -50,7 +44,7 @@ func (r reply) text() string {
 
 // status is the HTTP status that the answer means: its code counts where HTTP
 // knows of no error.
-func (r reply) status(answer vendorhttp.Answer) int {
+func (r *reply) status(answer vendorhttp.Answer) int {
 	code, err := strconv.Atoi(string(r.Code))
 	if err == nil && answer.Status < http.StatusMultipleChoices && code >= http.StatusBadRequest && code < 600 {
 		return code
@@ -95,23 +89,40 @@ func meaning(status int, text string) vendorhttp.Meaning {
 	return v
 }
 
-// submitError judges the answer to a submission; nil means that it names a job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	switch status := r.status(answer); {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case status >= http.StatusInternalServerError:
-	case status >= http.StatusBadRequest:
-		v = meaning(status, r.text())
-	case status < http.StatusMultipleChoices && (r.Code == "" || r.Code == success) && r.TaskID.ID() != "":
-		return nil
+// said reads an answer for what it says of errors.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	s := vendorhttp.Said{Own: own, Code: string(r.Code), Text: r.text()}
+	if status := r.status(answer); status >= http.StatusBadRequest && status < http.StatusInternalServerError {
+		s.Meaning = meaning(status, s.Text)
 	}
-	return a.refuse(v, answer, r)
+	return s
 }
 
-func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
-	return a.HTTP.Refuse(v, answer, string(r.Code), "", r.text())
+// made reads the answer to a submission.
+func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = r.status(answer) < http.StatusMultipleChoices && (r.Code == "" || r.Code == success) && r.TaskID.ID() != ""
+	return said
+}
+
+// found reads the answer to a query.
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+	said, status := r.said(answer), r.status(answer)
+	switch {
+	case r.Type == notReady:
+		said.Done = status < http.StatusInternalServerError
+	case status == http.StatusBadRequest && noTask.MatchString(said.Text):
+		said.Meaning, said.Sure = vendorhttp.Meaning{Kind: mediagate.KindNotFound}, true
+	default:
+		said.Done = status == http.StatusOK && r.Code == success && r.Data != nil
+	}
+	return said
+}
+
+// overdue says that the vendor has given the job up.
+func (r *reply) overdue(answer vendorhttp.Answer) bool {
+	return r.status(answer) == http.StatusGatewayTimeout && taskFailed.MatchString(r.text())
 }
 
 const (
@@ -127,42 +138,24 @@ var states = map[string]mediagate.JobState{
 	"failed":    mediagate.JobFailed,
 }
 
-// report translates the answer to a query, or judges why it tells of no job. No
-// answer names the job.
-func (a *Adapter) report(ref mediagate.JobRef, answer vendorhttp.Answer, r reply, own bool) (mediagate.Report, error) {
-	report := mediagate.Report{Ref: ref, Percent: -1}
-	status := r.status(answer)
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	switch {
-	case !own:
-	case status < http.StatusInternalServerError && r.Type == notReady:
-		report.State, report.Word = mediagate.JobQueued, notReady
-		return report, nil
-	case status == http.StatusGatewayTimeout && taskFailed.MatchString(r.text()):
-		report.State, report.Word = mediagate.JobFailed, strconv.Itoa(status)
-		report.Outcome = a.failed("")
-		report.Outcome.VendorText = a.HTTP.Clean(r.text()) // it speaks of our credits, and not of the client's
-		return report, nil
-	case status >= http.StatusInternalServerError:
-	case status == http.StatusBadRequest && noTask.MatchString(r.text()):
-		v.Kind = mediagate.KindNotFound
-	case status >= http.StatusBadRequest:
-		if known := meaning(status, r.text()); known.Kind == mediagate.KindCredentials || known.Kind == mediagate.KindFunds ||
-			known.Kind == mediagate.KindThrottled {
-			v = known
-		}
-	case status == http.StatusOK && r.Code == success && r.Data != nil:
-		return a.songs(report, r), nil
-	}
-	return mediagate.Report{}, a.refuse(v, answer, r)
+// lost is the report on a job that the vendor has given up.
+func (a *Adapter) lost(ref mediagate.JobRef, r reply) mediagate.Report {
+	out := a.failed("")
+	out.VendorText = a.HTTP.Clean(r.text()) // it speaks of our credits, and not of the client's
+	return mediagate.Report{Ref: ref, Percent: -1, State: mediagate.JobFailed, Word: strconv.Itoa(http.StatusGatewayTimeout), Outcome: out}
 }
 
-// songs completes the report on a job by its songs. It goes on as long as one of
-// them does, and has failed when all were lost.
-func (a *Adapter) songs(report mediagate.Report, r reply) mediagate.Report {
+// report translates a job by its songs, once it is ready. It goes on as long as
+// one of them does, and has failed when all were lost. No answer names the job.
+func (a *Adapter) report(ref mediagate.JobRef, r reply) mediagate.Report {
+	report := mediagate.Report{Ref: ref, Percent: -1}
+	if r.Type == notReady {
+		report.State, report.Word = mediagate.JobQueued, notReady
+		return report
+	}
 	if len(r.Data) == 0 {
 		report.State = mediagate.JobSucceeded
-		report.Offer(made(nil))
+		report.Offer(outcome(nil))
 		return report
 	}
 	var word vendorhttp.Text
@@ -177,7 +170,7 @@ func (a *Adapter) songs(report mediagate.Report, r reply) mediagate.Report {
 	_, report.Word = a.HTTP.State(states, word)
 	switch report.State {
 	case mediagate.JobSucceeded:
-		report.Offer(made(r.Data))
+		report.Offer(outcome(r.Data))
 	case mediagate.JobFailed:
 		report.Outcome = a.failed(string(r.Data[0].Message))
 	default: // still under way
@@ -185,9 +178,9 @@ func (a *Adapter) songs(report mediagate.Report, r reply) mediagate.Report {
 	return report
 }
 
-// made is the outcome of a job whose songs have come to their ends, and whether
+// outcome is that of a job whose songs have come to their ends, and whether
 // each has its file. Those that were lost have none.
-func made(clips []clip) (out *mediagate.Outcome, whole bool) {
+func outcome(clips []clip) (out *mediagate.Outcome, whole bool) {
 	out, whole = &mediagate.Outcome{Made: &mediagate.Made{}}, true
 	for i, c := range clips {
 		id, link, seconds := c.ID.ID(), c.Audio.Link(), c.Duration.Seconds()

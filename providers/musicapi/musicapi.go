@@ -2,7 +2,6 @@ package musicapi
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -42,7 +41,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +60,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: samplePath}), b, submitTimeout)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := readReply(answer)
-	if err := a.submitError(answer, created, own); err != nil {
+	var created reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: samplePath, Body: vendorhttp.JSON(b),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}, created.made); err != nil {
 		return mediagate.Submission{}, err
 	}
 	return mediagate.Submission{Ref: mediagate.JobRef{
@@ -79,16 +77,17 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{Effect: vendorhttp.Reads, Path: taskPath + url.PathEscape(ref.JobID)}))
+	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: taskPath + url.PathEscape(ref.JobID)})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	r, own := readReply(answer)
-	return a.report(ref, answer, r, own)
-}
-
-// call is the call with the account's key.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	return c
+	var r reply
+	said := r.found(answer)
+	if said.Own && r.overdue(answer) { // which comes with HTTP 504, and still is the job's end
+		return a.lost(ref, r), nil
+	}
+	if err := a.HTTP.ErrorOf(vendorhttp.Reads, answer, said); err != nil {
+		return mediagate.Report{}, err
+	}
+	return a.report(ref, r), nil
 }

@@ -50,7 +50,7 @@ func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 		}
 	}
 	v.Retry = retryAfter(answer)
-	return a.http.Refuse(v, answer, string(cmp.Or(code, word)), answer.Header.Get("X-Request-Id"), string(text))
+	return a.HTTP.Refuse(v, answer, string(cmp.Or(code, word)), answer.Header.Get("X-Request-Id"), string(text))
 }
 
 // maxRetry bounds what the vendor may ask us to wait in its own header.

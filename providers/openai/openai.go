@@ -55,19 +55,18 @@ func Description() providers.Description {
 
 // Adapter speaks to one account. It is safe for concurrent use.
 type Adapter struct {
-	http   *vendorhttp.Client
-	key    mediagate.Secret
-	header http.Header // of every call, but for the key
+	vendorhttp.Keyed
+	header http.Header // of every call, beside the key
 }
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, optionOrganization, optionProject)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ", optionOrganization, optionProject)
 	if err != nil {
 		return nil, err
 	}
 	check := vendorhttp.Check(ch)
-	a := &Adapter{http: account.HTTP, key: account.Key, header: http.Header{"Accept": {"audio/*, application/json"}}}
+	a := &Adapter{Keyed: account, header: http.Header{"Accept": {"audio/*, application/json"}}}
 	for option, name := range map[string]string{optionOrganization: "OpenAI-Organization", optionProject: "OpenAI-Project"} {
 		value := ch.Options[option]
 		if value == "" {
@@ -79,14 +78,11 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 		a.header.Set(name, value)
 	}
 	if err := check.Err(); err != nil {
-		account.HTTP.Close()
+		a.Close()
 		return nil, err
 	}
 	return a, nil
 }
-
-// Close drops idle connections.
-func (a *Adapter) Close() { a.http.Close() }
 
 // Express says why the job's request cannot be written, if so.
 func Express(job mediagate.Job, _ map[string]string) error {
@@ -101,14 +97,8 @@ func (a *Adapter) Speak(ctx context.Context, job mediagate.Job) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	body, err := vendorhttp.Encode(document)
-	if err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "the request cannot be written", Err: err}
-	}
-	header := a.header.Clone()
-	header.Set("Authorization", "Bearer "+a.key.Reveal())
-	answer, err := a.http.Stream(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(body), Header: header, SendBefore: job.SendBefore,
+	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: "/audio/speech", Body: vendorhttp.JSON(document), Header: a.header, SendBefore: job.SendBefore,
 		Limits: vendorhttp.Limits{Header: headTimeout, Total: speechTimeout, Stall: stallTimeout, Bytes: speechBytes},
 	})
 	if err != nil {

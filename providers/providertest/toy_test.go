@@ -188,13 +188,9 @@ func (a *toy) PollAll(ctx context.Context, refs []mediagate.JobRef) ([]providers
 	for _, ref := range refs {
 		ids = append(ids, ref.JobID)
 	}
-	body, err := vendorhttp.Encode(map[string][]string{"ids": ids})
-	if err != nil {
-		return nil, err
-	}
 	type job struct{ ID, Word, Text, File vendorhttp.Text }
 	var said struct{ Jobs []job }
-	if err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/jobs/query", Body: vendorhttp.JSON(body)}, &said); err != nil {
+	if err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/jobs/query", Body: vendorhttp.JSON(map[string][]string{"ids": ids})}, &said); err != nil {
 		return nil, err
 	}
 	if len(said.Jobs) == 0 {

@@ -61,12 +61,6 @@ type tracks struct {
 	Woodwinds     vendorhttp.Text `json:"woodwindsUrl"`
 }
 
-// readReply reads an answer; own is false for one that is not the vendor's.
-func readReply(answer vendorhttp.Answer) (r reply, own bool) {
-	err := answer.Decode(&r)
-	return r, err == nil
-}
-
 // success is the code of an answer that states no error.
 const success = "200"
 
@@ -89,51 +83,29 @@ var meanings = map[string]vendorhttp.Meaning{
 // codes of others.
 var refusedContent = regexp.MustCompile(`(?i)sensitive|moderat|inappropriate|copyright|artist name|prohibited|violat`)
 
-func (r reply) meaning() (v vendorhttp.Meaning, known bool) {
-	v, known = meanings[string(r.Code)]
-	if v.Kind == mediagate.KindInvalid && refusedContent.MatchString(string(r.Msg)) {
-		v = vendorhttp.Meaning{Kind: mediagate.KindModerated}
+// said reads an answer for what it says of errors.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	s := vendorhttp.Said{Own: own, Code: string(r.Code), Text: string(r.Msg), Meaning: meanings[string(r.Code)]}
+	if s.Meaning.Kind == mediagate.KindInvalid && refusedContent.MatchString(s.Text) {
+		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindModerated}
 	}
-	return v, known
+	return s
 }
 
-// submitError judges the answer to a submission; nil means that it names a job.
-func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	known, ok := r.meaning()
-	switch {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case answer.Status >= http.StatusInternalServerError:
-	case answer.Status < http.StatusMultipleChoices && r.Code == success:
-		if r.Data.TaskID.ID() != "" {
-			return nil
-		}
-	case ok:
-		v = known
-	case answer.Status >= http.StatusBadRequest:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	}
-	return a.refuse(v, answer, r)
+// made reads the answer to a submission.
+func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status < http.StatusMultipleChoices && r.Code == success && r.Data.TaskID.ID() != ""
+	return said
 }
 
-// pollError judges the answer to a query; nil means that it has a job.
-func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	known, _ := r.meaning()
-	switch {
-	case !own, answer.Status >= http.StatusInternalServerError:
-	case answer.Status == http.StatusOK && r.Code == success:
-		return nil
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds, known.Kind == mediagate.KindThrottled,
-		known.Kind == mediagate.KindNotFound:
-		v = known
-	}
-	return a.refuse(v, answer, r)
-}
-
-func (a *Adapter) refuse(v vendorhttp.Meaning, answer vendorhttp.Answer, r reply) error {
-	return a.HTTP.Refuse(v, answer, string(r.Code), "", string(r.Msg))
+// found reads the answer to a query.
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status == http.StatusOK && r.Code == success
+	said.Sure = said.Meaning.Kind == mediagate.KindNotFound
+	return said
 }
 
 // The vendor's whole vocabulary.
@@ -156,26 +128,21 @@ var states = map[string]mediagate.JobState{
 // stages are how far a job is, in percent.
 var stages = map[string]int{"TEXT_SUCCESS": 33, "FIRST_SUCCESS": 66}
 
-// report translates a job. An answer about another job is against the vendor's
-// own protocol: asked again, it may be right.
+// report translates a job.
 func (a *Adapter) report(ref mediagate.JobRef, job record) (mediagate.Report, error) {
-	switch job.TaskID.ID() {
-	case "":
-		return mediagate.Report{}, strange("the answer names no job")
-	case ref.JobID:
-	default:
-		return mediagate.Report{}, strange("the answer is about another job")
-	}
 	word := job.Status
 	if ref.Operation == opStems {
 		word = job.Flag
 	}
-	state, text := a.HTTP.State(states, word)
-	report := mediagate.Report{Ref: ref, State: state, Word: text, Percent: -1, Named: true}
+	report, err := a.HTTP.Report(ref, job.TaskID, states, word)
+	if err != nil {
+		return report, err
+	}
+	text := report.Word
 	if percent, ok := stages[text]; ok {
 		report.Percent = percent
 	}
-	switch state {
+	switch report.State {
 	case mediagate.JobSucceeded:
 		out, whole := outcome(ref, job.Response)
 		if len(out.Media) == 0 && text == undelivered {
@@ -263,5 +230,3 @@ func (a *Adapter) failed(job record, word string) *mediagate.Outcome {
 	}
 	return a.HTTP.Failed(vendorhttp.FailureOf(v), text)
 }
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

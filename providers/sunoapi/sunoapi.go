@@ -2,7 +2,6 @@ package sunoapi
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -55,7 +54,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -74,12 +73,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: w.path}), w.body, submitTimeout)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := readReply(answer)
-	if err := a.submitError(answer, created, own); err != nil {
+	var created reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: w.path, Body: vendorhttp.JSON(w.body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}, created.made); err != nil {
 		return mediagate.Submission{}, err
 	}
 	return mediagate.Submission{Ref: mediagate.JobRef{
@@ -96,21 +94,11 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.Operation == opStems {
 		path = stemsRecord
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
+	var r reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: path + "?taskId=" + url.QueryEscape(ref.JobID),
-	}))
-	if err != nil {
-		return mediagate.Report{}, err
-	}
-	r, own := readReply(answer)
-	if err := a.pollError(answer, r, own); err != nil {
+	}, r.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, r.Data)
-}
-
-// call is the call with the account's key.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	return c
 }

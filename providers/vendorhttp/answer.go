@@ -24,9 +24,14 @@ type Answer struct {
 // Decode reads the body as one JSON object into v. A field of another type
 // than v wants is left zero: an odd field must not hide the id beside it. The
 // Content-Type is not looked at, since vendors are careless with it.
-func (a Answer) Decode(v any) error {
-	if body := bytes.TrimLeft(a.Body, " \t\r\n"); len(body) == 0 || body[0] != '{' {
-		return errors.New("the answer is no JSON object")
+func (a Answer) Decode(v any) error { return a.decode("{", v) }
+
+// DecodeList is Decode for a body that is one JSON array.
+func (a Answer) DecodeList(v any) error { return a.decode("[", v) }
+
+func (a Answer) decode(begins string, v any) error {
+	if !bytes.HasPrefix(bytes.TrimLeft(a.Body, " \t\r\n"), []byte(begins)) {
+		return errors.New("the answer is no JSON object or array, as it should be")
 	}
 	err := json.Unmarshal(a.Body, v)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -17,12 +17,17 @@ type Body struct {
 	bytes  []byte
 	stream io.Reader // in the place of bytes
 	length int64     // of the stream; -1: unknown
+	err    error     // why it cannot be written
 }
 
 func (b Body) empty() bool { return b.kind == "" }
 
-// JSON is a body of JSON, as Encode writes it.
-func JSON(document []byte) Body { return Body{kind: "application/json", bytes: document} }
+// JSON is a body of JSON, as Encode writes it. A call whose body cannot be written
+// is not made: that is KindInvalid of a submission, else KindInternal.
+func JSON(document any) Body {
+	text, err := Encode(document)
+	return Body{kind: "application/json", bytes: text, err: err}
+}
 
 // Form is a body of form fields.
 func Form(fields url.Values) Body {

@@ -38,10 +38,10 @@ func (e Effect) String() string {
 // Call is one request.
 type Call struct {
 	Effect     Effect
-	Method     string // empty: GET, and POST where there is a body
-	Base       string // scheme, host and prefix; empty: those of the channel
-	Path       string // appended to the base as it is
-	Header     http.Header
+	Method     string      // empty: GET, and POST where there is a body
+	Base       string      // scheme, host and prefix; empty: those of the channel
+	Path       string      // appended to the base as it is
+	Header     http.Header // beside those of Config
 	Body       Body
 	SendBefore time.Time // the first byte of a submission is written before this; zero: no bound
 	Limits     Limits

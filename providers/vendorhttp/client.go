@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,12 +22,14 @@ import (
 // Config is what an adapter decides about its calls.
 type Config struct {
 	BaseURL string             // scheme, host and prefix, as Settings.BaseURL returns it
+	Header  http.Header        // of each call to BaseURL, such as the one with the key
 	Secrets []mediagate.Secret // never to appear in any text
 }
 
 // Client makes the calls of one channel. It is safe for concurrent use.
 type Client struct {
 	base    string
+	header  http.Header
 	agent   string
 	now     func() time.Time
 	opt     Options
@@ -44,6 +47,7 @@ type Client struct {
 func New(cfg Config, opt Options) *Client {
 	c := &Client{
 		base:    cfg.BaseURL,
+		header:  cfg.Header,
 		agent:   "mediagate/" + cmp.Or(opt.Version, "dev"),
 		now:     opt.Now,
 		opt:     opt,
@@ -145,6 +149,13 @@ func (c *Client) Do(ctx context.Context, call Call) (Answer, error) {
 // whatever its status. An error is as with Do, also one of the stream's
 // reader.
 func (c *Client) Stream(ctx context.Context, call Call) (*Stream, error) {
+	if call.Body.err != nil {
+		kind := mediagate.KindInternal
+		if call.Effect == Submits {
+			kind = mediagate.KindInvalid
+		}
+		return nil, mediagate.Errorf(kind, "the request cannot be written: %w", call.Body.err)
+	}
 	x, ctx := c.exchange(ctx, call)
 	began := time.Now()
 	resp, err := x.do(ctx) //nolint:bodyclose // the stream closes it
@@ -208,9 +219,10 @@ func (c *Client) request(ctx context.Context, call Call) (*http.Request, *outgoi
 	if err != nil {
 		return nil, nil, err
 	}
-	if call.Header != nil {
-		req.Header = call.Header.Clone()
+	if call.Base == "" { // no other host gets the key
+		maps.Copy(req.Header, c.header)
 	}
+	maps.Copy(req.Header, call.Header)
 	if req.Header.Get("Accept") == "" {
 		req.Header.Set("Accept", "application/json")
 	}

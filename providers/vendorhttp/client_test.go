@@ -60,7 +60,7 @@ func TestGateHoldsBackEveryByte(t *testing.T) {
 	}
 	c := open(t, "http://"+l.Addr().String(), Options{Now: now})
 	_, err = c.Do(t.Context(), Call{
-		Effect: Submits, Path: "/jobs", SendBefore: before, Body: JSON([]byte(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`)),
+		Effect: Submits, Path: "/jobs", SendBefore: before, Body: JSON(map[string]string{"prompt": strings.Repeat("x", 1<<20)}),
 		Header: http.Header{"Authorization": {"Bearer " + strings.Repeat("t", maxCredential)}},
 	})
 	if !mediagate.Is(err, mediagate.KindUnreached) || !errors.Is(err, errLate) || !errors.Is(err, mediagate.ErrHeldUp) {
@@ -142,7 +142,7 @@ func TestGateHoldsBackOverTLS(t *testing.T) {
 			return tc.atWrite
 		}})
 		calls.Store(0)
-		_, err := c.Do(t.Context(), Call{Effect: Submits, SendBefore: before, Body: JSON([]byte("{}"))})
+		_, err := c.Do(t.Context(), Call{Effect: Submits, SendBefore: before, Body: JSON(struct{}{})})
 		if (err == nil) != (tc.calls == 1) || (err != nil && !mediagate.Is(err, mediagate.KindUnreached)) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -165,7 +165,7 @@ func TestAnswerCap(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c := open(t, server.URL, Options{MaxBody: 1000})
-			answer, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))})
+			answer, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON(struct{}{})})
 			if tc.ok {
 				if err != nil || len(answer.Body) != tc.size {
 					t.Errorf("Submit: %d bytes, %v", len(answer.Body), err)
@@ -203,7 +203,7 @@ func TestRedirectsAreAnswers(t *testing.T) {
 	c := open(t, server.URL, Options{})
 	for range 2 {
 		began := time.Now()
-		if a, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))}); err != nil || a.Status != http.StatusTemporaryRedirect {
+		if a, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON(struct{}{})}); err != nil || a.Status != http.StatusTemporaryRedirect {
 			t.Errorf("Submit: %d, %v", a.Status, err)
 		}
 		if a, err := c.Do(t.Context(), Call{Effect: Reads}); err != nil || a.Status != http.StatusTemporaryRedirect {
@@ -256,7 +256,7 @@ func TestOnlyHTTP1(t *testing.T) {
 	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	c := open(t, server.URL, Options{RootCAs: roots})
 	for name, do := range map[string]func() error{
-		"submit": func() error { _, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))}); return err },
+		"submit": func() error { _, err := c.Do(t.Context(), Call{Effect: Submits, Body: JSON(struct{}{})}); return err },
 		"get":    func() error { _, err := c.Do(t.Context(), Call{Effect: Reads}); return err },
 	} {
 		if err := do(); err != nil {

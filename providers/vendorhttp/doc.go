@@ -15,6 +15,10 @@
 // connection that the vendor closed while idle cannot make a submission
 // ambiguous.
 //
+// Client.Ask makes a call and judges its answer, by the effect and by what the
+// adapter reads in it (Said). So what an answer proves is decided here, once for
+// all vendors.
+//
 // It imports the root package and nothing else of this module; Echo and
 // Temporal are unknown here.
 package vendorhttp

@@ -49,9 +49,9 @@ func TestRequests(t *testing.T) {
 		want seen
 	}{
 		"get":             {Call{Effect: Reads, Path: "/a?b=c"}, seen{Method: "GET", Path: "/v1/a?b=c", Accept: accept}},
-		"poll by POST":    {Call{Effect: Reads, Path: "/a", Body: JSON([]byte("{}"))}, seen{Method: "POST", Path: "/v1/a", Type: accept, Accept: accept, Body: "{}", Length: 2}},
-		"submit":          {Call{Effect: Submits, Body: JSON([]byte("{}"))}, seen{Method: "POST", Path: "/v1", Type: accept, Accept: accept, Body: "{}", Length: 2, Close: true}},
-		"submit by PUT":   {Call{Effect: Submits, Method: "PUT", Body: JSON([]byte("{}"))}, seen{Method: "PUT", Path: "/v1", Type: accept, Accept: accept, Body: "{}", Length: 2, Close: true}},
+		"poll by POST":    {Call{Effect: Reads, Path: "/a", Body: JSON(struct{}{})}, seen{Method: "POST", Path: "/v1/a", Type: accept, Accept: accept, Body: "{}", Length: 2}},
+		"submit":          {Call{Effect: Submits, Body: JSON(struct{}{})}, seen{Method: "POST", Path: "/v1", Type: accept, Accept: accept, Body: "{}", Length: 2, Close: true}},
+		"submit by PUT":   {Call{Effect: Submits, Method: "PUT", Body: JSON(struct{}{})}, seen{Method: "PUT", Path: "/v1", Type: accept, Accept: accept, Body: "{}", Length: 2, Close: true}},
 		"stop":            {Call{Effect: Stops, Method: "DELETE", Path: "/1"}, seen{Method: "DELETE", Path: "/v1/1", Accept: accept, Close: true}},
 		"POST of no body": {Call{Effect: Stops, Method: "POST", Path: "/1"}, seen{Method: "POST", Path: "/v1/1", Accept: accept, Close: true}},
 		"form": {
@@ -152,7 +152,7 @@ func TestEffectIsDemanded(t *testing.T) {
 	address, got := echo(t)
 	c := open(t, address, Options{})
 	for _, effect := range []Effect{0, Stops + 1} {
-		if _, err := c.Do(t.Context(), Call{Effect: effect, Body: JSON([]byte("{}"))}); !mediagate.Is(err, mediagate.KindInternal) {
+		if _, err := c.Do(t.Context(), Call{Effect: effect, Body: JSON(struct{}{})}); !mediagate.Is(err, mediagate.KindInternal) {
 			t.Errorf("effect %d: %v", effect, err)
 		}
 	}
@@ -177,7 +177,7 @@ func TestLostAnswers(t *testing.T) {
 		"submits": {Submits, mediagate.KindAmbiguous}, "stops": {Stops, mediagate.KindTransient}, "reads": {Reads, mediagate.KindTransient},
 	} {
 		calls.Store(0)
-		_, err := open(t, server.URL, Options{}).Do(t.Context(), Call{Effect: tc.effect, Body: JSON([]byte("{}"))})
+		_, err := open(t, server.URL, Options{}).Do(t.Context(), Call{Effect: tc.effect, Body: JSON(struct{}{})})
 		if !mediagate.Is(err, tc.kind) {
 			t.Errorf("%s: %v, want %v", name, err, tc.kind)
 		}
@@ -274,7 +274,7 @@ func TestHeadLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := open(t, server.URL, tc.opt).Do(t.Context(), Call{Effect: tc.effect, Body: JSON([]byte("{}")), Limits: tc.limits})
+			_, err := open(t, server.URL, tc.opt).Do(t.Context(), Call{Effect: tc.effect, Body: JSON(struct{}{}), Limits: tc.limits})
 			if !mediagate.Is(err, tc.kind) {
 				t.Errorf("Do: %v, want %v", err, tc.kind)
 			}
@@ -296,7 +296,7 @@ func TestStream(t *testing.T) {
 		_, _ = io.WriteString(w, " second")
 	}))
 	t.Cleanup(server.Close)
-	s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))})
+	s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: Submits, Body: JSON(struct{}{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestWholeIsBounded(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for _, limit := range []int64{8, 7} {
-		s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}")), Limits: Limits{Bytes: 1 << 20}})
+		s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: Submits, Body: JSON(struct{}{}), Limits: Limits{Bytes: 1 << 20}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,7 +359,7 @@ func TestBrokenStreams(t *testing.T) {
 					tc.rest(w, r)
 				}))
 				t.Cleanup(server.Close)
-				s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: effect, Body: JSON([]byte("{}")), Limits: tc.limits})
+				s, err := open(t, server.URL, Options{}).Stream(t.Context(), Call{Effect: effect, Body: JSON(struct{}{}), Limits: tc.limits})
 				if err != nil {
 					t.Fatal(err)
 				}

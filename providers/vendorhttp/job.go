@@ -18,6 +18,26 @@ func (c *Client) State(states map[string]mediagate.JobState, word Text) (mediaga
 	return mediagate.JobUnknown, c.Word(string(word))
 }
 
+// Report begins the report on a job with the id and the word that the answer has
+// for it. An answer about another job is against the vendor's own protocol: asked
+// again, it may be right, so that is KindTransient.
+func (c *Client) Report(ref mediagate.JobRef, id Text, states map[string]mediagate.JobState, word Text) (mediagate.Report, error) {
+	switch id.ID() {
+	case "":
+		return mediagate.Report{}, Strange("the answer names no job")
+	case ref.JobID:
+	default:
+		return mediagate.Report{}, Strange("the answer is about another job")
+	}
+	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
+	report.State, report.Word = c.State(states, word)
+	return report, nil
+}
+
+// Strange is the error of an answer to a question that is against the vendor's own
+// protocol.
+func Strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }
+
 // Word is a vendor's word as it may be logged and counted.
 func (c *Client) Word(text string) string {
 	runes := []rune(c.Clean(text))

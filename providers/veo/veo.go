@@ -49,7 +49,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "X-Goog-Api-Key", "")
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	defer req.Release()
 	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: prefix + "models/" + url.PathEscape(job.Upstream) + ":predictLongRunning",
-		Body: req.Body(nil), SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout}, Header: a.header(),
+		Body: req.Body(nil), SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
 	})
 	if err != nil {
 		return mediagate.Submission{}, err
@@ -141,7 +141,7 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 		// Not KindNotFound, which would prove that there is no job.
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
-	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name, Header: a.header()})
+	answer, err := a.HTTP.Do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: prefix + name})
 	if err != nil {
 		return mediagate.Report{}, err
 	}
@@ -172,6 +172,3 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	googleapi.OfferVideos(a.HTTP, &report, media, whole, made.Response.Filtered)
 	return report, nil
 }
-
-// header carries the account's key.
-func (a *Adapter) header() http.Header { return http.Header{"X-Goog-Api-Key": {a.Key.Reveal()}} }

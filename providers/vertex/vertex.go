@@ -166,14 +166,11 @@ func (a *Adapter) fetch(ctx context.Context, ref mediagate.JobRef, limits vendor
 		// Not KindNotFound, which would prove that there is no job.
 		return nil, place{}, mediagate.Errorf(mediagate.KindTransient, "the reference is none of this adapter's")
 	}
-	body, err := vendorhttp.Encode(map[string]string{"operationName": googleapi.NameOf(at.owner, ref.JobID)})
-	if err != nil {
-		return nil, place{}, mediagate.Errorf(mediagate.KindInternal, "the question cannot be written: %w", err)
-	}
 	limits.Bytes = answerBytes
 	answer, err := a.authorized(ctx, func() vendorhttp.Call {
 		return vendorhttp.Call{
-			Effect: vendorhttp.Reads, Path: "/v1/" + at.owner + ":fetchPredictOperation", Body: vendorhttp.JSON(body), Limits: limits,
+			Effect: vendorhttp.Reads, Path: "/v1/" + at.owner + ":fetchPredictOperation", Limits: limits,
+			Body: vendorhttp.JSON(map[string]string{"operationName": googleapi.NameOf(at.owner, ref.JobID)}),
 		}
 	})
 	return answer, at, err

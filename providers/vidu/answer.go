@@ -33,10 +33,39 @@ type creation struct {
 	Marked vendorhttp.Text `json:"watermarked_url"`
 }
 
-// readReply reads an answer; own is false for one that is not the vendor's.
-func readReply(answer vendorhttp.Answer) (r reply, own bool) {
-	err := answer.Decode(&r)
-	return r, err == nil
+// said reads an answer for what it says of errors.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	name, meaning := r.refusal()
+	return vendorhttp.Said{
+		Own: own, Meaning: meaning, Code: name, Text: string(r.Message),
+		Sure: meaning.Kind == mediagate.KindNotFound && name != modelUnavailable, // as against a job
+	}
+}
+
+// made reads the answer to a submission. What may be said beside a job's id is
+// the job's, and a poll tells it.
+func (r *reply) made(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != ""
+	return said
+}
+
+// found reads the answer to a query. The error beside a failed job is the job's.
+func (r *reply) found(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	said.Done = answer.Status == http.StatusOK && r.State != "" || said.Code == "" && answer.Status < http.StatusMultipleChoices
+	return said
+}
+
+// stopped reads the answer to a cancel: where it states no error, a yes whatever
+// is in it.
+func (r *reply) stopped(answer vendorhttp.Answer) vendorhttp.Said {
+	said := r.said(answer)
+	if said.Code == "" && answer.Status < http.StatusMultipleChoices {
+		return vendorhttp.Said{Own: true, Done: true}
+	}
+	return said
 }
 
 // states is the vendor's whole vocabulary.
@@ -72,11 +101,11 @@ func (a *Adapter) report(ref mediagate.JobRef, job reply) (mediagate.Report, err
 func (r reply) names(ref mediagate.JobRef) (bool, error) {
 	switch id, payload := r.ID.ID(), string(r.Payload); {
 	case id != "" && id != ref.JobID, id == "" && payload != "" && payload != ref.ExternalID:
-		return false, strange("the answer is about another job")
+		return false, vendorhttp.Strange("the answer is about another job")
 	case id != "", payload != "":
 		return true, nil
 	case r.State == "":
-		return false, strange("the answer names no job")
+		return false, vendorhttp.Strange("the answer names no job")
 	default:
 		return false, nil
 	}
@@ -100,51 +129,3 @@ func (r reply) success(wantsMark bool) (out *mediagate.Outcome, whole bool) {
 	}
 	return out, whole
 }
-
-// submitError judges the answer to a submission; nil means that it names a
-// job. What may be said beside a job's id is the job's, and a poll tells it.
-func (a *Adapter) submitError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
-	name, known, ok := r.refusal()
-	switch {
-	case !own:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	case answer.Status >= http.StatusInternalServerError:
-	case answer.Status < http.StatusMultipleChoices && r.TaskID.ID() != "":
-		return nil
-	case ok:
-		v = known
-	case answer.Status >= http.StatusBadRequest:
-		v.Kind = vendorhttp.RefusalKind(answer.Status)
-	}
-	return a.HTTP.Refuse(v, answer, name, "", string(r.Message))
-}
-
-// pollError judges the answer to a query; nil means that it has a job.
-func (a *Adapter) pollError(answer vendorhttp.Answer, r reply, own bool) error {
-	if own && answer.Status == http.StatusOK && r.State != "" {
-		return nil // the error beside a failed job is the job's
-	}
-	return a.readError(answer, r, own)
-}
-
-// readError judges the answer to a call that makes no job; nil means that it
-// states no error.
-func (a *Adapter) readError(answer vendorhttp.Answer, r reply, own bool) error {
-	v := vendorhttp.Meaning{Kind: mediagate.KindTransient}
-	name, known, ok := r.refusal()
-	switch {
-	case !own, answer.Status >= http.StatusInternalServerError:
-	case name == "" && answer.Status < http.StatusMultipleChoices:
-		return nil
-	case !ok:
-	case known.Kind == mediagate.KindCredentials, known.Kind == mediagate.KindFunds,
-		known.Kind == mediagate.KindThrottled, known.Kind == mediagate.KindNotFound && missing(name):
-		v = known
-	case known.Kind == mediagate.KindCapacity:
-		v = vendorhttp.Meaning{Kind: mediagate.KindThrottled, Retry: known.Retry}
-	}
-	return a.HTTP.Refuse(v, answer, name, "", string(r.Message))
-}
-
-func strange(what string) error { return mediagate.Errorf(mediagate.KindTransient, "%s", what) }

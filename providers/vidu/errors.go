@@ -13,6 +13,9 @@ import (
 // imageFault is what a failed task says of an image that cannot be used.
 const imageFault = string(mediagate.CodeImageProcessing)
 
+// modelUnavailable is not found, too, but no job.
+const modelUnavailable = "ModelUnavailable"
+
 // meanings is the vendor's error table, by the name of the error.
 var meanings = map[string]vendorhttp.Meaning{
 	"BadRequest":               {Kind: mediagate.KindInvalid},
@@ -24,7 +27,7 @@ var meanings = map[string]vendorhttp.Meaning{
 	"ImageDownloadFailure":     {Kind: mediagate.KindInvalid, Code: imageFault},
 	"ImageFormatInvalid":       {Kind: mediagate.KindInvalid, Code: imageFault},
 	"UserCancelled":            {Kind: mediagate.KindInvalid},
-	"ModelUnavailable":         {Kind: mediagate.KindNotFound},
+	modelUnavailable:           {Kind: mediagate.KindNotFound},
 
 	"CreditInsufficient": {Kind: mediagate.KindFunds}, // with HTTP 400
 
@@ -50,10 +53,6 @@ var meanings = map[string]vendorhttp.Meaning{
 	"InternalServiceFailure": {Kind: mediagate.KindAmbiguous},
 }
 
-// missing is the vendor's word that there is no such job, as against a model
-// that it does not have.
-func missing(name string) bool { return name != "ModelUnavailable" }
-
 // names finds an error's name however it is spelled: TaskNotFound,
 // task_not_found or TASK_NOT_FOUND.
 var names = func() map[string]string {
@@ -68,26 +67,25 @@ func folded(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// refusal is what an answer states: the name of the error, and the table's
-// meaning. ok is false where the table lacks it; the name is empty where the
-// answer states no error.
-func (r reply) refusal() (name string, v vendorhttp.Meaning, ok bool) {
+// refusal is what an answer states: the name of the error, and its meaning. The
+// name is empty where the answer states no error.
+func (r *reply) refusal() (name string, m vendorhttp.Meaning) {
 	for _, text := range []vendorhttp.Text{r.Reason, r.ErrCode, r.Code, r.Message} {
 		if known := names[folded(string(text))]; known != "" {
-			return known, meanings[known], true
+			return known, meanings[known]
 		}
 	}
 	code := string(r.Code)
 	if n, err := strconv.Atoi(code); err == nil && (n == 0 || n >= 200 && n < 300) {
 		code = "" // which is no error
 	}
-	return cmp.Or(string(r.Reason), string(r.ErrCode), code), vendorhttp.Meaning{}, false
+	return cmp.Or(string(r.Reason), string(r.ErrCode), code), vendorhttp.Meaning{}
 }
 
 // failed is the outcome of a failed job. The vendor says why by the name of an
 // error, and takes no credits for it.
 func (a *Adapter) failed(job reply) *mediagate.Outcome {
-	name, known, _ := job.refusal()
+	name, known := job.refusal()
 	f := vendorhttp.FailureOf(known)
 	switch {
 	case known.Code == imageFault:

@@ -2,7 +2,6 @@ package vidu
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -52,7 +51,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL)
+	account, err := vendorhttp.OpenKeyed(ch, opt, PublicURL, "Authorization", "Token ")
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +70,11 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	answer, err := a.SubmitJSON(ctx, job, a.call(vendorhttp.Call{Path: req.path}), req.body, submitTimeout)
-	if err != nil {
-		return mediagate.Submission{}, err
-	}
-	created, own := readReply(answer)
-	if err := a.submitError(answer, created, own); err != nil {
+	var created reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: req.path, Body: vendorhttp.JSON(req.body),
+		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
+	}, created.made); err != nil {
 		return mediagate.Submission{}, err
 	}
 	ref := mediagate.JobRef{JobID: created.TaskID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}
@@ -91,14 +89,10 @@ func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Rep
 	if ref.JobID == "" {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
+	var job reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Reads, Path: tasksPath + url.PathEscape(ref.JobID) + "/creations",
-	}))
-	if err != nil {
-		return mediagate.Report{}, err
-	}
-	job, own := readReply(answer)
-	if err := a.pollError(answer, job, own); err != nil {
+	}, job.found); err != nil {
 		return mediagate.Report{}, err
 	}
 	return a.report(ref, job)
@@ -110,25 +104,8 @@ func (a *Adapter) Cancel(ctx context.Context, ref mediagate.JobRef) error {
 	if ref.JobID == "" {
 		return mediagate.Errorf(mediagate.KindNotFound, "the reference names no job")
 	}
-	body, err := vendorhttp.Encode(map[string]string{"id": ref.JobID})
-	if err != nil {
-		return mediagate.Errorf(mediagate.KindInternal, "the id cannot be written: %w", err)
-	}
-	answer, err := a.HTTP.Do(ctx, a.call(vendorhttp.Call{
-		Effect: vendorhttp.Stops, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel", Body: vendorhttp.JSON(body),
-	}))
-	if err != nil {
-		return err
-	}
-	refused, own := readReply(answer)
-	if name, _, _ := refused.refusal(); name == "" && answer.Status < http.StatusMultipleChoices {
-		return nil // whatever is in it
-	}
-	return a.readError(answer, refused, own)
-}
-
-// call is the call with the account's key, whose scheme is the vendor's own.
-func (a *Adapter) call(c vendorhttp.Call) vendorhttp.Call {
-	c.Header = http.Header{"Authorization": {"Token " + a.Key.Reveal()}}
-	return c
+	return a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Stops, Path: tasksPath + url.PathEscape(ref.JobID) + "/cancel",
+		Body: vendorhttp.JSON(map[string]string{"id": ref.JobID}),
+	}, new(reply).stopped)
 }

@@ -35,7 +35,7 @@ type Adapter struct {
 
 // New makes the adapter of a channel; errors name channel and field.
 func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
-	account, err := vendorhttp.OpenKeyed(ch, opt, "https://toy.example.com")
+	account, err := vendorhttp.OpenKeyed(ch, opt, "https://toy.example.com", "Authorization", "Bearer ")
 	if err != nil {
 		return nil, err
 	}
@@ -86,38 +86,21 @@ var states = map[string]mediagate.JobState{
 }
 
 // meanings is the vendor's error table.
-var meanings = map[string]mediagate.Kind{
-	"bad_key": mediagate.KindCredentials, "bad_request": mediagate.KindInvalid, "forbidden_content": mediagate.KindModerated,
-	"busy": mediagate.KindThrottled, "no_drawing": mediagate.KindNotFound,
+var meanings = map[string]vendorhttp.Meaning{
+	"bad_key": {Kind: mediagate.KindCredentials}, "bad_request": {Kind: mediagate.KindInvalid},
+	"forbidden_content": {Kind: mediagate.KindModerated}, "busy": {Kind: mediagate.KindThrottled}, noDrawing: {Kind: mediagate.KindNotFound},
 }
 
-// meaning judges an answer that is no drawing. A server's fault proves nothing,
-// and a read only what is said of the account or the drawing.
-func meaning(effect vendorhttp.Effect, status int, r reply) mediagate.Kind {
-	known, ok := meanings[string(r.Error)]
-	proven := known != mediagate.KindInvalid && known != mediagate.KindModerated
-	switch {
-	case effect != vendorhttp.Submits && (status >= http.StatusInternalServerError || !ok || !proven):
-		return mediagate.KindTransient
-	case status < http.StatusInternalServerError && ok:
-		return known
-	default:
-		return vendorhttp.RefusalKind(status)
-	}
-}
+// noDrawing is the vendor's word that there is no such job.
+const noDrawing = "no_drawing"
 
-func (a *Adapter) do(ctx context.Context, call vendorhttp.Call) (reply, error) {
-	call.Header = http.Header{"Authorization": {"Bearer " + a.Key.Reveal()}}
-	answer, err := a.HTTP.Do(ctx, call)
-	if err != nil {
-		return reply{}, err
+// said reads an answer, which holds a drawing or an error.
+func (r *reply) said(answer vendorhttp.Answer) vendorhttp.Said {
+	own := answer.Decode(r) == nil
+	return vendorhttp.Said{
+		Own: own, Done: answer.Status == http.StatusOK && r.ID.ID() != "",
+		Meaning: meanings[string(r.Error)], Sure: r.Error == noDrawing, Code: string(r.Error),
 	}
-	var r reply
-	if err := answer.Decode(&r); err != nil || answer.Status != http.StatusOK || r.ID.ID() == "" {
-		v := vendorhttp.Meaning{Kind: meaning(call.Effect, answer.Status, r)}
-		return reply{}, a.HTTP.Refuse(v, answer, string(r.Error), "", "")
-	}
-	return r, nil
 }
 
 // Submit sends the job once; providers.Provider says which kinds it returns.
@@ -126,31 +109,27 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if err != nil {
 		return mediagate.Submission{}, err
 	}
-	body, err := vendorhttp.Encode(req)
-	if err != nil {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the request cannot be written: %w", err)
-	}
-	r, err := a.do(ctx, vendorhttp.Call{
-		Effect: vendorhttp.Submits, Path: "/drawings", Body: vendorhttp.JSON(body),
+	var made reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{
+		Effect: vendorhttp.Submits, Path: "/drawings", Body: vendorhttp.JSON(req),
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout},
-	})
-	if err != nil {
+	}, made.said); err != nil {
 		return mediagate.Submission{}, err
 	}
-	return mediagate.Submission{Ref: mediagate.JobRef{JobID: r.ID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}}, nil
+	return mediagate.Submission{Ref: mediagate.JobRef{JobID: made.ID.ID(), ExternalID: job.ExternalID, Operation: job.Operation}}, nil
 }
 
 // Poll asks for a job by the vendor's id.
 func (a *Adapter) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	r, err := a.do(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/drawings/" + url.PathEscape(ref.JobID)})
-	if err != nil {
+	var r reply
+	if err := a.HTTP.Ask(ctx, vendorhttp.Call{Effect: vendorhttp.Reads, Path: "/drawings/" + url.PathEscape(ref.JobID)}, r.said); err != nil {
 		return mediagate.Report{}, err
 	}
-	if r.ID.ID() != ref.JobID {
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the answer is about another drawing")
+	report, err := a.HTTP.Report(ref, r.ID, states, r.State)
+	if err != nil {
+		return report, err
 	}
-	report := mediagate.Report{Ref: ref, Percent: -1, Named: true}
-	switch report.State, report.Word = a.HTTP.State(states, r.State); report.State {
+	switch report.State {
 	case mediagate.JobSucceeded:
 		out := &mediagate.Outcome{}
 		if link := r.Picture.Link(); link != "" {

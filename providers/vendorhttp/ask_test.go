@@ -1,0 +1,124 @@
+package vendorhttp
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// What an answer means follows from the call's effect, its status and what it
+// says.
+func TestErrorOf(t *testing.T) {
+	t.Parallel()
+	own := func(kind mediagate.Kind) Said { return Said{Own: true, Meaning: Meaning{Kind: kind}} }
+	sure := func(kind mediagate.Kind) Said { return Said{Own: true, Sure: true, Meaning: Meaning{Kind: kind}} }
+	const none = mediagate.KindInternal // no error
+	for name, tc := range map[string]struct {
+		said         Said
+		status       int
+		submit, read mediagate.Kind
+	}{
+		"done":                         {Said{Own: true, Done: true}, 200, none, none},
+		"done, beside an error":        {Said{Own: true, Done: true, Meaning: Meaning{Kind: mediagate.KindInvalid}}, 200, none, none},
+		"done with HTTP 500":           {Said{Own: true, Done: true}, 500, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"done in foreign words":        {Said{Done: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign with HTTP 200":        {Said{}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign with HTTP 400":        {Said{}, 400, mediagate.KindInvalid, mediagate.KindTransient},
+		"foreign with HTTP 401":        {Said{}, 401, mediagate.KindCredentials, mediagate.KindTransient},
+		"foreign with HTTP 404":        {Said{}, 404, mediagate.KindNotFound, mediagate.KindTransient},
+		"foreign with HTTP 502":        {Said{}, 502, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"foreign, but sure":            {Said{Sure: true, Meaning: Meaning{Kind: mediagate.KindNotFound}}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing with HTTP 200":        {Said{Own: true}, 200, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 302":      {Said{Own: true}, 302, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 409":      {Said{Own: true}, 409, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"nothing known, HTTP 422":      {Said{Own: true}, 422, mediagate.KindInvalid, mediagate.KindTransient},
+		"nothing known, but sure":      {Said{Own: true, Sure: true}, 404, mediagate.KindNotFound, mediagate.KindTransient},
+		"invalid with HTTP 200":        {own(mediagate.KindInvalid), 200, mediagate.KindInvalid, mediagate.KindTransient},
+		"invalid with HTTP 500":        {own(mediagate.KindInvalid), 500, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"ambiguous with HTTP 400":      {own(mediagate.KindAmbiguous), 400, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"moderated":                    {own(mediagate.KindModerated), 400, mediagate.KindModerated, mediagate.KindTransient},
+		"credentials":                  {own(mediagate.KindCredentials), 401, mediagate.KindCredentials, mediagate.KindCredentials},
+		"credentials with HTTP 503":    {own(mediagate.KindCredentials), 503, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"forbidden":                    {own(mediagate.KindForbidden), 403, mediagate.KindForbidden, mediagate.KindTransient},
+		"funds":                        {own(mediagate.KindFunds), 402, mediagate.KindFunds, mediagate.KindFunds},
+		"throttled":                    {own(mediagate.KindThrottled), 429, mediagate.KindThrottled, mediagate.KindThrottled},
+		"capacity":                     {own(mediagate.KindCapacity), 429, mediagate.KindCapacity, mediagate.KindThrottled},
+		"not found":                    {own(mediagate.KindNotFound), 404, mediagate.KindNotFound, mediagate.KindTransient},
+		"not found, sure":              {sure(mediagate.KindNotFound), 404, mediagate.KindNotFound, mediagate.KindNotFound},
+		"not found, sure, HTTP 500":    {sure(mediagate.KindNotFound), 500, mediagate.KindAmbiguous, mediagate.KindTransient},
+		"an upload's file is at fault": {sure(mediagate.KindInvalid), 400, mediagate.KindInvalid, mediagate.KindInvalid},
+	} {
+		for effect, want := range map[Effect]mediagate.Kind{Submits: tc.submit, Reads: tc.read, Stops: tc.read} {
+			t.Run(name+", "+effect.String(), func(t *testing.T) {
+				t.Parallel()
+				err := open(t, "https://vendor.example.com", Options{}).ErrorOf(effect, Answer{Status: tc.status}, tc.said)
+				if (err == nil) != (want == none) || err != nil && !mediagate.Is(err, want) {
+					t.Errorf("%v, want kind %v", err, want)
+				}
+			})
+		}
+	}
+}
+
+// An error carries what the vendor said, and the field only where that is at fault.
+func TestErrorOfCarries(t *testing.T) {
+	t.Parallel()
+	c := open(t, "https://vendor.example.com", Options{})
+	said := Said{Own: true, Meaning: Meaning{Kind: mediagate.KindInvalid}, Code: "E1", RequestID: "r1", Text: "too long", Param: "prompt"}
+	var e *mediagate.Error
+	var refusal *Refusal
+	err := c.ErrorOf(Submits, Answer{Status: 400}, said)
+	if !errors.As(err, &e) || e.Param != "prompt" || e.Message != "too long" {
+		t.Errorf("%+v", e)
+	}
+	if !errors.As(err, &refusal) || *refusal != (Refusal{Status: 400, Code: "E1", RequestID: "r1"}) {
+		t.Errorf("%+v", refusal)
+	}
+	said.Meaning = Meaning{Kind: mediagate.KindCapacity, Retry: 3 * time.Second}
+	if err := c.ErrorOf(Reads, Answer{Status: 429}, said); !errors.As(err, &e) || e.Param != "" || e.RetryAfter != 3*time.Second {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The client's header goes to the channel's own host only, and gives way to the call's.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
+	t.Cleanup(server.Close)
+	c := New(Config{BaseURL: server.URL, Header: http.Header{"Authorization": {"Bearer key"}}}, Options{})
+	t.Cleanup(c.Close)
+	for name, tc := range map[string]struct {
+		call Call
+		want string
+	}{
+		"to the channel":           {Call{Effect: Reads}, "Bearer key"},
+		"a submission":             {Call{Effect: Submits, Body: JSON(struct{}{})}, "Bearer key"},
+		"to another host":          {Call{Effect: Reads, Base: server.URL + "/other"}, ""},
+		"with a header of its own": {Call{Effect: Reads, Header: http.Header{"Authorization": {"Bearer token"}}}, "Bearer token"},
+	} {
+		if _, err := c.Do(t.Context(), tc.call); err != nil {
+			t.Fatal(err)
+		}
+		if key := (<-got).Get("Authorization"); key != tc.want {
+			t.Errorf("%s: %q, want %q", name, key, tc.want)
+		}
+	}
+}
+
+// A body that cannot be written makes no call.
+func TestUnwritable(t *testing.T) {
+	t.Parallel()
+	c := open(t, "https://vendor.example.com", Options{})
+	for effect, want := range map[Effect]mediagate.Kind{
+		Submits: mediagate.KindInvalid, Reads: mediagate.KindInternal, Stops: mediagate.KindInternal,
+	} {
+		if _, err := c.Do(t.Context(), Call{Effect: effect, Body: JSON(func() {})}); !mediagate.Is(err, want) {
+			t.Errorf("%s: %v, want kind %v", effect, err, want)
+		}
+	}
+}
