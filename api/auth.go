@@ -15,6 +15,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/listener"
+	"github.com/mediagate/mediagate/limit"
 )
 
 // access says who may use a route.
@@ -214,10 +215,9 @@ func newKeyring(store CallerStore, now func() time.Time) *keyring {
 }
 
 // find returns the live key of the token: KindUnauthenticated when there is
-// none, and the store's errors. A token of which nothing was ever known is
-// handed to stranger first, if there is one, which says whether it is worth
-// asking for.
-func (k *keyring) find(ctx context.Context, token string, stranger func(context.Context, [32]byte) (live bool, err error)) (*caller, error) {
+// none, and the store's errors. Of a token of which nothing is known the store is asked
+// when it is the caller's turn, if there are turns.
+func (k *keyring) find(ctx context.Context, token string, turn func(context.Context) (*limit.Permit, error)) (*caller, error) {
 	if !wellFormed(token) {
 		return nil, errUnknownKey
 	}
@@ -228,15 +228,12 @@ func (k *keyring) find(ctx context.Context, token string, stranger func(context.
 	if !since.IsZero() && fresh(since, now) {
 		return nil, errUnknownKey
 	}
-	if who == nil && stranger != nil {
-		live, err := stranger(ctx, hash)
+	if who == nil && turn != nil {
+		permit, err := turn(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if !live {
-			k.forget(hash, now)
-			return nil, errUnknownKey
-		}
+		defer permit.Release()
 	}
 	if who == nil || !fresh(who.seen, now) {
 		key, account, err := k.store.KeyByHash(ctx, hash)

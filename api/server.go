@@ -35,7 +35,6 @@ type Server struct {
 	connections *listener.Connections
 	keys        *keyring
 	throttle    *loginThrottle
-	strangers   *strangers
 	logins      *listener.SampledLog // of operators, that failed
 	lastUses    *lastUses
 	starts      *starts
@@ -61,15 +60,14 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		keys:      newKeyring(cfg.Store, cfg.Now),
-		throttle:  &loginThrottle{now: cfg.Now},
-		strangers: &strangers{store: cfg.Store},
-		logins:    listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
-		lastUses:  newLastUses(cfg.Store, cfg.Logger),
-		starts:    newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
-		watch:     newWatcher(cfg.Store, cfg.Logger),
-		rest:      streamRest,
-		entropy:   &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
+		keys:     newKeyring(cfg.Store, cfg.Now),
+		throttle: &loginThrottle{now: cfg.Now},
+		logins:   listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
+		lastUses: newLastUses(cfg.Store, cfg.Logger),
+		starts:   newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
+		watch:    newWatcher(cfg.Store, cfg.Logger),
+		rest:     streamRest,
+		entropy:  &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 	}
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err

@@ -79,8 +79,6 @@ type SourceStore interface {
 type CallerStore interface {
 	// KeyByHash finds a live key, and its account.
 	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
-	// LiveKeys tells which of the hashes are of keys that KeyByHash finds.
-	LiveKeys(ctx context.Context, hashes [][32]byte) (live [][32]byte, err error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Account(ctx context.Context, id string) (mediagate.Account, error)

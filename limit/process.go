@@ -4,6 +4,7 @@ package limit
 type Process struct {
 	Connections *Limit // of clients to the API; tenant: the client's address
 	Spare       *Limit // connections beyond those, which are told so and may ask how we are; tenant: each by itself
+	Suspects    *Limit // questions about keys, from addresses of which many have failed; tenant: the client's network
 	Requests    *Limit // that have a body, under way; tenant: the account
 	Waits       *Limit // long polls and event streams; tenant: the account
 	Speeches    *Limit // sounds that are passed on; tenant: the account
@@ -41,6 +42,7 @@ func For(s Sizes) *Process {
 	return &Process{
 		Connections: New("connections", s.Connections),
 		Spare:       New("spare_connections", 64),
+		Suspects:    New("suspects", 2),
 		Requests:    New("requests", s.Connections/4),
 		Waits:       New("waits", s.Connections/2),
 		Speeches:    New("speeches", 2000),
@@ -73,6 +75,7 @@ func (p *Process) Figures() []Figures {
 	}{
 		{p.Connections, "client's address"},
 		{p.Spare, "connection"},
+		{p.Suspects, "client's network"},
 		{p.Requests, "account"},
 		{p.Waits, "account"},
 		{p.Speeches, "account"},

@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
@@ -341,31 +340,6 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, me
 	// Closed before the next statement, which may need the same connection.
 	k, err := foundKey(s.on(ctx), row, cmp.Or(err, rows.Err(), rows.Close()), "")
 	return k, account.account(), err
-}
-
-// LiveKeys tells which of the hashes are of keys that KeyByHash finds.
-func (s *Store) LiveKeys(ctx context.Context, hashes [][32]byte) (live [][32]byte, err error) {
-	texts := make([]string, len(hashes))
-	for i, hash := range hashes {
-		texts[i] = hex.EncodeToString(hash[:])
-	}
-	list, err := jsonText(texts)
-	if err != nil {
-		return nil, err
-	}
-	among := "(SELECT decode(json_array_elements_text(CAST(? AS json)), 'hex'))"
-	if s.lite {
-		among = "(SELECT unhex(value) FROM json_each(?))"
-	}
-	var rows []struct{ Hash []byte }
-	if err := read(s.on(ctx), &rows, "SELECT hash FROM keys WHERE hash IN "+among+
-		" AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", list, at(s.clock())); err != nil {
-		return nil, dbError(err, "look for keys")
-	}
-	for _, row := range rows {
-		live = append(live, [32]byte(row.Hash))
-	}
-	return live, nil
 }
 
 // readKey reads the key that the conditions leave.

@@ -3,7 +3,6 @@ package storagetest
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"slices"
 	"strings"
 	"time"
 
@@ -154,33 +153,6 @@ var accountTests = map[string]func(*bench){
 		must2(b.KeyByHash(b.Context(), hash))
 		b.pass(time.Microsecond)
 		b.kind(errOf(b.KeyByHash(b.Context(), hash)), mediagate.KindNotFound)
-	},
-	"live keys are told from others by their hashes": func(b *bench) {
-		p := b.newPayer(0)
-		hash := func(name string) [32]byte { return sha256.Sum256([]byte(p.account + name)) }
-		for _, name := range []string{"live", "ends", "deleted"} {
-			k := mediagate.Key{AccountID: p.account, Name: name}
-			if name == "ends" {
-				k.ExpiresAt = b.now().Add(time.Hour)
-			}
-			made := must(b.CreateKey(b.Context(), k, hash(name)))
-			if name == "deleted" {
-				b.noError(b.DeleteKey(b.Context(), made.ID))
-			}
-		}
-		asked := [][32]byte{hash("nobody's"), hash("live"), hash("deleted"), hash("ends")}
-		count := func(names ...string) {
-			live := must(b.LiveKeys(b.Context(), asked))
-			same(b, "number of live keys", len(live), len(names))
-			for _, name := range names {
-				same(b, name, slices.Contains(live, hash(name)), true)
-			}
-		}
-		count("live", "ends")
-		b.pass(time.Hour)
-		count("live")
-		live := must(b.LiveKeys(b.Context(), nil))
-		same(b, "of none", len(live), 0)
 	},
 	"a deleted key is gone from lists and lookups, but its row stays": func(b *bench) {
 		p := b.newPayer(0)
