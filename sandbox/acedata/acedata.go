@@ -126,12 +126,11 @@ func (v *acedata) submit(r *http.Request, c caller, api string) kernel.Reply {
 	}
 	j := q.job()
 	j.ID, j.Endpoint = kernel.UUID(), api
-	made, rep, ok := v.accept(c, j)
-	if ok {
-		rep.Body = map[string]any{"task_id": made.ID}
-	}
-	if made != nil {
-		v.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Word: v.told, Body: func(j *kernel.Job) any { return v.record(r, j)["response"] }})
+	rep := v.take(c, j, func(made *kernel.Job) kernel.Reply {
+		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"task_id": made.ID}}
+	})
+	if rep.Made {
+		v.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Word: v.told, Body: func(j *kernel.Job) any { return v.record(r, j)["response"] }})
 	}
 	return rep
 }
@@ -144,23 +143,14 @@ func (v *acedata) told(j *kernel.Job, now time.Time) string {
 	return ""
 }
 
-// accept takes a job, unless its directive speaks against it; ok is false where
-// the reply is the answer already.
-func (v *acedata) accept(c caller, j *kernel.Job) (made *kernel.Job, rep kernel.Reply, ok bool) {
-	made, admission := v.Accept(c.Account, j)
-	switch admission {
-	case kernel.Accepted, kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: admission == kernel.AnswerLost}
-		return made, rep, !rep.Lost
-	case kernel.Moderated:
-		return nil, refuse(kernel.CallSubmit, forbidden, "Prompt contained inappropriate material"), false
-	case kernel.Busy:
-		return nil, refuse(kernel.CallSubmit, tooMany, "You have exceeded the rate limit."), false
-	case kernel.Rejected, kernel.Duplicate:
-		return nil, refuse(kernel.CallSubmit, badRequest, "prompt: "+kernel.DirectiveTrouble(j.Prompt)), false
-	default:
-		return nil, refuse(kernel.CallSubmit, apiError, "Internal server error."), false
-	}
+// take takes a job, unless its directive speaks against it.
+func (v *acedata) take(c caller, j *kernel.Job, taken func(*kernel.Job) kernel.Reply) kernel.Reply {
+	return v.Take(c.Account, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, badRequest, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: refuse(kernel.CallSubmit, forbidden, "Prompt contained inappropriate material"),
+		Broken:    refuse(kernel.CallSubmit, apiError, "Internal server error."),
+		Busy:      refuse(kernel.CallSubmit, tooMany, "You have exceeded the rate limit."),
+	}, taken)
 }
 
 // persona makes a voice of a song: the answer brings it.
@@ -182,28 +172,28 @@ func (v *acedata) persona(r *http.Request, c caller) kernel.Reply {
 	if in.Err() != nil {
 		return refuse(kernel.CallSubmit, badRequest, in.Err().Error())
 	}
-	made, rep, ok := v.accept(c, &kernel.Job{
+	return v.take(c, &kernel.Job{
 		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: in.Text("name"),
 		Media: kernel.Media{Kind: "image"}, // takes as long
-	})
-	if !ok {
-		return rep
-	}
-	v.Wait(r, made.Takes())
-	if d := made.Directive; d.Fails(kernel.AtPoll) {
-		switch d.Fail {
+	}, func(made *kernel.Job) kernel.Reply { return v.voiced(r, made) })
+}
+
+// voiced waits for a voice and answers with it, or with what became of it.
+func (v *acedata) voiced(r *http.Request, j *kernel.Job) kernel.Reply {
+	v.Wait(r, j.Takes())
+	if j.Directive.Fails(kernel.AtPoll) {
+		switch j.Directive.Fail {
 		case kernel.FailTimeout:
-			rep.Lost = true
-			return rep
+			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
 		case kernel.FailModeration:
-			rep.Status, rep.Body = http.StatusForbidden, refuse("", forbidden, "Lyrics contained copyrighted material").Body
+			return refuse(kernel.CallSubmit, forbidden, "Lyrics contained copyrighted material")
 		case kernel.FailReject:
-			rep.Status, rep.Body = http.StatusBadRequest, refuse("", badRequest, "audio_id: has no voice in it").Body
+			return refuse(kernel.CallSubmit, badRequest, "audio_id: has no voice in it")
 		default:
-			rep.Status, rep.Body = http.StatusInternalServerError, refuse("", apiError, "Internal server error.").Body
+			return refuse(kernel.CallSubmit, apiError, "Internal server error.")
 		}
-		return rep
 	}
-	rep.Body = map[string]any{"success": true, "task_id": made.ID, "data": map[string]any{"persona_id": kernel.Derived(made.ID, persona)}}
-	return rep
+	return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{
+		"success": true, "task_id": j.ID, "data": map[string]any{"persona_id": kernel.Derived(j.ID, persona)},
+	}}
 }

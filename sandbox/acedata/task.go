@@ -35,7 +35,7 @@ func (v *acedata) query(r *http.Request, c caller, api string) kernel.Reply {
 		return refuse(kernel.CallPoll, notFound, "task not found")
 	}
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK}
-	if v.spoiled(j) {
+	if v.Spoiled(j) {
 		rep = refuse(kernel.CallPoll, apiError, "fetch failed")
 	} else {
 		rep.Body = v.record(r, j)
@@ -57,7 +57,7 @@ func (v *acedata) queryAll(r *http.Request, c caller, api string, in *kernel.Obj
 	for _, id := range ids {
 		id, _ := id.(string)
 		if j := v.find(c, api, id); j != nil {
-			spoiled = v.spoiled(j) || spoiled
+			spoiled = v.Spoiled(j) || spoiled
 			items = append(items, v.record(r, j))
 		}
 	}
@@ -65,13 +65,6 @@ func (v *acedata) queryAll(r *http.Request, c caller, api string, in *kernel.Obj
 		return refuse(kernel.CallPoll, apiError, "fetch failed")
 	}
 	return kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: map[string]any{"items": items, "count": len(items)}}
-}
-
-// spoiled counts a question about the job, and says whether its directive
-// spoils it.
-func (v *acedata) spoiled(j *kernel.Job) bool {
-	nth := v.Count(j, kernel.CallPoll)
-	return j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth)
 }
 
 // find is a job of the account and the API.

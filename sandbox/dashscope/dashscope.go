@@ -73,13 +73,8 @@ func mount(s *kernel.Service) http.Handler {
 	d := &dashscope{s}
 	mux := http.NewServeMux()
 	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Handle(func(r *http.Request) kernel.Reply {
-			key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			a, ok := s.Customer("api_key", key)
-			if !ok || key == r.Header.Get("Authorization") {
-				return d.refuse(kernel.CallOther, codeKey, "Invalid API-key provided.")
-			}
-			return h(r, a)
+		return s.Keyed("Bearer ", h, func(*http.Request) kernel.Reply {
+			return d.refuse(kernel.CallOther, codeKey, "Invalid API-key provided.")
 		})
 	}
 	mux.Handle("POST /api/v1/services/aigc/multimodal-generation/generation", serve(d.generate))
@@ -124,24 +119,12 @@ func (d *dashscope) generate(r *http.Request, a kernel.Account) kernel.Reply {
 
 // accept takes a job that broke no rule, and answers for it.
 func (d *dashscope) accept(a kernel.Account, j *kernel.Job, answer func(*kernel.Job) kernel.Reply) kernel.Reply {
-	made, admission := d.Accept(a, j)
-	var rep kernel.Reply
-	switch admission {
-	case kernel.Accepted:
-		rep = answer(made)
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Moderated:
-		return d.refuse(kernel.CallSubmit, codeInspection, "Input data may contain inappropriate content.")
-	case kernel.Busy:
-		return d.refuse(kernel.CallSubmit, codeThrottled, "Too many requests in route. Please try again later.")
-	case kernel.Rejected, kernel.Duplicate:
-		return d.refuse(kernel.CallSubmit, codeInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return d.refuse(kernel.CallSubmit, codeInternal, "An internal error has occurred, please try again later.")
-	}
-	rep.Job, rep.Made = made.ID, true
-	return rep
+	return d.Take(a, j, kernel.Refusals{
+		Rejected:  d.refuse(kernel.CallSubmit, codeInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: d.refuse(kernel.CallSubmit, codeInspection, "Input data may contain inappropriate content."),
+		Broken:    d.refuse(kernel.CallSubmit, codeInternal, "An internal error has occurred, please try again later."),
+		Busy:      d.refuse(kernel.CallSubmit, codeThrottled, "Too many requests in route. Please try again later."),
+	}, answer)
 }
 
 // readImage reads input and parameters.

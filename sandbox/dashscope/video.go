@@ -85,8 +85,7 @@ func (d *dashscope) query(r *http.Request, a kernel.Account) kernel.Reply {
 			"output": map[string]any{"task_id": id, "task_status": "UNKNOWN"}, "request_id": kernel.UUID(),
 		}}
 	}
-	nth := d.Count(j, kernel.CallPoll)
-	if j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth) {
+	if d.Spoiled(j) {
 		rep := d.refuse(kernel.CallPoll, codeInternal, "An internal error has occurred, please try again later.")
 		rep.Job = j.ID
 		return rep

@@ -65,27 +65,15 @@ func (g *gemini) generate(r *http.Request, a kernel.Account, model string) kerne
 	}
 	width, height := q.pixels()
 	id := kernel.UUID()
-	made, admission := g.Accept(a, &kernel.Job{
+	return g.Take(a, &kernel.Job{
 		ID: id, Endpoint: "generateContent", Model: model, Prompt: q.prompt,
 		Media: kernel.Media{Kind: "image", Width: width, Height: height},
-	})
-	var rep kernel.Reply
-	switch admission {
-	case kernel.Accepted:
-		rep = g.finish(r, made, q)
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Moderated:
-		return answer(q, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0)
-	case kernel.Busy:
-		return googleapi.Refuse(kernel.CallSubmit, googleapi.ResourceExhausted, "You exceeded your current quota.")
-	case kernel.Rejected, kernel.Duplicate:
-		return googleapi.Refuse(kernel.CallSubmit, googleapi.InvalidArgument, "contents: "+kernel.DirectiveTrouble(q.prompt))
-	default:
-		return googleapi.Refuse(kernel.CallSubmit, googleapi.Internal, googleapi.Broken)
-	}
-	rep.Job, rep.Made = made.ID, true
-	return rep
+	}, kernel.Refusals{
+		Rejected:  googleapi.Refuse(kernel.CallSubmit, googleapi.InvalidArgument, "contents: "+kernel.DirectiveTrouble(q.prompt)),
+		Moderated: answer(q, model, id, map[string]any{"promptFeedback": map[string]any{"blockReason": "PROHIBITED_CONTENT"}}, 0),
+		Broken:    googleapi.Refuse(kernel.CallSubmit, googleapi.Internal, googleapi.Broken),
+		Busy:      googleapi.Refuse(kernel.CallSubmit, googleapi.ResourceExhausted, "You exceeded your current quota."),
+	}, func(made *kernel.Job) kernel.Reply { return g.finish(r, made, q) })
 }
 
 // finish waits for the image and answers with it, or with what became of it.

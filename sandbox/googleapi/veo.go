@@ -46,24 +46,14 @@ func (s Surface) Submit(v *kernel.Service, r *http.Request, a kernel.Account, mo
 		return Refuse(kernel.CallSubmit, InvalidArgument, in.Err().Error())
 	}
 	j.ID, j.Endpoint, j.Model = kernel.UUID(), model, model
-	made, admission := v.Accept(a, j)
-	var rep kernel.Reply
-	switch admission {
-	case kernel.Accepted:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"name": s.NameOf(model, made.ID)}}
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Moderated:
-		return Refuse(kernel.CallSubmit, InvalidArgument, "The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472")
-	case kernel.Busy:
-		return Refuse(kernel.CallSubmit, ResourceExhausted, "Quota exceeded for long running requests of the model.")
-	case kernel.Rejected, kernel.Duplicate:
-		return Refuse(kernel.CallSubmit, InvalidArgument, "instances[0].prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return Refuse(kernel.CallSubmit, Internal, Broken)
-	}
-	rep.Job, rep.Made = made.ID, true
-	return rep
+	return v.Take(a, j, kernel.Refusals{
+		Rejected:  Refuse(kernel.CallSubmit, InvalidArgument, "instances[0].prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: Refuse(kernel.CallSubmit, InvalidArgument, "The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"),
+		Broken:    Refuse(kernel.CallSubmit, Internal, Broken),
+		Busy:      Refuse(kernel.CallSubmit, ResourceExhausted, "Quota exceeded for long running requests of the model."),
+	}, func(made *kernel.Job) kernel.Reply {
+		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"name": s.NameOf(model, made.ID)}}
+	})
 }
 
 // read reads a request and makes its job.
@@ -186,12 +176,12 @@ func (s Surface) Poll(v *kernel.Service, j *kernel.Job, end func(op map[string]a
 	if j == nil {
 		return Refuse(kernel.CallPoll, NotFound, "Operation was not found.")
 	}
-	nth := v.Count(j, kernel.CallPoll)
+	spoiled := v.Spoiled(j)
 	op := map[string]any{"name": s.NameOf(j.Model, j.ID)}
 	d := j.Directive
 	var rep kernel.Reply
 	switch state := j.State(v.Now()); {
-	case d.Fail == kernel.FailInternal && d.Spoils(kernel.AtPoll, nth):
+	case spoiled:
 		rep = Refuse(kernel.CallPoll, Internal, Broken)
 	case state == kernel.StateFailed && d.Fail != kernel.FailModeration:
 		op["done"], op["error"] = true, map[string]any{"code": 13, "message": "Video generation failed. Please try again."}

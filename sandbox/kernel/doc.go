@@ -1,7 +1,7 @@
 // Package kernel is what the vendors of the sandbox share: the journal of jobs
 // and calls, the customers, the directives, the files and the control
 // endpoints. A vendor's folder reads requests with Object, hands jobs to
-// Service.Accept and answers by Service.Handle.
+// Service.Take and answers by Service.Handle.
 //
 // It knows no vendor, and imports of this module only sample.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -84,6 +85,19 @@ func (v *Service) Customer(credential, value string) (Account, bool) {
 	return v.server.customer(v.vendor, credential, value)
 }
 
+// Keyed is Handle for the vendor's customers, whose API key stands behind the
+// scheme in the Authorization header. Any other caller is refused.
+func (v *Service) Keyed(scheme string, handle func(*http.Request, Account) Reply, refuse func(*http.Request) Reply) http.HandlerFunc {
+	return v.Handle(func(r *http.Request) Reply {
+		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme); ok {
+			if a, known := v.Customer("api_key", key); known {
+				return handle(r, a)
+			}
+		}
+		return refuse(r)
+	})
+}
+
 // Now is the time by the sandbox's clock.
 func (v *Service) Now() time.Time { return v.server.now() }
 
@@ -113,6 +127,13 @@ func (v *Service) Jobs(a Account, match func(*Job) bool) []*Job {
 
 // Count adds a call of the kind to the job and returns its number, from 1.
 func (v *Service) Count(j *Job, kind string) int { return v.server.store.count(j.ID, kind) }
+
+// Spoiled counts a question about the job, and reports whether the job's
+// directive wants it answered with an internal error.
+func (v *Service) Spoiled(j *Job) bool {
+	nth := v.Count(j, CallPoll)
+	return j.Directive.Fail == FailInternal && j.Directive.Spoils(AtPoll, nth)
+}
 
 // Change does what the customer may still do to a job: it cancels or removes
 // it, unless its state speaks against it. No other change comes in between.
@@ -196,6 +217,48 @@ func (v *Service) Accept(a Account, j *Job) (*Job, Admission) {
 	default:
 		return j, Accepted
 	}
+}
+
+// Refusals are a vendor's answers to a submission of which it makes no job.
+type Refusals struct {
+	Rejected  Reply
+	Moderated Reply
+	Broken    Reply
+	Busy      Reply
+	Duplicate Reply // of a vendor that knows jobs by external ids; else as Rejected
+}
+
+// Take is Accept with the answer to the caller, which taken makes of a new job.
+func (v *Service) Take(a Account, j *Job, no Refusals, taken func(*Job) Reply) Reply {
+	made, admission := v.Accept(a, j)
+	return admission.Reply(made, no, taken)
+}
+
+// Reply is the answer to a submission of this admission.
+func (a Admission) Reply(j *Job, no Refusals, taken func(*Job) Reply) Reply {
+	var rep Reply
+	switch a {
+	case Accepted:
+		rep = taken(j)
+	case AnswerLost:
+		rep = Reply{Kind: CallSubmit, Lost: true}
+	case Rejected:
+		return no.Rejected
+	case Moderated:
+		return no.Moderated
+	case Busy:
+		return no.Busy
+	case Duplicate:
+		if rep = no.Duplicate; rep.Status == 0 {
+			rep = no.Rejected
+		}
+		rep.Job = j.ID
+		return rep
+	default:
+		return no.Broken
+	}
+	rep.Job, rep.Made = j.ID, true
+	return rep
 }
 
 // Resume lets a job that waits begin, with what its customer has told it. The

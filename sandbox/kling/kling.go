@@ -153,31 +153,17 @@ func (k *kling) submit(r *http.Request, a kernel.Account) kernel.Reply {
 // it; shown is how an answer tells of it.
 // The customer is told of each change of its status.
 func (k *kling) take(a kernel.Account, j *kernel.Job, shown func(*kernel.Job) map[string]any, tell kernel.Callback) kernel.Reply {
-	var rep kernel.Reply
-	made, admission := k.Accept(a, j)
-	switch admission {
-	case kernel.Accepted:
-		rep = k.answer(kernel.CallSubmit, shown(made))
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Duplicate:
-		rep = k.refuse(kernel.CallSubmit, codeIllegalValue, "external_task_id already exists")
-	case kernel.Busy:
-		rep = k.refuse(kernel.CallSubmit, codeSlots, "parallel task over resource pack limit")
-	case kernel.Moderated:
-		rep = k.refuse(kernel.CallSubmit, codeModeration, "Failure to pass the risk control system: the prompt is against the content policy")
-	case kernel.Rejected:
-		rep = k.refuse(kernel.CallSubmit, codeIllegalValue, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		rep = k.refuse(kernel.CallSubmit, codeInternal, "Internal server error, please try again later")
-	}
+	rep := k.Take(a, j, kernel.Refusals{
+		Rejected:  k.refuse(kernel.CallSubmit, codeIllegalValue, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: k.refuse(kernel.CallSubmit, codeModeration, "Failure to pass the risk control system: the prompt is against the content policy"),
+		Broken:    k.refuse(kernel.CallSubmit, codeInternal, "Internal server error, please try again later"),
+		Busy:      k.refuse(kernel.CallSubmit, codeSlots, "parallel task over resource pack limit"),
+		Duplicate: k.refuse(kernel.CallSubmit, codeIllegalValue, "external_task_id already exists"),
+	}, func(made *kernel.Job) kernel.Reply { return k.answer(kernel.CallSubmit, shown(made)) })
 	rep.External = j.ExternalID
-	if made != nil {
-		rep.Job, rep.Made = made.ID, admission == kernel.Accepted || admission == kernel.AnswerLost
-	}
 	if rep.Made {
 		tell.Word = func(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }
-		k.CallBack(made, tell)
+		k.CallBack(j, tell)
 	}
 	return rep
 }
@@ -192,9 +178,8 @@ func (k *kling) query(r *http.Request, a kernel.Account) kernel.Reply {
 		rep.External = id
 		return rep
 	}
-	nth := k.Count(j, kernel.CallPoll)
 	rep := k.answer(kernel.CallPoll, k.task(r, j))
-	if j.Directive.Spoils(kernel.AtPoll, nth) && j.Directive.Fail == kernel.FailInternal {
+	if k.Spoiled(j) {
 		rep = k.refuse(kernel.CallPoll, codeInternal, "Internal server error, please try again later")
 	}
 	rep.Job, rep.External = j.ID, j.ExternalID

@@ -274,8 +274,7 @@ func (k *kling) newerQuery(r *http.Request, a kernel.Account) kernel.Reply {
 		if j == nil || j.Endpoint != newerEndpoint || (own != "") != (j.ID == id) {
 			continue
 		}
-		nth := k.Count(j, kernel.CallPoll)
-		if j.Directive.Spoils(kernel.AtPoll, nth) && j.Directive.Fail == kernel.FailInternal {
+		if k.Spoiled(j) {
 			rep = k.refuse(kernel.CallPoll, codeInternal, "Internal server error, please try again later")
 			rep.Job, rep.External = j.ID, j.ExternalID
 			return rep

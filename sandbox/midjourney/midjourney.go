@@ -150,31 +150,22 @@ func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 
 // made answers for a submission whose rules were kept.
 func (p *proxy) made(j *kernel.Job, prompt string, admission kernel.Admission) kernel.Reply {
-	var rep kernel.Reply
-	switch admission {
-	case kernel.Accepted:
-		rep = answer(codeAccepted, textAccepted, j.ID, map[string]any{"discordInstanceId": "1180000000000000001"})
+	return admission.Reply(j, kernel.Refusals{
+		Rejected:  refuse(codeInvalid, "prompt: "+kernel.DirectiveTrouble(prompt)),
+		Moderated: answer(codeBanned, textBanned, nil, map[string]any{"promptEn": prompt, "bannedWord": "sandbox"}),
+		Broken:    refuse(codeFailed, textFailed),
+		Busy:      refuse(codeFull, textFull),
+		Duplicate: refuse(codeInvalid, textState),
+	}, func(j *kernel.Job) kernel.Reply {
 		switch {
 		case j.Waits:
-			rep = answer(codeExisted, textWaits, j.ID, map[string]any{"finalPrompt": j.Detail["final"], "remix": true})
+			return answer(codeExisted, textWaits, j.ID, map[string]any{"finalPrompt": j.Detail["final"], "remix": true})
 		case j.Detail["mode"] == "RELAX":
-			rep = answer(codeQueued, "排队中，前面还有1个任务", j.ID, map[string]any{"numberOfQueues": 1})
+			return answer(codeQueued, "排队中，前面还有1个任务", j.ID, map[string]any{"numberOfQueues": 1})
+		default:
+			return answer(codeAccepted, textAccepted, j.ID, map[string]any{"discordInstanceId": "1180000000000000001"})
 		}
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Moderated:
-		return answer(codeBanned, textBanned, nil, map[string]any{"promptEn": prompt, "bannedWord": "sandbox"})
-	case kernel.Busy:
-		return refuse(codeFull, textFull)
-	case kernel.Rejected:
-		return refuse(codeInvalid, "prompt: "+kernel.DirectiveTrouble(prompt))
-	case kernel.Duplicate:
-		return refuse(codeInvalid, textState)
-	default:
-		return refuse(codeFailed, textFailed)
-	}
-	rep.Job, rep.Made = j.ID, true
-	return rep
+	})
 }
 
 func (p *proxy) fetch(r *http.Request, a kernel.Account) kernel.Reply {
@@ -186,17 +177,11 @@ func (p *proxy) fetch(r *http.Request, a kernel.Account) kernel.Reply {
 		return empty(kernel.CallPoll, http.StatusOK)
 	}
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: p.task(r, j)}
-	if p.spoiled(j) {
+	if p.Spoiled(j) {
 		rep = broken(kernel.CallPoll)
 	}
 	rep.Job = j.ID
 	return rep
-}
-
-// spoiled counts a question about a job, and reports whether it goes wrong.
-func (p *proxy) spoiled(j *kernel.Job) bool {
-	nth := p.Count(j, kernel.CallPoll)
-	return j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth)
 }
 
 func broken(kind string) kernel.Reply {
@@ -219,7 +204,7 @@ func (p *proxy) list(r *http.Request, a kernel.Account) kernel.Reply {
 	for _, id := range ids {
 		name, _ := id.(string)
 		if j := p.find(a, name); j != nil {
-			spoiled = p.spoiled(j) || spoiled
+			spoiled = p.Spoiled(j) || spoiled
 			jobs = append(jobs, p.task(r, j))
 		}
 	}

@@ -126,8 +126,7 @@ func (m *minimax) queryFirst(r *http.Request, a kernel.Account) kernel.Reply {
 	if j == nil {
 		return refuseFirst(kernel.CallPoll, codeParams, "task_id is unknown")
 	}
-	nth := m.Count(j, kernel.CallPoll)
-	if j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth) {
+	if m.Spoiled(j) {
 		rep := refuseFirst(kernel.CallPoll, codeInternal, "")
 		rep.Job = j.ID
 		return rep

@@ -113,26 +113,17 @@ func (m *minimax) submit(
 		return refuse(kernel.CallSubmit, codeParams, in.Err().Error())
 	}
 	j.ID, j.Endpoint, j.Model = kernel.NumericID(idDigits), endpoint, in.Text("model")
-	made, admission := m.Accept(a, j)
-	var rep kernel.Reply
-	switch admission {
-	case kernel.Accepted:
-		rep = created(made)
-	case kernel.AnswerLost:
-		rep = kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-	case kernel.Moderated:
-		return refuse(kernel.CallSubmit, codeInput, "")
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, codeRateLimit, "")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, codeParams, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return refuse(kernel.CallSubmit, codeInternal, "")
+	rep := m.Take(a, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, codeParams, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: refuse(kernel.CallSubmit, codeInput, ""),
+		Broken:    refuse(kernel.CallSubmit, codeInternal, ""),
+		Busy:      refuse(kernel.CallSubmit, codeRateLimit, ""),
+	}, created)
+	if rep.Made {
+		m.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Challenge: true, Word: told, Body: func(j *kernel.Job) any {
+			return map[string]any{"task_id": j.ID, "status": told(j, m.Now()), "base_resp": base(0, "")}
+		}})
 	}
-	rep.Job, rep.Made = made.ID, true
-	m.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Challenge: true, Word: told, Body: func(j *kernel.Job) any {
-		return map[string]any{"task_id": j.ID, "status": told(j, m.Now()), "base_resp": base(0, "")}
-	}})
 	return rep
 }
 

@@ -267,9 +267,8 @@ func (m *minimax) querySecond(r *http.Request, a kernel.Account) kernel.Reply {
 	if !m.known(j) {
 		return refuseSecond(kernel.CallPoll, codeParams, "invalid task_id")
 	}
-	nth := m.Count(j, kernel.CallPoll)
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: map[string]any{"task": m.task(r, j)}}
-	if j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth) {
+	if m.Spoiled(j) {
 		rep = refuseSecond(kernel.CallPoll, codeInternal, "")
 	}
 	rep.Job = j.ID

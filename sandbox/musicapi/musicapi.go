@@ -40,7 +40,7 @@ func mount(s *kernel.Service) http.Handler {
 	v := &musicapi{s}
 	mux := http.NewServeMux()
 	serve := func(path string, h func(*http.Request, kernel.Account) kernel.Reply) {
-		mux.Handle(path, s.Handle(func(r *http.Request) kernel.Reply { return v.authenticated(r, h) }))
+		mux.Handle(path, s.Keyed("Bearer ", h, unauthorized))
 	}
 	serve("POST /api/v1/sonic/sample", v.sample)
 	serve("GET /api/v1/sonic/task/{id}", v.query)
@@ -54,16 +54,10 @@ func refuse(kind string, status int, message string) kernel.Reply {
 	return kernel.Reply{Kind: kind, Status: status, Body: map[string]any{"code": status, "message": message}}
 }
 
-// authenticated judges the key before anything else.
-func (v *musicapi) authenticated(r *http.Request, h func(*http.Request, kernel.Account) kernel.Reply) kernel.Reply {
-	header := r.Header.Get("Authorization")
-	if header == "" {
+// unauthorized tells what is wrong with the key.
+func unauthorized(r *http.Request) kernel.Reply {
+	if r.Header.Get("Authorization") == "" {
 		return refuse(kernel.CallOther, http.StatusUnauthorized, "Authorization header is missing.")
-	}
-	if key, ok := strings.CutPrefix(header, "Bearer "); ok {
-		if a, known := v.Customer("api_key", key); known {
-			return h(r, a)
-		}
 	}
 	return refuse(kernel.CallOther, http.StatusUnauthorized, "Invalid authorization format.")
 }
@@ -86,22 +80,14 @@ func (v *musicapi) sample(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, in.Err().Error())
 	}
 	j := q.job()
-	made, admission := v.Accept(a, j)
-	switch admission {
-	case kernel.Accepted, kernel.AnswerLost:
-		return kernel.Reply{
-			Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Lost: admission == kernel.AnswerLost,
-			Body: map[string]any{"message": "success", "task_id": made.ID},
-		}
-	case kernel.Moderated:
-		return refuse(kernel.CallSubmit, http.StatusForbidden, "The lyrics contain inappropriate content: 'sandbox'.")
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, http.StatusTooManyRequests, "Too many requests.")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return refuse(kernel.CallSubmit, http.StatusInternalServerError, "Internal Server Error.")
-	}
+	return v.Take(a, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, http.StatusBadRequest, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: refuse(kernel.CallSubmit, http.StatusForbidden, "The lyrics contain inappropriate content: 'sandbox'."),
+		Broken:    refuse(kernel.CallSubmit, http.StatusInternalServerError, "Internal Server Error."),
+		Busy:      refuse(kernel.CallSubmit, http.StatusTooManyRequests, "Too many requests."),
+	}, func(made *kernel.Job) kernel.Reply {
+		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"message": "success", "task_id": made.ID}}
+	})
 }
 
 // query tells of the songs of a job, once there is something to tell.
@@ -110,10 +96,10 @@ func (v *musicapi) query(r *http.Request, a kernel.Account) kernel.Reply {
 	if j == nil {
 		return refuse(kernel.CallPoll, http.StatusBadRequest, "task not found.")
 	}
-	nth := v.Count(j, kernel.CallPoll)
+	spoiled := v.Spoiled(j)
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK}
 	switch state := j.State(v.Now()); {
-	case j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth):
+	case spoiled:
 		rep = refuse(kernel.CallPoll, http.StatusInternalServerError, "Internal Server Error.")
 	case state == kernel.StateQueued:
 		rep.Body = map[string]any{"type": "not_ready", "message": "The task is not ready."}

@@ -78,25 +78,14 @@ func (o *openai) speech(r *http.Request) kernel.Reply {
 	if err := in.Err(); err != nil {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
 	}
-	made, admission := o.Accept(account, &kernel.Job{
+	return o.Take(account, &kernel.Job{
 		ID: kernel.UUID(), Endpoint: "speech", Model: q.model, Prompt: q.input, Media: kernel.Media{Kind: kernel.MediaSpeech},
-	})
-	switch admission {
-	case kernel.Accepted:
-		reply := o.speak(r, made, q)
-		reply.Job, reply.Made = made.ID, true
-		return reply
-	case kernel.AnswerLost:
-		return kernel.Reply{Kind: kernel.CallSubmit, Lost: true, Job: made.ID, Made: true}
-	case kernel.Moderated:
-		return moderated()
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for "+q.model+".")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", "input: "+kernel.DirectiveTrouble(q.input))
-	default:
-		return failed()
-	}
+	}, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", "input: "+kernel.DirectiveTrouble(q.input)),
+		Moderated: moderated(),
+		Broken:    failed(),
+		Busy:      refuse(kernel.CallSubmit, http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for "+q.model+"."),
+	}, func(made *kernel.Job) kernel.Reply { return o.speak(r, made, q) })
 }
 
 func moderated() kernel.Reply {

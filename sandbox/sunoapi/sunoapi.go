@@ -51,7 +51,9 @@ func mount(s *kernel.Service) http.Handler {
 	v := &sunoapi{s}
 	mux := http.NewServeMux()
 	serve := func(path string, h func(*http.Request, kernel.Account) kernel.Reply) {
-		mux.Handle(path, s.Handle(func(r *http.Request) kernel.Reply { return v.authenticated(r, h) }))
+		mux.Handle(path, s.Keyed("Bearer ", h, func(*http.Request) kernel.Reply {
+			return refuse(kernel.CallOther, unauthorized, "You do not have access permissions")
+		}))
 	}
 	submit := func(read func(*request), makes string) func(*http.Request, kernel.Account) kernel.Reply {
 		return func(r *http.Request, a kernel.Account) kernel.Reply { return v.submit(r, a, read, makes) }
@@ -76,16 +78,6 @@ func answer(kind string, code int, msg string, data any) kernel.Reply {
 
 func refuse(kind string, code int, msg string) kernel.Reply { return answer(kind, code, msg, nil) }
 
-// authenticated judges the key before anything else.
-func (v *sunoapi) authenticated(r *http.Request, h func(*http.Request, kernel.Account) kernel.Reply) kernel.Reply {
-	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		if a, known := v.Customer("api_key", key); known {
-			return h(r, a)
-		}
-	}
-	return refuse(kernel.CallOther, unauthorized, "You do not have access permissions")
-}
-
 func (v *sunoapi) submit(r *http.Request, a kernel.Account, read func(*request), makes string) kernel.Reply {
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {
@@ -102,26 +94,22 @@ func (v *sunoapi) submit(r *http.Request, a kernel.Account, read func(*request),
 	}
 	j := q.job()
 	j.ID, j.Endpoint = strings.ReplaceAll(kernel.UUID(), "-", ""), makes
-	made, admission := v.Accept(a, j)
-	switch admission {
-	case kernel.Accepted, kernel.AnswerLost:
-		rep := answer(kernel.CallSubmit, fine, "success", map[string]any{"taskId": made.ID})
-		rep.Job, rep.Made, rep.Lost = made.ID, true, admission == kernel.AnswerLost
-		v.CallBack(made, kernel.Callback{To: in.Text("callBackUrl"), Word: stage, Body: func(j *kernel.Job) any {
+	rep := v.Take(a, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, invalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: refuse(kernel.CallSubmit, invalid, "The prompt contains sensitive words"),
+		Broken:    refuse(kernel.CallSubmit, broken, "Server exception"),
+		Busy:      refuse(kernel.CallSubmit, tooFrequent, "Your call frequency is too high. Please try again later."),
+	}, func(made *kernel.Job) kernel.Reply {
+		return answer(kernel.CallSubmit, fine, "success", map[string]any{"taskId": made.ID})
+	})
+	if rep.Made {
+		v.CallBack(j, kernel.Callback{To: in.Text("callBackUrl"), Word: stage, Body: func(j *kernel.Job) any {
 			return map[string]any{"code": fine, "msg": "success", "data": map[string]any{
 				"callbackType": stage(j, v.Now()), "task_id": j.ID, "data": v.record(r, j)["response"],
 			}}
 		}})
-		return rep
-	case kernel.Moderated:
-		return refuse(kernel.CallSubmit, invalid, "The prompt contains sensitive words")
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, tooFrequent, "Your call frequency is too high. Please try again later.")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, invalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return refuse(kernel.CallSubmit, broken, "Server exception")
 	}
+	return rep
 }
 
 func (v *sunoapi) query(r *http.Request, a kernel.Account, makes string) kernel.Reply {
@@ -129,9 +117,8 @@ func (v *sunoapi) query(r *http.Request, a kernel.Account, makes string) kernel.
 	if j == nil || j.Endpoint != makes {
 		return refuse(kernel.CallPoll, notFound, "task not found")
 	}
-	nth := v.Count(j, kernel.CallPoll)
 	rep := answer(kernel.CallPoll, fine, "success", v.record(r, j))
-	if j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth) {
+	if v.Spoiled(j) {
 		rep = refuse(kernel.CallPoll, broken, "Server exception")
 	}
 	rep.Job = j.ID

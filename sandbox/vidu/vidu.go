@@ -3,7 +3,6 @@ package vidu
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -68,7 +67,9 @@ func mount(s *kernel.Service) http.Handler {
 	v := &vidu{s}
 	mux := http.NewServeMux()
 	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Handle(func(r *http.Request) kernel.Reply { return v.authenticated(r, h) })
+		return s.Keyed("Token ", h, func(*http.Request) kernel.Reply {
+			return refuse(kernel.CallOther, unauthorized, "carry a valid key in the Authorization header, after the word Token")
+		})
 	}
 	for endpoint := range imagesOf {
 		mux.Handle("POST /ent/v2/"+endpoint, serve(func(r *http.Request, a kernel.Account) kernel.Reply { return v.submit(r, a, endpoint) }))
@@ -92,17 +93,6 @@ func refuse(kind, name, message string) kernel.Reply {
 	}}
 }
 
-// authenticated judges the key before anything else.
-func (v *vidu) authenticated(r *http.Request, h func(*http.Request, kernel.Account) kernel.Reply) kernel.Reply {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Token ")
-	if ok {
-		if a, known := v.Customer("api_key", key); known {
-			return h(r, a)
-		}
-	}
-	return refuse(kernel.CallOther, unauthorized, "carry a valid key in the Authorization header, after the word Token")
-}
-
 func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel.Reply {
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {
@@ -114,24 +104,17 @@ func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel
 	}
 	j := q.job()
 	j.ID, j.Endpoint = kernel.NumericID(idDigits), generation
-	made, admission := v.Accept(a, j)
-	rep := kernel.Reply{Kind: kernel.CallSubmit}
-	switch admission {
-	case kernel.Accepted:
-		rep.Status, rep.Body = http.StatusOK, q.created(made)
-	case kernel.AnswerLost:
-		rep.Lost = true
-	case kernel.Moderated:
-		return refuse(kernel.CallSubmit, refusedRequest, "the prompt was refused")
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, quotaExceeded, "too many tasks at once")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, fieldInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt))
-	default:
-		return refuse(kernel.CallSubmit, internalFailure, "internal error")
+	rep := v.Take(a, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, fieldInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
+		Moderated: refuse(kernel.CallSubmit, refusedRequest, "the prompt was refused"),
+		Broken:    refuse(kernel.CallSubmit, internalFailure, "internal error"),
+		Busy:      refuse(kernel.CallSubmit, quotaExceeded, "too many tasks at once"),
+	}, func(made *kernel.Job) kernel.Reply {
+		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: q.created(made)}
+	})
+	if rep.Made {
+		v.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Word: told, Body: func(j *kernel.Job) any { return v.task(r, j) }})
 	}
-	rep.Job, rep.Made = made.ID, true
-	v.CallBack(made, kernel.Callback{To: in.Text("callback_url"), Word: told, Body: func(j *kernel.Job) any { return v.task(r, j) }})
 	return rep
 }
 
@@ -148,9 +131,8 @@ func (v *vidu) query(r *http.Request, a kernel.Account) kernel.Reply {
 	if j == nil {
 		return refuse(kernel.CallPoll, taskNotFound, "there is no such task")
 	}
-	nth := v.Count(j, kernel.CallPoll)
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: v.task(r, j)}
-	if j.Directive.Fail == kernel.FailInternal && j.Directive.Spoils(kernel.AtPoll, nth) {
+	if v.Spoiled(j) {
 		rep = refuse(kernel.CallPoll, internalFailure, "internal error")
 	}
 	rep.Job = j.ID

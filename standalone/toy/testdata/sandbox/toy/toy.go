@@ -3,7 +3,6 @@ package toy
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
@@ -25,13 +24,8 @@ func mount(s *kernel.Service) http.Handler {
 	t := toy{s}
 	mux := http.NewServeMux()
 	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Handle(func(r *http.Request) kernel.Reply {
-			key, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-			a, ok := s.Customer("api_key", key)
-			if !ok {
-				return refuse(kernel.CallOther, http.StatusUnauthorized, "bad_key")
-			}
-			return h(r, a)
+		return s.Keyed("Bearer ", h, func(*http.Request) kernel.Reply {
+			return refuse(kernel.CallOther, http.StatusUnauthorized, "bad_key")
 		})
 	}
 	mux.Handle("POST /drawings", serve(t.draw))
@@ -57,21 +51,14 @@ func (t toy) draw(r *http.Request, a kernel.Account) kernel.Reply {
 	if style := in.Word("style", "", "plain"); style == "" || j.Model == "" || in.Err() != nil {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, "bad_request")
 	}
-	made, admission := t.Accept(a, j)
-	switch admission {
-	case kernel.Accepted:
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Job: made.ID, Made: true, Body: t.body(r, made)}
-	case kernel.AnswerLost:
-		return kernel.Reply{Kind: kernel.CallSubmit, Job: made.ID, Made: true, Lost: true}
-	case kernel.Moderated:
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, "forbidden_content")
-	case kernel.Busy:
-		return refuse(kernel.CallSubmit, http.StatusTooManyRequests, "busy")
-	case kernel.Rejected, kernel.Duplicate:
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, "bad_request")
-	default:
-		return refuse(kernel.CallSubmit, http.StatusInternalServerError, "broken")
-	}
+	return t.Take(a, j, kernel.Refusals{
+		Rejected:  refuse(kernel.CallSubmit, http.StatusBadRequest, "bad_request"),
+		Moderated: refuse(kernel.CallSubmit, http.StatusBadRequest, "forbidden_content"),
+		Broken:    refuse(kernel.CallSubmit, http.StatusInternalServerError, "broken"),
+		Busy:      refuse(kernel.CallSubmit, http.StatusTooManyRequests, "busy"),
+	}, func(made *kernel.Job) kernel.Reply {
+		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: t.body(r, made)}
+	})
 }
 
 func (t toy) show(r *http.Request, a kernel.Account) kernel.Reply {
