@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Question is what a run asks for its next step with.
+// Question is a run's question for its next step, with what has happened since the last.
 type Question struct {
 	TaskID string `json:"task"`
 	Begun  int    `json:"begun,omitempty"` // the highest attempt that this run has seen (D17)

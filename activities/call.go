@@ -34,7 +34,7 @@ type answer struct {
 	submission *mediagate.Submission
 	refusal    *mediagate.Failure
 	err        error // of the call, for logs
-	silent     bool  // it says nothing of the channel
+	silent     bool  // it tells the channel's breaker nothing
 }
 
 // tell lets the channel's breaker know how the call ended.
@@ -49,14 +49,12 @@ func (a answer) tell(ctx context.Context, entry channel.Entry) {
 // detail is what is recorded of a call without an answer.
 func (a answer) detail() string { return mediagate.KindOf(a.err).String() }
 
-// call asks the vendor for one job: all that the attempt is about, or the part
-// of it.
+// call submits the attempt's job to the vendor, or one part of it.
 //
 // The client's cancel ends a synchronous call, since closing the connection is
-// the only way to stop such a job; an asynchronous submit is seconds from
-// telling us the job's id, so it is let finish. That Temporal cannot be
-// reached, or was told to forget this activity, is no reason to throw a result
-// away.
+// the only way to stop such a job. An asynchronous submit is let finish: in seconds
+// it tells the job's id. Nothing else ends the call: not that Temporal cannot be
+// reached, and not that the activity has timed out there.
 func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, part int, channel channel.Channel) answer {
 	longest := a.operation(row.Route).Submit
 	timeout := longest

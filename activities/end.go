@@ -127,13 +127,13 @@ func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	}
 }
 
-// settlePatience is how long a copy's permit is kept for the end of its task. It is
-// many times what that takes, and less than an account's row may be waited for (D18).
+// settlePatience is how long a copy keeps its permit for the end of its task. That takes
+// a small part of it; waiting for the account's row may take much longer (D18).
 const settlePatience = 2 * time.Second
 
-// mirrored stores the files that were copied for an attempt, which ends the task. Where
-// the account's row is locked for long, only the files are stored: the end is a step of
-// its own, whose patience has no end.
+// mirrored stores the files that were copied for an attempt, which ends the task. If
+// the account's row is locked for long, only the files are stored. The end is then a step
+// of its own, which is retried without end.
 func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) error {
 	a.warnOfLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)

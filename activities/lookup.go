@@ -137,7 +137,7 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 	case report.Outcome != nil:
 		failpoint.Hit(failpoint.PollTerminal)
 		return a.stepDone(ctx, in, task.VendorEnded{N: row.N, Outcome: *report.Outcome})
-	case report.State == mediagate.JobWaiting: // which counts from who has the claim (D8)
+	case report.State == mediagate.JobWaiting: // VendorWaits counts only with the row's claim (D8)
 		claim := a.NewID("claim_")
 		return a.stepDone(ctx, in, task.Claimed{N: row.N, Claim: claim}, task.VendorWaits{N: row.N, Claim: claim, NextAt: a.Now()})
 	default:

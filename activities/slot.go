@@ -11,21 +11,20 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// openAttempt stores the intent of an attempt that is not there, at the first
-// channel that lets a job through and has a slot for it. A channel that has not
-// is passed over, for whatever is next: that costs no attempt.
+// openAttempt stores the intent of a new attempt, at the first channel that takes jobs,
+// has a slot, and has a permit for a call. Going on to the next channel costs no attempt.
 //
-// Where none has a slot the task is queued for all of them (D7), those too that
-// take no jobs now: whichever can, grants it one. Where none takes jobs it is
-// queued if any has slots to grant, and else nobody has to count them. A parked
-// task goes on once a channel that is well is merely full; behind a breaker it
-// stays parked while it is queued, so that its parking ends (D12).
+// If no channel will do:
 //
-// Where the calls of a channel that takes jobs are all that this process makes
-// at once, and no other channel will do, the attempt waits behind them.
+//   - One that takes jobs has no permit free: the attempt waits behind its calls.
+//   - One is full, or any has a concurrency: the task is queued for all of them (D7), also
+//     for those that take no jobs now. The first that can grants it a slot. A parked task
+//     goes on if a full channel has no trouble; if all of them are behind breakers it stays
+//     parked while it is queued, so that its parking ends (D12).
+//   - None takes jobs, and none has a concurrency: the error says why (shutOut).
 //
-// The task refuses the intent when it has ended, is cancelled, late or overtaken. Then
-// nothing is sent, and the next step tells.
+// The task refuses the intent if it has ended, is cancelled, late or overtaken. Then
+// nothing is sent, and the next step says what follows.
 func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
 	if err := a.provenFor(ctx, t, n); err != nil {
 		return prepared{}, err

@@ -41,7 +41,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 		return Answer{}, a.fail(ctx, err)
 	}
 	c, err := a.prepareAttempt(ctx, t, in.Step.N, permit)
-	if c.permit != permit {
+	if c.permit != permit { // of another channel than the one that the submit waited behind
 		defer c.permit.Release()
 		permit.Release()
 	}
@@ -78,8 +78,8 @@ func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task
 
 func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
 
-// prepared is what prepareAttempt comes to: an attempt to be sent, if send is set; or
-// the channel whose calls the submit has to wait behind; or events, if nothing is sent.
+// prepared is the result of prepareAttempt: an attempt to be sent, if send is set; or
+// the channel whose calls the submit has to wait behind; or, if nothing is sent, events.
 type prepared struct {
 	row     mediagate.Attempt
 	channel channel.Channel
@@ -232,8 +232,9 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 // finishWait is how long a submit waits for a permit to copy.
 const finishWait = 50 * time.Millisecond
 
-// finish copies the files of a job that ended with its submit, which ends the task: a
-// step of its own costs more than most of such copies. It hardly waits for a permit, and leaves to that step what takes long, and what goes wrong.
+// finish copies the files of a job that ended with its submit, which ends the task. A
+// step of its own would cost more than most of such copies. A copy that gets no permit at
+// once, takes long or fails is left to that step.
 func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
 	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Each open task has a wake: when it is past, the task's run has not asked in time, or a
-// callback's round has not recorded an attempt (D2). One scan works off those wakes. It starts what the API could not start, repeats signals that
-// were lost, carries cancels and commands to their runs, and replaces runs that do not
-// ask any more. Signals elsewhere are only faster.
+// Each open task has a wake. If its time is past, the task's run has not asked in time, or
+// a callback's round has not recorded an attempt (D2). One scan works off those wakes. It
+// starts what the API could not start, repeats lost signals, also those of cancels and
+// commands, and replaces runs that do not ask any more. Signals elsewhere are only faster.
 
 const (
 	wakeEvery = time.Second // between two scans

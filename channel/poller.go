@@ -60,7 +60,7 @@ type Poller struct {
 	queued     atomic.Int64 // tasks that wait for a slot
 	toAsk      atomic.Int64 // rows that are claimed and not asked for yet
 	late       atomic.Int64 // of the row asked for last, in nanoseconds
-	steps      atomic.Int64 // that the run has made, of any kind
+	steps      atomic.Int64 // see Steps
 	answers    atomic.Bool  // the vendor answers again, after a run of failures
 	polls      atomic.Int64
 	failures   atomic.Int64 // in a row
@@ -186,8 +186,8 @@ func (p *Poller) names() []string {
 	return names
 }
 
-// batch bounds the rows that are claimed and wait for the budget: those of a
-// second, so that who comes next is decided late.
+// batch bounds the rows that are claimed and wait for the budget to what it serves in a
+// second, so that the order of the rows is decided late.
 func (p *Poller) batch() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
@@ -220,8 +220,8 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 	return p.Store.AwaitStats(ctx, name)
 }
 
-// rest is the pause while nothing is due: until the next row is, within
-// idlePause, since new rows are noticed at the next claim.
+// rest is the pause while nothing is due: until the next row is due, idlePause at
+// most, since only a claim finds new rows.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	if p.waiting == 0 {
 		return idlePause, nil
@@ -273,7 +273,7 @@ func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error 
 	return <-stored
 }
 
-// admit waits for the budget and for a call's place among those under way.
+// admit waits for the budget, and until fewer than pollWidth calls are under way.
 func (p *Poller) admit(calls context.Context) error {
 	if err := p.pace.limiter.Wait(calls); err != nil {
 		return err
@@ -286,8 +286,9 @@ func (p *Poller) admit(calls context.Context) error {
 	}
 }
 
-// collect takes results for a moment; an end, which somebody waits for, takes
-// along what is there and no more. None are left when it returns none.
+// collect returns the next batch of results. It waits storeEvery for further ones, but
+// once it has an end, which a client waits for, it takes only what is there. An empty
+// batch means that there are no more.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

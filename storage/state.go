@@ -126,7 +126,7 @@ func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool)
 	} else if err != nil {
 		return stateTask{}, task.State{}, err
 	}
-	numbers, err := jsonText(append([]int{}, named...)) // of none a list, too
+	numbers, err := jsonText(append([]int{}, named...)) // an empty list, not null
 	if err != nil {
 		return stateTask{}, task.State{}, err
 	}

@@ -12,25 +12,25 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// The wakes of a task (D2). That of its run is a lease: wake_at is the time by which
+// The wakes of a task (D2). The wake of its run is a lease: wake_at is the time by which
 // the run must have asked for its next step.
 //
 //   - Submit inserts it. A question of the run renews it for as long as the step may
 //     take, and deletes it once nothing is left to do.
 //   - Every other change of the next step brings it forward. Whoever made that change
 //     signals the run as well; the wake is for the signal that is lost.
-//   - Whatever is past its time is worked through by one workflow, by DueWakes. Each try
-//     puts the next one off, by PutOff.
+//   - One workflow works through the wakes that are past their time (DueWakes). Each try
+//     puts the next one off (PutOff).
 //
-// That of a callback is the time by which a round must have recorded an attempt. Rows of
-// wakes are locked after all others, in the order of their tasks' ids.
+// The wake of a callback is the time by which its round must have recorded an attempt.
+// Rows of wakes are locked after all others, in the order of their tasks' ids.
 const (
-	startLease   = 5 * time.Second  // of a new task: who took it in starts its run
-	stepLease    = 10 * time.Minute // of a step that is an activity
-	leaseMargin  = 30 * time.Second // of a sleep, after its end
-	signalLease  = 2 * time.Second  // of a change: who made it signals the run
-	roundLease   = time.Minute      // of an attempt at the callback, after its time
-	untriedAgain = 5 * time.Second
+	startLease   = 5 * time.Second       // of a new task: who took it in starts its run
+	stepLease    = 10 * time.Minute      // of a step that is an activity
+	leaseMargin  = 30 * time.Second      // of a sleep, after its end
+	signalLease  = 2 * time.Second       // of a change: who made it signals the run
+	roundLease   = time.Minute           // of an attempt at the callback, after its time
+	untriedAgain = 5 * time.Second       // of a wake for which Temporal could not be asked
 	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
 )
 
@@ -89,8 +89,8 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error 
 	return saveRound(tx, c, changed.State, now)
 }
 
-// renewLease sets the run's lease for the step that it was given. A wake that others
-// have brought forward since it was read stays: what they changed may be news to the run.
+// renewLease sets the run's lease for the step that it was given. If others have brought
+// the wake forward since it was read, it stays: the run may not know what they changed.
 func renewLease(tx *gorm.DB, row stateTask, step task.Step, now time.Time) error {
 	var err error
 	switch {
@@ -108,9 +108,9 @@ func renewLease(tx *gorm.DB, row stateTask, step task.Step, now time.Time) error
 	return err
 }
 
-// saveRound sets the wake of the callback's round: the end of the task leaves it to the
-// run to begin the first one, a repeated one begins at once, and an attempt of the
-// newest round is followed by another or is the last one.
+// saveRound sets the wake of the callback's round. The first round is begun by the run,
+// so its wake leaves time for that. Another round begins at once. After an attempt of the
+// newest round the wake follows the next attempt, or is deleted if there is none.
 func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
 	was, is := c.before.WebhookRound, after.WebhookRound
 	pending := is > 0 && after.WebhookState == mediagate.WebhookPending
@@ -170,9 +170,9 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	return err
 }
 
-// dueWakes goes from account to account by the index, takes those that are longest due,
-// and of each as many rows as make up the limit. So it reads little more than it returns,
-// however many wakes there are, and whoever has them.
+// dueWakes finds the first wake of each account by the index, takes the accounts whose
+// first is longest due, and of each its share of the limit. So it reads little more than
+// it returns, however many wakes there are, and whosever they are.
 const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
 		SELECT MIN(account_id) FROM wakes
 		UNION ALL SELECT (SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1) FROM accounts WHERE account_id IS NOT NULL),

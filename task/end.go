@@ -82,7 +82,8 @@ func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 		return time.Time{}, nil
 	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AbsentAgainAt.IsZero():
 		return s.unknownEnds(a)
-	case parked && !s.ParkedAt.Before(s.DeadlineAt) && (a == nil || over(a.State) && a.outcome() == nil): // no attempt may follow any more (D3)
+	case parked && !s.ParkedAt.Before(s.DeadlineAt) && (a == nil || over(a.State) && a.outcome() == nil):
+		// Parked after the deadline, with nothing at a vendor: no attempt may follow any more (D3).
 		return s.DeadlineAt, tooLate(neverSent)
 	case parked && !s.QueuedAt.IsZero() && s.QueuedAt.Add(s.Terms.QueueTimeout).Before(parkEnds):
 		return s.QueuedAt.Add(s.Terms.QueueTimeout), s.parkFailure() // D12

@@ -18,9 +18,9 @@ type (
 	// that this run has seen: a row that knows fewer has lost its tail (D17).
 	Asked struct{ Begun int }
 
-	// StepStopped says that an activity of the run was cancelled: by its run, which asks
-	// next, or since an operator terminated or reset the run, and then nobody does before
-	// the lease is over (D2). It changes nothing, but that a run has to ask.
+	// StepStopped says that an activity of the run was cancelled. Its run may have done so,
+	// and asks next. Or an operator terminated or reset the run, and nobody asks before
+	// the lease is over (D2). So the only effect is Wake.
 	StepStopped struct{}
 
 	// StepEnded says that the step, of attempt N where it has one, ended, and how:

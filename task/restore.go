@@ -47,8 +47,8 @@ func (c *change) restored(e Restored) {
 	c.retryNow()
 }
 
-// putBackLost puts back the last attempt that a run has begun and that the row does not
-// know, or the next one, where that may have been made.
+// putBackLost adds, as unknown, an attempt that the row may have lost: the highest one
+// that the run has begun, or, where the tail is lost, the one that would be next.
 func (c *change) putBackLost(begun int) {
 	n := max(begun, c.lastN())
 	if next := c.Advance(c.now); c.TailLost && next.Kind == Submit {

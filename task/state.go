@@ -96,12 +96,12 @@ type Attempt struct {
 	CreatedAt  time.Time
 	AcceptedAt time.Time
 	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // when to free the slot of a job that may still run; zero: once the attempt is closed
+	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
 	UnknownSince  time.Time          // when it became unknown
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
-	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or given up on (D6)
+	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or the search was given up (D6)
 	AbsentAt      time.Time          // the first lookup that found no job
 	AbsentAgainAt time.Time          // the second one: it is proven that there is none (D4)
 	Refusal       *mediagate.Failure // of a repeated sending: counts once two lookups found no job (D4)

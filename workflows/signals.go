@@ -26,8 +26,9 @@ type signals struct {
 
 // listen receives signals in ctx, which the cancel of the run does not end.
 func listen(ctx, cancelled workflow.Context) signals {
-	// A run that was reset gets its signals again, and records them under the same ids.
-	// Those that came one by one may come at once then, so each kind is counted by itself.
+	// A run that was reset gets its signals again, and must record them under the same ids.
+	// Signals that came one after the other may then come together, in another order of
+	// kinds. So an id counts the signals of its kind.
 	s := signals{
 		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake), run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(byHand)),
 	}
