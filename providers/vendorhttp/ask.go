@@ -25,7 +25,7 @@ type Said struct {
 	Param     string // the field that an error of KindInvalid names
 }
 
-// Ask makes a call and judges its answer by what it says, which read tells; nil
+// Ask makes a call and classifies its answer by what it says, which read tells; nil
 // means that the answer is Done. The errors are those of Do and of ErrorOf.
 func (c *Client) Ask(ctx context.Context, call Call, read func(Answer) Said) error {
 	answer, err := c.Do(ctx, call)

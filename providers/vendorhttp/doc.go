@@ -15,7 +15,7 @@
 // connection that the vendor closed while idle cannot make a submission
 // ambiguous.
 //
-// Client.Ask makes a call and judges its answer, by the effect and by what the
+// Client.Ask makes a call and classifies its answer, by the effect and by what the
 // adapter reads in it (Said). So what an answer proves is decided here, once for
 // all vendors.
 //
