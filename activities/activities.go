@@ -34,8 +34,8 @@ type TaskStore interface {
 	// KindCapacity if there is none (D7).
 	OpenIntent(ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error)
 	// Command is Change for an operator's command, recorded in the same transaction. One
-	// whose id is on record changes nothing.
-	Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error)
+	// whose id is on record changes nothing, one without an event is only recorded.
+	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
 	// SelectTasks lists tasks that the filter selects, newest first. After need not be the
 	// id of a task.
 	SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -78,23 +79,39 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 	return answer, nil
 }
 
-// command records an operator's command. One that does not apply is only logged.
-func (a *Activities) command(ctx context.Context, taskID string, c Command) (err error) {
-	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
+// command records an operator's command and applies it. One that does not apply is on
+// record as well: after a reset of the run Temporal hands the signal out again, and it must
+// not apply then.
+func (a *Activities) command(ctx context.Context, taskID string, c Command) error {
+	var event task.Event
 	switch c.Action {
 	case ActionCancel:
-		_, err = a.Store.Change(ctx, taskID, task.CancelRequested{})
+		_, err := a.Store.Change(ctx, taskID, task.CancelRequested{})
+		return a.unlessRefused(ctx, taskID, c, err)
 	case mediagate.ActionFail:
-		_, err = a.Store.Command(ctx, row, task.FailRequested{})
+		event = task.FailRequested{}
 	case mediagate.ActionRetry:
-		_, err = a.Store.Command(ctx, row, task.RetryRequested{For: c.For})
+		event = task.RetryRequested{For: c.For}
 	case mediagate.ActionReroute:
-		_, err = a.Store.Command(ctx, row, task.RerouteRequested{For: c.For, Channel: c.Channel})
+		event = task.RerouteRequested{For: c.For, Channel: c.Channel}
 	case mediagate.ActionPollNow:
-		_, err = a.Store.Command(ctx, row, task.PollRequested{})
+		event = task.PollRequested{}
 	default:
-		err = mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action)
+		return a.unlessRefused(ctx, taskID, c, mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action))
 	}
+	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
+	_, err := a.Store.Command(ctx, row, event)
+	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindConflict {
+		row.Reason = refused.Message
+		if _, err := a.Store.Command(ctx, row); err != nil {
+			return err
+		}
+	}
+	return a.unlessRefused(ctx, taskID, c, err)
+}
+
+// unlessRefused is the error of a command that may apply: one that does not is only told.
+func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command, err error) error {
 	if mediagate.Is(err, mediagate.KindConflict) || mediagate.Is(err, mediagate.KindNotFound) {
 		a.Logger.InfoContext(ctx, "a command does not apply", "task", taskID, "action", c.Action, "error", err)
 		return nil

@@ -153,23 +153,43 @@ func TestRetryIsForItsStep(t *testing.T) {
 	}
 }
 
-// A command that does not apply is only logged: it keeps the run from nothing.
+// A command that does not apply keeps the run from nothing.
 func TestCommandsThatDoNotApply(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]activities.Command{
-		"no such action":           {ID: "act_1", Action: "restart"},
-		"an action of ended tasks": {ID: "act_1", Action: mediagate.ActionRedeliver},
-		"not of this state":        {ID: "act_1", Action: mediagate.ActionPollNow},
+	for name, test := range map[string]struct {
+		command  activities.Command
+		recorded string // why it had no effect
+	}{
+		"no such action":           {activities.Command{ID: "act_1", Action: "restart"}, ""},
+		"an action of ended tasks": {activities.Command{ID: "act_1", Action: mediagate.ActionRedeliver}, ""},
+		"not of this state":        {activities.Command{ID: "act_1", Action: mediagate.ActionPollNow}, "poll_now does not apply to this task now: what does is fail, reroute"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			answer := b.question(activities.Question{Commands: []activities.Command{c}})
-			if answer.Step.Kind != task.Submit || len(b.Store.Actions()) != 0 {
-				t.Errorf("answer %+v, commands on record: %v", answer, b.Store.Actions())
+			answer := b.question(activities.Question{Commands: []activities.Command{test.command}})
+			why := ""
+			for _, a := range b.Store.Actions() {
+				why += a.Reason
+			}
+			if answer.Step.Kind != task.Submit || why != test.recorded {
+				t.Errorf("answer %+v, on record is %q", answer, why)
 			}
 		})
 	}
+	t.Run("again after a reset", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		reroute := activities.Command{ID: "act_1", Action: mediagate.ActionReroute}
+		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+			b.question(activities.Question{Commands: []activities.Command{reroute}})
+			return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, nil
+		}
+		b.submit(1)
+		if answer := b.question(activities.Question{Commands: []activities.Command{reroute}}); answer.Step.Kind != task.Sleep {
+			t.Errorf("a reroute that was refused led to %+v", answer.Step)
+		}
+	})
 	t.Run("of an ended task", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
@@ -200,7 +220,7 @@ func TestCommandsInTheirOrder(t *testing.T) {
 		{ID: "act_2", Action: mediagate.ActionFail},
 		{ID: "act_3", Action: mediagate.ActionRetry}, // which does not apply any more
 	}})
-	if rows := b.Store.Actions(); len(rows) != 2 || rows[0].ID != "act_1" || rows[1].ID != "act_2" || len(answer.Actions) != 0 {
+	if rows := b.Store.Actions(); len(rows) != 3 || rows[0].ID != "act_1" || rows[1].ID != "act_2" || rows[2].Reason == "" || len(answer.Actions) != 0 {
 		t.Errorf("commands on record: %+v, and %v apply", rows, answer.Actions)
 	}
 }

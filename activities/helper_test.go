@@ -44,8 +44,8 @@ func (s slippery) OpenIntent(ctx context.Context, id string, slots mediagate.Slo
 	return slip(s, "OpenIntent", func() (task.Changed, error) { return s.Store.OpenIntent(ctx, id, slots, intent) })
 }
 
-func (s slippery) Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error) {
-	return slip(s, "Command", func() (task.Changed, error) { return s.Store.Command(ctx, a, event) })
+func (s slippery) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
+	return slip(s, "Command", func() (task.Changed, error) { return s.Store.Command(ctx, a, events...) })
 }
 
 func (s slippery) Attempt(ctx context.Context, id string, n int) (mediagate.Attempt, error) {

@@ -61,7 +61,7 @@ type StoryStore interface {
 	Story(ctx context.Context, taskID string) (task.Story, error)
 	// Command records a command and applies it. Returns KindConflict, naming what
 	// applies, for one that does not.
-	Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error)
+	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
 	NotePromptRead(ctx context.Context, accountID, taskID string) error
 }
 

@@ -87,7 +87,7 @@ func (actionRow) TableName() string { return "actions" }
 // nothing, and the state is returned as it is. Returns KindConflict for a command that
 // does not apply, which is not recorded, and KindNotFound for an unknown task, and for
 // one that is not the account's where the command names one.
-func (s *Store) Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error) {
+func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
 	row := actionRow{ID: a.ID, TaskID: a.TaskID, Action: a.Action, Channel: a.Channel, ByWhom: a.By, Reason: a.Reason, At: at(a.At)}
 	if row.ID == "" {
 		row.ID = s.newID("act_")
@@ -95,7 +95,7 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, event task.Even
 	if row.At.IsZero() {
 		row.At = at(s.clock())
 	}
-	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: []task.Event{event}, first: func(tx *gorm.DB, of stateTask) (bool, error) {
+	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: func(tx *gorm.DB, of stateTask) (bool, error) {
 		inserted := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
 		if inserted.Error != nil || inserted.RowsAffected == 0 {
 			return false, inserted.Error

@@ -357,12 +357,12 @@ func (s *Store) SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks 
 }
 
 // Command records a command and applies it, once.
-func (s *Store) Command(ctx context.Context, a mediagate.Action, event task.Event) (task.Changed, error) {
+func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
 	return under(ctx, s, "Command", func() (task.Changed, error) {
 		if slices.ContainsFunc(s.actions, func(stored mediagate.Action) bool { return stored.ID == a.ID }) {
 			return s.change(a.TaskID, nil)
 		}
-		changed, err := s.change(a.TaskID, []task.Event{event})
+		changed, err := s.change(a.TaskID, events)
 		if err == nil {
 			a.At = changed.At
 			s.actions = append(s.actions, a)
