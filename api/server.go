@@ -82,12 +82,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 // ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if c := listener.Of(r); c != nil {
-		defer c.EndCall()
-	}
-	s.echo.ServeHTTP(w, r)
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
 // Bounds of a connection. net/http counts both from the end of the header, so
 // an answer has what is left after the slowest body: enough for the database
@@ -180,7 +175,7 @@ func callOf(ec echo.Context) *call {
 // error, and writes its log line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
-		beyond, end := s.begin(ec.Request())
+		beyond := s.begin(ec.Request())
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
 		c.client = listener.ClientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
@@ -197,15 +192,13 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if beyond {
 			c.giveUpBody()
 		}
-		if end != listener.Sure {
+		if listener.EndInDoubt(ec.Request()) {
 			c.Response().Header().Set("Connection", "close")
 		}
 		var err error
 		switch {
 		case beyond && route != healthPath && route != readyPath:
 			err = errConnections
-		case end == listener.Twofold:
-			err = errTwoLengths
 		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether we live
 			err = ec.NoContent(http.StatusOK)
 		case !routed:

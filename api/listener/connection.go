@@ -25,7 +25,6 @@ type Connections struct {
 	beyond  int64 // how many more there may be where nobody can go
 	proxies Proxies
 	refused *SampledLog
-	reword  func(head, said []byte) []byte // what net/http says by itself, worded anew
 
 	mu     sync.Mutex
 	open   int64
@@ -40,14 +39,13 @@ type Config struct {
 	Most    int64        // in all; 0: no bound
 	Beyond  int64        // how many more there may be where nobody can go
 	Proxies Proxies
-	Refusal func(head, said []byte) []byte // what net/http says by itself, worded anew
 	Logger  *slog.Logger
 }
 
 // New makes them, of which there are none yet.
 func New(c Config) *Connections {
 	return &Connections{
-		working: c.Working, spare: c.Spare, proxies: c.Proxies, most: c.Most, beyond: c.Beyond, reword: c.Refusal,
+		working: c.Working, spare: c.Spare, proxies: c.Proxies, most: c.Most, beyond: c.Beyond,
 		refused: NewSampledLog(c.Logger, "connections were refused or closed: there are as many as may be"),
 		of:      map[string]*list.List{},
 	}
@@ -74,20 +72,6 @@ type Connection struct {
 	inAll  *list.Element // nil while it is at work
 	inOf   *list.Element
 	permit *limit.Permit // to be at work
-
-	headMu  sync.Mutex
-	head    []byte // of the next request, as it comes
-	busy    bool   // with a call: what comes is no header
-	calling bool   // what is written is a call's answer
-}
-
-// Write sends a piece of an answer.
-func (c *Connection) Write(piece []byte) (int, error) {
-	n, err := c.Conn.Write(c.inEnvelope(piece))
-	if err == nil {
-		n = len(piece) // of which another wording may have gone out
-	}
-	return n, err
 }
 
 // CloseWrite lets net/http end an answer that comes before the request's end.
@@ -253,7 +237,6 @@ func NoteState(conn net.Conn, state http.ConnState) {
 	if !ok || state != http.StateIdle {
 		return
 	}
-	c.answered()
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	if !c.closed && c.inAll == nil {
