@@ -55,7 +55,7 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
 ALONE := /(billing|catalog|task|view|hint|sandbox)$$|/providers/|/sandbox/
-MEET := ./providers/vendorhttp ./providers/providertest ./providers/inline ./sandbox/kernel
+MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
 # A play of workflows takes ten times as long for the race detector: `make test` plays a
 # hundred of each kind, `make verify` two thousand.

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -9,15 +10,15 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
 // description holds what the adapter says of itself against what it is, and
 // against the facts that the suite must then have.
 func (s Suite) description(t *testing.T) {
-	t.Helper()
 	about := s.adapter(t).Description
-	p := s.Open(t, "http://127.0.0.1:1", providers.Options{})
+	_, p := s.connect(t)
 	_, finds := p.(providers.Finder)
 	_, stops := p.(providers.Canceller)
 	_, batches := p.(providers.Batcher)
@@ -79,12 +80,12 @@ func (s Suite) description(t *testing.T) {
 // opened holds what an operation says of the client's media against what its
 // submission does: that decides how long it has until its first byte.
 func (s Suite) opened(t *testing.T) {
-	t.Helper()
 	opens := map[string]bool{}
 	for _, job := range s.jobs() {
 		seen := &recorder{Inputs: s.Files}
 		job.Inputs, job.Sink = seen, NewSink()
-		_, _ = s.send(t.Context(), s.Open(t, s.Vendor(t, s.Accepted).URL, providers.Options{}), job)
+		_, p := s.connect(t, s.Accepted)
+		_, _ = s.send(t.Context(), p, job)
 		opens[job.Operation] = opens[job.Operation] || seen.opened.Load()
 	}
 	for name, op := range s.adapter(t).Description.Operations {
@@ -100,7 +101,6 @@ func (s Suite) jobs() []mediagate.Job { return append([]mediagate.Job{s.Job}, s.
 // express covers what is said of a request before it is accepted: all that
 // Submit would say without a call.
 func (s Suite) express(t *testing.T) {
-	t.Helper()
 	about := s.adapter(t).Description
 	for _, job := range s.jobs() {
 		t.Run(job.Operation, func(t *testing.T) {
@@ -136,12 +136,10 @@ func (s Suite) express(t *testing.T) {
 // field tries a request with a field: one that the operation lacks is refused
 // by its name, one that it takes is not refused for being there.
 func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) {
-	t.Helper()
 	var params map[string]json.RawMessage
 	if err := json.Unmarshal(job.Params, &params); err != nil {
 		t.Fatal(err)
 	}
-	params = maps.Clone(params)
 	params[field] = json.RawMessage("null")
 	job.Params, _ = json.Marshal(params)
 	if known {
@@ -160,11 +158,10 @@ func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) 
 // refusedBoth expects that Submit refuses a job without a call, in the words of
 // Express.
 func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
-	t.Helper()
-	vendor := s.Vendor(t, s.Accepted)
+	vendor, p := s.connect(t, s.Accepted)
 	said := s.adapter(t).Express(job, s.Channel.Options)
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
-	_, err := s.send(t.Context(), s.Open(t, vendor.URL, providers.Options{}), job)
+	_, err := s.send(t.Context(), p, job)
 	s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
 	if said == nil || said.Error() != err.Error() {
 		t.Errorf("Express: %v, Submit: %v", said, err)
@@ -172,4 +169,77 @@ func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	if n := len(vendor.Requests()); n != 0 {
 		t.Errorf("%d requests, want none", n)
 	}
+}
+
+// settings covers what a channel may get wrong: each error names the channel
+// and the field, and none the value.
+func (s Suite) settings(t *testing.T) {
+	change := func(edit func(*mediagate.Channel)) mediagate.Channel {
+		ch := s.Channel
+		ch.Credentials = maps.Clone(ch.Credentials)
+		edit(&ch)
+		return ch
+	}
+	type setting struct {
+		channel mediagate.Channel
+		field   string
+	}
+	cases := map[string]setting{
+		"unknown credential": {change(func(c *mediagate.Channel) { c.Credentials["pin"] = mediagate.NewSecret("1234") }), "credentials.pin"},
+		"unknown option":     {change(func(c *mediagate.Channel) { c.Options = map[string]string{"turbo": "yes"} }), "options.turbo"},
+		"relative base URL":  {change(func(c *mediagate.Channel) { c.BaseURL = "api.example.com" }), "base_url"},
+	}
+	for name, value := range s.Channel.Credentials {
+		cases["no "+name] = setting{change(func(c *mediagate.Channel) { delete(c.Credentials, name) }), "credentials."}
+		cases["line break in "+name] = setting{change(func(c *mediagate.Channel) {
+			c.Credentials[name] = mediagate.NewSecret(value.Reveal() + "\r\nX-Evil: 1")
+		}), "credentials." + name}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := s.adapter(t).Open(tc.channel, providers.Options{})
+			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), tc.channel.Name) || !strings.Contains(err.Error(), tc.field) {
+				t.Fatalf("New: %v, want an error of kind invalid that names %s and %s", err, tc.channel.Name, tc.field)
+			}
+			s.discreet(t, err.Error(), "")
+		})
+	}
+	t.Run("public address", func(t *testing.T) {
+		t.Parallel()
+		p, err := s.adapter(t).Open(s.Channel, providers.Options{})
+		if s.Private {
+			if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "base_url") {
+				t.Errorf("New without an address: %v", err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, ok := p.(providers.Closer); ok {
+			defer c.Close()
+		}
+		// Whatever holds the adapter may be printed, as by a panic.
+		for _, verb := range []string{"%v", "%+v", "%#v"} {
+			s.discreet(t, fmt.Sprintf(verb, p)+fmt.Sprintf(verb, struct{ vendor any }{p})+fmt.Sprintf(verb, s.Channel), "")
+		}
+	})
+	t.Run("account", func(t *testing.T) {
+		t.Parallel()
+		account := s.adapter(t).Account
+		same := change(func(c *mediagate.Channel) { c.Name, c.BaseURL, c.Priority = "other", "https://api.example.com", 9 })
+		if account(same) != account(s.Channel) {
+			t.Error("a renamed channel of the same account has another name of it")
+		}
+		other := change(func(c *mediagate.Channel) {
+			for name, value := range c.Credentials {
+				c.Credentials[name] = mediagate.NewSecret(value.Reveal() + "x")
+			}
+		})
+		if account(other) == account(s.Channel) {
+			t.Error("two accounts have one name")
+		}
+		s.discreet(t, all.Fingerprint(s.Channel), "")
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
 )
 
 // Fuzz lets a vendor answer anything to a submit and to a poll. Whatever it says,
@@ -14,36 +15,47 @@ import (
 // no secret away. Its seeds are the answers of the suite.
 func Fuzz(f *testing.F, s Suite) {
 	f.Helper()
-	for _, reply := range s.answers() {
-		f.Add(reply.Status, reply.Body)
+	seeds := []Reply{s.Accepted, s.Refused("no")}
+	for _, rows := range []map[string]Row{s.SubmitRows, s.PollRows} {
+		for _, row := range rows {
+			seeds = append(seeds, row.Reply)
+		}
+	}
+	for word := range s.Words {
+		seeds = append(seeds, s.Word(word))
+	}
+	if s.Failed != nil {
+		seeds = append(seeds, s.Failed("no"))
+	}
+	seeds = slices.AppendSeq(seeds, maps.Values(s.Lies))
+	seeds = slices.AppendSeq(seeds, maps.Values(s.Bare))
+	for _, reply := range seeds {
+		if reply.Fault == NoFault && len(reply.Body) <= 64<<10 {
+			f.Add(reply.Status, reply.Body)
+		}
 	}
 	vendor := s.Vendor(f)
-	opt := short()
-	opt.MaxBody = 1 << 20
-	adapter := s.Open(f, vendor.URL, opt)
+	adapter := s.Open(f, vendor.URL, providers.Options{MaxBody: 1 << 20})
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		if status < 200 || status > 599 {
 			status = 200
 		}
 		vendor.reset(slices.Repeat([]Reply{{Status: status, Body: body}}, 16)...)
 		got, err := s.send(t.Context(), adapter, s.job())
-		if err != nil {
-			s.fuzzedError(t, err, vendor.URL)
-		} else {
-			if status >= 300 {
-				t.Errorf("status %d is an acceptance: %+v", status, got)
-			}
-			if got.Outcome == nil && got.Ref.JobID == "" {
-				t.Errorf("accepted without an id: %+v", got)
-			}
-			s.fuzzedOutcome(t, got.Outcome, vendor.URL)
+		switch {
+		case err != nil:
+			s.refusal(t, err, vendor.URL)
+		case status >= 300 || got.Outcome == nil && got.Ref.JobID == "":
+			t.Errorf("status %d is an acceptance: %+v", status, got)
+		default:
+			s.outcome(t, got.Outcome, vendor.URL)
 		}
 		if s.Word == nil {
 			return
 		}
 		report, err := adapter.Poll(t.Context(), s.Ref)
 		if err != nil {
-			s.fuzzedError(t, err, vendor.URL)
+			s.refusal(t, err, vendor.URL)
 			return
 		}
 		if report.Percent < -1 || report.Percent > 100 {
@@ -52,70 +64,38 @@ func Fuzz(f *testing.F, s Suite) {
 		if status >= 300 && report.Outcome != nil && report.Outcome.Succeeded {
 			t.Errorf("status %d is a success: %+v", status, report.Outcome)
 		}
-		s.fuzzedOutcome(t, report.Outcome, vendor.URL)
+		s.outcome(t, report.Outcome, vendor.URL)
 	})
 }
 
-// answers are all that the suite knows.
-func (s Suite) answers() []Reply {
-	list := []Reply{s.Accepted, s.Refused("no")}
-	for _, rows := range []map[string]Row{s.SubmitRows, s.PollRows} {
-		for _, name := range slices.Sorted(maps.Keys(rows)) {
-			list = append(list, rows[name].Reply)
-		}
-	}
-	if s.Word != nil {
-		list = append(list, s.Failed("no"))
-		for _, word := range slices.Sorted(maps.Keys(s.Words)) {
-			list = append(list, s.Word(word))
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Lies)) {
-			list = append(list, s.Lies[name])
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Bare)) {
-			list = append(list, s.Bare[name])
-		}
-	}
-	const most = 64 << 10 // of a seed
-	return slices.DeleteFunc(list, func(r Reply) bool { return r.Fault != NoFault || r.Echo != nil || len(r.Body) > most })
-}
-
-func (s Suite) fuzzedError(t *testing.T, err error, host string) {
+// refusal expects an error of ours, whatever its kind.
+func (s Suite) refusal(t *testing.T, err error, host string) {
 	t.Helper()
 	var ours *mediagate.Error
-	if !errors.As(err, &ours) || ours.Message == "" {
-		t.Fatalf("error is %T without a message: %v", err, err)
+	if !errors.As(err, &ours) || ours.Message == "" || len(ours.Message) > 4<<10 {
+		t.Fatalf("error is %T without a message, or with a long one: %v", err, err)
 	}
-	s.secret(t, ours.Message, host)
+	s.discreet(t, ours.Message, host)
 }
 
-// fuzzedOutcome judges an end: a success has something to show, and a failure
-// says why.
-func (s Suite) fuzzedOutcome(t *testing.T, o *mediagate.Outcome, host string) {
+// outcome expects that a success has something to show, and that a failure says why.
+func (s Suite) outcome(t *testing.T, o *mediagate.Outcome, host string) {
 	t.Helper()
-	switch {
-	case o == nil:
+	if o == nil {
 		return
-	case o.Succeeded && len(o.Media) == 0 && o.Made == nil:
-		t.Errorf("a success without anything: %+v", o)
-	case !o.Succeeded && (o.Failure == nil || o.Failure.Code == "" || o.Failure.Message == ""):
-		t.Errorf("a failure without a reason: %+v", o)
 	}
 	for _, m := range o.Media {
 		if m.URL == "" && m.Ref == "" && m.Stored == nil {
 			t.Errorf("a file that is nowhere: %+v", m)
 		}
 	}
-	if o.Failure != nil {
-		s.secret(t, o.Failure.Message, host)
+	switch f := o.Failure; {
+	case o.Succeeded && len(o.Media) == 0 && o.Made == nil:
+		t.Errorf("a success without anything: %+v", o)
+	case o.Succeeded:
+	case f == nil || f.Code == "" || f.Message == "" || len(f.Message) > 4<<10:
+		t.Errorf("a failure without a reason, or with a long one: %+v", o)
+	default:
+		s.discreet(t, f.Message, host)
 	}
-}
-
-// secret is discreet without the words that anybody may say.
-func (s Suite) secret(t *testing.T, text, host string) {
-	t.Helper()
-	if len(text) > 4<<10 {
-		t.Errorf("a text of %d bytes", len(text))
-	}
-	s.discreet(t, text, host)
 }

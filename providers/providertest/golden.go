@@ -33,16 +33,18 @@ func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files at %s (%v)", pattern, err)
 	}
-	var archives []*txtar.Archive
+	var all []golden
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		archives = append(archives, archive)
+		g := readGolden(t, archive)
+		all = append(all, g)
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			got := s.play(t, archive)
+			got := s.play(t, g)
+			got.Comment = archive.Comment
 			if update {
 				if err := os.WriteFile(file, txtar.Format(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -54,86 +56,113 @@ func (s Suite) Golden(t *testing.T, pattern string, update bool) {
 	}
 	t.Run("heeded", func(t *testing.T) {
 		t.Parallel()
-		s.heeded(t, archives)
+		s.heeded(t, all)
 	})
 }
 
-func (s Suite) play(t *testing.T, in *txtar.Archive) *txtar.Archive {
-	t.Helper()
-	inputs := map[string][]byte{}
-	out := &txtar.Archive{Comment: in.Comment}
-	for _, f := range in.Files {
-		if f.Name == "job.json" || f.Name == "params.json" || strings.HasPrefix(f.Name, "answer-") {
-			inputs[f.Name] = f.Data
-		}
-	}
-	job := readJob(t, inputs["job.json"])
-	job.Params = inputs["params.json"]
-	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
-	add := func(name string, data []byte) {
-		out.Files = append(out.Files, txtar.File{Name: name, Data: data})
-	}
-	add("job.json", inputs["job.json"])
-	add("params.json", inputs["params.json"])
-
-	vendor := NewVendor(t)
-	p := s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"})
-	var ref mediagate.JobRef
-	seen := 0
-	for n := range len(inputs) { // more steps than there are inputs cannot be
-		var answers [][]byte
-		for {
-			answer, ok := inputs["answer-"+callOf(n, len(answers))]
-			if !ok {
-				break
-			}
-			answers = append(answers, answer)
-			vendor.Add(parseAnswer(t, answer))
-		}
-		if n > 0 && len(answers) == 0 {
-			break
-		}
-		var result any
-		var err error
-		if n == 0 {
-			var sub mediagate.Submission
-			sub, err = s.send(t.Context(), p, job)
-			result, ref = sub, sub.Ref
-		} else {
-			result, err = p.Poll(t.Context(), ref)
-		}
-		requests := vendor.Requests()[seen:]
-		seen += len(requests)
-		for i := range max(len(requests), len(answers)) {
-			if i < len(requests) {
-				add("request-"+callOf(n, i), formatRequest(t, requests[i]))
-			}
-			if i < len(answers) {
-				add("answer-"+callOf(n, i), answers[i])
-			}
-		}
-		add(fmt.Sprintf("result-%d", n), formatResult(t, result, err))
-	}
-	return out
+// golden is what a golden file gives: a job, and the vendor's answers.
+type golden struct {
+	job    mediagate.Job
+	inputs map[string][]byte // by name
 }
 
-// readJob reads job.json, whose Source may also tell what no row keeps: whether
-// the account made it (own), and the link to its file (url).
-func readJob(t *testing.T, data []byte) (job mediagate.Job) {
+// readGolden reads a golden file, without what came of it. The Source in job.json may
+// also tell what no row keeps: whether the account made it (own), and the link to its
+// file (url).
+func readGolden(t *testing.T, file *txtar.Archive) golden {
 	t.Helper()
+	g := golden{inputs: map[string][]byte{}}
+	for _, f := range file.Files {
+		if f.Name == "job.json" || f.Name == "params.json" || strings.HasPrefix(f.Name, "answer-") {
+			g.inputs[f.Name] = f.Data
+		}
+	}
 	var about struct {
 		Source struct {
 			Own bool   `json:"own"`
 			URL string `json:"url"`
 		} `json:"Source"`
 	}
-	if err := errors.Join(json.Unmarshal(data, &job), json.Unmarshal(data, &about)); err != nil {
+	if err := errors.Join(json.Unmarshal(g.inputs["job.json"], &g.job), json.Unmarshal(g.inputs["job.json"], &about)); err != nil {
 		t.Fatal(err)
 	}
-	if job.Source != nil {
-		job.Source.Own, job.Source.URL = about.Source.Own, about.Source.URL
+	if g.job.Source != nil {
+		g.job.Source.Own, g.job.Source.URL = about.Source.Own, about.Source.URL
 	}
-	return job
+	g.job.Params = g.inputs["params.json"]
+	return g
+}
+
+func (g golden) params(t *testing.T) (params map[string]json.RawMessage) {
+	t.Helper()
+	if err := json.Unmarshal(g.job.Params, &params); err != nil {
+		t.Fatal(err)
+	}
+	return params
+}
+
+// replies are the vendor's answers to a step.
+func (g golden) replies(t *testing.T, step int) (replies []Reply) {
+	t.Helper()
+	for {
+		answer, ok := g.inputs["answer-"+callOf(step, len(replies))]
+		if !ok {
+			return replies
+		}
+		first, body, _ := strings.Cut(string(answer), "\n")
+		first, kind, _ := strings.Cut(strings.TrimSpace(first), " ")
+		status, err := strconv.Atoi(first)
+		if err != nil {
+			t.Fatalf("an answer begins with its HTTP status: %v", err)
+		}
+		reply := Reply{Status: status, Body: body}
+		if kind != "" {
+			reply.Header = map[string]string{"Content-Type": kind}
+		}
+		replies = append(replies, reply)
+	}
+}
+
+func (s Suite) play(t *testing.T, g golden) *txtar.Archive {
+	out := &txtar.Archive{}
+	add := func(name string, data []byte) {
+		out.Files = append(out.Files, txtar.File{Name: name, Data: data})
+	}
+	add("job.json", g.inputs["job.json"])
+	add("params.json", g.inputs["params.json"])
+
+	vendor := NewVendor(t)
+	p := s.Open(t, vendor.URL, providers.Options{Version: "1.2.3"})
+	var ref mediagate.JobRef
+	for step := 0; ; step++ {
+		replies := g.replies(t, step)
+		if step > 0 && len(replies) == 0 {
+			return out
+		}
+		vendor.reset(replies...)
+		var result any
+		var err error
+		if step == 0 {
+			job := g.job
+			job.Inputs, job.Sink = Inputs(s.Files), NewSink()
+			var sub mediagate.Submission
+			sub, err = s.send(t.Context(), p, job)
+			result, ref = sub, sub.Ref
+		} else {
+			result, err = p.Poll(t.Context(), ref)
+		}
+		requests := vendor.Requests()
+		for i := range max(len(requests), len(replies)) {
+			name := callOf(step, i)
+			if i < len(requests) {
+				add("request-"+name, formatRequest(t, requests[i]))
+			}
+			if i < len(replies) {
+				add("answer-"+name, g.inputs["answer-"+name])
+			}
+		}
+		add(fmt.Sprintf("result-%d", step), formatResult(t, result, err))
+	}
 }
 
 // callOf names a step's call, both counted from 0, as "1" and "1.2".
@@ -142,21 +171,6 @@ func callOf(step, i int) string {
 		return strconv.Itoa(step)
 	}
 	return fmt.Sprintf("%d.%d", step, i+1)
-}
-
-func parseAnswer(t *testing.T, data []byte) Reply {
-	t.Helper()
-	first, body, _ := strings.Cut(string(data), "\n")
-	first, kind, _ := strings.Cut(strings.TrimSpace(first), " ")
-	status, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatalf("an answer begins with its HTTP status: %v", err)
-	}
-	reply := Reply{Status: status, Body: body}
-	if kind != "" {
-		reply.Header = map[string]string{"Content-Type": kind}
-	}
-	return reply
 }
 
 // formatRequest writes a request with all its headers, but for those that

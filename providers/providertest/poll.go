@@ -4,10 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,70 +15,145 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
-
 // ask is Poll or Find.
 type ask func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
 
-// poll covers the answers that a poll and a lookup have in common.
-func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
-	t.Helper()
-	for word, state := range s.Words {
+func (s Suite) poll(t *testing.T) { s.reports(t, s.Ref, providers.Provider.Poll) }
+
+// beside covers the calls that a poll needs when the job has succeeded: while
+// one of them fails, the job has not ended.
+func (s Suite) beside(t *testing.T) {
+	s.around(t, s.Beside, s.Word(s.word(mediagate.JobSucceeded)), 1, mediagate.KindTransient, func(ctx context.Context, p providers.Provider) error {
+		_, err := p.Poll(ctx, s.Ref)
+		return err
+	})
+}
+
+// find covers lookups by our own id, for adapters that have them.
+func (s Suite) find(t *testing.T) {
+	if !s.operation(t).Find {
+		return
+	}
+	ref := s.Ref
+	ref.JobID = ""
+	s.reports(t, ref, func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+		return p.(providers.Finder).Find(ctx, ref)
+	})
+	t.Run("reference of a job", func(t *testing.T) {
+		t.Parallel()
+		_, p := s.connect(t)
+		got, err := p.(providers.Finder).Ref(s.Job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := s.Submission.Ref
+		want.JobID = ""
+		diff(t, "ref", want, got)
+	})
+}
+
+// reports covers the answers that a poll and a lookup have in common.
+func (s Suite) reports(t *testing.T, ref mediagate.JobRef, do ask) {
+	words := map[string]mediagate.JobState{}
+	for _, word := range []string{"", "SUCCEEDED!", "Succeed", "paused"} {
+		words[word] = mediagate.JobUnknown
+	}
+	maps.Copy(words, s.Words)
+	for word, state := range words {
 		t.Run("word "+word, func(t *testing.T) {
 			t.Parallel()
-			s.report(t, ref, do, word, state)
+			s.report(t, s.asked(t, ref, do, s.Word(word)), state)
 		})
 	}
-	for _, word := range []string{"", "SUCCEEDED!", "Succeed", "paused"} {
-		t.Run("unknown word "+word, func(t *testing.T) {
-			t.Parallel()
-			s.report(t, ref, do, word, mediagate.JobUnknown)
-		})
-	}
-	good := s.Word(anyWord(s.Words, mediagate.JobRunning))
-	for name, reply := range s.strangeReplies(good) {
-		if _, ok := s.PollRows[name]; ok {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.unclear(t, ref, do, reply)
-		})
-	}
+
+	// What proves nothing proves least of all that there is no such job, or that it has
+	// ended.
+	rows := strange(s.Word(s.word(mediagate.JobRunning)), mediagate.KindTransient)
 	for name, reply := range s.Lies {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s.unclear(t, ref, do, reply)
-		})
+		rows[name] = Row{Reply: reply, Kind: mediagate.KindTransient}
 	}
+	maps.Copy(rows, s.PollRows)
+	s.rows(t, rows, func(ctx context.Context, p providers.Provider) error {
+		_, err := do(p, ctx, ref)
+		return err
+	})
+	t.Run("HTML 401", func(t *testing.T) {
+		t.Parallel()
+		vendor, p := s.connect(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
+		_, err := do(p, t.Context(), ref)
+		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
+	})
+
+	s.incomplete(t, ref, do)
+	s.dirty(t, ref, do)
+	t.Run("failure repeats secrets", func(t *testing.T) {
+		t.Parallel()
+		report := s.asked(t, ref, do, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
+		s.discreet(t, report.Outcome.Failure.Message, "")
+	})
+	t.Run("failure without words", func(t *testing.T) {
+		t.Parallel()
+		report := s.asked(t, ref, do, s.Failed(""))
+		if f := report.Outcome.Failure; f.Message == "" || f.Code != mediagate.CodeGenerationFailed {
+			t.Errorf("failure = %+v, want generation_failed with a message", f)
+		}
+	})
+}
+
+// asked is what the adapter makes of an answer.
+func (s Suite) asked(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) mediagate.Report {
+	t.Helper()
+	_, p := s.connect(t, reply)
+	got, err := do(p, t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func (s Suite) report(t *testing.T, got mediagate.Report, want mediagate.JobState) {
+	t.Helper()
+	if got.State != want {
+		t.Errorf("state = %q, want %q", got.State, want)
+	}
+	if got.Percent < -1 || got.Percent > 99 {
+		t.Errorf("percent = %d", got.Percent)
+	}
+	diff(t, "ref", s.Ref, got.Ref)
+	if got.Named == s.Unnamed {
+		t.Errorf("the report says that the answer names the job: %v", got.Named)
+	}
+	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
+	if got.Incomplete || ended != (got.Outcome != nil) {
+		t.Errorf("in state %q the report is %+v", want, got)
+	}
+	if o := got.Outcome; o != nil {
+		if o.Succeeded != (want == mediagate.JobSucceeded) || o.Succeeded && len(o.Media) == 0 {
+			t.Errorf("in state %q the outcome is %+v", want, o)
+		}
+		s.outcome(t, o, "")
+	}
+}
+
+// incomplete covers successes that leave out media.
+func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
 	if len(s.Bare) == 0 {
 		t.Error("Bare is empty: nothing shows what the adapter makes of a success without media")
 	}
-	s.dirty(t, ref, do)
 	for name, reply := range s.Bare {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := s.Vendor(t, reply)
-			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.State != mediagate.JobSucceeded || !got.Incomplete || got.Outcome == nil {
-				t.Fatalf("a success without media is %+v", got)
-			}
-			if f := got.Outcome.Failure; got.Outcome.Succeeded || f == nil || f.Code != mediagate.CodeResultUnavailable {
-				t.Errorf("its outcome is %+v, want a failure with result_unavailable", got.Outcome)
+			got := s.asked(t, ref, do, reply)
+			o := got.Outcome
+			if got.State != mediagate.JobSucceeded || !got.Incomplete || o == nil || o.Succeeded || o.Failure == nil || o.Failure.Code != mediagate.CodeResultUnavailable {
+				t.Errorf("a success without media is %+v, its outcome %+v", got, o)
 			}
 		})
 	}
 	for name, partial := range s.Partial {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vendor := s.Vendor(t, partial.Reply)
-			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := s.asked(t, ref, do, partial.Reply)
 			if got.State != mediagate.JobSucceeded || !got.Incomplete || got.Outcome == nil || !got.Outcome.Succeeded {
 				t.Fatalf("a success without some of its media is %+v", got)
 			}
@@ -93,186 +167,103 @@ func (s Suite) poll(t *testing.T, ref mediagate.JobRef, do ask) {
 			diff(t, "clips", partial.Clips, clips)
 		})
 	}
-	t.Run("failure repeats secrets", func(t *testing.T) {
-		t.Parallel()
-		vendor := s.Vendor(t, Reply{Echo: func(r Request) string { return s.Failed(s.leak(r)).Body }})
-		report, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.discreet(t, report.Outcome.Failure.Message, vendor.URL)
-	})
-	t.Run("failure without words", func(t *testing.T) {
-		t.Parallel()
-		vendor := s.Vendor(t, s.Failed(""))
-		report, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if f := report.Outcome.Failure; f.Message == "" || f.Code != mediagate.CodeGenerationFailed {
-			t.Errorf("failure = %+v, want generation_failed with a message", f)
-		}
-	})
-	t.Run("refused connection", func(t *testing.T) {
-		t.Parallel()
-		address := "http://" + closedPort(t)
-		_, err := do(s.Open(t, address, short()), t.Context(), ref)
-		s.check(t, err, Row{Kind: mediagate.KindTransient}, address)
-	})
-	t.Run("HTML 401", func(t *testing.T) {
-		t.Parallel()
-		vendor := s.Vendor(t, Reply{Status: http.StatusUnauthorized, Body: "<html>"})
-		_, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-		s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
-	})
 }
 
+// ends finds where the values of a JSON text end that are texts.
+var ends = regexp.MustCompile(`"[,}\]]`)
+
 // dirty expects that no text of an answer brings a U+0000 into what is told of the
-// job.
+// job: no database keeps it.
 func (s Suite) dirty(t *testing.T, ref mediagate.JobRef, do ask) {
-	t.Helper()
-	const mark = "\u0000"
-	good := s.Word(anyWord(s.Words, mediagate.JobSucceeded))
-	for i, body := range spoiled(good.Body, mark) {
+	good := s.Word(s.word(mediagate.JobSucceeded)).Body
+	for i, end := range ends.FindAllStringIndex(good, -1) {
 		t.Run(fmt.Sprintf("U+0000 in text %d", i+1), func(t *testing.T) {
 			t.Parallel()
-			reply := good
-			reply.Body = body
-			vendor := s.Vendor(t, reply)
-			got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
+			_, p := s.connect(t, Reply{Body: good[:end[0]] + `\u0000` + good[end[0]:]})
+			got, err := do(p, t.Context(), ref)
 			if err != nil {
 				return
 			}
 			told, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(string(told), `\u0000`) {
-				t.Errorf("of %s\nis told %s", body, told)
+			if err != nil || strings.Contains(string(told), `\u0000`) {
+				t.Errorf("told is %s, %v", told, err)
 			}
 		})
 	}
 }
 
-// spoiled is a JSON text as often as it has values that are texts, with a mark at
-// the end of another one each time.
-func spoiled(body, mark string) []string {
-	var all []string
-	for at := 0; ; at++ {
-		decoder := json.NewDecoder(strings.NewReader(body))
-		decoder.UseNumber()
-		var v any
-		if decoder.Decode(&v) != nil {
-			return all
-		}
-		left := at
-		text, _ := json.Marshal(spoil(v, mark, &left))
-		if left >= 0 {
-			return all
-		}
-		all = append(all, string(text))
-	}
-}
-
-// spoil marks the text before which there are so many others; left is negative
-// once it was met.
-func spoil(v any, mark string, left *int) any {
-	switch v := v.(type) {
-	case string:
-		if *left--; *left == -1 {
-			return v + mark
-		}
-	case []any:
-		for i := range v {
-			v[i] = spoil(v[i], mark, left)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			v[name] = spoil(v[name], mark, left)
-		}
-	}
-	return v
-}
-
-// unclear expects that a reply proves nothing: least of all that there is no
-// such job, or that it has ended.
-func (s Suite) unclear(t *testing.T, ref mediagate.JobRef, do ask, reply Reply) {
-	t.Helper()
-	vendor := s.Vendor(t, reply)
-	_, err := do(s.Open(t, vendor.URL, hasty(reply)), t.Context(), ref)
-	s.check(t, err, Row{Kind: mediagate.KindTransient}, vendor.URL)
-	if n := len(vendor.InLine()); n != 1 {
-		t.Errorf("%d requests, want 1", n)
-	}
-}
-
-func (s Suite) report(t *testing.T, ref mediagate.JobRef, do ask, word string, want mediagate.JobState) {
-	t.Helper()
-	vendor := s.Vendor(t, s.Word(word))
-	got, err := do(s.Open(t, vendor.URL, providers.Options{}), t.Context(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.State != want {
-		t.Errorf("state = %q, want %q", got.State, want)
-	}
-	if got.Percent < -1 || got.Percent > 99 {
-		t.Errorf("percent = %d", got.Percent)
-	}
-	diff(t, "ref", s.Ref, got.Ref)
-	if got.Named == s.Unnamed {
-		t.Errorf("the report says that the answer names the job: %v", got.Named)
-	}
-	ended := want == mediagate.JobSucceeded || want == mediagate.JobFailed
-	switch {
-	case got.Incomplete:
-		t.Errorf("the report is incomplete: %+v", got)
-	case ended != (got.Outcome != nil):
-		t.Errorf("outcome = %+v in state %q", got.Outcome, want)
-	case !ended:
-	case got.Outcome.Succeeded != (want == mediagate.JobSucceeded):
-		t.Errorf("succeeded = %v in state %q", got.Outcome.Succeeded, want)
-	case got.Outcome.Succeeded && len(got.Outcome.Media) == 0:
-		t.Error("a success without media")
-	case !got.Outcome.Succeeded && (got.Outcome.Failure == nil || got.Outcome.Failure.Message == ""):
-		t.Error("a failure without a reason")
-	}
-}
-
-// find covers lookups by our own id, for adapters that have them.
-func (s Suite) find(t *testing.T) {
-	t.Helper()
-	ref := s.Ref
-	ref.JobID = ""
-	if !s.operation(t).Find {
-		return
-	}
-	probe := s.Open(t, "http://127.0.0.1:1", short())
-	find := func(p providers.Provider, ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-		return p.(providers.Finder).Find(ctx, ref)
-	}
-	s.poll(t, ref, find)
-	s.rows(t, s.PollRows, func(ctx context.Context, p providers.Provider) error {
-		_, err := find(p, ctx, ref)
-		return err
-	})
-	t.Run("reference of a job", func(t *testing.T) {
-		t.Parallel()
-		got, err := probe.(providers.Finder).Ref(s.Job)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := s.Submission.Ref
-		want.JobID = ""
-		diff(t, "ref", want, got)
-	})
-}
-
-func anyWord(words map[string]mediagate.JobState, state mediagate.JobState) string {
-	for word, s := range words {
-		if s == state {
+// word is one that says that the job is in the state.
+func (s Suite) word(state mediagate.JobState) string {
+	for word, is := range s.Words {
+		if is == state {
 			return word
 		}
 	}
 	return ""
+}
+
+// batch covers questions about several jobs: one call, whose answers belong to
+// the jobs that they name, in whatever order.
+func (s Suite) batch(t *testing.T) {
+	most := s.operation(t).Batch
+	if most < 2 || s.Alone {
+		return
+	}
+	ask := func(p providers.Provider, ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
+		return p.(providers.Batcher).PollAll(ctx, refs)
+	}
+	jobs := func(n int) (refs []mediagate.JobRef, ids []string) {
+		for i := range n {
+			ref := s.Ref
+			ref.JobID = fmt.Sprintf("%s%d", s.Ref.JobID, i)
+			refs, ids = append(refs, ref), append(ids, ref.JobID)
+		}
+		return refs, ids
+	}
+	running, succeeded := s.word(mediagate.JobRunning), s.word(mediagate.JobSucceeded)
+	t.Run("in another order", func(t *testing.T) {
+		t.Parallel()
+		refs, ids := jobs(min(most, 5))
+		call := s.Together(ids)
+		words := slices.Repeat([]string{running}, len(ids))
+		words[1] = succeeded
+		slices.Reverse(ids)
+		slices.Reverse(words)
+		vendor, p := s.connect(t, s.Batch(ids, words))
+		answers, err := ask(p, t.Context(), refs)
+		if err != nil || len(answers) != len(refs) || len(vendor.InLine()) != 1 {
+			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.InLine()), err)
+		}
+		diff(t, "call", call, vendor.InLine()[0].String())
+		for i, a := range answers {
+			want := mediagate.JobRunning
+			if i == 1 {
+				want = mediagate.JobSucceeded
+			}
+			if a.Err != nil || a.Report.State != want || a.Report.Ref.JobID != refs[i].JobID || !a.Report.Named || (a.Report.Outcome != nil) != (i == 1) {
+				t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
+			}
+		}
+	})
+	refs, ids := jobs(2)
+	t.Run("one left out, another's among them", func(t *testing.T) {
+		t.Parallel()
+		_, p := s.connect(t, s.Batch([]string{"9" + ids[0], ids[1]}, []string{succeeded, running}))
+		answers, err := ask(p, t.Context(), refs)
+		if err != nil || len(answers) != 2 {
+			t.Fatalf("%d answers, %v", len(answers), err)
+		}
+		if !mediagate.Is(answers[0].Err, mediagate.KindNotFound) && !mediagate.Is(answers[0].Err, mediagate.KindTransient) {
+			t.Errorf("the job that was left out: %+v, %v", answers[0].Report, answers[0].Err)
+		}
+		if answers[1].Err != nil || answers[1].Report.State != mediagate.JobRunning {
+			t.Errorf("the other: %+v, %v", answers[1].Report, answers[1].Err)
+		}
+	})
+	rows := strange(s.Batch(ids, []string{running, running}), mediagate.KindTransient)
+	maps.Copy(rows, s.BatchRows)
+	s.rows(t, rows, func(ctx context.Context, p providers.Provider) error {
+		_, err := ask(p, ctx, refs)
+		return err
+	})
 }

@@ -2,10 +2,9 @@ package providertest
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +15,6 @@ import (
 // cancel covers the end of a job by our wish: one call, and whatever is
 // unclear about it may be tried again.
 func (s Suite) cancel(t *testing.T) {
-	t.Helper()
 	if !s.operation(t).Cancel {
 		return
 	}
@@ -25,8 +23,8 @@ func (s Suite) cancel(t *testing.T) {
 	}
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
-		vendor := s.Vendor(t, s.Stopped)
-		if err := stop(t.Context(), s.Open(t, vendor.URL, providers.Options{})); err != nil {
+		vendor, p := s.connect(t, s.Stopped)
+		if err := stop(t.Context(), p); err != nil {
 			t.Errorf("Cancel: %v", err)
 		}
 		calls := vendor.InLine()
@@ -35,116 +33,19 @@ func (s Suite) cancel(t *testing.T) {
 		}
 		diff(t, "call", s.Stop, calls[0].String())
 	})
-	for name, fault := range map[string]Fault{"stalled": StallHead, "cut": CutHead} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vendor := s.Vendor(t, Reply{Fault: fault})
-			s.check(t, stop(t.Context(), s.Open(t, vendor.URL, short())), Row{Kind: mediagate.KindTransient}, vendor.URL)
-			if n := len(vendor.InLine()); n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
-		})
-	}
+	rows := map[string]Row{}
 	for name, reply := range map[string]Reply{
+		"stalled": {Fault: StallHead}, "cut": {Fault: CutHead},
 		"HTML 502": {Status: 502, Body: "<html>"}, "empty 503": {Status: 503}, "redirect": {Status: 307},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vendor := s.Vendor(t, reply)
-			s.check(t, stop(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
-		})
+		rows[name] = Row{Reply: reply, Kind: mediagate.KindTransient}
 	}
-	t.Run("refused connection", func(t *testing.T) {
-		t.Parallel()
-		address := "http://" + closedPort(t)
-		s.check(t, stop(t.Context(), s.Open(t, address, short())), Row{Kind: mediagate.KindTransient}, address)
-	})
-	s.rows(t, s.CancelRows, stop)
-}
-
-// batch covers questions about several jobs: one call, whose answers belong to
-// the jobs that they name, in whatever order.
-func (s Suite) batch(t *testing.T) {
-	t.Helper()
-	most := s.operation(t).Batch
-	if most < 2 || s.Alone {
-		return
-	}
-	ask := func(p providers.Provider, ctx context.Context, refs []mediagate.JobRef) ([]providers.Answer, error) {
-		return p.(providers.Batcher).PollAll(ctx, refs)
-	}
-	jobs := func(n int) (refs []mediagate.JobRef, ids []string) {
-		for i := range n {
-			ref := s.Ref
-			ref.JobID = fmt.Sprintf("%s%d", s.Ref.JobID, i)
-			refs, ids = append(refs, ref), append(ids, ref.JobID)
-		}
-		return refs, ids
-	}
-	running, succeeded := anyWord(s.Words, mediagate.JobRunning), anyWord(s.Words, mediagate.JobSucceeded)
-	t.Run("in another order", func(t *testing.T) {
-		t.Parallel()
-		refs, ids := jobs(min(most, 5))
-		call := s.Together(ids)
-		words := slices.Repeat([]string{running}, len(ids))
-		words[1] = succeeded
-		slices.Reverse(ids)
-		slices.Reverse(words)
-		vendor := s.Vendor(t, s.Batch(ids, words))
-		answers, err := ask(s.Open(t, vendor.URL, providers.Options{}), t.Context(), refs)
-		if err != nil || len(answers) != len(refs) || len(vendor.InLine()) != 1 {
-			t.Fatalf("%d answers of %d, %d requests, %v", len(answers), len(refs), len(vendor.InLine()), err)
-		}
-		diff(t, "call", call, vendor.InLine()[0].String())
-		for i, a := range answers {
-			want := mediagate.JobRunning
-			if i == 1 {
-				want = mediagate.JobSucceeded
-			}
-			if a.Err != nil || a.Report.State != want || a.Report.Ref.JobID != refs[i].JobID || !a.Report.Named || (a.Report.Outcome != nil) != (i == 1) {
-				t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
-			}
-		}
-	})
-	t.Run("one left out, another's among them", func(t *testing.T) {
-		t.Parallel()
-		refs, ids := jobs(2)
-		vendor := s.Vendor(t, s.Batch([]string{"9" + ids[0], ids[1]}, []string{succeeded, running}))
-		answers, err := ask(s.Open(t, vendor.URL, providers.Options{}), t.Context(), refs)
-		if err != nil || len(answers) != 2 {
-			t.Fatalf("%d answers, %v", len(answers), err)
-		}
-		if kind := mediagate.KindOf(answers[0].Err); answers[0].Err == nil || kind != mediagate.KindNotFound && kind != mediagate.KindTransient {
-			t.Errorf("the job that was left out: %+v, %v", answers[0].Report, answers[0].Err)
-		}
-		if answers[1].Err != nil || answers[1].Report.State != mediagate.JobRunning {
-			t.Errorf("the other: %+v, %v", answers[1].Report, answers[1].Err)
-		}
-	})
-	refs, ids := jobs(2)
-	whole := func(ctx context.Context, p providers.Provider) error {
-		_, err := ask(p, ctx, refs)
-		return err
-	}
-	s.rows(t, s.BatchRows, whole)
-	for name, reply := range s.strangeReplies(s.Batch(ids, []string{running, running})) {
-		if _, ok := s.BatchRows[name]; ok {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vendor := s.Vendor(t, reply)
-			s.check(t, whole(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
-			if n := len(vendor.InLine()); n != 1 {
-				t.Errorf("%d requests, want 1", n)
-			}
-		})
-	}
+	maps.Copy(rows, s.CancelRows)
+	s.rows(t, rows, stop)
 }
 
 // open covers files that only the adapter can open.
 func (s Suite) open(t *testing.T) {
-	t.Helper()
 	if s.Media.Ref == "" {
 		return
 	}
@@ -153,20 +54,14 @@ func (s Suite) open(t *testing.T) {
 		if err != nil {
 			return "", 0, err
 		}
+		defer file.Close()
 		b, err := io.ReadAll(file)
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
 		return string(b), length, err
-	}
-	opened := func(ctx context.Context, p providers.Provider) error {
-		_, _, err := read(ctx, p)
-		return err
 	}
 	t.Run("whole", func(t *testing.T) {
 		t.Parallel()
-		vendor := s.Vendor(t, s.File)
-		file, length, err := read(t.Context(), s.Open(t, vendor.URL, providers.Options{}))
+		_, p := s.connect(t, s.File)
+		file, length, err := read(t.Context(), p)
 		if err != nil || file == "" || length >= 0 && length != int64(len(file)) {
 			t.Errorf("%d bytes of %d, %v", len(file), length, err)
 		}
@@ -189,25 +84,21 @@ func (s Suite) open(t *testing.T) {
 		}
 		diff(t, "links", []string{elsewhere}, links)
 	})
-	for name, fault := range map[string]Fault{
-		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead, "cut in the body": CutBody,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			reply := s.File
-			reply.Fault = fault
-			vendor := s.Vendor(t, reply)
-			s.check(t, opened(t.Context(), s.Open(t, vendor.URL, hasty(reply))), Row{Kind: mediagate.KindTransient}, vendor.URL)
-		})
-	}
-	for name, row := range map[string]Row{
+	rows := map[string]Row{
 		"404": {Reply: Reply{Status: 404, Body: "<html>"}, Kind: mediagate.KindGone},
 		"410": {Reply: Reply{Status: 410, Body: "{}"}, Kind: mediagate.KindGone},
 		"503": {Reply: Reply{Status: 503, Body: "{}"}, Kind: mediagate.KindTransient},
-	} {
-		if _, ok := s.OpenRows[name]; !ok {
-			s.rows(t, map[string]Row{name: row}, opened)
-		}
 	}
-	s.rows(t, s.OpenRows, opened)
+	for name, fault := range map[string]Fault{
+		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead, "cut in the body": CutBody,
+	} {
+		reply := s.File
+		reply.Fault = fault
+		rows[name] = Row{Reply: reply, Kind: mediagate.KindTransient}
+	}
+	maps.Copy(rows, s.OpenRows)
+	s.rows(t, rows, func(ctx context.Context, p providers.Provider) error {
+		_, _, err := read(ctx, p)
+		return err
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -74,9 +75,6 @@ type Suite struct {
 	Media    mediagate.Media // with a Ref
 	File     Reply           // the file
 	OpenRows map[string]Row
-
-	// Adapter is that of the channel's provider when it is left out.
-	Adapter providers.Adapter
 }
 
 // Exchange is a call and its answer.
@@ -103,62 +101,21 @@ type Row struct {
 
 // Run runs the suite.
 func Run(t *testing.T, s Suite) {
-	t.Helper()
-	t.Run("settings", s.settings)
-	t.Run("description", func(t *testing.T) {
-		t.Parallel()
-		s.description(t)
-	})
-	t.Run("express", func(t *testing.T) {
-		t.Parallel()
-		s.express(t)
-	})
-	t.Run("submit", func(t *testing.T) {
-		t.Parallel()
-		s.submit(t)
-		s.rows(t, s.SubmitRows, s.submitKind)
-	})
-	t.Run("callback", func(t *testing.T) {
-		t.Parallel()
-		s.callback(t)
-	})
-	t.Run("reach", func(t *testing.T) {
-		t.Parallel()
-		s.reach(t)
-	})
-	t.Run("speak", func(t *testing.T) {
-		t.Parallel()
-		s.speak(t)
-	})
-	t.Run("before", func(t *testing.T) {
-		t.Parallel()
-		s.before(t)
-	})
-	if s.Word == nil {
-		return
+	parts := map[string]func(*testing.T){
+		"settings": s.settings, "description": s.description, "express": s.express,
+		"submit": s.submit, "before": s.before, "reach": s.reach, "callback": s.callback, "speak": s.speak,
 	}
-	t.Run("poll", func(t *testing.T) {
-		t.Parallel()
-		s.poll(t, s.Ref, providers.Provider.Poll)
-		s.rows(t, s.PollRows, s.pollKind)
-		s.beside(t)
-	})
-	t.Run("find", func(t *testing.T) {
-		t.Parallel()
-		s.find(t)
-	})
-	t.Run("batch", func(t *testing.T) {
-		t.Parallel()
-		s.batch(t)
-	})
-	t.Run("cancel", func(t *testing.T) {
-		t.Parallel()
-		s.cancel(t)
-	})
-	t.Run("open", func(t *testing.T) {
-		t.Parallel()
-		s.open(t)
-	})
+	if s.Word != nil {
+		maps.Copy(parts, map[string]func(*testing.T){
+			"poll": s.poll, "beside": s.beside, "find": s.find, "batch": s.batch, "cancel": s.cancel, "open": s.open,
+		})
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part(t)
+		})
+	}
 }
 
 // Address stands for the vendor's in a credential that holds one.
@@ -189,23 +146,11 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 
 func (s Suite) adapter(tb testing.TB) providers.Adapter {
 	tb.Helper()
-	if s.Adapter.Open != nil {
-		return s.Adapter
-	}
 	a, ok := all.Adapter(s.Channel.Provider)
 	if !ok {
 		tb.Fatalf("no adapter is named %q", s.Channel.Provider)
 	}
 	return a
-}
-
-// described is what the adapter says of itself.
-func (s Suite) described() providers.Description {
-	if s.Adapter.Open != nil {
-		return s.Adapter.Description
-	}
-	a, _ := all.Adapter(s.Channel.Provider)
-	return a.Description
 }
 
 // operation is what the adapter says of the suite's job.
@@ -225,6 +170,13 @@ func (s Suite) Vendor(tb testing.TB, replies ...Reply) *Vendor {
 	return v
 }
 
+// connect is a vendor with the replies in line, and the adapter that calls it.
+func (s Suite) connect(tb testing.TB, replies ...Reply) (*Vendor, providers.Provider) {
+	tb.Helper()
+	vendor := s.Vendor(tb, replies...)
+	return vendor, s.Open(tb, vendor.URL, providers.Options{})
+}
+
 // job is the suite's job as an activity hands it over.
 func (s Suite) job() mediagate.Job {
 	job := s.Job
@@ -232,26 +184,18 @@ func (s Suite) job() mediagate.Job {
 	return job
 }
 
-// short lets a stalled answer end soon, and leaves time enough for what comes
-// before it on a machine that is busy.
-func short() providers.Options {
-	return providers.Options{Timeouts: vendorhttp.Timeouts{
-		SubmitHeader: time.Second, Submit: 2 * time.Second,
-		ReadHeader: time.Second, Read: 2 * time.Second,
-	}}
-}
-
-// hasty is short for a reply that would not end by itself, in time or in length.
-// Any other is waited for, however slow the machine.
-func hasty(r Reply) providers.Options {
+// hasty does not wait for a reply that would not end by itself, in time or in length,
+// and leaves time enough for what comes before it on a machine that is busy. Any other
+// reply is waited for.
+func hasty(r Reply) (opt providers.Options) {
 	switch r.Fault {
 	case StallHead, StallBody:
-		return short()
+		opt.Timeouts = vendorhttp.Timeouts{SubmitHeader: time.Second, Submit: 2 * time.Second, ReadHeader: time.Second, Read: 2 * time.Second}
 	case Huge:
-		return providers.Options{MaxBody: 4 << 20}
+		opt.MaxBody = 4 << 20
 	case NoFault, CutHead, CutBody:
 	}
-	return providers.Options{}
+	return opt
 }
 
 // check judges an error: its kind, and that it gives nothing away.
@@ -297,21 +241,11 @@ func (s Suite) discreet(t *testing.T, text, host string) {
 	}
 }
 
-// call is one of the two operations, reduced to its error.
+// call is an operation of the adapter, reduced to its error.
 type call func(ctx context.Context, p providers.Provider) error
 
-func (s Suite) submitKind(ctx context.Context, p providers.Provider) error {
-	_, err := s.send(ctx, p, s.job())
-	return err
-}
-
-func (s Suite) pollKind(ctx context.Context, p providers.Provider) error {
-	_, err := p.Poll(ctx, s.Ref)
-	return err
-}
-
+// rows expects of each reply the error that its row names.
 func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
-	t.Helper()
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -324,6 +258,58 @@ func (s Suite) rows(t *testing.T, rows map[string]Row, do call) {
 			}
 		})
 	}
+}
+
+// around breaks each of the calls beside the one that is tested, which has a good
+// reply, and is made so often.
+func (s Suite) around(t *testing.T, calls []Exchange, reply Reply, made int, kind mediagate.Kind, do call) {
+	for _, x := range calls {
+		for name, row := range strange(x.Reply, kind) {
+			t.Run(x.Route+" "+name, func(t *testing.T) {
+				t.Parallel()
+				vendor := s.Vendor(t, reply)
+				vendor.On(x.Route, row.Reply)
+				s.check(t, do(t.Context(), s.Open(t, vendor.URL, hasty(row.Reply))), row, vendor.URL)
+				if n := len(vendor.InLine()); n != made {
+					t.Errorf("%d requests beside those, want %d", n, made)
+				}
+			})
+		}
+	}
+}
+
+// strange are answers from which no vendor's verdict can be read, made of a good one.
+func strange(good Reply, kind mediagate.Kind) map[string]Row {
+	html := "<html><body>Bad Gateway</body></html>"
+	rows := map[string]Row{}
+	for name, reply := range map[string]Reply{
+		"empty 200":                {},
+		"HTML 200":                 {Body: html, Header: map[string]string{"Content-Type": "text/html"}},
+		"HTML 200 as JSON":         {Body: html},
+		"HTML 502":                 {Status: http.StatusBadGateway, Body: html},
+		"empty 503":                {Status: http.StatusServiceUnavailable},
+		"JSON 500":                 {Status: http.StatusInternalServerError, Body: `{"error":"oops"}`},
+		"acceptance with 500":      {Status: http.StatusInternalServerError, Body: good.Body},
+		"redirect":                 {Status: http.StatusTemporaryRedirect, Header: map[string]string{"Location": "/elsewhere"}},
+		"204":                      {Status: http.StatusNoContent},
+		"array":                    {Body: `[]`},
+		"null":                     {Body: `null`},
+		"empty object":             {Body: `{}`},
+		"half a document":          {Body: good.Body[:len(good.Body)/2]},
+		"two documents":            {Body: good.Body + good.Body},
+		"all fields of odd types":  {Body: `{"code":[],"message":{},"data":7,"output":"x","request_id":null}`},
+		"deeply nested":            {Body: strings.Repeat(`{"data":`, 50_000) + "1" + strings.Repeat("}", 50_000)},
+		"success by its code only": {Body: `{"code":0,"message":"SUCCEED","data":{}}`},
+	} {
+		rows[name] = Row{Reply: reply, Kind: kind}
+	}
+	for name, fault := range map[string]Fault{
+		"stalled head": StallHead, "stalled body": StallBody, "cut before the head": CutHead, "cut in the body": CutBody, "endless body": Huge,
+	} {
+		good.Fault = fault
+		rows[name] = Row{Reply: good, Kind: kind}
+	}
+	return rows
 }
 
 func diff(t *testing.T, what string, want, got any) {

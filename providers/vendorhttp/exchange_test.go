@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -184,6 +186,63 @@ func TestLostAnswers(t *testing.T) {
 		if n := calls.Load(); n != 1 {
 			t.Errorf("%s: %d requests", name, n)
 		}
+	}
+}
+
+// Before a vendor has read a byte it cannot have a job.
+func TestUnreached(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	stranger := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
+	stranger.Config.ErrorLog = log.New(io.Discard, "", 0)
+	stranger.StartTLS() // with a certificate that nobody trusts
+	t.Cleanup(stranger.Close)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for name, address := range map[string]string{
+		"refused connection": closed.URL,
+		"untrusted":          stranger.URL,
+		// A label of 64 characters can be no host: the resolver says so itself.
+		"no such host": "http://" + strings.Repeat("a", 64) + ".example.com",
+	} {
+		for effect, kind := range map[Effect]mediagate.Kind{Submits: mediagate.KindUnreached, Stops: mediagate.KindTransient, Reads: mediagate.KindTransient} {
+			_, err := open(t, address, Options{}).Do(t.Context(), Call{Effect: effect, Body: JSON([]byte("{}"))})
+			if !mediagate.Is(err, kind) {
+				t.Errorf("%s: %v: %v, want %v", name, effect, err, kind)
+			}
+		}
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d requests were sent to a vendor that nobody vouches for", n)
+	}
+}
+
+// Whether it is noticed before the first byte that the vendor hangs up is a matter of
+// luck; what is claimed must be true.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := make(chan int64, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			received <- 0
+			return
+		}
+		_ = conn.(*net.TCPConn).CloseWrite()
+		n, _ := io.Copy(io.Discard, conn)
+		_ = conn.Close()
+		received <- n
+	}()
+	_, err = open(t, "http://"+l.Addr().String(), Options{}).Do(t.Context(), Call{Effect: Submits, Body: JSON([]byte("{}"))})
+	_ = l.Close()
+	n := <-received
+	if !mediagate.Is(err, mediagate.KindAmbiguous) && (!mediagate.Is(err, mediagate.KindUnreached) || n > 0) {
+		t.Errorf("%d bytes arrived: %v", n, err)
 	}
 }
 
