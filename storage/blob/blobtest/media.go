@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"image"
-	"image/color"
-	"image/gif"
-	"image/jpeg"
 	"image/png"
 	"io"
 	"testing"
@@ -76,27 +73,4 @@ func picture(tb testing.TB, width, height int) []byte {
 		tb.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// types are small files of the formats, by name.
-func types(tb testing.TB) map[string][]byte {
-	tb.Helper()
-	canvas := image.NewPaletted(image.Rect(0, 0, 2, 2), color.Palette{color.Black, color.White})
-	var jpg, animation bytes.Buffer
-	if err := jpeg.Encode(&jpg, canvas, nil); err != nil {
-		tb.Fatal(err)
-	}
-	if err := gif.Encode(&animation, canvas, nil); err != nil {
-		tb.Fatal(err)
-	}
-	frame := append([]byte("\xff\xfb\x90\x00"), make([]byte, 413)...)
-	return map[string][]byte{
-		"jpeg": jpg.Bytes(),
-		"gif":  animation.Bytes(),
-		"webp": []byte("RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x01\x00\x00"),
-		"mov":  append([]byte("\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00qt  "), header()...),
-		"webm": []byte("\x1aE\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\xf2\x81\x04B\xf3\x81\x08B\x82\x84webm"),
-		"mp3":  bytes.Repeat(frame, 3),
-		"wav":  []byte("RIFF\x28\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00data\x04\x00\x00\x00\x00\x00\x00\x00"),
-	}
 }

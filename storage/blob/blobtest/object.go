@@ -74,79 +74,26 @@ func (s *suite) testStored(t *testing.T) {
 	expectError(t, err, mediagate.KindGone, string(mediagate.CodeResultUnavailable))
 }
 
-// testStoredElsewhere does not take a store that refuses for one that lost the
-// file.
-func (s *suite) testStoredElsewhere(t *testing.T) {
-	for name, change := range map[string]func(*blob.Config){
-		"wrong secret":  func(c *blob.Config) { c.SecretAccessKey += "x" },
-		"absent bucket": func(c *blob.Config) { c.Bucket += "-absent" },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := s.config
-			change(&c)
-			store, file := open(t, c), mediagate.Result{Key: "blobtest/elsewhere/1/0", Size: 1}
-			expectError(t, store.Exists(t.Context(), file), mediagate.KindUnavailable, blob.CodeStorageRefused)
-			expectError(t, store.Verify(t.Context(), file), mediagate.KindUnavailable, blob.CodeStorageRefused)
-			_, err := store.LoadManifest(t.Context(), file.Key)
-			expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageRefused)
-		})
+// testOlder looks for files by their age, in pages.
+func (s *suite) testOlder(t *testing.T) {
+	prefix := s.prefix(t, "older")
+	s.put(t, prefix+"1/1", prefix+"1/2")
+	if keys, _, _, err := s.store.Older(t.Context(), prefix, "", time.Hour); err != nil || len(keys) != 0 {
+		t.Errorf("old: %v (%v)", keys, err)
 	}
-}
-
-func (s *suite) testDeleteSome(t *testing.T) {
-	prefix := s.prefix(t, "delete-some")
-	put := func(key string) {
-		s.mirror(t, prefix+key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
+	keys, last, more, err := s.store.Older(t.Context(), prefix, prefix+"1/1", everything)
+	if want := prefix + "1/2"; err != nil || !slices.Equal(keys, []string{want}) || last != want || more {
+		t.Errorf("after the first: %v up to %q, more: %v (%v)", keys, last, more, err)
 	}
-	left := func(want ...string) {
-		t.Helper()
-		for _, key := range []string{"1/0", "1/1", "1/2"} {
-			status := http.StatusNotFound
-			for _, w := range want {
-				if w == key {
-					status = http.StatusOK
-				}
-			}
-			if got := s.get(t, prefix+key); got.status != status {
-				t.Errorf("%s answers %d, want %d", key, got.status, status)
-			}
-		}
-	}
-	put("1/0")
-	put("1/1")
-	put("1/2")
-	if n, err := s.store.DeletePrefix(t.Context(), prefix+"1/", prefix+"1/1"); err != nil || n != 2 {
-		t.Errorf("deleted %d (%v), want 2", n, err)
-	}
-	left("1/1")
-	put("1/2")
 	if n, err := s.store.DeleteOlder(t.Context(), prefix, time.Hour); err != nil || n != 0 {
 		t.Errorf("deleted %d that are young (%v)", n, err)
 	}
-	left("1/1", "1/2")
-	keys, last, more, err := s.store.Older(t.Context(), prefix, "", -time.Hour)
-	if want := []string{prefix + "1/1", prefix + "1/2"}; err != nil || !slices.Equal(keys, want) || last != want[1] || more {
-		t.Errorf("listed %v up to %q, more: %v (%v)", keys, last, more, err)
-	}
-	if keys, last, _, err = s.store.Older(t.Context(), prefix, prefix+"1/1", -time.Hour); err != nil || !slices.Equal(keys, []string{prefix + "1/2"}) {
-		t.Errorf("after the first: %v up to %q (%v)", keys, last, err)
-	}
-	if keys, _, _, err = s.store.Older(t.Context(), prefix, "", time.Hour); err != nil || len(keys) != 0 {
-		t.Errorf("old: %v (%v)", keys, err)
-	}
-	for range 2 { // what is not there is no error
-		if err := s.store.DeleteAll(t.Context(), []string{prefix + "1/1", prefix + "1/never"}); err != nil {
-			t.Error(err)
-		}
-	}
-	left("1/2")
-	put("1/1")
 	c := s.config
 	c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	if n, err := open(t, c).DeleteOlder(t.Context(), prefix, time.Hour); err != nil || n != 2 {
 		t.Errorf("deleted %d that are old (%v), want 2", n, err)
 	}
-	left()
+	s.expectKeys(t, prefix)
 	_, err = s.store.DeleteOlder(t.Context(), "", time.Hour)
 	expectError(t, err, mediagate.KindInvalid, "")
 }

@@ -1,11 +1,9 @@
 package blobtest
 
 import (
-	"bytes"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,33 +15,38 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
+// testLinks also signs as of an hour ago, so that no test waits for an end.
 func (s *suite) testLinks(t *testing.T) {
 	key := s.prefix(t, "links") + "task/1/0"
-	s.mirror(t, key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
-	link, err := s.store.Sign(t.Context(), mediagate.Result{Key: key}, time.Hour)
-	if err != nil {
-		t.Fatal(err)
+	s.put(t, key)
+	c := s.config
+	c.Now = func() time.Time { return time.Now().Add(-time.Hour) }
+	sign := func(store *blob.Store, ttl time.Duration, change func(path *string, query url.Values)) string {
+		link, err := store.Sign(t.Context(), mediagate.Result{Key: key}, ttl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(link.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		query := u.Query()
+		change(&u.Path, query)
+		u.RawQuery = query.Encode()
+		return u.String()
 	}
-	u, err := url.Parse(link.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := *u
-	other.Path = strings.TrimSuffix(u.Path, "0") + "1"
-	longer := *u
-	q := u.Query()
-	q.Set("X-Amz-Expires", "604800")
-	longer.RawQuery = q.Encode()
-	bare := *u
-	bare.RawQuery = ""
+	as := func(*string, url.Values) {}
+	past := open(t, c)
 	for name, test := range map[string]struct {
 		url    string
 		status int
 	}{
-		"as signed":      {link.URL, http.StatusOK},
-		"another object": {other.String(), http.StatusForbidden},
-		"prolonged":      {longer.String(), http.StatusForbidden},
-		"unsigned":       {bare.String(), http.StatusForbidden},
+		"as signed":      {sign(s.store, time.Hour, as), http.StatusOK},
+		"another object": {sign(s.store, time.Hour, func(path *string, _ url.Values) { *path += "1" }), http.StatusForbidden},
+		"prolonged":      {sign(s.store, time.Hour, func(_ *string, q url.Values) { q.Set("X-Amz-Expires", "604800") }), http.StatusForbidden},
+		"unsigned":       {sign(s.store, time.Hour, func(_ *string, q url.Values) { clear(q) }), http.StatusForbidden},
+		"ended":          {sign(past, 59*time.Minute, as), http.StatusForbidden},
+		"ends soon":      {sign(past, 61*time.Minute, as), http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := fetch(t, test.url); got.status != test.status {
@@ -53,105 +56,42 @@ func (s *suite) testLinks(t *testing.T) {
 	}
 }
 
-// testLinksEnd signs as of an hour ago, so that no test waits for an end.
-func (s *suite) testLinksEnd(t *testing.T) {
-	key := s.prefix(t, "links-end") + "task/1/0"
-	s.mirror(t, key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
-	c := s.config
-	c.Now = func() time.Time { return time.Now().Add(-time.Hour) }
-	past := open(t, c)
-	for name, test := range map[string]struct {
-		ttl    time.Duration
-		status int
-	}{
-		"ended a minute ago":    {59 * time.Minute, http.StatusForbidden},
-		"lives another minute":  {61 * time.Minute, http.StatusOK},
-		"cut to a week at most": {30 * 24 * time.Hour, http.StatusOK},
-	} {
-		t.Run(name, func(t *testing.T) {
-			link, err := past.Sign(t.Context(), mediagate.Result{Key: key}, test.ttl)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := fetch(t, link.URL); got.status != test.status {
-				t.Errorf("status is %d, want %d", got.status, test.status)
-			}
-			if live := link.ExpiresAt.After(time.Now()); live != (test.status == http.StatusOK) {
-				t.Errorf("ExpiresAt %s does not tell whether the link works", link.ExpiresAt)
-			}
-		})
-	}
-}
-
-func (s *suite) testOddKeys(t *testing.T) {
-	prefix := s.prefix(t, "odd")
-	for _, name := range []string{"a b", "a+b", "a%20b", "ä", "a(b)!'*", "a=b&c", "a~b"} {
-		t.Run(name, func(t *testing.T) {
-			key := prefix + name + "/1/0"
-			r := s.mirror(t, key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
-			if got := s.get(t, key); got.status != http.StatusOK || got.sha256 != r.SHA256 {
-				t.Errorf("the link answers %d", got.status)
-			}
-		})
-	}
-}
-
 func (s *suite) testDelete(t *testing.T) {
 	prefix := s.prefix(t, "delete")
-	keys := []string{"1/1/0", "1/1/1", "1/2/0", "10/1/0"}
-	for _, key := range keys {
-		s.mirror(t, prefix+key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
-	}
-	expect := func(want ...string) {
-		t.Helper()
-		for _, key := range keys {
-			status := http.StatusNotFound
-			for _, w := range want {
-				if w == key {
-					status = http.StatusOK
-				}
-			}
-			if got := s.get(t, prefix+key); got.status != status {
-				t.Errorf("%s answers %d, want %d", key, got.status, status)
-			}
+	s.put(t, prefix+"1/1/0", prefix+"1/1/1", prefix+"1/2/0", prefix+"1/3/0", prefix+"10/1/0")
+	for range 2 { // what is not there is no error
+		if err := s.store.Delete(t.Context(), prefix+"1/1/1"); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := s.store.Delete(t.Context(), prefix+"1/1/1"); err != nil {
-		t.Fatal(err)
-	}
-	expect("1/1/0", "1/2/0", "10/1/0")
-	if err := s.store.Delete(t.Context(), prefix+"1/1/1"); err != nil {
-		t.Errorf("deleting what is gone: %v", err)
-	}
-	n, err := s.store.DeletePrefix(t.Context(), prefix+"1/")
-	if err != nil || n != 2 {
+	s.expectKeys(t, prefix, "1/1/0", "1/2/0", "1/3/0", "10/1/0")
+	if n, err := s.store.DeletePrefix(t.Context(), prefix+"1/", prefix+"1/2/0"); err != nil || n != 2 {
 		t.Errorf("deleted %d (%v), want 2", n, err)
 	}
-	expect("10/1/0")
+	s.expectKeys(t, prefix, "1/2/0", "10/1/0")
 	for _, wide := range []string{"", "/", prefix + "10"} {
 		_, err := s.store.DeletePrefix(t.Context(), wide)
 		expectError(t, err, mediagate.KindInvalid, "")
 	}
-	expect("10/1/0")
+	for range 2 {
+		if err := s.store.DeleteAll(t.Context(), []string{prefix + "1/2/0", prefix + "1/never"}); err != nil {
+			t.Error(err)
+		}
+	}
+	s.expectKeys(t, prefix, "10/1/0")
 }
 
 // testRemove empties one folder, of what is in it and of what would come.
 func (s *suite) testRemove(t *testing.T) {
 	prefix := s.prefix(t, "remove")
-	for _, key := range []string{"1/1/0", "1/1/0-2", "10/1/0", "up/a", "up/b"} {
-		s.mirror(t, prefix+key, bytes.NewReader(picture(t, 3, 3)), blob.Limits{Media: "image"})
-	}
+	s.put(t, prefix+"1/1/0", prefix+"1/1/0-2", prefix+"10/1/0", prefix+"up/a", prefix+"up/b")
 	s.begin(t, prefix+"1/2/0", prefix+"10/2/0")
 	for range 2 { // the second time there is nothing
 		if err := s.store.Remove(t.Context(), prefix+"1/", prefix+"up/a", prefix+"up/none"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for key, want := range map[string]int{"1/1/0": 404, "1/1/0-2": 404, "10/1/0": 200, "up/a": 404, "up/b": 200} {
-		if got := s.get(t, prefix+key); got.status != want {
-			t.Errorf("%s answers %d, want %d", key, got.status, want)
-		}
-	}
+	s.expectKeys(t, prefix, "10/1/0", "up/b")
 	for below, want := range map[string]int{"1/": 0, "10/": 1} {
 		if n, err := s.store.AbortStale(t.Context(), prefix+below, everything); err != nil || n != want {
 			t.Errorf("%d unfinished below %q (%v), want %d", n, below, err, want)
@@ -211,44 +151,36 @@ func (s *suite) testBucket(t *testing.T) {
 	}
 }
 
-func (s *suite) testRefusing(t *testing.T) {
-	for name, change := range map[string]func(*blob.Config){
-		"wrong secret":  func(c *blob.Config) { c.SecretAccessKey += "x" },
-		"unknown key":   func(c *blob.Config) { c.AccessKeyID += "x" },
-		"absent bucket": func(c *blob.Config) { c.Bucket += "-absent" },
+// testNoStore takes no store that refuses, or is away, for one that lost a file.
+func (s *suite) testNoStore(t *testing.T) {
+	away := httptest.NewServer(nil)
+	away.Close()
+	for name, test := range map[string]struct {
+		change func(*blob.Config)
+		code   string
+	}{
+		"wrong secret":  {func(c *blob.Config) { c.SecretAccessKey += "x" }, blob.CodeStorageRefused},
+		"unknown key":   {func(c *blob.Config) { c.AccessKeyID += "x" }, blob.CodeStorageRefused},
+		"absent bucket": {func(c *blob.Config) { c.Bucket += "-absent" }, blob.CodeStorageRefused},
+		"away":          {func(c *blob.Config) { c.Endpoint = away.URL }, blob.CodeStorageAway},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := s.config
-			change(&c)
-			store := open(t, c)
-			expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageRefused)
-			expectError(t, store.Probe(t.Context()), mediagate.KindUnavailable, blob.CodeStorageRefused)
-			for _, size := range []int64{2000, 2 * part} {
-				_, err := store.Mirror(t.Context(), "blobtest/refusing/1/0", from(film(size)), blob.Limits{Media: "video"})
-				expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageRefused)
+			c, ctx := s.config, t.Context()
+			test.change(&c)
+			store, file := open(t, c), mediagate.Result{Key: "blobtest/no-store/1/0", Size: 1}
+			for call, err := range map[string]error{
+				"ping": store.Ping(ctx), "probe": store.Probe(ctx), "exists": store.Exists(ctx, file), "verify": store.Verify(ctx, file),
+				"manifest": second(store.LoadManifest(ctx, file.Key)),
+				"mirror":   second(store.Mirror(ctx, file.Key, from(film(2000)), blob.Limits{Media: "video"})),
+				"parts":    second(store.Mirror(ctx, file.Key, from(film(2*part)), blob.Limits{Media: "video"})),
+			} {
+				t.Run(call, func(t *testing.T) { expectError(t, err, mediagate.KindUnavailable, test.code) })
+			}
+			if _, err := store.Sign(ctx, file, time.Hour); err != nil { // links need nobody
+				t.Error(err)
 			}
 		})
 	}
 }
 
-func (s *suite) testAbsent(t *testing.T) {
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := s.config
-	c.Endpoint = "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	store := open(t, c)
-	expectError(t, store.Ping(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
-	expectError(t, store.Probe(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
-	expectError(t, store.EnsureBucket(t.Context()), mediagate.KindUnavailable, blob.CodeStorageAway)
-	_, err = store.Mirror(t.Context(), "blobtest/absent/1/0", from(film(2*part)), blob.Limits{Media: "video"})
-	expectError(t, err, mediagate.KindUnavailable, blob.CodeStorageAway)
-	// Links need nobody.
-	if _, err := store.Sign(t.Context(), mediagate.Result{Key: "k"}, time.Hour); err != nil {
-		t.Error(err)
-	}
-}
+func second[T any](_ T, err error) error { return err }
