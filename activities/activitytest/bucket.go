@@ -82,12 +82,6 @@ func (b *Bucket) LoadManifest(_ context.Context, key string) ([]byte, error) {
 func (b *Bucket) Write(key, content string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.objects == nil {
-		b.objects = make(map[string][]byte)
-	}
-	if b.stored == nil {
-		b.stored = make(map[string]time.Time)
-	}
 	b.objects[key], b.stored[key] = []byte(content), b.now()
 }
 

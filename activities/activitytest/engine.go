@@ -3,7 +3,6 @@ package activitytest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/mediagate/mediagate"
@@ -17,8 +16,9 @@ type Engine struct {
 	OnWake    func(ctx context.Context, taskID string) error
 	OnReplace func(ctx context.Context, taskID string) error
 
+	calls noted[string]
+
 	mu     sync.Mutex
-	calls  []string
 	states map[string]activities.RunState
 }
 
@@ -41,17 +41,9 @@ func (e *Engine) run(taskID string) (state activities.RunState, started bool) {
 }
 
 // Calls are the lines so far.
-func (e *Engine) Calls() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Clone(e.calls)
-}
+func (e *Engine) Calls() []string { return e.calls.all() }
 
-func (e *Engine) note(format string, args ...any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.calls = append(e.calls, fmt.Sprintf(format, args...))
-}
+func (e *Engine) note(format string, args ...any) { e.calls.add(fmt.Sprintf(format, args...)) }
 
 // hooked calls a hook, if there is one.
 func hooked(ctx context.Context, hook func(context.Context, string) error, taskID string) error {

@@ -20,10 +20,30 @@ type Vendor struct {
 
 	mu        sync.Mutex
 	jobs      map[string]*mediagate.Outcome // by external id; nil while it runs
-	submits   []mediagate.Job
-	polls     []mediagate.JobRef
-	finds     []mediagate.JobRef
-	cancelled []mediagate.JobRef
+	submits   noted[mediagate.Job]
+	polls     noted[mediagate.JobRef]
+	finds     noted[mediagate.JobRef]
+	cancelled noted[mediagate.JobRef]
+}
+
+// noted is a list of what a double was asked for.
+type noted[T any] struct {
+	mu   sync.Mutex
+	list []T
+}
+
+// add returns how many there are with this one.
+func (n *noted[T]) add(v T) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.list = append(n.list, v)
+	return len(n.list)
+}
+
+func (n *noted[T]) all() []T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.list)
 }
 
 // Accept is what the vendor does by itself: it makes the job.
@@ -58,23 +78,22 @@ func (v *Vendor) report(ref mediagate.JobRef) (mediagate.Report, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	outcome, ok := v.jobs[ref.ExternalID]
-	switch {
-	case !ok:
+	if !ok {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
-	case outcome == nil:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobRunning, Word: "processing", Percent: -1}, nil
-	case outcome.Succeeded:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobSucceeded, Outcome: outcome}, nil
-	default:
-		return mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobFailed, Outcome: outcome}, nil
 	}
+	report := mediagate.Report{Ref: refOf(ref.ExternalID), Named: true, State: mediagate.JobFailed, Outcome: outcome}
+	switch {
+	case outcome == nil:
+		report.State, report.Word, report.Percent = mediagate.JobRunning, "processing", -1
+	case outcome.Succeeded:
+		report.State = mediagate.JobSucceeded
+	}
+	return report, nil
 }
 
 // Submit takes a job.
 func (v *Vendor) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-	v.mu.Lock()
-	v.submits = append(v.submits, job)
-	v.mu.Unlock()
+	v.submits.add(job)
 	if v.OnSubmit != nil {
 		return v.OnSubmit(ctx, job)
 	}
@@ -83,9 +102,7 @@ func (v *Vendor) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submi
 
 // Poll tells how a job is.
 func (v *Vendor) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	v.mu.Lock()
-	v.polls = append(v.polls, ref)
-	v.mu.Unlock()
+	v.polls.add(ref)
 	if v.OnPoll != nil {
 		return v.OnPoll(ctx, ref)
 	}
@@ -93,32 +110,16 @@ func (v *Vendor) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Repo
 }
 
 // Submits are the calls that tried to make a job.
-func (v *Vendor) Submits() []mediagate.Job {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.submits)
-}
+func (v *Vendor) Submits() []mediagate.Job { return v.submits.all() }
 
 // Polls are the jobs that were asked for.
-func (v *Vendor) Polls() []mediagate.JobRef {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.polls)
-}
+func (v *Vendor) Polls() []mediagate.JobRef { return v.polls.all() }
 
 // Finds are the lookups by our own id.
-func (v *Vendor) Finds() []mediagate.JobRef {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.finds)
-}
+func (v *Vendor) Finds() []mediagate.JobRef { return v.finds.all() }
 
 // Cancelled are the jobs that were to be stopped.
-func (v *Vendor) Cancelled() []mediagate.JobRef {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return slices.Clone(v.cancelled)
-}
+func (v *Vendor) Cancelled() []mediagate.JobRef { return v.cancelled.all() }
 
 // Finding is the vendor as one that can be asked by our own ids, and can stop
 // jobs.
@@ -133,9 +134,7 @@ func (f finding) Ref(job mediagate.Job) (mediagate.JobRef, error) {
 
 // Find looks a job up.
 func (f finding) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	f.mu.Lock()
-	f.finds = append(f.finds, ref)
-	f.mu.Unlock()
+	f.finds.add(ref)
 	if f.OnFind != nil {
 		return f.OnFind(ctx, ref)
 	}
@@ -144,9 +143,7 @@ func (f finding) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Repo
 
 // Cancel stops a job.
 func (f finding) Cancel(ctx context.Context, ref mediagate.JobRef) error {
-	f.mu.Lock()
-	f.cancelled = append(f.cancelled, ref)
-	f.mu.Unlock()
+	f.cancelled.add(ref)
 	if f.OnCancel != nil {
 		return f.OnCancel(ctx, ref)
 	}

@@ -63,22 +63,15 @@ func (c *Channels) All() []channel.Channel {
 type Fetcher struct {
 	OnFetch func(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error)
 
-	mu   sync.Mutex
-	urls []string
+	urls noted[string]
 }
 
 // URLs are the addresses that were opened.
-func (f *Fetcher) URLs() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return append([]string(nil), f.urls...)
-}
+func (f *Fetcher) URLs() []string { return f.urls.all() }
 
 // Fetch opens the file; by itself each holds its own address.
 func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
-	f.mu.Lock()
-	f.urls = append(f.urls, url)
-	f.mu.Unlock()
+	f.urls.add(url)
 	if f.OnFetch != nil {
 		return f.OnFetch(ctx, url, mediaHost)
 	}
@@ -104,8 +97,12 @@ type Bucket struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	stored  map[string]time.Time // when, of those that Write stored
-	writes  []string
-	signed  []time.Duration
+	writes  noted[string]
+	signed  noted[time.Duration]
+}
+
+func newBucket(now func() time.Time) *Bucket {
+	return &Bucket{now: now, objects: map[string][]byte{}, stored: map[string]time.Time{}}
 }
 
 // Mirror reads all and keeps it. The content tells the type where it is media.
@@ -130,13 +127,8 @@ func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener,
 	if limits.Progress != nil {
 		limits.Progress(int64(len(data)))
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.objects == nil {
-		b.objects = make(map[string][]byte)
-	}
-	b.objects[key] = bytes.Clone(data)
-	b.writes = append(b.writes, key)
+	b.keep(key, data)
+	b.writes.add(key)
 	sum := sha256.Sum256(data)
 	mime := limits.Media + "/test"
 	if f, _, ok := mediainfo.Detect(data); ok {
@@ -149,9 +141,7 @@ func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener,
 
 // Sign makes a link to an object.
 func (b *Bucket) Sign(_ context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.signed = append(b.signed, ttl)
+	b.signed.add(ttl)
 	return mediagate.Link{URL: "https://bucket.example.com/" + r.Key + "?signature=" + Secret, ExpiresAt: b.now().Add(ttl)}, nil
 }
 
@@ -163,11 +153,7 @@ func (b *Bucket) Objects() []string {
 }
 
 // Writes are the keys that were written, repetitions included.
-func (b *Bucket) Writes() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]string(nil), b.writes...)
-}
+func (b *Bucket) Writes() []string { return b.writes.all() }
 
 // Probe reports that the bucket works, unless told otherwise.
 func (b *Bucket) Probe(context.Context) error {
@@ -178,24 +164,19 @@ func (b *Bucket) Probe(context.Context) error {
 }
 
 // Put keeps an object as if it had come late.
-func (b *Bucket) Put(key string) {
+func (b *Bucket) Put(key string) { b.keep(key, []byte(key)) }
+
+func (b *Bucket) keep(key string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.objects == nil {
-		b.objects = make(map[string][]byte)
-	}
-	b.objects[key] = []byte(key)
+	b.objects[key] = data
 }
 
 // AbortStale finds no unfinished uploads.
 func (b *Bucket) AbortStale(context.Context, string, time.Duration) (int, error) { return 0, nil }
 
 // Signed are the lifetimes of the links that were made.
-func (b *Bucket) Signed() []time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]time.Duration(nil), b.signed...)
-}
+func (b *Bucket) Signed() []time.Duration { return b.signed.all() }
 
 // Deliverer is the receiver of callbacks.
 type Deliverer struct {
@@ -203,18 +184,14 @@ type Deliverer struct {
 	OnDeliver func(n int) (mediagate.DeliveryResult, error)
 
 	now    func() time.Time
-	mu     sync.Mutex
-	bodies [][]byte
-	times  []time.Time
+	bodies noted[[]byte]
+	times  noted[time.Time]
 }
 
 // Deliver receives a callback.
 func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
-	d.mu.Lock()
-	d.bodies = append(d.bodies, bytes.Clone(target.Body))
-	d.times = append(d.times, d.now())
-	n := len(d.bodies)
-	d.mu.Unlock()
+	d.times.add(d.now())
+	n := d.bodies.add(bytes.Clone(target.Body))
 	if d.OnDeliver != nil {
 		return d.OnDeliver(n)
 	}
@@ -222,15 +199,7 @@ func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.Webhoo
 }
 
 // Bodies are what was received.
-func (d *Deliverer) Bodies() [][]byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([][]byte(nil), d.bodies...)
-}
+func (d *Deliverer) Bodies() [][]byte { return d.bodies.all() }
 
 // Times are when it was received.
-func (d *Deliverer) Times() []time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return append([]time.Time(nil), d.times...)
-}
+func (d *Deliverer) Times() []time.Time { return d.times.all() }

@@ -50,7 +50,7 @@ type World struct {
 func New(now func() time.Time) *World {
 	w := &World{
 		Store: NewStore(now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{}, Fetcher: &Fetcher{},
-		Bucket: &Bucket{now: now}, Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
+		Bucket: newBucket(now), Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
 	}
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())
 	var ids atomic.Int64
