@@ -32,8 +32,8 @@ func TestQuantile(t *testing.T) {
 		"one":                            {[]float64{3}, 0.99, 3},
 		"middle of three":                {[]float64{9, 1, 4}, 0.5, 4},
 		"mean of the middle two":         {[]float64{8, 1, 2, 4}, 0.5, 3},
-		"p99 of a hundred is the last":   {count(100), 0.99, 99},
-		"p99 of a thousand is not quite": {count(1000), 0.99, 990},
+		"p99 of a hundred is the last":   {countdown(100), 0.99, 99},
+		"p99 of a thousand is not quite": {countdown(1000), 0.99, 990},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,8 +44,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// count is 0 to n-1, backwards.
-func count(n int) []float64 {
+// countdown is 0 to n-1, backwards.
+func countdown(n int) []float64 {
 	values := make([]float64, n)
 	for i := range values {
 		values[i] = float64(n - 1 - i)
@@ -57,66 +57,74 @@ func TestCompareTakesTurns(t *testing.T) {
 	t.Parallel()
 	var order strings.Builder
 	part := func(name string) slice {
-		return func(context.Context) (float64, error) {
+		return once(func(context.Context) error {
 			order.WriteString(name)
-			return 1, nil
-		}
+			return nil
+		})
 	}
-	c, err := compare(t.Context(), 2, options{verbose: io.Discard}, "turns", part("f"), part("s"))
+	rest := func(context.Context) error { order.WriteString(" "); return nil }
+	c, err := compare(t.Context(), 2, rest, part("f"), part("s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c) != 2 || order.String() != "fssffssf" {
-		t.Errorf("%d rounds in the order %s, want 2 in fssffssf", len(c), &order)
+	if want := "f s f s s f f s s f "; len(c.rounds) != 2 || order.String() != want {
+		t.Errorf("%d rounds in the order %q, want 2 in %q", len(c.rounds), &order, want)
+	}
+	if len(c.floor) != 4 || len(c.subject) != 4 {
+		t.Errorf("%d and %d times, want 4 each, without those of the warm-up", len(c.floor), len(c.subject))
 	}
 	broken := errors.New("broken")
-	_, err = compare(t.Context(), 1, options{verbose: io.Discard}, "turns", part("f"), func(context.Context) (float64, error) { return 0, broken })
+	_, err = compare(t.Context(), 1, rest, part("f"), once(func(context.Context) error { return broken }))
 	if !errors.Is(err, broken) {
 		t.Errorf("a slice's error: got %v", err)
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestRateRow(t *testing.T) {
 	t.Parallel()
-	fast := rate{wall: 10, cpu: 10}
-	against := func(floor, subject rate) comparison {
-		return comparison{{floor: [2]rate{floor, floor}, subject: [2]rate{subject, subject}}}
+	against := func(byCPU bool, floor, subject rate) comparison {
+		return comparison{rounds: []round{{floor: [2]rate{floor, floor}, subject: [2]rate{subject, subject}}}, byCPU: byCPU}
 	}
-	byClock := against(fast, rate{wall: 9, cpu: 5})
-	byCPU := against(fast, rate{wall: 5, cpu: 9})
-	unknown := against(rate{wall: 10}, rate{wall: 9})
+	floor, subject := rate{wall: 1000, cpu: 50}, rate{wall: 900, cpu: 20}
 	for name, test := range map[string]struct {
-		c      comparison
-		others float64
-		want   string
+		c    comparison
+		want row
 	}{
-		"alone, the clock counts":            {byClock, 0.1, "ok"},
-		"alone, the CPU does not":            {byCPU, 0.1, "missed"},
-		"crowded, the CPU counts":            {byCPU, 0.11, "ok"},
-		"crowded, the clock does not":        {byClock, 0.11, "missed"},
-		"crowded, with no CPU time to go by": {unknown, 0.11, "ok"},
+		"by the clock": {against(false, floor, subject), row{"x", "900/s", "1000/s, y", "0.90 (0.90–0.90)", "≥ 0.80", true}},
+		"by CPU time":  {against(true, floor, subject), row{"x", "50 ms CPU", "20 ms CPU, y", "0.40 (0.40–0.40)", "≥ 0.80", false}},
+		"slow work":    {against(false, rate{wall: 0.5}, rate{wall: 0.4}), row{"x", "2.5 s", "2 s, y", "0.80 (0.80–0.80)", "≥ 0.80", true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := ratioRow("x", "y", test.c, 0.8).verdict(test.others); got != test.want {
-				t.Errorf("verdict: %s, want %s", got, test.want)
+			if got := rateRow("x", "y", test.c, 0.8); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestTimeRow(t *testing.T) {
+	t.Parallel()
+	alone, slower := []time.Duration{10 * time.Millisecond}, []time.Duration{25 * time.Millisecond}
+	if got, want := timeRow("x", "y", 0.99, slower, alone, 2), (row{"x, p99", "25 ms", "10 ms, y", "× 2.50", "≤ × 2.00", false}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := timeRow("x", "y", 0.99, slower, alone, 2.5); !got.met {
+		t.Errorf("at its aim: %+v", got)
 	}
 }
 
 // Whoever goes first is twice as fast here; the ratio must not show it.
 func TestFirstHasNoAdvantage(t *testing.T) {
 	t.Parallel()
-	c := comparison{{
-		floor:   [2]rate{{wall: 20, cpu: 20}, {wall: 10, cpu: 10}},
+	rounds := []round{{
+		floor:   [2]rate{{wall: 20, cpu: 40}, {wall: 10, cpu: 20}},
 		subject: [2]rate{{wall: 8, cpu: 8}, {wall: 16, cpu: 16}},
 	}}
-	if got := c.byTime()[0]; math.Abs(got-0.8) > 1e-9 {
-		t.Errorf("by the clock: %v, want 0.8", got)
-	}
-	if got := c.byCPU()[0]; math.Abs(got-0.8) > 1e-9 {
-		t.Errorf("by CPU time: %v, want 0.8", got)
+	for byCPU, want := range map[bool]float64{false: 0.8, true: 0.4} {
+		if got := (comparison{rounds: rounds, byCPU: byCPU}).ratios()[0]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("by CPU time %t: %v, want %v", byCPU, got, want)
+		}
 	}
 }
 
@@ -141,12 +149,12 @@ func TestSettingsSurviveThePipe(t *testing.T) {
 		Name: "kling", Provider: "kling", Credentials: map[string]string{"api_key": "secret"}, RequestsPerSecond: 2.5,
 		PollInterval: app.PollInterval{Min: time.Second, Max: time.Minute},
 	}}
-	c.EncryptionKeys = []string{randomKey()}
+	c.EncryptionKeys = []string{"key"}
 	var pipe bytes.Buffer
 	if err := sendSettings(&pipe, c); err != nil {
 		t.Fatal(err)
 	}
-	pipe.WriteString("memory\n")
+	pipe.WriteString("usage\n")
 	lines := bufio.NewReader(&pipe)
 	back, err := readSettings[app.Config](lines)
 	if err != nil {
@@ -155,7 +163,7 @@ func TestSettingsSurviveThePipe(t *testing.T) {
 	if diff := cmp.Diff(c, back); diff != "" {
 		t.Errorf("settings (-sent +received):\n%s", diff)
 	}
-	if rest, err := lines.ReadString('\n'); rest != "memory\n" {
+	if rest, err := lines.ReadString('\n'); rest != "usage\n" {
 		t.Errorf("after the settings comes %q, %v", rest, err)
 	}
 }
@@ -180,7 +188,7 @@ func TestWorstBodies(t *testing.T) {
 			return n
 		}
 		var v any
-		if err := json.Unmarshal(body, &v); err != nil {
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
 			t.Fatal(err)
 		}
 		if n := values(v); len(body) != 1<<20 || n > 20_000 || n < 19_900 {
@@ -200,7 +208,7 @@ func TestPeakMemory(t *testing.T) {
 func TestVendorSpeaksKling(t *testing.T) {
 	t.Parallel()
 	v, p := vendorOf(t, "kling", klingPrefix)
-	v.reset(func(int) time.Duration { return time.Hour })
+	v.reset(func() time.Duration { return time.Hour }, false)
 	s, err := p.Submit(t.Context(), job("video", `{"prompt": "a kite", "mode": "std", "duration": 5}`))
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +217,7 @@ func TestVendorSpeaksKling(t *testing.T) {
 	if err != nil || report.State != mediagate.JobRunning {
 		t.Fatalf("before its end: %+v, %v", report, err)
 	}
-	v.reset(func(int) time.Duration { return 0 })
+	v.reset(func() time.Duration { return 0 }, false)
 	if s, err = p.Submit(t.Context(), job("video", `{"prompt": "a kite", "mode": "std", "duration": 5}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -232,30 +240,22 @@ func TestVendorSpeaksDashScope(t *testing.T) {
 func TestVendorNotesPolls(t *testing.T) {
 	t.Parallel()
 	v, p := vendorOf(t, "kling", klingPrefix)
-	v.reset(func(int) time.Duration { return time.Hour })
-	v.observe(true)
+	v.reset(func() time.Duration { return time.Hour }, false)
 	ref := mediagate.JobRef{JobID: "job-1", Operation: "video", State: "text2video"}
 	for range 3 {
 		if _, err := p.Poll(t.Context(), ref); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if gaps := v.observe(false); len(gaps) != 2 {
+	if gaps := v.takeGaps(); len(gaps) != 2 {
 		t.Errorf("%d gaps between three polls", len(gaps))
 	}
 }
 
 func vendorOf(t *testing.T, provider, prefix string) (*vendor, providers.Provider) {
 	t.Helper()
-	v, err := startVendor(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := v.close(); err != nil {
-			t.Error(err)
-		}
-	})
+	v := startVendor()
+	t.Cleanup(v.close)
 	p, err := all.New(mediagate.Channel{
 		Name: provider, Provider: provider, BaseURL: v.url + prefix, Credentials: mediagate.Secrets(map[string]string{"api_key": strings.Repeat("k", 40)}),
 	}, providers.Options{})
@@ -277,9 +277,8 @@ func job(operation, params string) mediagate.Job {
 
 func fetch(t *testing.T, url, mark string) {
 	t.Helper()
-	v := &gateway{http: newHTTP()}
+	v := &gateway{url: url, http: newHTTP()}
 	defer v.http.CloseIdleConnections()
-	v.url = url
 	body, err := v.get(t.Context(), "")
 	if err != nil || !bytes.Contains(body[:min(len(body), 16)], []byte(mark)) {
 		t.Errorf("%s: %d bytes, %v; want %s at the beginning", url, len(body), err, mark)
@@ -298,62 +297,9 @@ func TestMeasuring(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
-	for _, row := range []string{"mirroring a file of 160 MiB", "vendor's end to completed"} {
+	for _, row := range []string{"a file of 160 MiB", "polled every 2s"} {
 		if !strings.Contains(table.String(), row) {
 			t.Errorf("the table lacks %q:\n%s", row, table.String())
 		}
-	}
-}
-
-func TestPerThousand(t *testing.T) {
-	t.Parallel()
-	looks := func(mib ...int64) []int64 {
-		for i := range mib {
-			mib[i] <<= 20
-		}
-		return mib
-	}
-	for name, test := range map[string]struct {
-		looks []int64 // every hundred tasks
-		want  float64
-	}{
-		"too few":                  {looks(1, 2, 3), 0},
-		"flat":                     {looks(5, 5, 5, 5), 0},
-		"steady":                   {looks(1, 2, 3, 4, 5, 6, 7, 8), 10},
-		"the first half is passed": {looks(0, 100, 200, 300, 300, 300, 300, 300), 0},
-		"falls":                    {looks(9, 9, 9, 9, 9, 9, 8, 8), -5},
-		"the garbage of one look":  {looks(0, 0, 0, 0, 10, 30, 10, 30), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := perThousand(test.looks); math.Abs(got-test.want) > 1e-9 {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
-// What a task costs is the median of all slices, and its aim that of the ratio.
-func TestCostRow(t *testing.T) {
-	t.Parallel()
-	rates := func(cpu float64) [2]rate { return [2]rate{{1, cpu}, {1, cpu}} }
-	for name, test := range map[string]struct {
-		c       comparison
-		ok, met bool
-	}{
-		"cheap":   {comparison{{floor: rates(50), subject: rates(25)}}, true, true},
-		"dear":    {comparison{{floor: rates(50), subject: rates(10)}}, true, false},
-		"unknown": {comparison{{floor: [2]rate{{1, 0}, {1, 0}}, subject: [2]rate{{1, 0}, {1, 0}}}}, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r, ok := costRow("x", test.c, 0.4)
-			if ok != test.ok || r.met != test.met || r.metByCPU != test.met {
-				t.Errorf("row %+v, %v", r, ok)
-			}
-			if name == "cheap" && (r.byCPU != "40 ms" || r.floor != "the same, 20 ms" || r.aim != "≤ 2.5×") {
-				t.Errorf("row %+v", r)
-			}
-		})
 	}
 }

@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -20,34 +20,42 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 )
 
-// gateway is one installation of the product, with a database and a Temporal
-// namespace of its own, so that no measurement finds what another one left.
+const (
+	videoPath = "/v1/videos/generations"
+	imagePath = "/v1/images/generations"
+
+	videoBody = `{"model": "alpha-v3", "prompt": "a red kite over a green hill, slowly turning in the evening wind", "duration": 5}`
+	imageBody = `{"model": "theta-image-turbo", "prompt": "a red kite over a green hill"}`
+
+	// grant is more than any measurement spends.
+	grant = 100_000_000 * mediagate.MicrosPerUnit
+)
+
+// gateway is one installation of the product as one account sees it. Each has a
+// database and a Temporal namespace of its own, so that no measurement finds what
+// another one left.
 type gateway struct {
 	*app.Gateway
-	url     string // of its API, once it is served
-	secret  string // of an unlimited key of a rich account
-	key     mediagate.Key
-	tables  *sql.DB // its database
-	http    *http.Client
-	closers []func() error
+	m      *machine
+	url    string  // of its API
+	tables *sql.DB // its database
+	http   *http.Client
+	secret string // of the account's key
+	key    mediagate.Key
 }
 
-// grant is more than any measurement spends.
-const grant = 100_000_000 * mediagate.MicrosPerUnit
-
 // channels are the accounts at the machine's vendor.
-func (m *machine) channels(poll time.Duration, perSecond float64) []app.Channel {
-	pace := app.PollInterval{Min: poll, Max: poll}
+func (m *machine) channels(poll time.Duration) []app.Channel {
+	one := func(provider, prefix string, models ...string) app.Channel {
+		return app.Channel{
+			Name: provider, Provider: provider, BaseURL: m.vendor.url + prefix, Credentials: map[string]string{"api_key": m.secret}, Models: models,
+			Weight: 1, RequestsPerSecond: 10_000, PollInterval: app.PollInterval{Min: poll, Max: poll},
+		}
+	}
 	return []app.Channel{
-		{
-			Name: "kling", Provider: "kling", BaseURL: m.vendor.url + klingPrefix, Credentials: map[string]string{"api_key": m.secret},
-			Weight: 1, RequestsPerSecond: perSecond, PollInterval: pace,
-		},
-		{
-			Name: "dashscope", Provider: "dashscope", BaseURL: m.vendor.url + dashscopePrefix, Credentials: map[string]string{"api_key": m.secret},
-			Models: []string{"theta-image-turbo"}, // the vendor here makes no videos
-			Weight: 1, RequestsPerSecond: perSecond, PollInterval: pace,
-		},
+		one(channelKling, klingPrefix),
+		one("dashscope", dashscopePrefix, "theta-image-turbo"), // the vendor here makes no videos
+		one("vidu", "", "beta-q3-mix"),                         // no task comes so far
 	}
 }
 
@@ -61,51 +69,44 @@ func (m *machine) settings(name string, channels []app.Channel) app.Config {
 		Endpoint: m.s3.Endpoint, Region: "us-east-1", Bucket: "bench-" + name, AccessKeyID: "bench", SecretAccessKey: m.secret, PathStyle: true,
 	}
 	c.APIListen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
-	c.AdminKey, c.EncryptionKeys = m.secret, []string{randomKey()}
+	c.AdminKey, c.EncryptionKeys = m.secret, []string{base64.StdEncoding.EncodeToString([]byte(m.secret[:32]))}
 	c.ShutdownGrace = 5 * time.Second
 	c.Outbound.Allow = []string{"127.0.0.0/8"}
 	c.Channels = channels
 	return c
 }
 
-// install makes and opens an installation and serves its API. Its worker is
-// off.
-func (m *machine) install(ctx context.Context, name string, channels []app.Channel) (g *gateway, err error) {
-	g = &gateway{http: newHTTP()}
-	g.closers = append(g.closers, func() error { g.http.CloseIdleConnections(); return nil })
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, g.close())
-		}
-	}()
+// install makes and opens an installation and serves its API, for a rich account.
+// Its worker is off.
+func (m *machine) install(ctx context.Context, name string, channels []app.Channel) (*gateway, error) {
+	g := &gateway{m: m, http: newHTTP()}
+	m.later(g.http.CloseIdleConnections)
 	if _, err := m.admin.ExecContext(ctx, "CREATE DATABASE bench_"+name); err != nil {
-		return g, fmt.Errorf("make the database: %w", err)
+		return nil, fmt.Errorf("make the database: %w", err)
 	}
-	if g.tables, err = sql.Open("pgx", m.postgres.URL("bench_"+name)); err != nil {
-		return g, err
-	}
-	g.closers = append(g.closers, g.tables.Close)
 	c := m.settings(name, channels)
 	if err := c.Validate(); err != nil {
-		return g, err
+		return nil, err
 	}
+	var err error
+	if g.tables, err = sql.Open("pgx", c.DatabaseURL); err != nil {
+		return nil, err
+	}
+	m.closers = append(m.closers, g.tables.Close)
 	if g.Gateway, err = app.Open(ctx, c, app.Options{Version: "bench", Logger: m.log, LocalCallbacks: true}); err != nil {
-		return g, err
+		return nil, err
 	}
-	g.closers = append(g.closers, func() error { g.Close(); return nil })
+	m.later(g.Close)
 	if err := g.Migrate(ctx); err != nil {
-		return g, err
-	}
-	if err := g.seed(ctx); err != nil {
-		return g, err
+		return nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.APIListen)
 	if err != nil {
-		return g, err
+		return nil, err
 	}
 	g.url = "http://" + listener.Addr().String()
-	g.run(ctx, func(ctx context.Context) error { return g.Run(ctx, app.Roles{API: listener}) })
-	return g, nil
+	m.run(ctx, func(ctx context.Context) error { return g.Run(ctx, app.Roles{API: listener}) })
+	return g.tenant(ctx)
 }
 
 // newHTTP keeps the connections of all clients open.
@@ -113,88 +114,91 @@ func newHTTP() *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 }
 
-// run keeps something running until the installation is closed, or the
-// returned function is called.
-func (g *gateway) run(ctx context.Context, serve func(context.Context) error) (stop func() error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() { done <- serve(ctx) }()
-	stop = func() error {
-		cancel()
-		err := <-done
-		done <- nil // a second stop has nothing to say
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		return err
-	}
-	g.closers = append(g.closers, stop)
-	return stop
-}
-
-// work starts the worker.
-func (g *gateway) work(ctx context.Context) (stop func() error) { return g.run(ctx, g.RunWorker) }
-
 // tenant is the installation as another rich account sees it.
 func (g *gateway) tenant(ctx context.Context) (*gateway, error) {
-	other := &gateway{Gateway: g.Gateway, url: g.url, tables: g.tables, http: g.http}
-	return other, other.seed(ctx)
+	return g.as(ctx, grant, mediagate.AccountLimits{}, mediagate.Key{Unlimited: true})
 }
 
-func (g *gateway) seed(ctx context.Context) error {
-	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "bench"})
-	if err != nil {
-		return err
-	}
-	if _, _, _, err := g.Store.Grant(ctx, account.ID, grant, "bench"); err != nil {
-		return err
-	}
-	secret, hash := api.NewKey()
-	prefix, lastFour := api.KeyDisplay(secret)
-	g.secret = secret
-	g.key, err = g.Store.CreateKey(ctx, mediagate.Key{AccountID: account.ID, Name: "bench", Unlimited: true, Prefix: prefix, LastFour: lastFour}, hash)
-	return err
-}
-
-// temporalClient is a connection of its own to the installation's namespace.
-func (m *machine) temporalClient(g *gateway) (client.Client, error) {
-	c, err := client.Dial(client.Options{
-		HostPort: m.temporal.Addr(), Namespace: g.Config.Temporal.Namespace, Logger: log.NewStructuredLogger(m.log),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as settings has it
-	})
+// as is the installation as a new account with that much money sees it.
+func (g *gateway) as(ctx context.Context, money mediagate.Micros, limits mediagate.AccountLimits, key mediagate.Key) (*gateway, error) {
+	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "bench", AccountLimits: limits})
 	if err != nil {
 		return nil, err
 	}
-	g.closers = append(g.closers, func() error { c.Close(); return nil })
-	return c, nil
-}
-
-// open counts the tasks that have not ended.
-func (g *gateway) open(ctx context.Context) (n int, err error) {
-	err = g.tables.QueryRowContext(ctx, "SELECT count(*) FROM tasks WHERE ended_at IS NULL").Scan(&n)
-	return n, err
-}
-
-func (g *gateway) close() error {
-	var err error
-	for len(g.closers) > 0 {
-		last := len(g.closers) - 1
-		err = errors.Join(err, g.closers[last]())
-		g.closers = g.closers[:last]
+	if money > 0 {
+		if _, _, _, err := g.Store.Grant(ctx, account.ID, money, "bench"); err != nil {
+			return nil, err
+		}
 	}
+	key.AccountID = account.ID
+	return g.with(ctx, key)
+}
+
+// with is the installation as the holder of a new key sees it.
+func (g *gateway) with(ctx context.Context, key mediagate.Key) (*gateway, error) {
+	other := *g
+	secret, hash := api.NewKey()
+	key.Name, other.secret = "bench", secret
+	key.Prefix, key.LastFour = api.KeyDisplay(secret)
+	var err error
+	other.key, err = g.Store.CreateKey(ctx, key, hash)
+	return &other, err
+}
+
+// temporalClient is a connection of its own to the installation's namespace.
+func (g *gateway) temporalClient() (client.Client, error) {
+	c, err := client.Dial(client.Options{
+		HostPort: g.m.temporal.Addr(), Namespace: g.Config.Temporal.Namespace, Logger: log.NewStructuredLogger(g.m.log),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as settings has it
+	})
+	if err == nil {
+		g.m.later(c.Close)
+	}
+	return c, err
+}
+
+// openTasks are the tasks that have not ended.
+const openTasks = "tasks WHERE ended_at IS NULL"
+
+// count counts rows of the installation's database.
+func (g *gateway) count(ctx context.Context, rows string) (int, error) {
+	return count(ctx, g.tables, rows)
+}
+
+// submit sends a request for a task and returns the id of the task that was taken in.
+func (g *gateway) submit(ctx context.Context, path, body string) (string, error) {
+	answer, err := g.post(ctx, path, body, nil)
+	if err != nil {
+		return "", err
+	}
+	var ack struct {
+		Data []struct {
+			TaskID string `json:"task_id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &ack); err != nil || len(ack.Data) != 1 {
+		return "", fmt.Errorf("no acknowledgement: %.100s", answer)
+	}
+	return ack.Data[0].TaskID, nil
+}
+
+// submits is submit of a video, whose id nobody wants.
+func (g *gateway) submits(ctx context.Context) error {
+	_, err := g.post(ctx, videoPath, videoBody, nil)
 	return err
 }
 
-// post sends a submit and expects to be acknowledged.
-func (g *gateway) post(ctx context.Context, path string, body []byte, header http.Header) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+path, bytes.NewReader(body))
+// post sends a body.
+func (g *gateway) post(ctx context.Context, path, body string, header http.Header) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if header != nil {
 		req.Header = header
 	}
-	return g.do(req)
+	req.Header.Set("Authorization", "Bearer "+g.secret)
+	return exchange(g.http, req)
 }
 
 // get reads a path.
@@ -203,10 +207,6 @@ func (g *gateway) get(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.do(req)
-}
-
-func (g *gateway) do(req *http.Request) ([]byte, error) {
 	req.Header.Set("Authorization", "Bearer "+g.secret)
 	return exchange(g.http, req)
 }
@@ -223,17 +223,4 @@ func exchange(c *http.Client, req *http.Request) ([]byte, error) {
 		err = fmt.Errorf("%s %s: %s: %.200s", req.Method, req.URL.Path, resp.Status, body)
 	}
 	return body, err
-}
-
-// acknowledged is the id of the task that was taken in.
-func acknowledged(body []byte) (string, error) {
-	var ack struct {
-		Data []struct {
-			TaskID string `json:"task_id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &ack); err != nil || len(ack.Data) != 1 {
-		return "", fmt.Errorf("no acknowledgement: %.100s", body)
-	}
-	return ack.Data[0].TaskID, nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +20,7 @@ import (
 
 // machine is the servers that all measurements share.
 type machine struct {
+	quick    bool
 	dir      string
 	source   string // where the bench was started: the S3 server changes the working directory
 	log      *slog.Logger
@@ -31,17 +30,18 @@ type machine struct {
 	temporal *temporalserver.Server
 	s3       *s3server.Server
 	vendor   *vendor
+	customer *customer
 	secret   string // of everything that wants one
 	closers  []func() error
 }
 
 // startMachine starts the servers. Logs are written as in production, to a
 // file that goes with the folder.
-func startMachine(ctx context.Context) (m *machine, err error) {
-	m = &machine{secret: randomHex()}
+func startMachine(ctx context.Context, quick bool) (m *machine, err error) {
+	m = &machine{quick: quick, secret: rand.Text() + rand.Text()}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, m.close())
+			err = errors.Join(err, m.close(0))
 		}
 	}()
 	if m.source, err = os.Getwd(); err != nil {
@@ -85,22 +85,55 @@ func startMachine(ctx context.Context) (m *machine, err error) {
 		return m, err
 	}
 	m.closers = append(m.closers, within(m.s3.Stop))
-	if m.vendor, err = startVendor(ctx); err != nil {
-		return m, err
-	}
-	m.closers = append(m.closers, m.vendor.close)
+	m.vendor, m.customer = startVendor(), startCustomer()
+	m.later(m.vendor.close)
+	m.later(m.customer.close)
 	return m, nil
 }
 
-// close stops what was started, the last first.
-func (m *machine) close() error {
+// later has something closed after the measurement.
+func (m *machine) later(closer func()) {
+	m.closers = append(m.closers, func() error { closer(); return nil })
+}
+
+// close stops what was started, the last first, but for the first few.
+func (m *machine) close(first int) error {
 	var err error
-	for len(m.closers) > 0 {
+	for len(m.closers) > first {
 		last := len(m.closers) - 1
 		err = errors.Join(err, m.closers[last]())
 		m.closers = m.closers[:last]
 	}
 	return err
+}
+
+// measure runs a measurement, and closes what it has opened.
+func (m *machine) measure(ctx context.Context, run measure) ([]row, error) {
+	first := len(m.closers)
+	rows, err := run(ctx, m)
+	return rows, errors.Join(err, m.close(first))
+}
+
+// run keeps something running until the measurement is over.
+func (m *machine) run(ctx context.Context, serve func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx) }()
+	m.closers = append(m.closers, func() error {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
+}
+
+// size is how much is measured: in the whole run, and with -quick.
+func (m *machine) size(whole, quick int) int {
+	if m.quick {
+		return quick
+	}
+	return whole
 }
 
 // stopTime bounds the stop of one server.
@@ -114,34 +147,15 @@ func within(stop func(context.Context) error) func() error {
 	}
 }
 
-// ended counts the workflows whose id begins with prefix and whose last run
-// has ended, in Temporal's own table: lists of workflows lag behind.
-func (m *machine) ended(ctx context.Context, prefix string) (n int, err error) {
-	const completed = 3
-	err = m.history.QueryRowContext(ctx,
-		"SELECT count(*) FROM current_executions WHERE starts_with(workflow_id, $1) AND state = $2", prefix, completed).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("count ended workflows: %w", err)
+// workflows counts, in Temporal's own table, since lists of workflows lag behind.
+func (m *machine) workflows(ctx context.Context, condition string, args ...any) (int, error) {
+	return count(ctx, m.history, "current_executions WHERE "+condition, args...)
+}
+
+// count counts rows of a database.
+func count(ctx context.Context, db *sql.DB, rows string, args ...any) (n int, err error) {
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+rows, args...).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count %s: %w", rows, err)
 	}
 	return n, nil
-}
-
-// timers counts the timers of all workflows, likewise.
-func (m *machine) timers(ctx context.Context) (n int, err error) {
-	if err := m.history.QueryRowContext(ctx, "SELECT count(*) FROM timer_info_maps").Scan(&n); err != nil {
-		return 0, fmt.Errorf("count timers: %w", err)
-	}
-	return n, nil
-}
-
-func randomHex() string {
-	raw := make([]byte, 20)
-	_, _ = rand.Read(raw) // never fails
-	return hex.EncodeToString(raw)
-}
-
-func randomKey() string {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // never fails
-	return base64.StdEncoding.EncodeToString(raw)
 }

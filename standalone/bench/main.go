@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,69 +26,53 @@ func main() {
 	}
 }
 
+// measure takes some rows. What it opens on the machine is closed after it.
+type measure func(ctx context.Context, m *machine) ([]row, error)
+
+// chapter answers one question of a user.
+type chapter struct {
+	name     string
+	question string
+	measure  measure
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{"submit", "How soon is a submit acknowledged?", measureSubmits},
+		{"read", "How fast is a task read?", measureReads},
+		{"history", "Does it get slower with what an account has had before?", measureHistory},
+		{"full", "What does a whole task cost the machine?", measureFullTasks},
+		{"mirror", "How fast is a file copied into the bucket?", measureMirror},
+		{"visible", "How soon after the vendor's end is a task completed?", measureVisible},
+		{"waiting", "What do thousands of waiting tasks cost, and are they polled in time?", measureWaiting},
+		{"memory", "How much memory does the standalone program take?", measureMemory},
+		{"fairness", "What does one account notice of another one's crowd?", measureFairness},
+	}
+}
+
 // options are the command line.
 type options struct {
-	only    []string
-	quick   bool
-	long    bool
-	profile string
-	worker  bool // this process is the worker of another bench
-	api     bool // this process is the API of another bench
-	flood   bool // this process is the crowd of another bench
-	verbose io.Writer
-}
-
-// measurement is one chapter of the run. It owns its rows.
-type measurement struct {
-	name string
-	run  func(ctx context.Context, m *machine, o options) ([]row, error)
-}
-
-func measurements() []measurement {
-	return []measurement{
-		{"submit", measureSubmits},
-		{"limits", measureLimits},
-		{"read", measureReads},
-		{"history", measureHistory},
-		{"check", measureCheck},
-		{"full", measureFullTasks},
-		{"mirror", measureMirror},
-		{"visible", measureVisible},
-		{"kill", measureKill},
-		{"waiting", measureWaiting},
-		{"memory", measureResident},
-		{"bodies", measureBodies},
-		{"newcomer", measureNewcomer},
-		{"neighbour", measureNeighbour},
-		{"tarpit", measureTarpit},
-		{"crawl", measureCrawl},
-	}
+	only  []string
+	quick bool
+	part  string // this process is that part of another bench
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
-	known := make([]string, 0, len(measurements()))
-	for _, m := range measurements() {
-		known = append(known, m.name)
+	var known []string
+	for _, c := range chapters() {
+		known = append(known, c.name)
 	}
-	o := options{verbose: io.Discard}
+	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&o.quick, "quick", false, "shorter, with more noise: 1,000 waiting tasks instead of 10,000")
-	flags.BoolVar(&o.long, "long", false, "an hour of memory: 100,000 tasks through the standalone instead of 20,000")
-	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measurements to `FILE`, and of the worker and API processes to FILE.worker and FILE.api")
-	flags.BoolVar(&o.worker, "worker", false, "be the worker process of another bench, which writes the settings to the standard input")
-	flags.BoolVar(&o.api, "api", false, "be the API process of another bench, likewise")
-	flags.BoolVar(&o.flood, "flood", false, "be the clients with the worst bodies of another bench, likewise")
-	verbose := flags.Bool("v", false, "write each round's figures to the standard error")
-	only := flags.String("only", "", "measure these only, `NAMES` separated by commas: "+strings.Join(known, ", "))
+	flags.StringVar(&o.part, "part", "", "be the process `NAME` of another bench, which writes the settings to the standard input: worker, api, crowd")
+	only := flags.String("only", "", "measure these chapters only, `NAMES` separated by commas: "+strings.Join(known, ", "))
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
-	if *verbose {
-		o.verbose = stderr
 	}
 	for name := range strings.SplitSeq(*only, ",") {
 		switch {
@@ -110,57 +94,31 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	if o.worker {
-		return serveWorker(ctx, stdin, stdout, o)
-	}
-	if o.api {
-		return serveAPI(ctx, stdin, stdout, o)
-	}
-	if o.flood {
-		return serveFlood(ctx, stdin, stdout)
+	if o.part != "" {
+		return servePart(ctx, o.part, bufio.NewReader(stdin), stdout)
 	}
 	began, shared := time.Now(), startShare()
-	m, err := startMachine(ctx)
+	m, err := startMachine(ctx, o.quick)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	stopProfile, err := profile(o.profile)
-	if err != nil {
-		return err
-	}
-	defer stopProfile()
-
-	var rows []row
-	for _, measure := range measurements() {
-		if len(o.only) > 0 && !slices.Contains(o.only, measure.name) {
+	defer func() { err = errors.Join(err, m.close(0)) }()
+	for _, c := range chapters() {
+		if len(o.only) > 0 && !slices.Contains(o.only, c.name) {
 			continue
 		}
-		_, _ = fmt.Fprintf(stderr, "bench: %s …\n", measure.name)
-		found, err := measure.run(ctx, m, o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", measure.name, err)
+		if _, err := fmt.Fprintf(stdout, "%s: %s\n", c.name, c.question); err != nil {
+			return err
 		}
-		rows = append(rows, found...)
+		rows, err := m.measure(ctx, c.measure)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		if err := printTable(stdout, rows); err != nil {
+			return err
+		}
 	}
-	return printTable(stdout, rows, shared.others(), fmt.Sprintf("%d cores, %s, %s/%s, %s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		time.Since(began).Round(time.Second)))
-}
-
-// profile writes a CPU profile from now until the returned function is called.
-func profile(file string) (stop func(), err error) {
-	if file == "" {
-		return func() {}, nil
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return nil, fmt.Errorf("-cpuprofile: %w", err)
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("-cpuprofile: %w", err), f.Close())
-	}
-	return func() {
-		pprof.StopCPUProfile()
-		_ = f.Close()
-	}, nil
+	_, err = fmt.Fprintf(stdout, "%d cores, %s, %s/%s, %s; others had %.0f %% of the machine.\nRatios say how much of the floor's rate is left, × how many times its time it takes.\n",
+		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Since(began).Round(time.Second), 100*shared.others())
+	return err
 }

@@ -22,61 +22,45 @@ import (
 // measureMirror compares the mirroring of a large file (guarded client, size
 // cap, sniffed type, SHA-256, media headers, upload in parts) with a plain
 // copy of it: download to a file, then one PutObject.
-func measureMirror(ctx context.Context, m *machine, o options) (_ []row, err error) {
-	g, err := m.install(ctx, "mirror", m.channels(time.Second, 1000))
+func measureMirror(ctx context.Context, m *machine) ([]row, error) {
+	g, err := m.install(ctx, "mirror", m.channels(time.Second))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
 	from, err := url.Parse(m.vendor.url + largeFile)
 	if err != nil {
 		return nil, err
 	}
-	rules := outbound.Rules{}
 	n := 0
-	subject := func(ctx context.Context) (float64, error) {
+	subject := once(func(ctx context.Context) error {
 		n++
 		open := func(ctx context.Context) (io.ReadCloser, int64, error) {
-			body, err := download(ctx, rules.MediaClient(from.Host), from.String())
+			body, err := download(ctx, outbound.Rules{}.MediaClient(from.Host), from.String())
 			return body, -1, err
 		}
 		r, err := g.Bucket.Mirror(ctx, fmt.Sprintf("results/task_%d/1/0", n), open, blob.Limits{MaxBytes: 2 << 30, Media: "video"})
 		if err == nil && r.Size != largeBytes {
 			err = fmt.Errorf("mirrored %d bytes of %d", r.Size, int64(largeBytes))
 		}
-		return megabytes, err
-	}
+		return err
+	})
 	plain := s3.New(s3.Options{
 		Region: g.Config.S3.Region, BaseEndpoint: aws.String(m.s3.Endpoint), UsePathStyle: true,
 		Credentials:                credentials.NewStaticCredentialsProvider("bench", m.secret, ""),
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 	})
-	client := &http.Client{Transport: &http.Transport{}}
-	defer client.CloseIdleConnections()
-	floor := func(ctx context.Context) (float64, error) {
+	client := newHTTP()
+	m.later(client.CloseIdleConnections)
+	floor := once(func(ctx context.Context) error {
 		n++
-		key := fmt.Sprintf("plain/%d", n)
-		return megabytes, plainCopy(ctx, client, plain, g.Config.S3.Bucket, key, from.String(), m.dir)
-	}
-	rounds := 3
-	if o.quick {
-		rounds = 1
-	}
-	for _, warm := range []slice{floor, subject} {
-		if _, err := warm(ctx); err != nil {
-			return nil, err
-		}
-	}
-	const what = "mirroring a file of 160 MiB"
-	c, err := compare(ctx, rounds, o, what, floor, subject)
+		return plainCopy(ctx, client, plain, g.Config.S3.Bucket, fmt.Sprintf("plain/%d", n), from.String(), m.dir)
+	})
+	c, err := compare(ctx, m.size(3, 1), breathe, floor, subject)
 	if err != nil {
 		return nil, err
 	}
-	return []row{ratioRow(what, "download, then PutObject", c, 0.8)}, nil
+	return []row{rateRow("a file of 160 MiB", "download, then PutObject", c, 0.8)}, nil
 }
-
-// megabytes is the size of the large file.
-const megabytes = float64(largeBytes) / 1e6
 
 func download(ctx context.Context, c *http.Client, from string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)

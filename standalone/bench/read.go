@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -13,22 +12,19 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-const readClients = 16
-
 // measureReads compares reads of a task through the API with what Echo and
 // GORM cost alone: a handler that does the same SELECT and renders the row as
 // it is. Clients ask for waiting tasks all the time, for ended ones once.
-func measureReads(ctx context.Context, m *machine, o options) (_ []row, err error) {
-	g, err := m.install(ctx, "read", m.channels(time.Second, 1000))
+func measureReads(ctx context.Context, m *machine) ([]row, error) {
+	g, err := m.install(ctx, "read", m.channels(time.Second))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
 	s, err := newStage(g)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.waiting(ctx, time.Hour)
+	waiting, err := s.accepted(ctx, time.Hour)
 	if err != nil {
 		return nil, err
 	}
@@ -36,41 +32,26 @@ func measureReads(ctx context.Context, m *machine, o options) (_ []row, err erro
 	if err != nil {
 		return nil, err
 	}
-	bare, err := serveBare(ctx, g)
+	bare, err := g.serveBare()
 	if err != nil {
 		return nil, err
 	}
-	rounds, length := 12, 300*time.Millisecond
-	if o.quick {
-		rounds = 4
-	}
+	const clients, length = 16, 300 * time.Millisecond
 	var rows []row
-	for _, part := range []struct{ what, id string }{{"reads of a waiting task", waiting}, {"reads of a completed task", completed}} {
-		through := func(ctx context.Context) error {
+	for _, part := range []struct{ what, id string }{{"a waiting task, 16 clients", waiting.ID}, {"a completed task, 16 clients", completed.ID}} {
+		floor := repeat(clients, length, func(ctx context.Context) error {
+			_, err := bare.get(ctx, "/"+g.key.AccountID+"/"+part.id)
+			return err
+		})
+		subject := repeat(clients, length, func(ctx context.Context) error {
 			_, err := g.get(ctx, "/v1/tasks/"+part.id)
 			return err
-		}
-		floor := func(ctx context.Context) error {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, bare+"/"+g.key.AccountID+"/"+part.id, http.NoBody)
-			if err != nil {
-				return err
-			}
-			_, err = exchange(g.http, req)
-			return err
-		}
-		slice := func(do func(context.Context) error) slice {
-			return func(ctx context.Context) (float64, error) { return repeat(ctx, readClients, length, do) }
-		}
-		for _, do := range []func(context.Context) error{through, floor} {
-			if _, err := repeat(ctx, readClients, length, do); err != nil {
-				return nil, err
-			}
-		}
-		c, err := compare(ctx, rounds, o, part.what, slice(floor), slice(through))
+		})
+		c, err := compare(ctx, m.size(12, 4), breathe, floor, subject)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, ratioRow(part.what, "Echo, GORM, same SELECT", c, 0.8))
+		rows = append(rows, rateRow(part.what, "Echo, GORM, same SELECT", c, 0.8))
 	}
 	return rows, nil
 }
@@ -111,20 +92,19 @@ const bareSelect = `SELECT id, account_id, key_id, model, type, status, progress
 	hold, cost, created_at, started_at, ended_at, deadline_at, cancel_requested_at, parked_at, park_reason, results, failure,
 	webhook_url, webhook_state, webhook_reason, webhook_round FROM tasks WHERE id = ? AND account_id = ?`
 
-// serveBare serves the floor over a pool like the gateway's own and returns
-// its URL.
-func serveBare(ctx context.Context, g *gateway) (string, error) {
+// serveBare serves the floor over a pool like the gateway's own.
+func (g *gateway) serveBare() (*gateway, error) {
 	db, err := gorm.Open(postgres.Open(g.Config.DatabaseURL), &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	pool, err := db.DB()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	pool.SetMaxOpenConns(50)
 	pool.SetMaxIdleConns(50)
-	g.closers = append(g.closers, pool.Close)
+	g.m.closers = append(g.m.closers, pool.Close)
 	e := echo.New()
 	e.GET("/:account/:id", func(c echo.Context) error {
 		var t bareTask
@@ -133,18 +113,7 @@ func serveBare(ctx context.Context, g *gateway) (string, error) {
 		}
 		return c.JSON(http.StatusOK, t)
 	})
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
-	g.run(ctx, func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-		defer stop()
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	return "http://" + listener.Addr().String(), nil
+	server := httptest.NewServer(e)
+	g.m.later(server.Close)
+	return &gateway{url: server.URL, http: g.http}, nil
 }

@@ -90,17 +90,11 @@ func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagat
 	return t, err
 }
 
-// waiting returns the id of a task that a vendor works on.
-func (s *stage) waiting(ctx context.Context, firstPoll time.Duration) (string, error) {
-	t, err := s.accepted(ctx, firstPoll)
-	return t.ID, err
-}
-
-// completed returns the id of a task that has ended with a file.
-func (s *stage) completed(ctx context.Context) (string, error) {
+// completed is a task that has ended with a file.
+func (s *stage) completed(ctx context.Context) (mediagate.Task, error) {
 	t, err := s.accepted(ctx, time.Hour)
 	if err != nil {
-		return "", err
+		return t, err
 	}
 	results := []mediagate.Result{{
 		Key: "results/" + t.ID + "/1/0", MimeType: "video/mp4", Size: 1 << 20, SHA256: strings.Repeat("ab", 32), Width: 1280, Height: 720, Duration: 5,
@@ -108,8 +102,8 @@ func (s *stage) completed(ctx context.Context) (string, error) {
 	if _, err := s.g.Store.Change(ctx, t.ID, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{
 		Succeeded: true, Media: []mediagate.Media{{URL: "https://media.example.com/1.mp4"}}, Seconds: 5,
 	}}); err != nil {
-		return "", err
+		return t, err
 	}
 	_, err = s.g.Store.Change(ctx, t.ID, task.Mirrored{N: 1, Results: results})
-	return t.ID, err
+	return t, err
 }

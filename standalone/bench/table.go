@@ -3,73 +3,77 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
+	"time"
 )
 
-// row is a line of the table.
+// row is a line of a chapter's table.
 type row struct {
-	what, floor string
-	value       string // of the clock
-	byCPU       string // of the CPU time, where that says something
-	aim         string
-	met         bool // by the clock
-	metByCPU    bool
-	compared    bool // a ratio, hence byCPU says something
+	what     string
+	measured string
+	floor    string // its figure, and what it is
+	ratio    string // of the measured figure to the floor's
+	aim      string // empty: the figure is not judged
+	met      bool
 }
 
-// ratioRow is the row of a comparison that should reach at least aim of its
-// floor.
-func ratioRow(what, floor string, c comparison, aim float64) row {
-	byTime, byCPU := c.byTime(), c.byCPU()
-	r := row{
-		what: what, floor: floor, aim: fmt.Sprintf("≥ %.2f", aim), value: summary(byTime), byCPU: summary(byCPU),
-		met: quantile(byTime, 0.5) >= aim, metByCPU: quantile(byCPU, 0.5) >= aim, compared: byCPU != nil,
+// rateRow is the row of a comparison that should reach at least aim of its
+// floor's rate.
+func rateRow(what, floor string, c comparison, aim float64) row {
+	subjectFigure, floorFigure := c.figures()
+	ratios := c.ratios()
+	return row{
+		what: what, measured: subjectFigure, floor: floorFigure + ", " + floor,
+		ratio: fmt.Sprintf("%.2f (%.2f–%.2f)", quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75)),
+		aim:   fmt.Sprintf("≥ %.2f", aim), met: quantile(ratios, 0.5) >= aim,
 	}
-	return r
 }
 
-// summary is the median and the middle half of ratios.
-func summary(ratios []float64) string {
-	if len(ratios) == 0 {
-		return ""
+// timeRow is the row of a quantile of times that should be at most aim times
+// that of its floor.
+func timeRow(what, floor string, q float64, subject, alone []time.Duration, aim float64) row {
+	slow, base := quantile(subject, q), quantile(alone, q)
+	ratio := float64(slow) / float64(max(base, 1))
+	return row{
+		what: fmt.Sprintf("%s, p%.0f", what, 100*q), measured: short(slow), floor: short(base) + ", " + floor,
+		ratio: fmt.Sprintf("× %.2f", ratio), aim: fmt.Sprintf("≤ × %.2f", aim), met: ratio <= aim,
 	}
-	return fmt.Sprintf("%.2f (%.2f–%.2f)", quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75))
 }
 
-// crowded is the share of the machine that others may have before the clock
-// says more about them than about us.
-const crowded = 0.1
+// short is a duration in its unit.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return digits(d.Seconds()) + " s"
+	case d >= time.Millisecond:
+		return digits(1e3*d.Seconds()) + " ms"
+	default:
+		return digits(1e6*d.Seconds()) + " µs"
+	}
+}
 
-// printTable writes the rows. On a crowded machine ratios are judged by CPU
-// time, else by the clock.
-func printTable(w io.Writer, rows []row, others float64, footer string) error {
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "measured\tagainst\tby the clock\tby CPU time\taim\t")
+// digits is a figure with as many digits as one can trust.
+func digits(figure float64) string {
+	if figure >= 10 {
+		return fmt.Sprintf("%.0f", figure)
+	}
+	return fmt.Sprintf("%.2g", figure)
+}
+
+// printTable writes a chapter's rows.
+func printTable(w io.Writer, rows []row) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "\tmeasured\tfloor\tratio\taim\t")
 	for _, r := range rows {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.floor, r.value, r.byCPU, r.aim, r.verdict(others))
+		verdict := "missed"
+		switch {
+		case r.aim == "":
+			verdict = ""
+		case r.met:
+			verdict = "ok"
+		}
+		_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", r.what, r.measured, r.floor, r.ratio, r.aim, verdict)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s\n%s; others had %.0f %% of the machine", b.String(), footer, 100*others)
-	if err == nil && others > crowded {
-		_, err = fmt.Fprint(w, ": ratios are judged by CPU time")
-	}
-	if err == nil {
-		_, err = fmt.Fprintln(w)
-	}
-	return err
-}
-
-func (r row) verdict(others float64) string {
-	met := r.met
-	if r.compared && others > crowded {
-		met = r.metByCPU
-	}
-	if met {
-		return "ok"
-	}
-	return "missed"
+	_, _ = fmt.Fprintln(table)
+	return table.Flush()
 }

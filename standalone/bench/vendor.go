@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
@@ -31,92 +30,71 @@ const (
 // sandbox it judges nothing and writes nothing down: it is there to cost as
 // little as a vendor can.
 type vendor struct {
-	url    string
-	server *http.Server
-	served chan error
-	video  []byte
-	image  []byte
-	large  *io.SectionReader
+	url   string
+	close func()
 
 	mu    sync.Mutex
-	takes func(n int) time.Duration // how long the nth job takes
-	calls bool                      // the customer is called back at the end of a job
-	jobs  int
-	ends  map[string]time.Time // by vendor's id
-	watch bool                 // polls are noted
-	asked map[string]time.Time // the last poll of each job
+	takes func() time.Duration // how long a new job takes
+	calls bool                 // the customer is called back at the end of a job
+	jobs  map[string]vendorJob // by the vendor's id
 	gaps  []time.Duration      // between two polls of a job
 }
 
-func startVendor(ctx context.Context) (*vendor, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	v := &vendor{
-		url: "http://" + listener.Addr().String(), served: make(chan error, 1),
-		video: sample.Video(sample.VideoSpec{Width: 320, Height: 180, Seconds: 5}),
-		image: sample.Image(256, 256),
-	}
-	v.large = sample.Padded(v.video, largeBytes)
-	v.reset(func(int) time.Duration { return 0 })
+// vendorJob is when what happened to a job.
+type vendorJob struct{ accepted, ends, polled time.Time }
+
+func startVendor() *vendor {
+	video, image := sample.Video(sample.VideoSpec{Width: 320, Height: 180, Seconds: 5}), sample.Image(256, 256)
+	large := sample.Padded(video, largeBytes)
+	v := &vendor{}
+	v.reset(func() time.Duration { return 0 }, false)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+klingPrefix+"/v1/videos/text2video", v.handleSubmit)
 	mux.HandleFunc("GET "+klingPrefix+"/v1/videos/text2video/{id}", v.handlePoll)
 	mux.HandleFunc("POST "+dashscopePrefix+"/services/aigc/multimodal-generation/generation", v.handleImage)
-	mux.HandleFunc("GET "+videoFile, v.file("video/mp4", func() io.ReadSeeker { return bytes.NewReader(v.video) }))
-	mux.HandleFunc("GET "+imageFile, v.file("image/png", func() io.ReadSeeker { return bytes.NewReader(v.image) }))
-	mux.HandleFunc("GET "+largeFile, v.file("video/mp4", func() io.ReadSeeker { return io.NewSectionReader(v.large, 0, v.large.Size()) }))
-	v.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { v.served <- v.server.Serve(listener) }()
-	return v, nil
-}
-
-func (v *vendor) close() error {
-	err := v.server.Close()
-	if served := <-v.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
+	file := func(path, mime string, open func() io.ReadSeeker) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", mime)
+			http.ServeContent(w, r, "", time.Time{}, open())
+		})
 	}
-	return err
+	file(videoFile, "video/mp4", func() io.ReadSeeker { return bytes.NewReader(video) })
+	file(imageFile, "image/png", func() io.ReadSeeker { return bytes.NewReader(image) })
+	file(largeFile, "video/mp4", func() io.ReadSeeker { return io.NewSectionReader(large, 0, large.Size()) })
+	server := httptest.NewServer(mux)
+	v.url, v.close = server.URL, server.Close
+	return v
 }
 
-// reset forgets all jobs and says how long new ones take.
-func (v *vendor) reset(takes func(n int) time.Duration) {
+// reset forgets all jobs, and says how long new ones take and whether the
+// customer is called back.
+func (v *vendor) reset(takes func() time.Duration, calls bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.takes, v.jobs, v.calls = takes, 0, false
-	v.ends, v.asked, v.gaps, v.watch = map[string]time.Time{}, map[string]time.Time{}, nil, false
+	v.takes, v.calls, v.jobs, v.gaps = takes, calls, map[string]vendorJob{}, nil
 }
 
-// callBack has customers called back at the end of each job until the next reset.
-func (v *vendor) callBack() {
+// job is the job for our task; the zero value if there is none.
+func (v *vendor) job(taskID string) vendorJob {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.calls = true
-}
-
-// observe begins or ends the noting of polls, and returns the gaps between
-// the polls of each job that were noted.
-func (v *vendor) observe(on bool) []time.Duration {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	gaps := v.gaps
-	v.watch, v.gaps = on, nil
-	return gaps
+	return v.jobs["job-"+taskID]
 }
 
 // taken is how many jobs the vendor has.
 func (v *vendor) taken() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.jobs
+	return len(v.jobs)
 }
 
-// end is when the job for our task ends at the vendor.
-func (v *vendor) end(taskID string) time.Time {
+// takeGaps returns the gaps between polls since it was called last.
+func (v *vendor) takeGaps() []time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.ends["job-"+taskID]
+	gaps := v.gaps
+	v.gaps = nil
+	return gaps
 }
 
 func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
@@ -128,21 +106,21 @@ func (v *vendor) handleSubmit(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	id := "job-" + body.ExternalID
+	id, now := "job-"+body.ExternalID, time.Now()
 	v.mu.Lock()
-	if _, again := v.ends[id]; !again {
-		v.ends[id] = time.Now().Add(v.takes(v.jobs))
-		v.jobs++
+	if _, again := v.jobs[id]; !again {
+		takes := v.takes()
+		v.jobs[id] = vendorJob{accepted: now, ends: now.Add(takes)}
 		if v.calls && body.CallbackURL != "" {
-			time.AfterFunc(time.Until(v.ends[id]), func() { v.tell(body.CallbackURL) })
+			time.AfterFunc(takes, func() { callBack(body.CallbackURL) })
 		}
 	}
 	v.mu.Unlock()
 	answer(w, `{"code":0,"message":"SUCCEED","request_id":"r","data":{"task_id":"`, id, `","task_status":"submitted"}}`)
 }
 
-// tell calls a customer back. Whoever does not answer is not called again.
-func (v *vendor) tell(address string) {
+// callBack calls a customer. Whoever does not answer is not called again.
+func callBack(address string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("{}"))
@@ -157,15 +135,17 @@ func (v *vendor) tell(address string) {
 func (v *vendor) handlePoll(w http.ResponseWriter, r *http.Request) {
 	id, now := r.PathValue("id"), time.Now()
 	v.mu.Lock()
-	end, known := v.ends[id]
-	if v.watch {
-		if last, again := v.asked[id]; again {
-			v.gaps = append(v.gaps, now.Sub(last))
-		}
+	job, known := v.jobs[id]
+	if !job.polled.IsZero() {
+		v.gaps = append(v.gaps, now.Sub(job.polled))
 	}
-	v.asked[id] = now
+	job.polled = now
+	if !known {
+		job.ends = now.Add(never) // staged: it was never submitted here
+	}
+	v.jobs[id] = job
 	v.mu.Unlock()
-	if !known || now.Before(end) {
+	if now.Before(job.ends) {
 		answer(w, `{"code":0,"message":"SUCCEED","request_id":"r","data":{"task_id":"`, id, `","task_status":"processing"}}`)
 		return
 	}
@@ -181,11 +161,4 @@ func (v *vendor) handleImage(w http.ResponseWriter, r *http.Request) {
 func answer(w http.ResponseWriter, parts ...string) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, strings.Join(parts, "")) //nolint:gosec // JSON, for the adapter alone
-}
-
-func (v *vendor) file(mime string, open func() io.ReadSeeker) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", mime)
-		http.ServeContent(w, r, "", time.Time{}, open())
-	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -18,91 +17,79 @@ const (
 // measureWaiting fills an installation with tasks that wait for the vendor
 // and measures, in a worker process of its own, what each costs in memory,
 // and at the vendor, how late their polls come.
-func measureWaiting(ctx context.Context, m *machine, o options) (_ []row, err error) {
-	m.vendor.reset(func(int) time.Duration { return never })
-	g, err := m.install(ctx, "waiting", m.channels(waitingPoll, 10_000))
+func measureWaiting(ctx context.Context, m *machine) ([]row, error) {
+	m.vendor.reset(func() time.Duration { return never }, false)
+	g, err := m.install(ctx, "waiting", m.channels(waitingPoll))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
 	s, err := newStage(g)
 	if err != nil {
 		return nil, err
 	}
-	w, err := startProcess(ctx, o, "worker", g.Config)
+	w, err := m.start(ctx, "worker", g.Config)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop()) }()
-
-	if err := s.fill(ctx, waitingFirst, waitingFirst, m.timers); err != nil {
+	if err := s.fill(ctx, waitingFirst, waitingFirst); err != nil {
 		return nil, err
 	}
-	before, err := w.memory()
+	before, err := w.usage()
 	if err != nil {
 		return nil, err
 	}
-	tasks, window := 10_000, 3*waitingPoll
-	if o.quick {
-		tasks, window = 1000, 2*waitingPoll
-	}
-	began := time.Now()
-	if err := s.fill(ctx, tasks, waitingFirst+tasks, m.timers); err != nil {
+	tasks, intervals := m.size(10_000, 1000), m.size(3, 2)
+	if err := s.fill(ctx, tasks, waitingFirst+tasks); err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintf(o.verbose, "bench:   waiting: %d filled in %s\n", tasks, time.Since(began).Round(time.Second))
-	m.vendor.observe(true)
-	if err := pause(ctx, window); err != nil {
+	m.vendor.takeGaps()
+	if err := pause(ctx, time.Duration(intervals)*waitingPoll); err != nil {
 		return nil, err
 	}
-	gaps := m.vendor.observe(false)
-	after, err := w.memory()
+	late := m.vendor.takeGaps()
+	after, err := w.usage()
 	if err != nil {
 		return nil, err
 	}
-	if expected := int(0.8 * float64(tasks) * float64(window) / float64(waitingPoll)); len(gaps) < expected {
-		return nil, fmt.Errorf("only %d polls in %s of %d waiting tasks", len(gaps), window, tasks)
+	if len(late) < tasks*intervals*8/10 {
+		return nil, fmt.Errorf("only %d polls in %d intervals of %d waiting tasks", len(late), intervals, tasks)
 	}
-	for i := range gaps {
-		gaps[i] -= waitingPoll
+	for i := range late {
+		late[i] -= waitingPoll
 	}
-	each := float64(after.bytes()-before.bytes()) / float64(tasks) / 1000
-	late := quantile(gaps, 0.99)
-	aim := "≤ 5 kB"
-	if o.quick {
-		aim += " at 10000" // what a worker keeps anyway, its cache of 500 workflows, weighs more on few
+	const most = 5.0
+	each := float64(int64(after)-int64(before)) / float64(tasks) / 1000
+	memory := row{
+		what: fmt.Sprintf("worker's memory a task, at %d waiting", tasks), measured: fmt.Sprintf("%.1f kB", each), floor: fmt.Sprintf("at %d waiting", waitingFirst),
+		aim: fmt.Sprintf("≤ %.0f kB", most), met: each <= most,
 	}
-	_, _ = fmt.Fprintf(o.verbose, "bench:   waiting: worker before %+v, after %+v; %d polls\n", before, after, len(gaps))
-	what := fmt.Sprintf("at %d waiting", tasks)
-	return []row{
-		{
-			what: "worker's memory a task, " + what, floor: "heap and stacks, before and after",
-			value: fmt.Sprintf("%.1f kB (%d goroutines more)", each, after.Goroutines-before.Goroutines), aim: aim, met: each <= 5 || o.quick,
-		},
-		{
-			what: "lateness of polls, p99, " + what, floor: fmt.Sprintf("due every %s", waitingPoll),
-			value: fmt.Sprintf("%s (p50 %s)", late.Round(time.Millisecond), quantile(gaps, 0.5).Round(time.Millisecond)), aim: "≤ 1s", met: late <= time.Second,
-		},
-	}, nil
+	if m.quick { // what a worker keeps anyway, its cache of 500 workflows, weighs more on few
+		memory.aim = ""
+	}
+	p99 := quantile(late, 0.99)
+	return []row{memory, {
+		what: "lateness of polls, p99", measured: short(p99), floor: fmt.Sprintf("due every %s", waitingPoll),
+		aim: "≤ 1 s", met: p99 <= time.Second,
+	}}, nil
 }
 
 // fill makes n tasks wait, their polls spread over the interval, and returns
 // when the workflows of all tasks so far are waiting.
-func (s *stage) fill(ctx context.Context, n, total int, timers func(context.Context) (int, error)) error {
+func (s *stage) fill(ctx context.Context, n, total int) error {
 	engine := workflows.Client{Temporal: s.g.Temporal}
-	if err := times(ctx, 32, n, func(ctx context.Context, _ int) error {
+	if _, err := times(32, n, func(ctx context.Context) error {
 		first := rand.Int64N(int64(waitingPoll)) //nolint:gosec // spreading needs no secret numbers
 		task, err := s.accepted(ctx, time.Duration(first))
 		if err != nil {
 			return err
 		}
 		return engine.Start(ctx, task)
-	}); err != nil {
+	})(ctx); err != nil {
 		return err
 	}
 	// A workflow that waits has a timer, of its deadline.
-	return until(ctx, fmt.Sprintf("%d workflows wait", total), 3*time.Minute, func(ctx context.Context) (bool, error) {
-		waiting, err := timers(ctx)
+	return until(ctx, fmt.Sprintf("%d workflows wait", total), breath, 3*time.Minute, func(ctx context.Context) (bool, error) {
+		waiting, err := count(ctx, s.g.m.history, "timer_info_maps")
 		return waiting >= total, err
 	})
 }
