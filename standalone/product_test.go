@@ -56,7 +56,7 @@ func TestProductConfig(t *testing.T) {
 			settings: "foo: 1\ncredits_per_unit: 1.5\nown_domains: ['!!']\ncurrency: ''", env: map[string]string{"MEDIAGATE_FOO": "1"},
 			admin: secrets.AdminKey,
 			problems: []string{
-				"foo: no such setting", `credits_per_unit: must be a whole number, not "1.5"`, "MEDIAGATE_FOO: no such setting",
+				"MEDIAGATE_FOO: no such setting", "foo: no such setting", `credits_per_unit: must be a whole number, not "1.5"`,
 				`own_domains[0]: "!!" is neither a domain nor an address range`, "currency: must not be empty",
 			},
 		},
