@@ -235,7 +235,6 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"database_url: must be a text", "admin_key: must be a text", "encryption_keys: must be a list",
 				"groups.default: must be a mapping, name: value", "s3.access_key_id: must be a text",
 				"s3.secret_access_key: goes with access_key_id: set both or neither",
-				"channels[0].credentials.access_key: is missing", "channels[0].credentials.secret_key: is missing",
 				"channels[0].name: must be a text", "channels[0].credentials.api_key: must be a text",
 				`channels[0].poll_interval.min: must be a duration like 10s, 2h or 30d, not "1"`,
 				"channels[0].base_url: must be a text",
@@ -250,6 +249,14 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 			want: []string{
 				`api_listen: "here" is not host:port`, "channels[0].weight: must be above 0",
 			},
+		},
+		"a wrong value around a right one": {
+			text: "temporal: here\ns3:\n", env: []string{"MEDIAGATE_TEMPORAL_ADDRESS=temporal:7233", "MEDIAGATE_S3_BUCKET=results"},
+			want: []string{"temporal: must be a mapping, name: value"},
+		},
+		"credentials of channels that are not understood": {
+			text: "channels: [{name: [a], provider: kling}]\nchannel_credentials: {a: {access_key: k, secret_key: s}}\n",
+			want: []string{"channels[0].name: must be a text"},
 		},
 		"a zero is not the same as left out": {
 			text: "channels:\n" +

@@ -292,12 +292,12 @@ func put(tree map[string]any, names []string, value any) {
 		tree[names[0]] = value
 		return
 	}
-	inner, ok := tree[names[0]].(map[string]any)
-	if !ok {
-		inner = map[string]any{}
-		tree[names[0]] = inner
+	if tree[names[0]] == nil {
+		tree[names[0]] = map[string]any{}
 	}
-	put(inner, names[1:], value)
+	if inner, ok := tree[names[0]].(map[string]any); ok { // else it is a problem by itself
+		put(inner, names[1:], value)
+	}
 }
 
 // parse reads the text of a variable or flag: as it is for texts and

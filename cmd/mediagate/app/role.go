@@ -67,7 +67,7 @@ func (r Role) warnOfMutes(ctx context.Context, channels []mediagate.Channel, log
 
 // distribute gives channels the credentials that are told apart from them.
 func (r *reader) distribute(c *Config) {
-	if !r.known("channel_credentials") {
+	if !r.known("channels") || !r.known("channel_credentials") {
 		for i := range c.Channels { // whatever they are missing may be there
 			r.broken[fmt.Sprintf("channels[%d].credentials", i)] = true
 		}
