@@ -88,9 +88,16 @@ var webhookTests = map[string]func(*bench){
 			must(b.Command(b.Context(), a, task.RedeliverRequested{}))
 		})
 		same(b, "rounds", b.state(id).WebhookRound, 2)
+		refused := mediagate.Action{ID: "act_2", TaskID: id, Action: mediagate.ActionRetry, By: "x", Reason: "it does not apply"}
+		b.kind(errOf(b.Command(b.Context(), refused, task.RetryRequested{})), mediagate.KindConflict)
+		b.pass(time.Millisecond)
+		was := b.state(id)
+		must(b.Command(b.Context(), refused)) // without an event it is on record, and does nothing
+		must(b.Command(b.Context(), refused, task.RedeliverRequested{}))
+		same(b, "the task", b.state(id), was)
 		story := must(b.Story(b.Context(), id))
-		a.AccountID, a.At = "", b.now()
-		same(b, "commands", story.Commands, []mediagate.Action{a})
+		a.AccountID, a.At, refused.At = "", b.now().Add(-time.Millisecond), b.now()
+		same(b, "commands", story.Commands, []mediagate.Action{a, refused})
 	},
 	"the newest of many commands and deliveries": func(b *bench) {
 		id := b.accepted(b.newPayer(unit(10)), unit(1))
