@@ -17,7 +17,9 @@ type Account struct {
 
 	// EraseInputs drops the prompts and inputs of its tasks when they end.
 	EraseInputs bool
-	CreatedAt   time.Time
+	// Webhook is the callback address of submits that name none; empty for none.
+	Webhook   string
+	CreatedAt time.Time
 }
 
 // Of files behind links, an account may have fetchedFirst bytes a day looked at, and
@@ -100,6 +102,7 @@ type Key struct {
 	Caps     Caps
 	Rate     *int // submits a minute; nil: no limit, 0: none allowed
 	InFlight *int // tasks in flight; nil: no limit, 0: none allowed
+	Strict   bool // fields that a request may not have are refused, unless the request says otherwise
 
 	// QuotaID is the key whose row has what the keys of a rotation share: quota,
 	// caps, rate, tasks in flight, and what is held and spent. It is the key's own

@@ -16,7 +16,7 @@ import (
 type Kind uint8
 
 // The kinds up to KindUnavailable describe an answer to a client, as does
-// KindStalled and KindUnsupported; those between describe what a vendor did with a call, and
+// KindStalled, KindUnsupported, KindTimeout and KindFailed; those between describe what a vendor did with a call, and
 // KindShutOut why none was made.
 const (
 	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
@@ -48,12 +48,15 @@ const (
 	KindShutOut // none of our channels takes new jobs
 
 	KindUnsupported // the body comes in a form that nobody here reads
+
+	KindTimeout // what the client waits for has not come in time; it goes on
+	KindFailed  // the task that the client waits for has failed
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
-	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported",
+	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported", "timeout", "failed",
 }
 
 // String names the kind in lower case, for logs and for Temporal's error types.
@@ -78,7 +81,7 @@ func ParseKind(s string) Kind {
 // whoever the kind addresses; Err is for logs only.
 type Error struct {
 	Kind       Kind
-	Code       string // a stable word: the envelope's code, or a task's failure code
+	Code       string // a stable word: the envelope's code, why a request is refused, or a task's failure code
 	Message    string
 	Param      string // the field at fault, as multi_prompt[0].duration
 	RetryAfter time.Duration
@@ -128,6 +131,26 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 // Invalid makes a KindInvalid error that names the field.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Message: fmt.Sprintf(format, args...), Param: param}
+}
+
+// Words for why a request is refused, beside those of the kinds.
+const (
+	ReasonUnknownField = "unknown_field"
+	ReasonRequired     = "required"
+	ReasonWrongType    = "wrong_type"
+	ReasonOutOfRange   = "out_of_range"
+	ReasonNotOneOf     = "not_one_of"
+	ReasonTooLong      = "too_long"
+	ReasonTooShort     = "too_short"
+	ReasonMalformed    = "malformed"
+	ReasonUnknownModel = "unknown_model"
+	ReasonInvalidJSON  = "invalid_json"
+)
+
+// Because is the error with a word for why, which is returned.
+func (e *Error) Because(reason string) *Error {
+	e.Code = reason
+	return e
 }
 
 // Quote puts a client's text in quotes for a message, cut to a readable length.

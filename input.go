@@ -133,7 +133,11 @@ type File struct {
 }
 
 // fileTypes are those of the files that can be uploaded.
-var fileTypes = map[string]string{".jpg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif"}
+var fileTypes = map[string]string{
+	".jpg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif",
+	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".flac": "audio/flac", ".aac": "audio/aac",
+}
 
 // NewFile makes a name for a file of that content; ok is false for a type that
 // cannot be uploaded.

@@ -269,6 +269,7 @@ const (
 	RemoveTasks       Removal = "tasks"
 	RemoveSpeeches    Removal = "speeches"
 	RemoveAudit       Removal = "audit"
+	RemoveSessions    Removal = "sessions" // of the console
 
 	RemoveFiles      Removal = "files"      // that clients uploaded
 	RemoveUploads    Removal = "uploads"    // media that came within requests
@@ -282,7 +283,7 @@ const (
 // Removals lists the kinds in the order in which a run goes through them.
 func Removals() []Removal {
 	return []Removal{
-		RemoveDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches, RemoveAudit,
+		RemoveDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches, RemoveAudit, RemoveSessions,
 		RemoveFiles, RemoveUploads, RemoveUnfinished, RemoveObjects,
 	}
 }

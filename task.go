@@ -302,6 +302,7 @@ type TaskFilter struct {
 	AccountID     string       `json:"account,omitempty"` // empty, for operators: of all accounts
 	Limit         int          `json:"-"`
 	After         string       `json:"-"` // task id: only older ones
+	OldestFirst   bool         `json:"-"` // and only newer ones than After; not with Stuck
 	Status        Status       `json:"status,omitempty"`
 	Model         string       `json:"model,omitempty"`
 	Type          Type         `json:"type,omitempty"`

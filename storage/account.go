@@ -25,6 +25,7 @@ type accountRow struct {
 	EraseInputs bool
 	UnpaidCap   *mediagate.Micros
 	UploadsCap  *int64
+	Webhook     string
 }
 
 // TableName tells GORM.
@@ -34,7 +35,7 @@ func (r accountRow) account() mediagate.Account {
 	return mediagate.Account{
 		ID: r.ID, Name: r.Name, Group: r.GroupName,
 		Available: r.Available, Held: r.Held, Spent: r.Spent, CreatedAt: r.CreatedAt.Time,
-		EraseInputs: r.EraseInputs, AccountLimits: r.limits(),
+		EraseInputs: r.EraseInputs, Webhook: r.Webhook, AccountLimits: r.limits(),
 	}
 }
 
@@ -61,7 +62,7 @@ func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (mediaga
 
 // set writes the settings of an account into its row.
 func (r *accountRow) set(a mediagate.Account) {
-	r.Name, r.GroupName, r.EraseInputs = a.Name, a.Group, a.EraseInputs
+	r.Name, r.GroupName, r.EraseInputs, r.Webhook = a.Name, a.Group, a.EraseInputs, a.Webhook
 	r.Rate, r.InFlightCap, r.UnpaidCap, r.UploadsCap = a.Rate, a.InFlight, a.Unpaid, a.UploadsPerDay
 }
 
@@ -121,7 +122,7 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 }
 
 // UpdateAccount lets change have its way with an account's settings: its name,
-// group, limits, and whether its inputs are erased. change may be
+// group, limits, webhook, and whether its inputs are erased. change may be
 // called again, and what it returns as error is returned and changes nothing.
 // Returns KindNotFound.
 func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (a mediagate.Account, err error) {
@@ -140,7 +141,7 @@ func (s *Store) UpdateAccount(ctx context.Context, id string, change func(a *med
 		before := row.facts()
 		row.set(a)
 		a = row.account()
-		settings := []string{"name", "group_name", "rate", "in_flight_cap", "unpaid_cap", "uploads_cap", "erase_inputs"}
+		settings := []string{"name", "group_name", "rate", "in_flight_cap", "unpaid_cap", "uploads_cap", "erase_inputs", "webhook"}
 		if err := tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error; err != nil {
 			return err
 		}

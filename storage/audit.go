@@ -100,11 +100,12 @@ func fieldsOf(facts any) (map[string]json.RawMessage, error) {
 
 // The facts of each thing are in the words and forms of the admin API.
 type accountFacts struct {
-	Name        string `json:"name"`
-	Group       string `json:"group"`
-	Rate        *int   `json:"rate"`
-	InFlight    *int   `json:"in_flight"`
-	EraseInputs bool   `json:"erase_inputs"`
+	Name        string  `json:"name"`
+	Group       string  `json:"group"`
+	Rate        *int    `json:"rate"`
+	InFlight    *int    `json:"in_flight"`
+	EraseInputs bool    `json:"erase_inputs"`
+	Webhook     *string `json:"webhook"`
 
 	Unpaid        *string `json:"unpaid"`
 	UploadsPerDay *int64  `json:"uploads_per_day"`
@@ -112,6 +113,9 @@ type accountFacts struct {
 
 func (r accountRow) facts() accountFacts {
 	f := accountFacts{Name: r.Name, Group: r.GroupName, Rate: r.Rate, InFlight: r.InFlightCap, EraseInputs: r.EraseInputs, UploadsPerDay: r.UploadsCap}
+	if r.Webhook != "" {
+		f.Webhook = &r.Webhook
+	}
 	if r.UnpaidCap != nil {
 		unpaid := r.UnpaidCap.String()
 		f.Unpaid = &unpaid
@@ -131,6 +135,7 @@ type keyFacts struct {
 	Caps      map[string]string `json:"caps"`
 	Rate      *int              `json:"rate"`
 	InFlight  *int              `json:"in_flight"`
+	Strict    bool              `json:"strict"`
 	RotatedTo *string           `json:"rotated_to"`
 }
 
@@ -138,7 +143,7 @@ func (r keyRow) facts() keyFacts {
 	f := keyFacts{
 		Name: r.Name, Group: nullable(r.GroupName), Unlimited: r.Unlimited, ExpiresAt: unix(r.ExpiresAt),
 		Models: json.RawMessage(r.Models), AllowIPs: json.RawMessage(r.AllowIPs), Scopes: json.RawMessage(r.Scopes),
-		Caps: map[string]string{}, Rate: r.Rate, InFlight: r.InFlightCap, RotatedTo: r.SuccessorID,
+		Caps: map[string]string{}, Rate: r.Rate, InFlight: r.InFlightCap, Strict: r.Strict, RotatedTo: r.SuccessorID,
 	}
 	if !r.Unlimited {
 		f.Quota = new(r.Quota.String())

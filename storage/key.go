@@ -31,6 +31,7 @@ type keyRow struct {
 	CreatedAt  stamp
 	LastUsedAt stamp
 	Scopes     document
+	Strict     bool
 
 	// What the keys of a rotation share stands in the row of the first.
 	Rate        *int
@@ -58,7 +59,7 @@ func (r keyRow) key() (mediagate.Key, error) {
 		Unlimited: r.Unlimited, Quota: r.Quota, Held: r.Held, Spent: r.Spent,
 		ExpiresAt: r.ExpiresAt.Time, CreatedAt: r.CreatedAt.Time, LastUsedAt: r.LastUsedAt.Time,
 		Caps: mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth}, Rate: r.Rate, InFlight: r.InFlightCap,
-		QuotaID: r.quotaID(), SuccessorID: deref(r.SuccessorID),
+		QuotaID: r.quotaID(), SuccessorID: deref(r.SuccessorID), Strict: r.Strict,
 	}
 	return k, errors.Join(
 		fromJSON("keys.models", r.Models, &k.Models), fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs), fromJSON("keys.scopes", r.Scopes, &k.Scopes))
@@ -83,7 +84,7 @@ func (r keyRow) shareOf(sharedRow keyRow) keyRow {
 
 // set writes the settings of a key into its row, and those of its shared quota into that.
 func (r *keyRow) set(k mediagate.Key) error {
-	r.Name, r.GroupName, r.ExpiresAt = k.Name, k.Group, at(k.ExpiresAt)
+	r.Name, r.GroupName, r.ExpiresAt, r.Strict = k.Name, k.Group, at(k.ExpiresAt), k.Strict
 	r.Unlimited, r.Quota, r.Rate, r.InFlightCap = k.Unlimited, k.Quota, k.Rate, k.InFlight
 	r.CapDay, r.CapWeek, r.CapMonth = k.Caps.Day, k.Caps.Week, k.Caps.Month
 	var err error
@@ -167,7 +168,7 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	if err := row.checkLimits(s.clock()); err != nil {
 		return k, err
 	}
-	own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes"}
+	own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes", "strict"}
 	if err := tx.Model(&keyRow{}).Where("id = ?", row.ID).Select(own).Updates(row).Error; err != nil {
 		return k, err
 	}
@@ -248,7 +249,7 @@ func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret medi
 	}
 	fresh := keyRow{
 		ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
-		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), QuotaID: &quotaID,
+		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, Strict: old.Strict, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), QuotaID: &quotaID,
 	}
 	if err := insertKey(tx, fresh); err != nil {
 		return k, err
@@ -259,6 +260,9 @@ func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret medi
 		ending.ExpiresAt = old.ExpiresAt
 	}
 	if _, err := exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", ending.ExpiresAt, fresh.ID, old.ID); err != nil {
+		return k, err
+	}
+	if err := endSessions(tx, old.ID); err != nil {
 		return k, err
 	}
 	err = s.note(ctx, tx, deed{action: mediagate.AuditRotateKey, object: old.ID, account: old.AccountID, before: old.facts(), after: ending.facts()})
@@ -371,6 +375,9 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 			return err
 		}
 		if err := tx.Select("deleted_at").Where("id = ?", id).Updates(&keyRow{DeletedAt: at(s.clock())}).Error; err != nil {
+			return err
+		}
+		if err := endSessions(tx, id); err != nil {
 			return err
 		}
 		return s.note(ctx, tx, deed{action: mediagate.AuditDeleteKey, object: id, account: rows[0].AccountID, before: rows[0].facts()})

@@ -114,7 +114,8 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 	if id == "" {
 		return list
 	}
-	and(f.After != "", id+" <", f.After)
+	and(f.After != "" && !f.OldestFirst, id+" <", f.After)
+	and(f.After != "" && f.OldestFirst, id+" >", f.After)
 	and(!f.CreatedAfter.IsZero(), "tasks.created_at >", at(f.CreatedAfter))
 	and(!f.CreatedAfter.IsZero(), id+" >=", idAt(f.CreatedAfter.Add(-idMargin)))
 	and(!f.CreatedBefore.IsZero(), "tasks.created_at <", at(f.CreatedBefore))
@@ -127,7 +128,7 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 // where nearly all tasks are of one account, a plan for any account may go through
 // those of all.
 func listingOfAll(f mediagate.TaskFilter) *statement {
-	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, "tasks.id").with(" ORDER BY tasks.id DESC LIMIT ?", f.Limit+1)
+	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, "tasks.id").with(" ORDER BY tasks.id "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
 // kindOfTask is what the index has in front of the id.
@@ -186,11 +187,19 @@ func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*st
 		list.with("SELECT newest.id FROM "+s.rowsOf(kindColumns)+" CROSS JOIN LATERAL (", text)
 	}
 	list.say("SELECT id FROM tasks").where(f, s.bytewiseID("tasks.id")).
-		say(" AND type = v.type AND model = v.model AND channel = v.channel AND status = v.status ORDER BY ", s.bytewiseID("id"), " DESC LIMIT ", readAhead(f.Limit), ")")
+		say(" AND type = v.type AND model = v.model AND channel = v.channel AND status = v.status ORDER BY ", s.bytewiseID("id"), " ", order(f), " LIMIT ", readAhead(f.Limit), ")")
 	if s.lite {
 		list.say("))")
 	}
-	return list.say(" AS newest").oldest(f.Limit), nil
+	return list.say(" AS newest").first(f), nil
+}
+
+// order is that of the ids in a list.
+func order(f mediagate.TaskFilter) string {
+	if f.OldestFirst {
+		return "ASC"
+	}
+	return "DESC"
 }
 
 // kindColumns are those of kindOfTask.
@@ -245,7 +254,7 @@ func (s *Store) listingOfStuck(f mediagate.TaskFilter) *statement {
 	of("tasks", "tasks.parked_at IS NOT NULL", "tasks.id")
 	list.say(" UNION ")
 	of("wakes JOIN tasks ON tasks.id = wakes.task_id", overdueRun, "wakes.task_id")
-	return list.oldest(f.Limit)
+	return list.first(f)
 }
 
 const (
@@ -253,13 +262,13 @@ const (
 	overdueRun = "wakes.kind = 'run' AND wakes.tries >= 3" // mediagate.StuckTries
 )
 
-// newest begins a list of the tasks whose ids a query names, and oldest ends it.
+// newest begins a list of the tasks whose ids a query names, and first ends it.
 func (s *Store) newest() *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
 }
 
-func (list *statement) oldest(limit int) *statement {
-	return list.say(") AS found ORDER BY id DESC LIMIT ", readAhead(limit), ") AS listed JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id DESC")
+func (list *statement) first(f mediagate.TaskFilter) *statement {
+	return list.say(") AS found ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS listed JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id ", order(f))
 }
 
 // bytewiseID is an id as the indexes of filtered lists order it.

@@ -209,6 +209,8 @@ func TestPlansUseIndexes(t *testing.T) {
 		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND erased_at IS NULL AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":     "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":           "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
+		"sessions_key":        "DELETE FROM sessions WHERE key_id = 'a'",
+		"sessions_expiry":     "SELECT token_hash FROM sessions WHERE expires_at <= now() LIMIT 500",
 		"attempts_slots":      "SELECT COUNT(*) FROM attempts WHERE channel IN ('a', 'b') AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > now())",
 		"queue_waiting":       "SELECT task_id FROM queue q WHERE channel = 'a' AND account_id = 'b' AND granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL) ORDER BY since, task_id LIMIT 1",
 		"queue_granted":       "UPDATE queue SET granted_at = NULL WHERE channel = 'a' AND granted_at <= now()",

@@ -172,7 +172,8 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 
 // dueWakes finds the first wake of each account by the index, takes the accounts whose
 // first is longest due, and of each its share of the limit. So it reads little more than
-// it returns, however many wakes there are, and whosever they are.
+// it returns, however many wakes there are, and whosever they are. A join with the tasks
+// might be a merge, which reads all tasks up to the newest: each is looked up instead.
 const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
 		SELECT MIN(account_id) FROM wakes
 		UNION ALL SELECT (SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1) FROM accounts WHERE account_id IS NOT NULL),
@@ -182,7 +183,8 @@ const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
 		ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)), ?) AS last_at FROM due),
 	found AS (SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
 		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
-	SELECT %s, COALESCE(t.webhook_round, 0), COALESCE(t.trace_parent, '') FROM found w LEFT JOIN tasks t ON t.id = w.task_id ORDER BY turn, wake_at, task_id`
+	SELECT %s, COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0), COALESCE((SELECT trace_parent FROM tasks WHERE id = w.task_id), '')
+		FROM found w ORDER BY turn, wake_at, task_id`
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
 // of each first, so that what one account has many of delays no other.

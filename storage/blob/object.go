@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -148,7 +149,8 @@ func (s *Store) PutUpload(ctx context.Context, accountID, id string, file io.Rea
 // caller bounds that. When the file's reader fails, that is the
 // error, and nothing is stored. Else it returns what PutUpload does.
 func (s *Store) PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error) {
-	r, err := s.putClient(ctx, s.clients, f.Key(), file, Limits{Media: "image", MaxBytes: maxBytes})
+	class, _, _ := strings.Cut(f.MimeType(), "/")
+	r, err := s.putClient(ctx, s.clients, f.Key(), file, Limits{Media: class, MaxBytes: maxBytes})
 	return r.Size, err
 }
 

@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,6 +27,12 @@ const unsignedPayload = "UNSIGNED-PAYLOAD"
 //
 // It returns KindUnavailable when there are no valid credentials.
 func (s *Store) Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
+	return s.SignAs(ctx, r, ttl, http.MethodGet, "")
+}
+
+// SignAs is Sign for a method, GET or HEAD: a link works for no other one. With a name
+// the file is a download of that name (RFC 6266).
+func (s *Store) SignAs(ctx context.Context, r mediagate.Result, ttl time.Duration, method, name string) (mediagate.Link, error) {
 	creds, err := s.creds.Retrieve(ctx)
 	if err != nil {
 		return mediagate.Link{}, &mediagate.Error{
@@ -48,7 +55,11 @@ func (s *Store) Sign(ctx context.Context, r mediagate.Result, ttl time.Duration)
 	}
 	u := s.objectURL(r.Key)
 	u.RawQuery = "X-Amz-Expires=" + strconv.Itoa(int(ttl/time.Second))
-	req := (&http.Request{Method: http.MethodGet, URL: u, Host: u.Host, Header: http.Header{}}).WithContext(ctx)
+	if name != "" {
+		disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
+		u.RawQuery += "&response-content-disposition=" + strings.ReplaceAll(url.QueryEscape(disposition), "+", "%20")
+	}
+	req := (&http.Request{Method: method, URL: u, Host: u.Host, Header: http.Header{}}).WithContext(ctx)
 	signed, _, err := s.signer.PresignHTTP(ctx, creds, req, unsignedPayload, "s3", s.region, now)
 	if err != nil {
 		return mediagate.Link{}, &mediagate.Error{
@@ -57,6 +68,9 @@ func (s *Store) Sign(ctx context.Context, r mediagate.Result, ttl time.Duration)
 	}
 	return mediagate.Link{URL: signed, ExpiresAt: now.Add(ttl)}, nil
 }
+
+// Origin is that of the links, as browsers spell it.
+func (s *Store) Origin() string { return s.links.Scheme + "://" + s.links.Host }
 
 // objectURL is the address of an object. The signature demands the strict
 // escaping of S3, where net/url would leave more characters as they are.

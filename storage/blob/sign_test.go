@@ -119,7 +119,8 @@ func TestSignAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			link, err := openTest(t, test.change).Sign(t.Context(), mediagate.Result{Key: "results/t/1/0"}, time.Hour)
+			s := openTest(t, test.change)
+			link, err := s.Sign(t.Context(), mediagate.Result{Key: "results/t/1/0"}, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,6 +131,9 @@ func TestSignAddress(t *testing.T) {
 			u.RawQuery = ""
 			if diff := cmp.Diff(test.want, u.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := s.Origin(); got != u.Scheme+"://"+u.Host {
+				t.Errorf("the origin is %s", got)
 			}
 		})
 	}

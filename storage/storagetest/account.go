@@ -31,11 +31,11 @@ var accountTests = map[string]func(*bench){
 	"an update changes only what it names": func(b *bench) {
 		made := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"}))
 		got := must(b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
-			a.Name, a.Rate, a.InFlight, a.EraseInputs = "Bea", new(0), new(7), true
+			a.Name, a.Rate, a.InFlight, a.EraseInputs, a.Webhook = "Bea", new(0), new(7), true, "https://a.example.com"
 			return nil
 		}))
 		want := made
-		want.Name, want.Rate, want.InFlight, want.EraseInputs = "Bea", new(0), new(7), true
+		want.Name, want.Rate, want.InFlight, want.EraseInputs, want.Webhook = "Bea", new(0), new(7), true, "https://a.example.com"
 		same(b, "account", got, want)
 		_, err := b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
 			a.Group = ""
@@ -53,6 +53,7 @@ var accountTests = map[string]func(*bench){
 			k.Name, k.Group, k.Models, k.AllowIPs, k.Scopes = "new", "gold", []string{"a*"}, []string{"10.0.0.0/8"}, []mediagate.Scope{mediagate.ScopeRead}
 			k.ExpiresAt, k.Unlimited, k.Quota = b.now().Add(time.Hour), false, unit(9)
 			k.Caps, k.Rate, k.InFlight = mediagate.Caps{Day: new(unit(0)), Week: new(unit(1)), Month: new(unit(2))}, new(0), new(3)
+			k.Strict = true
 			return nil
 		}
 		b.noError(change(&want))
@@ -140,7 +141,7 @@ var accountTests = map[string]func(*bench){
 		hash := sha256.Sum256([]byte("secret"))
 		made := must(b.CreateKey(b.Context(), mediagate.Key{
 			AccountID: p.account, Name: "ci", Prefix: "mgk_abc", LastFour: "wxyz", Group: "gold", Quota: unit(5),
-			Models: []string{"alpha-*"}, AllowIPs: []string{"10.0.0.0/8"}, ExpiresAt: b.now().Add(time.Hour),
+			Models: []string{"alpha-*"}, AllowIPs: []string{"10.0.0.0/8"}, ExpiresAt: b.now().Add(time.Hour), Strict: true,
 		}, hash))
 		account := b.changeAccount(p, func(a *mediagate.Account) { a.Rate = new(7) })
 		got, of := must2(b.KeyByHash(b.Context(), hash))

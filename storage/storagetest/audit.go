@@ -81,15 +81,15 @@ var auditTests = map[string]func(*bench){
 		b.noError(b.database().Raw("SELECT successor_id FROM keys WHERE id = ?", p.key).Scan(&rotated).Error)
 		until := b.now().Add(-3 * time.Second).Add(time.Minute).Unix()
 		want := []string{
-			`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null,"unpaid":null,"uploads_per_day":null}`,
+			`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null,"unpaid":null,"uploads_per_day":null,"webhook":null}`,
 			`change_account {"erase_inputs":false,"rate":null} > {"erase_inputs":true,"rate":5}`,
 			`grant  > {"amount":"-2.00","reference":"back"}`,
 			`create_key  > {"allow_ips":[],"caps":{"week":"0.00"},"expires_at":null,"group":null,"in_flight":null,"models":["a*"],"name":"ci",` +
-				`"quota":"5.00","rate":null,"rotated_to":null,"scopes":["generate","read","manage"],"unlimited":false}`,
+				`"quota":"5.00","rate":null,"rotated_to":null,"scopes":["generate","read","manage"],"strict":false,"unlimited":false}`,
 			`change_key {"caps":{},"quota":null,"scopes":["generate","read","manage"],"unlimited":true} > {"caps":{"day":"1.00"},"quota":"3.00","scopes":["read"],"unlimited":false}`,
 			fmt.Sprintf(`rotate_key {"expires_at":null,"rotated_to":null} > {"expires_at":%d,"rotated_to":%q}`, until, rotated),
 			fmt.Sprintf(`delete_key {"allow_ips":[],"caps":{"day":"1.00"},"expires_at":%d,"group":null,"in_flight":null,"models":[],"name":"",`+
-				`"quota":"3.00","rate":null,"rotated_to":%q,"scopes":["read"],"unlimited":false} > `, until, rotated),
+				`"quota":"3.00","rate":null,"rotated_to":%q,"scopes":["read"],"strict":false,"unlimited":false} > `, until, rotated),
 			fmt.Sprintf(`rotate_webhook_secret  > {"previous_expires_at":%d}`, b.now().Add(-time.Second).Add(24*time.Hour).Unix()),
 			`change_channel {"enabled":true} > {"enabled":false}`,
 		}

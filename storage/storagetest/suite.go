@@ -44,6 +44,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 		"giving":       giveTests,
 		"ledger":       ledgerTests,
 		"secrets":      secretTests,
+		"sessions":     sessionTests,
 		"speeches":     speechTests,
 		"submit":       submitTests,
 		"limits":       withBoundaries(limitTests),

@@ -18,6 +18,7 @@ CREATE TABLE accounts (
     unpaid_cap    bigint,
     uploads_cap   bigint,
     erase_inputs  boolean     NOT NULL DEFAULT false,
+    webhook       text        NOT NULL DEFAULT '',
     created_at    timestamptz NOT NULL,
     CONSTRAINT accounts_not_short CHECK (available >= 0),
     CONSTRAINT accounts_held CHECK (held >= 0),
@@ -39,6 +40,7 @@ CREATE TABLE keys (
     scopes        text        NOT NULL DEFAULT '["generate","read","manage"]',
     models        text        NOT NULL DEFAULT '[]',
     allow_ips     text        NOT NULL DEFAULT '[]',
+    strict        boolean     NOT NULL DEFAULT false,
     unlimited     boolean     NOT NULL,
     quota         bigint      NOT NULL DEFAULT 0,
     held          bigint      NOT NULL DEFAULT 0,
@@ -165,6 +167,20 @@ CREATE TABLE webhook_secrets (
 );
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
+
+-- Browsers that are signed in to the console, with a key, or as the operator by an admin
+-- key. once: a link, which is exchanged for such a session.
+CREATE TABLE sessions (
+    token_hash bytea       PRIMARY KEY,
+    key_id     text        REFERENCES keys (id),
+    admin_hash bytea,
+    once       boolean     NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
+);
+CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX sessions_expiry ON sessions (expires_at);
 
 -- When somebody whose submits are limited would be at rest again, if no more
 -- came: microseconds since 1970. A row that is missing says that they are. So the
@@ -507,5 +523,5 @@ CREATE TABLE restores (
 
 -- +goose Down
 DROP TABLE restores, retention, deliveries, actions, turns, queue, account_proofs, channel_minutes, channels, awaits, attempt_parts, attempts,
-    wakes, assets, idempotency, tasks, audit, rates, webhook_secrets, speeches, vendor_sums, usage_sums,
+    wakes, assets, idempotency, tasks, audit, rates, sessions, webhook_secrets, speeches, vendor_sums, usage_sums,
     ledger_entries, ledger_transfers, keys, accounts;

@@ -19,6 +19,7 @@ CREATE TABLE accounts (
     unpaid_cap    integer,
     uploads_cap   integer,
     erase_inputs  integer NOT NULL DEFAULT 0,
+    webhook       text    NOT NULL DEFAULT '',
     created_at    integer NOT NULL,
     CONSTRAINT accounts_not_short CHECK (available >= 0),
     CONSTRAINT accounts_held CHECK (held >= 0),
@@ -40,6 +41,7 @@ CREATE TABLE keys (
     scopes        text    NOT NULL DEFAULT '["generate","read","manage"]',
     models        text    NOT NULL DEFAULT '[]',
     allow_ips     text    NOT NULL DEFAULT '[]',
+    strict        integer NOT NULL DEFAULT 0,
     unlimited     integer NOT NULL,
     quota         integer NOT NULL DEFAULT 0,
     held          integer NOT NULL DEFAULT 0,
@@ -166,6 +168,20 @@ CREATE TABLE webhook_secrets (
 ) STRICT;
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
+
+-- Browsers that are signed in to the console, with a key, or as the operator by an admin
+-- key. once: a link, which is exchanged for such a session.
+CREATE TABLE sessions (
+    token_hash blob    PRIMARY KEY NOT NULL,
+    key_id     text    REFERENCES keys (id),
+    admin_hash blob,
+    once       integer NOT NULL,
+    created_at integer NOT NULL,
+    expires_at integer NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
+) STRICT;
+CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX sessions_expiry ON sessions (expires_at);
 
 -- When somebody whose submits are limited would be at rest again, if no more
 -- came: microseconds since 1970. A row that is missing says that they are. So the
@@ -523,6 +539,7 @@ DROP TABLE idempotency;
 DROP TABLE tasks;
 DROP TABLE audit;
 DROP TABLE rates;
+DROP TABLE sessions;
 DROP TABLE webhook_secrets;
 DROP TABLE speeches;
 DROP TABLE vendor_sums;

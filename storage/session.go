@@ -1,0 +1,122 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A session ends with its key: whoever deletes or rotates a key deletes its sessions in
+// the same transaction. That a key has expired is asked of the key.
+
+type sessionRow struct {
+	TokenHash []byte
+	KeyID     *string // nil: the operator's
+	AdminHash []byte
+	Once      bool // a link
+	CreatedAt stamp
+	ExpiresAt stamp
+}
+
+// TableName tells GORM.
+func (sessionRow) TableName() string { return "sessions" }
+
+func (r sessionRow) session() mediagate.Session {
+	session := mediagate.Session{KeyID: deref(r.KeyID), CreatedAt: r.CreatedAt.Time, ExpiresAt: r.ExpiresAt.Time}
+	copy(session.Hash[:], r.TokenHash)
+	copy(session.AdminHash[:], r.AdminHash)
+	return session
+}
+
+// AddSession stores a session that lives for as long as life. Returns KindNotFound for
+// an unknown key.
+func (s *Store) AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error {
+	return s.addSession(ctx, session, life, false)
+}
+
+// AddLink stores a link that TakeLink exchanges for such a session.
+func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life time.Duration) error {
+	return s.addSession(ctx, session, life, true)
+}
+
+func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, once bool) error {
+	now := s.clock()
+	row := sessionRow{TokenHash: session.Hash[:], Once: once, CreatedAt: at(now), ExpiresAt: at(now.Add(life))}
+	if session.KeyID != "" {
+		row.KeyID = &session.KeyID
+	} else {
+		row.AdminHash = session.AdminHash[:]
+	}
+	err := s.on(ctx).Create(&row).Error
+	if isForeignKey(err) {
+		return notFound("key", session.KeyID)
+	}
+	return dbError(err, "add session")
+}
+
+// Session finds the live session with that hash, and the hash of its key. Returns
+// KindNotFound, also for a link.
+func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, error) {
+	row, err := one[struct {
+		sessionRow
+		KeyHash []byte
+	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("sessions")+`, keys.hash FROM sessions LEFT JOIN keys ON keys.id = sessions.key_id
+		WHERE token_hash = ? AND NOT once AND sessions.expires_at > ?`, hash[:], at(s.clock()))
+	if err != nil {
+		return mediagate.Session{}, dbError(err, "read session")
+	}
+	if row == nil {
+		return mediagate.Session{}, notFound("session", "")
+	}
+	session := row.session()
+	copy(session.KeyHash[:], row.KeyHash)
+	return session, nil
+}
+
+// TakeLink exchanges a live link for a session with the hash of another token, that lives
+// for as long as life. Of several at once one has it. Returns KindNotFound.
+func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
+	return s.write(ctx, "take link", func(tx *gorm.DB) error {
+		now := s.clock()
+		row, err := one[sessionRow](tx, "DELETE FROM sessions WHERE token_hash = ? AND once AND expires_at > ? RETURNING "+columnsOf[sessionRow]().text, link[:], at(now))
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return notFound("link", "")
+		}
+		row.TokenHash, row.Once, row.CreatedAt, row.ExpiresAt = hash[:], false, at(now), at(now.Add(life))
+		return tx.Create(row).Error
+	})
+}
+
+// EndSession deletes a session, if there is one.
+func (s *Store) EndSession(ctx context.Context, hash [32]byte) error {
+	_, err := exec(s.on(ctx), "DELETE FROM sessions WHERE token_hash = ? AND NOT once", hash[:])
+	return dbError(err, "end session")
+}
+
+// endSessions deletes the sessions of a key, and the links for it.
+func endSessions(tx *gorm.DB, keyID string) error {
+	_, err := exec(tx, "DELETE FROM sessions WHERE key_id = ?", keyID)
+	return err
+}
+
+// sessionsAtOnce is how many expired sessions are removed at once.
+const sessionsAtOnce = 500
+
+// RemoveSessions removes sessions and links that have expired, and tells how many.
+func (s *Store) RemoveSessions(ctx context.Context) (removed int, err error) {
+	for more := true; more; {
+		n, err := exec(s.on(ctx), "DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)", at(s.clock()), sessionsAtOnce)
+		if err != nil {
+			return removed, dbError(err, "remove sessions")
+		}
+		removed += int(n)
+		more = n == sessionsAtOnce
+	}
+	return removed, nil
+}
