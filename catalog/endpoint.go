@@ -99,7 +99,7 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 // UnknownModel is the refusal of a model that there is not, or not for whoever
 // asks.
 func UnknownModel(name string) error {
-	return mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name))
+	return mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name)).Because(mediagate.ReasonUnknownModel)
 }
 
 // modelName is the name by which the body, or the path, asks for a model.
@@ -114,9 +114,9 @@ func (e Endpoint) modelName(body map[string]any) (string, error) {
 		if e.Model != "" {
 			return e.Model, nil
 		}
-		return "", mediagate.Invalid("model", "model is required")
+		return "", mediagate.Invalid("model", "model is required").Because(mediagate.ReasonRequired)
 	case !isText:
-		return "", mediagate.Invalid("model", "model must be a string")
+		return "", mediagate.Invalid("model", "model must be a string").Because(mediagate.ReasonWrongType)
 	default:
 		return name, nil
 	}

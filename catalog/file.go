@@ -42,6 +42,7 @@ type operationFile struct {
 	Source        *SourceRule   `yaml:"source"`
 	Checks        []checkFile   `yaml:"checks"`
 	Price         *priceFile    `yaml:"price"`
+	OpenAI        *openAIFile   `yaml:"openai"`
 	Routes        []routeFile   `yaml:"routes"`
 	Expected      time.Duration `yaml:"expected"`
 	Timeout       time.Duration `yaml:"timeout"`

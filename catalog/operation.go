@@ -27,6 +27,7 @@ type Operation struct {
 	source  *SourceRule // nil for none
 	checks  []namedCheck
 	price   price
+	openai  *openAIFile // nil for none
 	plan    mediagate.Plan
 	makes   []map[string]any // what each route makes whatever a request says
 }
@@ -139,6 +140,8 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	problems = append(problems, prefixed("source: ", o.source.problems(o.schema.shape))...)
 	o.checks, more = compileChecks(f.Checks, o.schema.shape, c.check)
 	problems = append(problems, prefixed("checks: ", more)...)
+	o.openai = f.OpenAI
+	problems = append(problems, prefixed("openai: ", o.openai.problems(o.schema.shape))...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)
 	problems = append(problems, prefixed("price: ", more)...)
 	for _, name := range o.source.taken() {

@@ -45,7 +45,7 @@ func (m *Model) Page() (string, error) {
 		if !facts.Task {
 			save = "-o answer "
 		}
-		fmt.Fprintf(&b, "\n### Price\n\n%s\n### Example\n\n```sh run\ncurl -fsS %s\"$MEDIAGATE_URL%s\" -H \"Authorization: Bearer $MEDIAGATE_KEY\" -d '%s'\n```\n",
+		fmt.Fprintf(&b, "\n### Price\n\n%s\n### Example\n\n```sh run\ncurl -fsS %s\"$MEDIAGATE_URL%s\" -H \"Authorization: Bearer $MEDIAGATE_API_KEY\" -d '%s'\n```\n",
 			prices, save, o.Endpoint, strings.ReplaceAll(example, "'", `'\''`))
 	}
 	if facts.Task {

@@ -20,6 +20,7 @@ type problem struct {
 	rank  int   // of several at one place, the lowest is told
 	depth int   // of the schemas that judge the place, the broken one is the last
 	text  string
+	why   string // one of the reasons
 }
 
 // The ranks of problems. A wrong type comes first since the rest would only
@@ -35,9 +36,9 @@ const (
 func (p problem) err() *mediagate.Error {
 	param := paramName(p.path)
 	if param == "" {
-		return mediagate.Invalid("", "the request %s", p.text)
+		return mediagate.Invalid("", "the request %s", p.text).Because(p.why)
 	}
-	return mediagate.Invalid(param, "%s %s", param, p.text)
+	return mediagate.Invalid(param, "%s %s", param, p.text).Because(p.why)
 }
 
 // paramName writes a path the way clients read it: multi_prompt[0].duration.
@@ -118,8 +119,8 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		}
 	}
 	broken := ruleOf(at)
-	add := func(rank int, text string) {
-		r.found = append(r.found, problem{path: path, rank: rank, depth: len(at), text: text})
+	add := func(rank int, text string, why string) {
+		r.found = append(r.found, problem{path: path, rank: rank, depth: len(at), text: text, why: why})
 	}
 	switch k := v.ErrorKind.(type) {
 	case *kind.Reference:
@@ -137,31 +138,37 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		for _, name := range k.Missing {
 			field := ruleOf(at.field(r.schema.doc, name))
 			text := cmp.Or(field.missing, field.words, "is required")
-			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text})
+			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text, why: mediagate.ReasonRequired})
 		}
 	case *kind.Type:
-		add(rankType, broken.text()+r.asNumber(broken, k.Got == "string"))
+		add(rankType, broken.text()+r.asNumber(broken, k.Got == "string"), mediagate.ReasonWrongType)
 	case *kind.Enum:
 		_, isText := k.Got.(string)
-		add(rankValue, broken.text()+r.asNumber(broken, isText))
+		add(rankValue, broken.text()+r.asNumber(broken, isText), mediagate.ReasonNotOneOf)
 	case *kind.Format:
-		add(rankForm, formatWords(k.Want, k.Err))
+		add(rankForm, formatWords(k.Want, k.Err), mediagate.ReasonMalformed)
 	case *kind.AnyOf:
 		if names := requiredNames(v.Causes); len(path) == 0 && len(names) > 0 {
 			others := "or one of " + list(names[1:], "and")
 			if len(names) == 2 {
 				others = "or " + names[1]
 			}
-			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others})
+			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others, why: mediagate.ReasonRequired})
 			return
 		}
-		add(rankForm, broken.text())
+		add(rankForm, broken.text(), mediagate.ReasonMalformed)
 	case *kind.OneOf:
-		add(rankForm, broken.text())
-	case *kind.MinLength, *kind.MaxLength, *kind.MinItems, *kind.MaxItems:
-		add(rankSize, broken.text())
-	default:
-		add(rankValue, broken.text())
+		add(rankForm, broken.text(), mediagate.ReasonMalformed)
+	case *kind.MaxLength, *kind.MaxItems:
+		add(rankSize, broken.text(), mediagate.ReasonTooLong)
+	case *kind.MinLength, *kind.MinItems:
+		add(rankSize, broken.text(), mediagate.ReasonTooShort)
+	case *kind.Minimum, *kind.Maximum, *kind.ExclusiveMinimum, *kind.ExclusiveMaximum:
+		add(rankValue, broken.text(), mediagate.ReasonOutOfRange)
+	case *kind.Const:
+		add(rankValue, broken.text(), mediagate.ReasonNotOneOf)
+	default: // among them the pattern that a blank text breaks
+		add(rankValue, broken.text(), "")
 	}
 }
 

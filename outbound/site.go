@@ -25,6 +25,15 @@ func (s Site) URL(path string) string {
 	return u.Scheme + "://" + u.Host + s.prefix + path
 }
 
+// Origin is that of the site, as browsers spell it; empty for no site.
+func (s Site) Origin() string {
+	if s.base.url == nil {
+		return ""
+	}
+	u := s.base.canonical()
+	return u.Scheme + "://" + u.Host
+}
+
 // Path is where a URL leads below the site, as it is escaped, and without its
 // query; ok is false when it leads elsewhere. Scheme, host and port must be the
 // site's, in any spelling; the path is compared to the letter, and no dots in it

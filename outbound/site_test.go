@@ -1,6 +1,7 @@
 package outbound_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mediagate/mediagate/outbound"
@@ -74,6 +75,9 @@ func TestSiteURL(t *testing.T) {
 		if got := site.URL("files/a"); got != want {
 			t.Errorf("below %s: %s, want %s", base, got, want)
 		}
+		if got := site.Origin() + "/"; !strings.HasPrefix(want, got) || strings.Count(got, "/") != 3 {
+			t.Errorf("the origin of %s is %s", base, got)
+		}
 		if path, ok := site.Path(want); !ok || path != "files/a" {
 			t.Errorf("%s is not found again: %q", want, path)
 		}
@@ -82,5 +86,8 @@ func TestSiteURL(t *testing.T) {
 		if _, err := outbound.ParseSite(base); err == nil {
 			t.Errorf("%q is taken", base)
 		}
+	}
+	if got := (outbound.Site{}).Origin(); got != "" {
+		t.Errorf("the origin of no site is %s", got)
 	}
 }

@@ -24,6 +24,7 @@ type Art struct {
 	ID              string             `json:"id"`
 	Status          ArtStatus          `json:"status"`
 	Action          string             `json:"action"`
+	SourceTaskID    string             `json:"source_task_id,omitempty"`
 	Progress        string             `json:"progress"` // as 100%
 	GridImageURL    string             `json:"grid_image_url"`
 	ImageURLs       []string           `json:"image_urls"`
@@ -49,6 +50,9 @@ func ArtOf(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Art 
 		ImageURLs: []string{}, Buttons: []mediagate.Button{}, Prompt: artPrompt(t),
 		Model: t.Model, Type: t.Type, Cost: unified.Cost, CreditsCost: unified.CreditsCost,
 		Reference: unified.Reference, CancelRequested: unified.CancelRequested, Webhook: unified.Webhook,
+	}
+	if t.Plan.Source != nil {
+		v.SourceTaskID = t.Plan.Source.TaskID
 	}
 	switch t.Status {
 	case mediagate.StatusFailed:

@@ -21,11 +21,8 @@ func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, err
 	if t.Status != mediagate.StatusCompleted {
 		return nil, nil
 	}
-	links, now, ttl := make([]mediagate.Link, len(t.Results)), l.Now(), l.TTL
-	until := l.Keep.FilesUntil(t)
-	if !until.IsZero() {
-		ttl = min(ttl, until.Sub(now))
-	}
+	links, now := make([]mediagate.Link, len(t.Results)), l.Now()
+	until, ttl := l.Keep.FilesUntil(t), l.Life(t)
 	for i, r := range t.Results {
 		if r.Key == "" || ttl < time.Second {
 			links[i].ExpiresAt = now
@@ -40,4 +37,13 @@ func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, err
 		}
 	}
 	return links, nil
+}
+
+// Life is how long a link to a file of the task works that is signed now: not at all
+// where it is less than a second.
+func (l Links) Life(t *mediagate.Task) time.Duration {
+	if until := l.Keep.FilesUntil(t); !until.IsZero() {
+		return min(l.TTL, until.Sub(l.Now()))
+	}
+	return l.TTL
 }

@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Each size of each table makes a request that the model takes, and that reads as that
+// size again.
+func TestOpenAISizes(t *testing.T) {
+	t.Parallel()
+	models, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := map[string]map[string]any{
+		"gamma2.7-videoedit": {"video_urls": []any{"https://example.com/a.mp4"}},
+		"beta-q3":            {"image_urls": []any{"https://example.com/a.png"}},
+		"beta-q3-mix":        {"image_urls": []any{"https://example.com/a.png"}},
+		"delta-02":           {"first_frame_image": "https://example.com/a.png"},
+	}
+	for _, m := range models.Models() {
+		for _, o := range m.Operations() {
+			if m.Type != mediagate.TypeVideo && m.Type != mediagate.TypeImage {
+				continue
+			}
+			if o.openai == nil || len(o.openai.Sizes) == 0 {
+				t.Errorf("%s has no sizes for OpenAI's clients", m.ID)
+				continue
+			}
+			for size := range o.openai.Sizes {
+				body := map[string]any{"model": m.ID, "prompt": "a boat", "size": size}
+				if o.openai.Seconds != "" && !strings.HasPrefix(m.ID, "delta-02") {
+					body["seconds"] = "8"
+					if strings.HasPrefix(m.ID, "alpha-video-o1") || strings.HasPrefix(m.ID, "delta-2.3") {
+						body["seconds"] = json.Number("5")
+					}
+				}
+				maps.Copy(body, least[m.ID])
+				ours, _, err := o.FromOpenAI(body, slices.Sorted(maps.Keys(body)))
+				if err != nil {
+					t.Errorf("%s at %s: %v", m.ID, size, err)
+					continue
+				}
+				r, err := o.Accept(ours)
+				if err != nil {
+					t.Errorf("%s at %s: %v", m.ID, size, err)
+					continue
+				}
+				if _, again := o.InOpenAI(r.Params); again != size {
+					t.Errorf("%s at %s reads as %q", m.ID, size, again)
+				}
+			}
+		}
+	}
+}
+
+func TestFromOpenAI(t *testing.T) {
+	t.Parallel()
+	models, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	video, _ := models.Model("alpha-v3")
+	picture, _ := models.Model("theta-image-turbo")
+	edit, _ := models.Model("gamma2.7-videoedit")
+	for name, test := range map[string]struct {
+		model *Model
+		body  string
+		want  string // our body, or empty
+		param string // of the refusal
+		says  string
+	}{
+		"seconds as text":        {video, `{"seconds":"7"}`, `{"duration":7}`, "", ""},
+		"as a number":            {video, `{"seconds":7.0}`, `{"duration":7}`, "", ""},
+		"as our own":             {video, `{"duration":7,"negative_prompt":"text"}`, `{"duration":7,"negative_prompt":"text"}`, "", ""},
+		"a size":                 {video, `{"size":"1080x1920"}`, `{"aspect_ratio":"9:16","mode":"pro"}`, "", ""},
+		"a picture for a list":   {video, `{"input_reference":"https://example.com/a.png"}`, `{"image_urls":["https://example.com/a.png"]}`, "", ""},
+		"a picture's size":       {picture, `{"size":"2048x1360"}`, `{"resolution":"2K","size":"3:2"}`, "", ""},
+		"our size":               {picture, `{"size":"3:2"}`, `{"size":"3:2"}`, "", ""},
+		"our size beside pixels": {edit, `{"size":"16:9"}`, `{"size":"16:9"}`, "", ""},
+		"one picture":            {picture, `{"n":1}`, `{}`, "", ""},
+		"one, written otherwise": {picture, `{"n":1.0}`, `{}`, "", ""},
+		"two pictures":           {picture, `{"n":2}`, "", "n", "no field"},
+		"what is dropped":        {picture, `{"quality":"hd"}`, "", "quality", "no field"},
+		"seconds of a picture":   {picture, `{"seconds":"4"}`, "", "seconds", "cannot be chosen"},
+		"a reference":            {picture, `{"input_reference":"https://example.com/a.png"}`, "", "input_reference", "cannot be chosen"},
+		"half a second":          {video, `{"seconds":"4.5"}`, "", "seconds", "whole number"},
+		"a word":                 {video, `{"seconds":"four"}`, "", "seconds", "whole number"},
+		"true":                   {video, `{"seconds":true}`, "", "seconds", "whole number"},
+		"both":                   {video, `{"seconds":"4","duration":4}`, "", "seconds", "say the same"},
+		"size and mode":          {video, `{"size":"1280x720","mode":"std"}`, "", "size", "say the same"},
+		"another size":           {video, `{"size":"1024x1024"}`, "", "size", "one of 1080x1080, 1080x1920"},
+		"a size that is none":    {video, `{"size":"large"}`, "", "size", "one of"},
+		"an unknown field":       {video, `{"remix":true}`, "", "remix", `"remix" is no field`},
+	} {
+		o := test.model.Operations()[0]
+		decoder := json.NewDecoder(strings.NewReader(test.body))
+		decoder.UseNumber()
+		var body map[string]any
+		if err := decoder.Decode(&body); err != nil {
+			t.Fatal(err)
+		}
+		ours, _, err := o.FromOpenAI(body, slices.Sorted(maps.Keys(body)))
+		if test.want != "" {
+			got, _ := json.Marshal(ours)
+			if err != nil || string(got) != test.want {
+				t.Errorf("%s: %s, %v, want %s", name, got, err, test.want)
+			}
+			continue
+		}
+		e, ok := errors.AsType[*mediagate.Error](err)
+		if !ok || e.Kind != mediagate.KindInvalid || e.Param != test.param || !strings.Contains(e.Message, test.says) {
+			t.Errorf("%s: %v, want one of %s that says %q", name, err, test.param, test.says)
+		}
+	}
+}
+
+// What is wrong with a table is said when it is read.
+func TestOpenAITable(t *testing.T) {
+	t.Parallel()
+	models, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := models.Model("alpha-v3")
+	table := &openAIFile{Seconds: "length", Image: "picture", Sizes: map[string]map[string]string{"big": {"mode": "std"}, "1x1": {"mode": "best", "colour": "red"}}}
+	got := strings.Join(table.problems(m.Operations()[0].schema.shape), "\n")
+	for _, want := range []string{"length is no field", "picture is no field", "big is not WIDTHxHEIGHT", "1x1: colour can never be that", "1x1: mode can never be that"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("nothing says %q:\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package view
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Video is a task that makes a video, as clients of OpenAI read it
+// (https://platform.openai.com/docs/api-reference/videos/object).
+type Video struct {
+	ID          string      `json:"id"`
+	Object      string      `json:"object"` // video
+	Model       string      `json:"model"`
+	Status      VideoStatus `json:"status"`
+	Progress    int         `json:"progress"`
+	CreatedAt   int64       `json:"created_at"`
+	CompletedAt *int64      `json:"completed_at"` // of a completed one
+	ExpiresAt   *int64      `json:"expires_at"`   // when its file goes, where that is known
+	Seconds     string      `json:"seconds"`      // as asked for, else as delivered; empty where neither is known
+	Size        string      `json:"size"`         // the same, WIDTHxHEIGHT
+	Error       *VideoError `json:"error"`
+}
+
+// VideoStatus is the state of a video in OpenAI's words.
+type VideoStatus string
+
+// The states. A cancelled task has failed.
+const (
+	VideoQueued     VideoStatus = "queued"
+	VideoInProgress VideoStatus = "in_progress"
+	VideoCompleted  VideoStatus = "completed"
+	VideoFailed     VideoStatus = "failed"
+)
+
+// VideoError says why a video failed.
+type VideoError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// VideoOf is the view of a task. seconds and size are what was asked for; until is when
+// its files go, zero for never.
+func VideoOf(t *mediagate.Task, seconds, size string, until time.Time) Video {
+	v := Video{
+		ID: t.ID, Object: "video", Model: t.Model, Status: VideoQueued, Progress: t.Progress,
+		CreatedAt: t.CreatedAt.Unix(), Seconds: seconds, Size: size,
+	}
+	switch t.Status {
+	case mediagate.StatusPending:
+	case mediagate.StatusProcessing:
+		v.Status = VideoInProgress
+	case mediagate.StatusCompleted:
+		v.Status = VideoCompleted
+		v.delivered(t, until)
+	case mediagate.StatusCancelled:
+		v.Status, v.Error = VideoFailed, &VideoError{Code: "cancelled", Message: "the task was cancelled"}
+	case mediagate.StatusFailed:
+		v.Status = VideoFailed
+		if f := failureOf(t); f != nil {
+			v.Error = &VideoError{Code: string(f.Code), Message: f.Message}
+		}
+	}
+	return v
+}
+
+// delivered notes what a completed task made.
+func (v *Video) delivered(t *mediagate.Task, until time.Time) {
+	at := t.EndedAt.Unix()
+	v.CompletedAt = &at
+	if !until.IsZero() {
+		end := until.Unix()
+		v.ExpiresAt = &end
+	}
+	file, ok := File(t, 1)
+	if !ok {
+		return
+	}
+	if v.Seconds == "" && file.Duration > 0 {
+		v.Seconds = strconv.FormatFloat(mediagate.ShownSeconds(file.Duration), 'f', -1, 64)
+	}
+	if v.Size == "" && file.Width > 0 {
+		v.Size = strconv.Itoa(file.Width) + "x" + strconv.Itoa(file.Height)
+	}
+}
+
+// Cover is the picture that stands for the n-th file of a completed task, from 1.
+func Cover(t *mediagate.Task, n int) (r mediagate.Result, ok bool) {
+	of, ok := File(t, n)
+	if !ok {
+		return mediagate.Result{}, false
+	}
+	for _, cover := range filesOf(t, mediagate.RoleCover, nil) {
+		if cover.Index == of.Index {
+			return cover.Result, true
+		}
+	}
+	return mediagate.Result{}, false
+}
