@@ -19,7 +19,7 @@ help: ## list the targets
 	@grep -hE '^[a-z/]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
 
 .PHONY: dev
-dev: build/standalone ## build and run everything on one machine, until interrupted
+dev: build ## build and run everything on one machine, until interrupted
 	exec bin/mediagate-standalone
 
 .PHONY: demo
@@ -28,10 +28,15 @@ demo: build/standalone ## run the main job once, on real parts, in a fresh tempo
 
 .PHONY: build build/product build/standalone
 build: build/product build/standalone ## build bin/mediagate and bin/mediagate-standalone
-build/product:
+build/product: console/dist/index.html
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/mediagate ./cmd/mediagate
-build/standalone:
+build/standalone: console/dist/index.html
 	cd standalone && $(GO) build -ldflags '$(LDFLAGS)' -o ../bin/mediagate-standalone .
+
+# The web application, which the programs carry. Without Node they are built all the
+# same, and say at /console that it is missing.
+console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/openapi.yaml
+	scripts/console
 
 .PHONY: deps
 deps: ## install or name what the tests need besides Go
@@ -41,7 +46,7 @@ deps: ## install or name what the tests need besides Go
 # have the machine to themselves.
 define test-standalone
 	cd standalone && $(GO) test $(1) $$($(GO) list ./... | grep -v '/e2e$$')
-	cd standalone && $(GO) test $(1) ./e2e
+	cd standalone && $(GO) test $(1) -timeout 20m ./e2e
 endef
 
 .PHONY: test test/short test/race test/replay
@@ -54,16 +59,17 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
-ALONE := /(billing|catalog|task|view|hint|sandbox)$$|/providers/|/sandbox/
+ALONE := /(billing|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
 # A play of workflows takes ten times as long for the race detector: `make test` plays a
 # hundred of each kind, `make verify` two thousand.
+# Lint has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers and SQLite take minutes to compile and run for the race
 # detector, and are not ours: what links them runs without. Lint has vetted it.
 test/race: deps build ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test $$($(GO) list ./... | grep -E '$(ALONE)')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/workflows$$')
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/workflows$$')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./workflows -rapid.checks=25
 	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)
@@ -73,7 +79,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -run 'TestCrash|TestVerify|TestKill'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
@@ -107,6 +113,10 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK)
 lint/openapi: deps ## hold the OpenAPI document to Redocly's and Spectral's rules, and generate a client of Go
 	$(GO) test ./api -run 'TestOpenAPI(Lint|GoClient)'
 
+.PHONY: pictures
+pictures: deps build ## walk through the console in a browser, and keep a picture of each page in docs/pictures
+	cd standalone && MEDIAGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 ./e2e -run TestConsole
+
 .PHONY: audit
 audit: build $(TOOLS)/govulncheck-$(GOVULNCHECK) ## known vulnerabilities of the programs' modules, and their bills of materials
 	GO=$(GO) scripts/audit $(TOOLS)/govulncheck-$(GOVULNCHECK) $(VERSION) bin/mediagate bin/mediagate-standalone
@@ -128,7 +138,8 @@ ci: ## what continuous integration runs
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin .cache
+	rm -rf bin .cache console/node_modules
+	git clean -fdXq console/dist
 
 $(TOOLS)/golangci-lint-$(GOLANGCI):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)

@@ -14,11 +14,15 @@ const module = "github.com/mediagate/mediagate"
 func mayImport() map[string][]string {
 	return map[string][]string{
 		".":          nil,
+		"client":     nil,
+		"console":    nil,
+		"docs":       nil,
 		"failpoint":  nil,
 		"freeport":   nil,
 		"hint":       nil,
 		"limit":      nil,
 		"media":      {".", "limit"},
+		"mcp":        {"client"},
 		"npmtest":    nil,
 		"tracing":    nil,
 		"billing":    {"."},
@@ -36,7 +40,7 @@ func mayImport() map[string][]string {
 		"moderation": {".", "outbound"},
 		"storage":    {".", "freeport", "limit", "media", "task"}, // freeport in pgtest
 		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "failpoint", "limit", "media", "task", "tracing", "view"},
+		"api":        {".", "billing", "catalog", "client", "docs", "failpoint", "limit", "mcp", "media", "task", "tracing", "view"},
 		"examples":   nil,
 	}
 }

@@ -77,6 +77,8 @@ type HousekeepingStore interface {
 	// after an id; the first of a run after the empty one. What is younger than before is
 	// not due.
 	RemoveRows(ctx context.Context, kind mediagate.Removal, before time.Time, after string) (mediagate.RemovedSlice, error)
+	// RemoveSessions removes sessions of the console that have expired, and tells how many.
+	RemoveSessions(ctx context.Context) (removed int, err error)
 	// Unnamed returns those of the objects in the folder of results that no row names.
 	Unnamed(ctx context.Context, keys []string) ([]string, error)
 	// NoteRemoval adds to how much of a kind was removed, moves its mark, and notes the

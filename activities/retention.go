@@ -75,6 +75,8 @@ func (a *Activities) removeSlice(ctx context.Context, kind mediagate.Removal, af
 		return rows(keep.Tasks, 0)
 	case mediagate.RemoveAudit:
 		return rows(auditLife, 0)
+	case mediagate.RemoveSessions:
+		return a.swept(ctx, kind, a.Store.RemoveSessions)
 	case mediagate.RemoveFiles:
 		return a.swept(ctx, kind, a.sweepFiles)
 	case mediagate.RemoveUploads:

@@ -62,16 +62,17 @@ func notFoundAs(err error, as *mediagate.Error) error {
 }
 
 type accountView struct {
-	ID          string `json:"id"`
-	Name        string `json:"name"`
-	Group       string `json:"group"`
-	Available   string `json:"available"`
-	Held        string `json:"held"`
-	Spent       string `json:"spent"`
-	Rate        *int   `json:"rate"` // null: as account_defaults say, like the other limits
-	InFlight    *int   `json:"in_flight"`
-	EraseInputs bool   `json:"erase_inputs"`
-	Created     int64  `json:"created"`
+	ID          string  `json:"id"`
+	Name        string  `json:"name"`
+	Group       string  `json:"group"`
+	Available   string  `json:"available"`
+	Held        string  `json:"held"`
+	Spent       string  `json:"spent"`
+	Rate        *int    `json:"rate"` // null: as account_defaults say, like the other limits
+	InFlight    *int    `json:"in_flight"`
+	EraseInputs bool    `json:"erase_inputs"`
+	Webhook     *string `json:"webhook"` // of submits that name none
+	Created     int64   `json:"created"`
 
 	Unpaid        *string `json:"unpaid"`
 	UploadsPerDay *int64  `json:"uploads_per_day"`
@@ -89,7 +90,7 @@ func viewAccount(a mediagate.Account) accountView {
 	v := accountView{
 		ID: a.ID, Name: a.Name, Group: a.Group,
 		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
-		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Created: a.CreatedAt.Unix(),
+		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Webhook: orNull(a.Webhook), Created: a.CreatedAt.Unix(),
 	}
 	if a.Unpaid != nil {
 		v.Unpaid = new(a.Unpaid.String())
@@ -103,6 +104,7 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 	name, group, erase := f.text("name"), s.knownGroup(f), f.flag("erase_inputs")
 	rate, inFlight := f.number("rate", mostOf), f.number("in_flight", mostOf)
 	unpaid, uploads := f.decimal("unpaid"), f.whole("uploads_per_day", mostUploads)
+	webhook := s.webhookAddress(f, "webhook")
 	return func(a *mediagate.Account) {
 		if name != "" {
 			a.Name = name
@@ -124,6 +126,9 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 		}
 		if f.has("erase_inputs") {
 			a.EraseInputs = erase
+		}
+		if f.given("webhook") {
+			a.Webhook = webhook
 		}
 	}
 }
@@ -210,6 +215,26 @@ func (s *Server) handleAccount(c *call) error {
 	return c.ok(v)
 }
 
+// handleOwnAccount answers the caller's account. The jobs of cancelled tasks that may
+// still run are told to operators only.
+func (s *Server) handleOwnAccount(c *call) error {
+	account, err := s.ownAccount(c)
+	if err != nil {
+		return err
+	}
+	return c.ok(viewAccount(account))
+}
+
+// handleOwnAccountChange takes what an account decides by itself: its webhook.
+func (s *Server) handleOwnAccountChange(c *call) error {
+	f, err := s.readFields(c)
+	if err != nil {
+		return err
+	}
+	f.only("webhook")
+	return s.changeAccount(c, c.caller.key.AccountID, f, errUnknownKey)
+}
+
 func (s *Server) handleAccountChange(c *call) error {
 	id, err := pathAccount(c)
 	if err != nil {
@@ -219,6 +244,12 @@ func (s *Server) handleAccountChange(c *call) error {
 	if err != nil {
 		return err
 	}
+	return s.changeAccount(c, id, f, errAccountID)
+}
+
+// changeAccount makes the change that a body asks for. An account that there is not is
+// the error unknown.
+func (s *Server) changeAccount(c *call, id string, f *fields, unknown *mediagate.Error) error {
 	apply := s.readAccount(f)
 	if f.err != nil {
 		return f.err
@@ -228,9 +259,9 @@ func (s *Server) handleAccountChange(c *call) error {
 		return nil
 	})
 	if err != nil {
-		return notFoundAs(err, errAccountID)
+		return notFoundAs(err, unknown)
 	}
-	s.keys.forgetWhere(func(k mediagate.Key) bool { return k.AccountID == id })
+	s.keys.forgetWhere(func(who *caller) bool { return who.key.AccountID == id })
 	return c.ok(viewAccount(a))
 }
 

@@ -25,8 +25,8 @@ type fields struct {
 // settingsFields are all that a body about accounts, money and keys may have.
 // Only caps are deeper than a list of texts.
 var settingsFields = outlineOf(
-	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes",
-	"erase_inputs", "grace_seconds", "restored_to", "after",
+	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",
+	"erase_inputs", "webhook", "url", "grace_seconds", "restored_to", "after",
 )
 
 func outlineOf(names ...string) *catalog.Outline {
@@ -58,6 +58,15 @@ func (f *fields) has(name string) bool { return f.body[name] != nil }
 func (f *fields) given(name string) bool {
 	_, ok := f.body[name]
 	return ok
+}
+
+// only refuses every other field.
+func (f *fields) only(names ...string) {
+	for _, name := range slices.Sorted(maps.Keys(f.body)) {
+		if !slices.Contains(names, name) {
+			f.fail(name, "%s cannot be changed here", name)
+		}
+	}
 }
 
 // maxText is the longest name or reference, in code points.

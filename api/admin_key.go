@@ -77,7 +77,7 @@ func (s *Server) handleKeyChange(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(id)
+	s.forgetKey(id)
 	return c.ok(viewKey(key))
 }
 
@@ -99,7 +99,7 @@ func (s *Server) handleKeyRotation(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(id)
+	s.forgetKey(id)
 	return c.showKey(http.StatusCreated, made, secret)
 }
 
@@ -111,6 +111,6 @@ func (s *Server) handleKeyDeletion(c *call) error {
 	if err := s.cfg.Store.DeleteKey(c.ctx, id); err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(id)
+	s.forgetKey(id)
 	return c.NoContent(http.StatusNoContent)
 }

@@ -18,7 +18,7 @@ func TestAccounts(t *testing.T) {
 	g := newGateway(t)
 	a := g.operate(http.MethodPost, "/accounts", `{"name":"ada"}`)
 	id, _ := a.at("id").(string)
-	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","rate":null,"in_flight":null,"erase_inputs":false,"created":%d,"unpaid":null,"uploads_per_day":null}`+"\n",
+	want := fmt.Sprintf(`{"id":%q,"name":"ada","group":"default","available":"0.00","held":"0.00","spent":"0.00","rate":null,"in_flight":null,"erase_inputs":false,"webhook":null,"created":%d,"unpaid":null,"uploads_per_day":null}`+"\n",
 		id, g.clock.now().Unix())
 	if a.status != 201 || a.body != want || !strings.HasPrefix(id, "acc_") {
 		t.Fatalf("%d %s", a.status, a.body)
@@ -288,7 +288,7 @@ func TestKeys(t *testing.T) {
 	}
 	want := fmt.Sprintf(`{"id":%q,"prefix":%q,"last_four":%q,"account":%q,"name":"ci","unlimited":false,"quota":"2.50","held":"0.00","spent":"0.00",`+
 		`"models":["alpha-*"],"group":"half","expires_at":%d,"allow_ips":["192.0.2.1","2001:db8::/32"],`+
-		`"caps":{"day":null,"week":null,"month":null},"rate":null,"in_flight":null,"scopes":["generate","read","manage"],"rotated_to":null,"created":%d,"last_used_at":null}`+"\n",
+		`"caps":{"day":null,"week":null,"month":null},"rate":null,"in_flight":null,"strict":false,"scopes":["generate","read","manage"],"rotated_to":null,"created":%d,"last_used_at":null}`+"\n",
 		id, prefix, last, g.account.ID, expires.Unix(), g.clock.now().Unix())
 	if got := g.operate(http.MethodGet, "/keys/"+id, ""); got.status != 200 || got.body != want {
 		t.Errorf("read back %d %s want %s", got.status, got.body, want)

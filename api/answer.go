@@ -86,18 +86,22 @@ func encode(body any) (json.RawMessage, error) {
 // published is a text that is the same for many, in the forms in which it is
 // sent.
 type published struct {
-	plain, zipped []byte
+	plain, zipped []byte // zipped is nil where it is not worth it
 	etag          string
+	format        string // its Content-Type
+	caching       string // its Cache-Control
 }
 
 func publish(text []byte) *published {
-	p := &published{plain: text, etag: etagOf(text)}
+	p := &published{plain: text, etag: etagOf(text), format: "application/json", caching: "public, max-age=60"}
 	if len(text) > gzipAbove {
 		var buf bytes.Buffer
 		w := gzip.NewWriter(&buf)
 		_, _ = w.Write(text) // into memory, which does not fail
 		_ = w.Close()
-		p.zipped = bytes.Clone(buf.Bytes())
+		if buf.Len() < len(text) {
+			p.zipped = bytes.Clone(buf.Bytes())
+		}
 	}
 	return p
 }
@@ -106,8 +110,8 @@ func publish(text []byte) *published {
 // the client has it.
 func (c *call) publish(p *published) {
 	header := c.Response().Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Cache-Control", "public, max-age=60")
+	header.Set("Content-Type", p.format)
+	header.Set("Cache-Control", p.caching)
 	header.Set("Etag", p.etag)
 	header.Add("Vary", "Accept-Encoding")
 	text := p.plain
@@ -172,7 +176,7 @@ func openToAll(path string) bool {
 }
 
 const (
-	exposedHeaders = "Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Link, " +
+	exposedHeaders = "Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Link, Location, " +
 		"RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
 	preflightAge = "600"
 )

@@ -143,6 +143,9 @@ func TestArtFollowUps(t *testing.T) {
 			if len(params) != 1 || params["speed"] == nil {
 				t.Errorf("the canonical request is %s", task.Params)
 			}
+			if a := g.get("/v1/artgen/" + task.ID); a.at("source_task_id") != parent {
+				t.Errorf("source_task_id: %s", a.body)
+			}
 		})
 	}
 

@@ -3,19 +3,15 @@ package api
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/listener"
-	"github.com/mediagate/mediagate/limit"
 )
 
 // access says who may use a route.
@@ -34,14 +30,6 @@ const (
 // keyless reports that nobody is asked for a key.
 func (a access) keyless() bool { return a == accessOpen || a == accessVendors }
 
-// keyFresh is how long a key is believed without asking again. A deleted key
-// must be refused everywhere within a second, so it leaves room for the
-// request itself.
-const keyFresh = 700 * time.Millisecond
-
-// maxCachedKeys bounds the memory that callers can take.
-const maxCachedKeys = 10_000
-
 var (
 	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
 	errTwoHeaders = mediagate.Invalid("Authorization", "Authorization must be sent once")
@@ -58,7 +46,6 @@ type caller struct {
 	account  mediagate.Account
 	prefixes []netip.Prefix // of key.AllowIPs
 	closed   bool           // the stored list holds an entry that cannot be read
-	seen     time.Time
 }
 
 // bearer returns the token of the Authorization header. A missing header,
@@ -69,11 +56,18 @@ func bearer(r *http.Request) (string, bool) {
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// credential is the one token that the call came with. Several that differ are
-// refused: whoever stands before us may have looked at another one.
-func (c *call) credential(to access) (string, error) {
+// credential is what a call says who it is by.
+type credential struct {
+	token   string
+	session bool // the token is a session's, not a key
+}
+
+// findCredential is the one credential that the call came with. Several keys that differ
+// are refused: whoever stands before us may have looked at another one. A session counts
+// where there is no key.
+func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if len(c.Request().Header.Values("Authorization")) > 1 {
-		return "", errTwoHeaders
+		return credential{}, errTwoHeaders
 	}
 	var tokens []string
 	if token, ok := bearer(c.Request()); ok {
@@ -84,11 +78,14 @@ func (c *call) credential(to access) (string, error) {
 	}
 	switch tokens = slices.Compact(tokens); len(tokens) {
 	case 0:
-		return "", errNoHeader
+		if token := s.sessionToken(c); token != "" {
+			return credential{token, true}, nil
+		}
+		return credential{}, errNoHeader
 	case 1:
-		return tokens[0], nil
+		return credential{token: tokens[0]}, nil
 	default:
-		return "", errTwoKeys
+		return credential{}, errTwoKeys
 	}
 }
 
@@ -100,8 +97,12 @@ func (c *call) who() string {
 	return c.caller.key.ID
 }
 
-// tenant is whose share of a limit the call takes: its account's, or the operators'.
+// tenant is whose share of a limit the call takes: its account's, the operators', or of
+// calls for which nobody is asked for a key, its network's.
 func (c *call) tenant() string {
+	if c.route.access.keyless() {
+		return listener.NetworkOf(c.client).String()
+	}
 	if c.caller == nil {
 		return mediagate.ByOperator
 	}
@@ -118,22 +119,26 @@ func (c *call) asActor() mediagate.Actor {
 }
 
 // authenticate admits the call to the route or says why not.
-func (s *Server) authenticate(c *call, to route) error {
+func (s *Server) authenticate(c *call, to route) (err error) {
 	if to.access.keyless() {
 		return nil
 	}
-	token, err := c.credential(to.access)
-	if err != nil {
+	if c.credential, err = s.findCredential(c, to.access); err != nil {
 		return err
 	}
 	if to.access == accessAdmin {
-		return s.admitAdmin(c, token)
+		err = s.admitAdmin(c)
+	} else {
+		err = s.admit(c.ctx, c)
 	}
-	c.token = token
-	err = s.admit(c.ctx, c)
+	if err == nil && c.credential.session {
+		err = c.checkCSRF(c.credential.token)
+	}
 	switch {
 	case err == nil:
-		s.lastUses.note(c.caller.key.ID, s.now())
+		if c.caller != nil {
+			s.lastUses.note(c.caller.key.ID, s.now())
+		}
 		return nil
 	case to.access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
 		return failedLookup(err, noRecord)
@@ -144,7 +149,7 @@ func (s *Server) authenticate(c *call, to route) error {
 
 // admit judges whether the key that the call came with may make it.
 func (s *Server) admit(ctx context.Context, c *call) error {
-	who, err := s.identify(ctx, c, c.token)
+	who, err := s.callerOf(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -156,6 +161,18 @@ func (s *Server) admit(ctx context.Context, c *call) error {
 	}
 	c.caller, c.judged = who, s.now()
 	return nil
+}
+
+// callerOf finds the key that the call came with, or that its session is of.
+func (s *Server) callerOf(ctx context.Context, c *call) (*caller, error) {
+	if !c.credential.session {
+		return s.identify(ctx, c, c.credential.token)
+	}
+	session, err := s.findSession(ctx, c, c.credential.token)
+	if err != nil {
+		return nil, err
+	}
+	return s.callerOfSession(ctx, session)
 }
 
 // again judges the key anew, once the call has waited: for its body, for a task,
@@ -183,9 +200,16 @@ func (c *call) allowed(who *caller) bool {
 }
 
 // admitAdmin tells an ordinary key (403) from no key at all (401).
-func (s *Server) admitAdmin(c *call, token string) error {
-	want, got := sha256.Sum256([]byte(s.cfg.AdminKey)), sha256.Sum256([]byte(token))
-	if s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1 {
+func (s *Server) admitAdmin(c *call) error {
+	token := c.credential.token
+	if c.credential.session {
+		session, err := s.findSession(c.ctx, c, token)
+		if err == nil && session.KeyID != "" {
+			err = errNotAdmin
+		}
+		return err
+	}
+	if s.isAdminHash(HashKey(token)) {
 		return nil
 	}
 	_, err := s.identify(c.ctx, c, token)
@@ -200,61 +224,40 @@ func (s *Server) admitAdmin(c *call, token string) error {
 	}
 }
 
-// keyring finds callers by their token and remembers them for a moment.
-type keyring struct {
-	store CallerStore
-	now   func() time.Time
-
-	mu      sync.Mutex
-	known   map[[32]byte]*caller
-	unknown map[[32]byte]time.Time // since when
+// isAdminHash reports whether it is the admin key that has the hash. Without an admin key
+// none has.
+func (s *Server) isAdminHash(hash [32]byte) bool {
+	want := HashKey(s.cfg.AdminKey)
+	return s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], hash[:]) == 1
 }
 
-func newKeyring(store CallerStore, now func() time.Time) *keyring {
-	return &keyring{store: store, now: now, known: map[[32]byte]*caller{}, unknown: map[[32]byte]time.Time{}}
-}
-
-// find returns the live key of the token: KindUnauthenticated when there is
-// none, and the store's errors. Of a token of which nothing is known the store is asked
-// when it is the caller's turn, if there are turns.
-func (k *keyring) find(ctx context.Context, token string, turn func(context.Context) (*limit.Permit, error)) (*caller, error) {
+// findKey returns the live key of the token: KindUnauthenticated when there is none, and
+// the store's errors.
+func (s *Server) findKey(ctx context.Context, token string, turn turn) (*caller, error) {
 	if !wellFormed(token) {
 		return nil, errUnknownKey
 	}
-	hash, now := HashKey(token), k.now()
-	k.mu.Lock()
-	who, since := k.known[hash], k.unknown[hash]
-	k.mu.Unlock()
-	if !since.IsZero() && fresh(since, now) {
+	return s.findKeyHash(ctx, HashKey(token), turn)
+}
+
+// findKeyHash is findKey for a key of which the hash is known.
+func (s *Server) findKeyHash(ctx context.Context, hash [32]byte, turn turn) (*caller, error) {
+	who, err := s.keys.find(ctx, hash, turn)
+	switch {
+	case mediagate.Is(err, mediagate.KindNotFound), err == nil && !who.key.ExpiresAt.IsZero() && !s.now().Before(who.key.ExpiresAt):
 		return nil, errUnknownKey
-	}
-	if who == nil && turn != nil {
-		permit, err := turn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer permit.Release()
-	}
-	if who == nil || !fresh(who.seen, now) {
-		key, account, err := k.store.KeyByHash(ctx, hash)
-		if mediagate.Is(err, mediagate.KindNotFound) {
-			k.forget(hash, now)
-			return nil, errUnknownKey
-		}
-		if err != nil {
-			return nil, err
-		}
-		who = newCaller(key, account, now)
-		k.keep(hash, who)
-	}
-	if !who.key.ExpiresAt.IsZero() && !now.Before(who.key.ExpiresAt) {
-		return nil, errUnknownKey
+	case err != nil:
+		return nil, err
 	}
 	return who, nil
 }
 
-func newCaller(key mediagate.Key, account mediagate.Account, now time.Time) *caller {
-	who := &caller{key: key, account: account, seen: now}
+func (s *Server) readCaller(ctx context.Context, hash [32]byte) (*caller, error) {
+	key, account, err := s.cfg.Store.KeyByHash(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	who := &caller{key: key, account: account}
 	for _, entry := range key.AllowIPs {
 		p, err := parseAllowed("allow_ips", entry)
 		if err != nil {
@@ -263,61 +266,14 @@ func newCaller(key mediagate.Key, account mediagate.Account, now time.Time) *cal
 		}
 		who.prefixes = append(who.prefixes, p)
 	}
-	return who
+	return who, nil
 }
 
-// keep stores the caller; when the table is full, stale entries make room,
-// and all of them when none is stale.
-func (k *keyring) keep(hash [32]byte, who *caller) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.known) >= maxCachedKeys {
-		for h, old := range k.known {
-			if who.seen.Sub(old.seen) >= keyFresh {
-				delete(k.known, h)
-			}
-		}
-		if len(k.known) >= maxCachedKeys {
-			clear(k.known)
-		}
-	}
-	k.known[hash] = who
-	delete(k.unknown, hash)
-}
-
-// fresh reports whether what was seen then is to be believed.
-func fresh(seen, now time.Time) bool {
-	age := now.Sub(seen)
-	return age >= 0 && age < keyFresh
-}
-
-// forget notes that no key has the hash. That is believed as long as a key is;
-// when the table is full it begins anew, which costs queries and nothing else.
-func (k *keyring) forget(hash [32]byte, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.known, hash)
-	if len(k.unknown) >= maxCachedKeys {
-		clear(k.unknown)
-	}
-	k.unknown[hash] = now
-}
-
-// forgetWhere drops callers that were changed through this process, so that here
-// it is seen at once. One that had expired may live again.
-func (k *keyring) forgetWhere(changed func(key mediagate.Key) bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.unknown)
-	for h, who := range k.known {
-		if changed(who.key) {
-			delete(k.known, h)
-		}
-	}
-}
-
-func (k *keyring) forgetKey(id string) {
-	k.forgetWhere(func(key mediagate.Key) bool { return key.ID == id })
+// forgetKey drops what is remembered of a key that was changed through this process, so
+// that here it is seen at once.
+func (s *Server) forgetKey(id string) {
+	s.keys.forgetWhere(func(who *caller) bool { return who.key.ID == id })
+	s.sessions.forgetWhere(func(session mediagate.Session) bool { return session.KeyID == id })
 }
 
 // group is the name of the caller's group: the key's, or else its account's.

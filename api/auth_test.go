@@ -231,6 +231,10 @@ func (noSigner) Sign(context.Context, mediagate.Result, time.Duration) (mediagat
 	return mediagate.Link{}, errAway
 }
 
+func (noSigner) SignAs(context.Context, mediagate.Result, time.Duration, string, string) (mediagate.Link, error) {
+	return mediagate.Link{}, errAway
+}
+
 // builtIn is the catalog of most tests. It never changes.
 var builtIn = sync.OnceValues(func() (*catalog.Catalog, error) { return catalog.Load("") })
 

@@ -241,12 +241,12 @@ func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 		return nil, invalidBody("it is not valid UTF-8")
 	}
 	if len(bytes.TrimLeft(raw, " \t\r\n")) == 0 {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body is empty")
+		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body is empty").Because(mediagate.ReasonInvalidJSON)
 	}
 	// The decoder reads a bytes.Buffer in place, without a copy.
 	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object")
+		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object").Because(mediagate.ReasonWrongType)
 	}
 	value, err := p.value(keep)
 	if err != nil {
@@ -420,7 +420,7 @@ func (p *parser) syntax(err error) error {
 		return invalidBody("it ends too early")
 	case errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName):
 		return &mediagate.Error{
-			Kind: mediagate.KindInvalid, Param: fieldName(syntactic.JSONPointer),
+			Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Param: fieldName(syntactic.JSONPointer),
 			Message: "the body is not acceptable JSON: the name " + mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
 		}
 	case errors.As(err, &syntactic):
@@ -441,7 +441,7 @@ func (p *parser) invalid(why string) error {
 }
 
 func invalidBody(why string) *mediagate.Error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Message: "the body is not acceptable JSON: " + why}
+	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Message: "the body is not acceptable JSON: " + why}
 }
 
 // fieldName writes a JSON pointer as the API names fields:

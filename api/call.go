@@ -27,7 +27,7 @@ type call struct {
 	started     time.Time
 	route       route           // once it is admitted to one
 	models      *models         // of the moment in which it came
-	token       string          // of the key that it came with
+	credential  credential      // of routes that take a key
 	caller      *caller         // of routes that take a key
 	judged      time.Time       // when it was
 	client      netip.Addr      // from which the call came; the zero one when that cannot be read
@@ -38,6 +38,7 @@ type call struct {
 	begun       bool            // something of the body was asked for
 	read        bool            // nothing more of it is to be read
 	held        *limit.Permit   // of the body
+	place       *limit.Permit   // among the requests under way
 	actor       mediagate.Actor // once it is known
 
 	server context.Context // ends when the server has stopped
@@ -84,6 +85,13 @@ func (c *call) uncounted(f func()) {
 	left := time.Until(deadline)
 	f()
 	c.within(left)
+}
+
+// answerWithin gives the answer as much more time as the call waits, beside that of
+// an answer that is made at once.
+func (c *call) answerWithin(wait time.Duration) {
+	const more = 30 * time.Second
+	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(time.Now().Add(wait + more)) // where there is a connection
 }
 
 // late words a fault whose likely reason is that the time was up: what breaks

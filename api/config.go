@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -36,6 +37,8 @@ type Config struct {
 	// DNS; its error's message becomes the reason why nothing will be sent.
 	// Nil accepts any.
 	CheckWebhookURL func(raw string) error
+	// Deliverer delivers the tests of callback addresses. Nil: none can be tested.
+	Deliverer Deliverer
 
 	// OpenHint names the attempt whose token a vendor's callback carries; nil: no
 	// token is ours.
@@ -77,6 +80,9 @@ type Config struct {
 	IdleTimeout     time.Duration    // how long a connection without a request is kept; 0: 75 s
 	Version         string           // shown by /healthz
 	PublicURL       string           // where clients reach us, for the OpenAPI document; empty: where they had it from
+
+	Console      fs.FS    // the web application at /console, with index.html; nil: there is none
+	MediaOrigins []string // from which it loads files of tasks
 
 	// Observe is called with each request that has ended; nil: nobody counts.
 	Observe func(class string, status int, took time.Duration)

@@ -394,6 +394,9 @@ func TestLostCommit(t *testing.T) {
 			if replayed := a.header.Get("Idempotency-Replayed") == "true"; a.status != 200 || replayed != stored {
 				t.Errorf("repeated: %d, replayed %t", a.status, replayed)
 			}
+			if a.header.Get("X-Should-Retry") != "" {
+				t.Error("a submit with a key may be repeated")
+			}
 			tasks, _, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID})
 			g.must(err)
 			account, err := g.store.Account(t.Context(), g.account.ID)
@@ -402,5 +405,26 @@ func TestLostCommit(t *testing.T) {
 				t.Errorf("%d tasks, %s held", len(tasks), account.Held)
 			}
 		})
+	}
+}
+
+// OpenAI's clients repeat what failed on a server's side, and send no key: they are told
+// not to where the first submit may have made a task.
+func TestLostCommitWithoutKey(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		inner, _ := c.Store.(testStore)
+		c.Store = &lostCommit{testStore: inner, stored: true, lose: true}
+	})
+	for path, body := range map[string]string{
+		openAIVideos:             boatBody,
+		"/v1/images/generations": `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`,
+	} {
+		if a := g.post(path, body); a.status != http.StatusServiceUnavailable || a.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d %s, X-Should-Retry %q", path, a.status, a.body, a.header.Get("X-Should-Retry"))
+		}
+	}
+	if a := g.post(openAIVideos, `{}`); a.header.Get("X-Should-Retry") != "" {
+		t.Errorf("a refusal: %v", a.header)
 	}
 }

@@ -3,8 +3,10 @@ package api
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -19,6 +21,7 @@ const (
 	envelopeReplace                 // the same; a lack of money is a 403
 	envelopeUpload                  // form B without them
 	envelopeBalance                 // form A; of a 401 beside {success: false, message}
+	envelopeOpenAI                  // form B's fields, in form A's words, as OpenAI's clients read it
 )
 
 // envelopeFor is the envelope of paths that no route takes, by their prefix.
@@ -39,6 +42,7 @@ type rendering struct {
 	word          string // type in form A
 	wordB, codeB  string // type and code in form B
 	messageAlways string // replaces the error's own, which may name our parts
+	reason        string // in form A, where the error has no word of its own
 }
 
 const (
@@ -46,26 +50,28 @@ const (
 	wordServer  = "server_error"
 )
 
-var fault = rendering{http.StatusInternalServerError, wordServer, wordServer, "internal_error", "internal error"}
+var fault = rendering{http.StatusInternalServerError, wordServer, wordServer, "internal_error", "internal error", "internal_error"}
 
 // renderings is the one map from kinds to answers. Kinds that it lacks never
 // concern a client and look like a fault of ours.
 var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindInternal:        fault,
-	mediagate.KindInvalid:         {http.StatusBadRequest, wordInvalid, "invalid_request", "invalid_request", ""},
-	mediagate.KindUnauthenticated: {http.StatusUnauthorized, "authentication_error", "authentication_error", "authentication_failed", ""},
-	mediagate.KindPayment:         {http.StatusPaymentRequired, "payment_required", "payment_required", "quota_not_enough", ""},
-	mediagate.KindForbidden:       {http.StatusForbidden, "permission_error", "permission_error", "permission_denied", ""},
-	mediagate.KindNotFound:        {http.StatusNotFound, "not_found_error", "not_found_error", "not_found", ""},
-	mediagate.KindMethod:          {http.StatusMethodNotAllowed, wordInvalid, "invalid_request", "invalid_request", ""},
-	mediagate.KindConflict:        {http.StatusConflict, wordInvalid, "invalid_request", "conflict", ""},
-	mediagate.KindTooLarge:        {http.StatusRequestEntityTooLarge, wordInvalid, wordInvalid, "invalid_request", ""},
-	mediagate.KindModerated:       {http.StatusUnprocessableEntity, wordInvalid, wordInvalid, "content_policy_violation", ""},
-	mediagate.KindRateLimited:     {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_error", "rate_limited", ""},
-	mediagate.KindBadGateway:      {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable"},
-	mediagate.KindStalled:         {http.StatusRequestTimeout, wordInvalid, "invalid_request", "invalid_request", ""},
-	mediagate.KindUnsupported:     {http.StatusUnsupportedMediaType, wordInvalid, "invalid_request", "invalid_request", ""},
-	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again"},
+	mediagate.KindInvalid:         {http.StatusBadRequest, wordInvalid, "invalid_request", "invalid_request", "", "invalid"},
+	mediagate.KindUnauthenticated: {http.StatusUnauthorized, "authentication_error", "authentication_error", "authentication_failed", "", "authentication_failed"},
+	mediagate.KindPayment:         {http.StatusPaymentRequired, "payment_required", "payment_required", "quota_not_enough", "", "quota_not_enough"},
+	mediagate.KindForbidden:       {http.StatusForbidden, "permission_error", "permission_error", "permission_denied", "", "permission_denied"},
+	mediagate.KindNotFound:        {http.StatusNotFound, "not_found_error", "not_found_error", "not_found", "", "not_found"},
+	mediagate.KindMethod:          {http.StatusMethodNotAllowed, wordInvalid, "invalid_request", "invalid_request", "", "method_not_allowed"},
+	mediagate.KindConflict:        {http.StatusConflict, wordInvalid, "invalid_request", "conflict", "", "conflict"},
+	mediagate.KindTooLarge:        {http.StatusRequestEntityTooLarge, wordInvalid, wordInvalid, "invalid_request", "", "too_large"},
+	mediagate.KindModerated:       {http.StatusUnprocessableEntity, wordInvalid, wordInvalid, "content_policy_violation", "", "content_policy_violation"},
+	mediagate.KindRateLimited:     {http.StatusTooManyRequests, "rate_limit_error", "rate_limit_error", "rate_limited", "", "rate_limited"},
+	mediagate.KindBadGateway:      {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable", "bad_gateway"},
+	mediagate.KindStalled:         {http.StatusRequestTimeout, wordInvalid, "invalid_request", "invalid_request", "", "request_timeout"},
+	mediagate.KindUnsupported:     {http.StatusUnsupportedMediaType, wordInvalid, "invalid_request", "invalid_request", "", "unsupported_encoding"},
+	mediagate.KindFailed:          {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "", "task_failed"},
+	mediagate.KindTimeout:         {http.StatusGatewayTimeout, wordServer, wordServer, "timeout", "", "timeout"},
+	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again", "unavailable"},
 }
 
 // renderingOf is the answer to a kind of error in an envelope.
@@ -85,6 +91,8 @@ type errorA struct {
 	Code      int    `json:"code"`
 	Message   string `json:"message"`
 	Type      string `json:"type"`
+	Param     any    `json:"param"`
+	Reason    string `json:"reason"`
 	RequestID string `json:"request_id"`
 }
 
@@ -166,8 +174,11 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelopeBody {
 	switch c.envelope {
-	case envelopeMusic, envelopeReplace:
+	case envelopeMusic, envelopeReplace, envelopeOpenAI:
 		b := errorB{Message: message, Type: r.wordB, Code: r.codeB, RequestID: c.requestID}
+		if c.envelope == envelopeOpenAI {
+			b.Type = r.word
+		}
 		if e.Param != "" {
 			b.Param = e.Param
 		}
@@ -178,15 +189,40 @@ func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelo
 	case envelopeUpload:
 		return envelopeBody{Error: errorUpload{Message: nameField(message, e.Param), Type: r.wordB, RequestID: c.requestID}}
 	case envelopeBalance:
-		body := envelopeBody{Error: errorA{r.status, message, r.word, c.requestID}}
+		body := envelopeBody{Error: formA(c, r, e, message)}
 		if e.Kind == mediagate.KindUnauthenticated {
 			body.Success, body.Message = new(bool), message
 		}
 		return body
 	default:
-		return envelopeBody{Error: errorA{r.status, nameField(message, e.Param), r.word, c.requestID}}
+		return envelopeBody{Error: formA(c, r, e, nameField(message, e.Param))}
 	}
 }
+
+func formA(c *call, r rendering, e *mediagate.Error, message string) errorA {
+	a := errorA{Code: r.status, Message: message, Type: r.word, Reason: r.reason, RequestID: c.requestID}
+	if e.Param != "" {
+		a.Param = e.Param
+	}
+	if slices.Contains(reasons(), e.Code) {
+		a.Reason = e.Code
+	}
+	return a
+}
+
+// reasons are the words for what is wrong, in form A.
+var reasons = sync.OnceValue(func() []string {
+	all := []string{
+		mediagate.ReasonUnknownField, mediagate.ReasonRequired, mediagate.ReasonWrongType, mediagate.ReasonOutOfRange, mediagate.ReasonNotOneOf,
+		mediagate.ReasonTooLong, mediagate.ReasonTooShort, mediagate.ReasonMalformed, mediagate.ReasonUnknownModel, mediagate.ReasonInvalidJSON,
+		"idempotency_conflict", "group_saturated",
+	}
+	for _, r := range renderings {
+		all = append(all, r.reason)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+})
 
 func messageOf(e *mediagate.Error, r rendering) string {
 	switch {

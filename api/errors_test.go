@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
@@ -35,49 +37,54 @@ func TestErrorRows(t *testing.T) {
 	cause := errors.New("pq: secret detail")
 	const word, busy = "the message", "the service is temporarily unavailable, try again"
 	tests := map[string]struct {
-		err           error
-		status        int
-		typeA, typeB  string
-		codeB, reason string
+		err            error
+		status         int
+		typeA, typeB   string
+		codeB, message string
+		reason         string // in form A
 	}{
-		"invalid":         {&mediagate.Error{Kind: mediagate.KindInvalid, Message: word}, 400, "invalid_request_error", "invalid_request", "invalid_request", word},
-		"unauthenticated": {&mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: word}, 401, "authentication_error", "authentication_error", "authentication_failed", word},
-		"payment":         {&mediagate.Error{Kind: mediagate.KindPayment, Message: word}, 402, "payment_required", "payment_required", "quota_not_enough", word},
-		"forbidden":       {&mediagate.Error{Kind: mediagate.KindForbidden, Message: word}, 403, "permission_error", "permission_error", "permission_denied", word},
-		"not found":       {&mediagate.Error{Kind: mediagate.KindNotFound, Message: word}, 404, "not_found_error", "not_found_error", "not_found", word},
-		"method":          {&mediagate.Error{Kind: mediagate.KindMethod, Message: word}, 405, "invalid_request_error", "invalid_request", "invalid_request", word},
-		"stalled":         {&mediagate.Error{Kind: mediagate.KindStalled, Message: word}, 408, "invalid_request_error", "invalid_request", "invalid_request", word},
-		"conflict":        {&mediagate.Error{Kind: mediagate.KindConflict, Message: word}, 409, "invalid_request_error", "invalid_request", "conflict", word},
-		"idempotency":     {&mediagate.Error{Kind: mediagate.KindConflict, Code: "idempotency_conflict", Message: word}, 409, "invalid_request_error", "invalid_request", "idempotency_conflict", word},
-		"too large":       {&mediagate.Error{Kind: mediagate.KindTooLarge, Message: word}, 413, "invalid_request_error", "invalid_request_error", "invalid_request", word},
-		"unsupported":     {&mediagate.Error{Kind: mediagate.KindUnsupported, Message: word}, 415, "invalid_request_error", "invalid_request", "invalid_request", word},
-		"moderated":       {&mediagate.Error{Kind: mediagate.KindModerated, Message: word}, 422, "invalid_request_error", "invalid_request_error", "content_policy_violation", word},
-		"rate limited":    {&mediagate.Error{Kind: mediagate.KindRateLimited, Message: word}, 429, "rate_limit_error", "rate_limit_error", "rate_limited", word},
-		"group saturated": {&mediagate.Error{Kind: mediagate.KindRateLimited, Code: "group_saturated", Message: word}, 429, "rate_limit_error", "rate_limit_error", "group_saturated", word},
-		"bad gateway":     {&mediagate.Error{Kind: mediagate.KindBadGateway, Message: "host 10.1.1.1"}, 502, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable"},
-		"unavailable":     {&mediagate.Error{Kind: mediagate.KindUnavailable, Message: "host 10.1.1.1", Err: cause}, 503, "server_error", "server_error", "internal_error", busy},
-		"internal":        {&mediagate.Error{Kind: mediagate.KindInternal, Message: "secret", Err: cause}, 500, "server_error", "server_error", "internal_error", "internal error"},
-		"foreign":         {cause, 500, "server_error", "server_error", "internal_error", "internal error"},
-		"a vendor's":      {&mediagate.Error{Kind: mediagate.KindCredentials, Message: "secret"}, 500, "server_error", "server_error", "internal_error", "internal error"},
-		"wrapped":         {fmt.Errorf("doing: %w", &mediagate.Error{Kind: mediagate.KindNotFound, Message: word}), 404, "not_found_error", "not_found_error", "not_found", word},
-		"with a cause":    {mediagate.Errorf(mediagate.KindInvalid, word+": %w", cause), 400, "invalid_request_error", "invalid_request", "invalid_request", word},
-		"without a text":  {&mediagate.Error{Kind: mediagate.KindForbidden}, 403, "permission_error", "permission_error", "permission_denied", "forbidden"},
+		"invalid":         {&mediagate.Error{Kind: mediagate.KindInvalid, Message: word}, 400, "invalid_request_error", "invalid_request", "invalid_request", word, "invalid"},
+		"unauthenticated": {&mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: word}, 401, "authentication_error", "authentication_error", "authentication_failed", word, "authentication_failed"},
+		"payment":         {&mediagate.Error{Kind: mediagate.KindPayment, Message: word}, 402, "payment_required", "payment_required", "quota_not_enough", word, "quota_not_enough"},
+		"forbidden":       {&mediagate.Error{Kind: mediagate.KindForbidden, Message: word}, 403, "permission_error", "permission_error", "permission_denied", word, "permission_denied"},
+		"not found":       {&mediagate.Error{Kind: mediagate.KindNotFound, Message: word}, 404, "not_found_error", "not_found_error", "not_found", word, "not_found"},
+		"method":          {&mediagate.Error{Kind: mediagate.KindMethod, Message: word}, 405, "invalid_request_error", "invalid_request", "invalid_request", word, "method_not_allowed"},
+		"stalled":         {&mediagate.Error{Kind: mediagate.KindStalled, Message: word}, 408, "invalid_request_error", "invalid_request", "invalid_request", word, "request_timeout"},
+		"conflict":        {&mediagate.Error{Kind: mediagate.KindConflict, Message: word}, 409, "invalid_request_error", "invalid_request", "conflict", word, "conflict"},
+		"idempotency":     {&mediagate.Error{Kind: mediagate.KindConflict, Code: "idempotency_conflict", Message: word}, 409, "invalid_request_error", "invalid_request", "idempotency_conflict", word, "idempotency_conflict"},
+		"too large":       {&mediagate.Error{Kind: mediagate.KindTooLarge, Message: word}, 413, "invalid_request_error", "invalid_request_error", "invalid_request", word, "too_large"},
+		"unsupported":     {&mediagate.Error{Kind: mediagate.KindUnsupported, Message: word}, 415, "invalid_request_error", "invalid_request", "invalid_request", word, "unsupported_encoding"},
+		"moderated":       {&mediagate.Error{Kind: mediagate.KindModerated, Message: word}, 422, "invalid_request_error", "invalid_request_error", "content_policy_violation", word, "content_policy_violation"},
+		"rate limited":    {&mediagate.Error{Kind: mediagate.KindRateLimited, Message: word}, 429, "rate_limit_error", "rate_limit_error", "rate_limited", word, "rate_limited"},
+		"group saturated": {&mediagate.Error{Kind: mediagate.KindRateLimited, Code: "group_saturated", Message: word}, 429, "rate_limit_error", "rate_limit_error", "group_saturated", word, "group_saturated"},
+		"bad gateway":     {&mediagate.Error{Kind: mediagate.KindBadGateway, Message: "host 10.1.1.1"}, 502, "bad_gateway", "bad_gateway", "bad_gateway", "gateway temporarily unavailable", "bad_gateway"},
+		"unavailable":     {&mediagate.Error{Kind: mediagate.KindUnavailable, Message: "host 10.1.1.1", Err: cause}, 503, "server_error", "server_error", "internal_error", busy, "unavailable"},
+		"internal":        {&mediagate.Error{Kind: mediagate.KindInternal, Message: "secret", Err: cause}, 500, "server_error", "server_error", "internal_error", "internal error", "internal_error"},
+		"foreign":         {cause, 500, "server_error", "server_error", "internal_error", "internal error", "internal_error"},
+		"a vendor's":      {&mediagate.Error{Kind: mediagate.KindCredentials, Message: "secret"}, 500, "server_error", "server_error", "internal_error", "internal error", "internal_error"},
+		"wrapped":         {fmt.Errorf("doing: %w", &mediagate.Error{Kind: mediagate.KindNotFound, Message: word}), 404, "not_found_error", "not_found_error", "not_found", word, "not_found"},
+		"with a cause":    {mediagate.Errorf(mediagate.KindInvalid, word+": %w", cause), 400, "invalid_request_error", "invalid_request", "invalid_request", word, "invalid"},
+		"of a vendor":     {&mediagate.Error{Kind: mediagate.KindInvalid, Code: "vendor's own", Message: word}, 400, "invalid_request_error", "invalid_request", "invalid_request", word, "invalid"},
+		"too late":        {&mediagate.Error{Kind: mediagate.KindTimeout, Message: word}, 504, "server_error", "server_error", "timeout", word, "timeout"},
+		"failed":          {&mediagate.Error{Kind: mediagate.KindFailed, Message: word}, 502, "bad_gateway", "bad_gateway", "bad_gateway", word, "task_failed"},
+		"without a text":  {&mediagate.Error{Kind: mediagate.KindForbidden}, 403, "permission_error", "permission_error", "permission_denied", "forbidden", "permission_denied"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			formA := map[string]any{"code": float64(test.status), "message": test.reason, "type": test.typeA, "request_id": "req_1"}
+			formA := map[string]any{"code": float64(test.status), "message": test.message, "type": test.typeA, "param": nil, "reason": test.reason, "request_id": "req_1"}
 			balance := map[string]any{"error": formA}
 			if test.status == 401 {
-				balance["success"], balance["message"] = false, test.reason
+				balance["success"], balance["message"] = false, test.message
 			}
 			for shape, want := range map[envelope]map[string]any{
 				envelopeA: {"error": formA},
 				envelopeMusic: {"error": map[string]any{
-					"message": test.reason, "type": test.typeB, "param": nil, "code": test.codeB, "request_id": "req_1",
+					"message": test.message, "type": test.typeB, "param": nil, "code": test.codeB, "request_id": "req_1",
 				}},
-				envelopeUpload:  {"error": map[string]any{"message": test.reason, "type": test.typeB, "request_id": "req_1"}},
+				envelopeUpload:  {"error": map[string]any{"message": test.message, "type": test.typeB, "request_id": "req_1"}},
 				envelopeBalance: balance,
+				envelopeOpenAI:  {"error": map[string]any{"message": test.message, "type": test.typeA, "param": nil, "code": test.codeB, "request_id": "req_1"}},
 			} {
 				status, _, body := rendered(t, shape, test.err)
 				if diff := cmp.Diff(want, body); diff != "" || status != test.status {
@@ -132,5 +139,30 @@ func TestRetryAfter(t *testing.T) {
 		if _, got, _ := rendered(t, envelopeA, test.err); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// The document lists the reasons that there are.
+func TestReasonsInTheDocument(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Components struct {
+			Schemas struct {
+				ErrorA struct {
+					Properties struct {
+						Reason struct {
+							Enum []string `yaml:"enum"`
+						} `yaml:"reason"`
+					} `yaml:"properties"`
+				} `yaml:"ErrorA"`
+			} `yaml:"schemas"`
+		} `yaml:"components"`
+	}
+	if err := yaml.Unmarshal(openAPIFile, &doc); err != nil {
+		t.Fatal(err)
+	}
+	listed := slices.Sorted(slices.Values(doc.Components.Schemas.ErrorA.Properties.Reason.Enum))
+	if diff := cmp.Diff(reasons(), listed); diff != "" {
+		t.Errorf("the document (-reasons +document):\n%s", diff)
 	}
 }

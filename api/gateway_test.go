@@ -45,6 +45,7 @@ type testStore interface {
 	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
 	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
+	AddLink(ctx context.Context, link mediagate.Session, life time.Duration) error
 }
 
 // clock is the time of the gateway and its database.
@@ -132,7 +133,8 @@ func (s *starter) StartJob(_ context.Context, job mediagate.TaskJob) error {
 	return s.fail
 }
 
-// started are the tasks whose workflows were started, once all are.
+// started are the tasks whose workflows were started, once all are. No submit may run
+// beside it: it waits for the group that a submit adds to.
 func (g *gateway) started() []mediagate.Task {
 	api.AwaitStarts(g.server)
 	g.starter.mu.Lock()
@@ -141,6 +143,22 @@ func (g *gateway) started() []mediagate.Task {
 }
 
 func (g *gateway) starts() int { return len(g.started()) }
+
+// awaitStart returns the task that was started next, after so many, once it is. Unlike
+// started, it may be called beside a submit.
+func (g *gateway) awaitStart(after int) (t mediagate.Task) {
+	g.t.Helper()
+	eventually(g.t, "a task is started", func() bool {
+		g.starter.mu.Lock()
+		defer g.starter.mu.Unlock()
+		if len(g.starter.started) <= after {
+			return false
+		}
+		t = g.starter.started[after]
+		return true
+	})
+	return t
+}
 
 // vendors takes what a test says, else everything, and notes what it is asked.
 type vendors struct {
@@ -252,6 +270,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err
 		},
+		Deliverer: &receiver{result: mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204}},
 		Groups: map[string]api.Group{
 			"default": {PriceFactor: "1", Models: []string{"*"}},
 			"half":    {PriceFactor: "0.5"},

@@ -34,7 +34,10 @@ func (s *Server) handleReady(c *call) error {
 	switch {
 	case found.without != "":
 		answer.Status = "unavailable"
-		answer.Error = &errorA{http.StatusServiceUnavailable, found.without, wordServer, c.requestID}
+		answer.Error = &errorA{
+			Code: http.StatusServiceUnavailable, Message: found.without, Type: wordServer,
+			Reason: renderings[mediagate.KindUnavailable].reason, RequestID: c.requestID,
+		}
 		return c.json(http.StatusServiceUnavailable, answer)
 	case len(found.degraded) > 0:
 		answer.Status = "degraded"

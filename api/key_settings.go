@@ -27,6 +27,7 @@ type apiKey struct {
 	Caps       keyCaps           `json:"caps"`
 	Rate       *int              `json:"rate"`
 	InFlight   *int              `json:"in_flight"`
+	Strict     bool              `json:"strict"`
 	Scopes     []mediagate.Scope `json:"scopes"`
 	RotatedTo  *string           `json:"rotated_to"`
 	Created    int64             `json:"created"`
@@ -46,7 +47,7 @@ func viewKey(k mediagate.Key) apiKey {
 		Models: append([]string{}, k.Models...), Group: orNull(k.Group),
 		ExpiresAt: unixOrNull(k.ExpiresAt), AllowIPs: append([]string{}, k.AllowIPs...),
 		Caps: keyCaps{amountOrNull(k.Caps.Day), amountOrNull(k.Caps.Week), amountOrNull(k.Caps.Month)},
-		Rate: k.Rate, InFlight: k.InFlight, Scopes: k.Scopes, RotatedTo: orNull(k.SuccessorID),
+		Rate: k.Rate, InFlight: k.InFlight, Strict: k.Strict, Scopes: k.Scopes, RotatedTo: orNull(k.SuccessorID),
 		Created: k.CreatedAt.Unix(), LastUsedAt: unixOrNull(k.LastUsedAt),
 	}
 	if !k.Unlimited {
@@ -117,7 +118,7 @@ func (f *fields) quota() mediagate.Micros {
 func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key)) {
 	group, expires := s.knownGroup(f), f.future("expires_at", s.now())
 	patterns, addresses, scopes := f.patterns(m), f.addresses(), f.scopes()
-	rate, inFlight, caps := f.number("rate", mostOf), f.number("in_flight", mostOf), f.caps()
+	rate, inFlight, caps, strict := f.number("rate", mostOf), f.number("in_flight", mostOf), f.caps(), f.flag("strict")
 	return func(k *mediagate.Key) {
 		for name, set := range map[string]func(){
 			"group":      func() { k.Group = group },
@@ -127,6 +128,7 @@ func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key
 			"scopes":     func() { k.Scopes = scopes },
 			"rate":       func() { k.Rate = rate },
 			"in_flight":  func() { k.InFlight = inFlight },
+			"strict":     func() { k.Strict = strict },
 			"caps":       func() { caps(&k.Caps) },
 		} {
 			if f.given(name) {

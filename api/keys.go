@@ -126,7 +126,7 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(id)
+	s.forgetKey(id)
 	return c.ok(viewKey(key))
 }
 
@@ -160,7 +160,7 @@ func (s *Server) handleOwnKeyRotation(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(id)
+	s.forgetKey(id)
 	return c.showKey(http.StatusCreated, made, secret)
 }
 
@@ -172,7 +172,7 @@ func (s *Server) handleOwnKeyDeletion(c *call) error {
 	if err := s.cfg.Store.DeleteKey(c.ctx, key.ID); err != nil {
 		return notFoundAs(err, errKeyID)
 	}
-	s.keys.forgetKey(key.ID)
+	s.forgetKey(key.ID)
 	return c.NoContent(http.StatusNoContent)
 }
 

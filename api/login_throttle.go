@@ -59,14 +59,23 @@ func (t *loginThrottle) turn() {
 	}
 }
 
-// identify finds the caller of a token. An address of which too many tries have failed
-// still has every valid key answered: those that are known here at once, others when it
-// is its turn among such addresses. Only that a try has failed it hears a while later.
-func (s *Server) identify(ctx context.Context, c *call, token string) (*caller, error) {
+// identify finds the caller of a key.
+func (s *Server) identify(ctx context.Context, c *call, token string) (who *caller, err error) {
+	err = s.throttled(ctx, c, func(turn turn) error {
+		who, err = s.findKey(ctx, token, turn)
+		return err
+	})
+	return who, err
+}
+
+// throttled runs a try to log in. An address of which too many tries have failed
+// still has everything that is valid answered: what is known here at once, other things
+// when it is its turn among such addresses. Only that a try has failed it hears a while later.
+func (s *Server) throttled(ctx context.Context, c *call, try func(turn) error) error {
 	suspect := s.throttle.suspect(c.client)
-	var turn func(context.Context) (*limit.Permit, error)
+	var wait turn
 	if suspect {
-		turn = func(ctx context.Context) (*limit.Permit, error) {
+		wait = func(ctx context.Context) (*limit.Permit, error) {
 			permit, err := s.cfg.Limits.Suspects.Acquire(ctx, listener.NetworkOf(c.client).String(), 1)
 			if err != nil {
 				err = &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no answer about the key in time", Err: err}
@@ -74,9 +83,9 @@ func (s *Server) identify(ctx context.Context, c *call, token string) (*caller, 
 			return permit, err
 		}
 	}
-	who, err := s.keys.find(ctx, token, turn)
+	err := try(wait)
 	if !mediagate.Is(err, mediagate.KindUnauthenticated) {
-		return who, err
+		return err
 	}
 	s.throttle.fail(c.client)
 	if suspect {
@@ -86,5 +95,5 @@ func (s *Server) identify(ctx context.Context, c *call, token string) (*caller, 
 		case <-s.watch.ctx.Done(): // the server is to stop
 		}
 	}
-	return nil, err
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -26,7 +25,8 @@ type models struct {
 	bounds    map[string]int64            // of the same
 	list      []listed                    // by id
 
-	document func() (*published, error) // their OpenAPI document, made when it is first asked for
+	document  func() (*published, error) // their OpenAPI document, made when it is first asked for
+	reference func() (*published, error) // and the page of it
 }
 
 // newModels prepares a catalog.
@@ -40,10 +40,13 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 		m.outlines[endpoint.Path] = c.Outline(endpoint.Path)
 		m.bounds[endpoint.Path] = largestBody(c, endpoint.Path)
 	}
+	m.outlines[openAIVideosPath], m.bounds[openAIVideosPath] = openAIOutline(c), m.bounds[videosPath]
+	m.outlines[imagesPath].Fields[formatField] = &catalog.Outline{}
 	m.outlines[quotePath] = c.Outline("")
 	m.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom
 	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
+	m.reference = sync.OnceValues(func() (*published, error) { return publishedReference(m.document) })
 	var err error
 	m.list, err = listModels(c)
 	return m, err
@@ -218,11 +221,12 @@ var categories = []string{"chat", "image", "video", "audio", mediagate.CategoryU
 // handleModels lists the models in the shape of those whose client asks.
 func (s *Server) handleModels(c *call) error {
 	q := c.query()
-	switch {
-	case c.Request().Header.Get("Anthropic-Version") != "":
+	switch c.asked() {
+	case dialectAnthropic:
 		return s.listForAnthropic(c, q)
-	case c.Request().Header.Get("X-Goog-Api-Key") != "" || q.Get("key") != "":
+	case dialectGemini:
 		return s.handleGeminiModels(c)
+	default:
 	}
 	detail := readExpand(q.Get("expand"))
 	category := ""
@@ -243,6 +247,76 @@ func (s *Server) handleModels(c *call) error {
 		}
 	}
 	return c.cacheable(page)
+}
+
+// dialect is the service whose clients expect an answer of that shape.
+type dialect uint8
+
+const (
+	dialectOurs dialect = iota
+	dialectAnthropic
+	dialectGemini
+)
+
+// asked is the dialect of whoever asks for models.
+func (c *call) asked() dialect {
+	switch header := c.Request().Header; {
+	case header.Get("Anthropic-Version") != "":
+		return dialectAnthropic
+	case header.Get("X-Goog-Api-Key") != "" || c.query().Get("key") != "":
+		return dialectGemini
+	default:
+		return dialectOurs
+	}
+}
+
+// handleModel answers with one model of the list.
+func (s *Server) handleModel(c *call) error {
+	one, err := s.pathModel(c)
+	if err != nil {
+		return err
+	}
+	switch c.asked() {
+	case dialectAnthropic:
+		return c.cacheable(one.forAnthropic())
+	case dialectGemini:
+		return c.cacheable(one.forGemini())
+	default:
+		return c.cacheable(one.items[readExpand(c.query().Get("expand"))])
+	}
+}
+
+func (s *Server) handleGeminiModel(c *call) error {
+	one, err := s.pathModel(c)
+	if err != nil {
+		return err
+	}
+	return c.cacheable(one.forGemini())
+}
+
+// pathModel is the model of the list that the path names.
+func (s *Server) pathModel(c *call) (listed, error) {
+	id := c.pathID("model")
+	models, err := s.visible(c)
+	if err != nil {
+		return listed{}, err
+	}
+	i, ok := slices.BinarySearchFunc(models, listed{id: id}, byID)
+	if !ok {
+		return listed{}, &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found", Param: "model"}
+	}
+	return models[i], nil
+}
+
+// pathID is a parameter of the path, which Echo leaves as it is where it is escaped.
+func (c *call) pathID(name string) string {
+	id := c.Param(name)
+	if c.Request().URL.RawPath != "" {
+		if plain, err := url.PathUnescape(id); err == nil {
+			return plain
+		}
+	}
+	return id
 }
 
 // readExpand reads a list of words. With one that is none, none counts.
@@ -281,6 +355,10 @@ type anthropicModel struct {
 	CreatedAt   string `json:"created_at"`
 }
 
+func (l listed) forAnthropic() anthropicModel {
+	return anthropicModel{Type: "model", ID: l.id, DisplayName: l.id, CreatedAt: time.Unix(l.created, 0).UTC().Format(time.RFC3339)}
+}
+
 func (s *Server) listForAnthropic(c *call, q url.Values) error {
 	limit, err := intQuery(q, "limit", 1, mostListed, defaultLimit)
 	if err != nil {
@@ -308,9 +386,7 @@ func (s *Server) listForAnthropic(c *call, q url.Values) error {
 	}
 	page := anthropicList{Data: make([]anthropicModel, 0, len(models)), HasMore: more}
 	for _, one := range models {
-		page.Data = append(page.Data, anthropicModel{
-			Type: "model", ID: one.id, DisplayName: one.id, CreatedAt: time.Unix(one.created, 0).UTC().Format(time.RFC3339),
-		})
+		page.Data = append(page.Data, one.forAnthropic())
 	}
 	if len(models) > 0 {
 		page.FirstID, page.LastID = &models[0].id, &models[len(models)-1].id
@@ -341,6 +417,14 @@ type geminiModel struct {
 	Name        string   `json:"name"`
 	DisplayName string   `json:"displayName"`
 	Methods     []string `json:"supportedGenerationMethods"`
+}
+
+func (l listed) forGemini() geminiModel {
+	item := geminiModel{Name: "models/" + l.id, DisplayName: l.id, Methods: []string{}}
+	if l.operation != "" {
+		item.Methods = append(item.Methods, l.operation)
+	}
+	return item
 }
 
 // defaultPageSize is how many models a page of Gemini's shape has.
@@ -374,11 +458,7 @@ func (s *Server) handleGeminiModels(c *call) error {
 		page.Next = base64.RawURLEncoding.EncodeToString([]byte(models[size-1].id))
 	}
 	for _, one := range models {
-		item := geminiModel{Name: "models/" + one.id, DisplayName: one.id, Methods: []string{}}
-		if one.operation != "" {
-			item.Methods = append(item.Methods, one.operation)
-		}
-		page.Models = append(page.Models, item)
+		page.Models = append(page.Models, one.forGemini())
 	}
 	return c.cacheable(page)
 }
@@ -388,239 +468,4 @@ func (c *call) foreignKeys() []string {
 	header := c.Request().Header
 	keys := slices.Concat(header.Values("X-Api-Key"), header.Values("X-Goog-Api-Key"), c.query()["key"])
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "" })
-}
-
-// parameters is what a request to a model may hold, and where it goes.
-type parameters struct {
-	Operation     string          `json:"operation"`
-	Method        string          `json:"method"`
-	Endpoint      string          `json:"endpoint"`
-	Endpoints     []string        `json:"endpoints,omitempty"` // of models that have several
-	SchemaVersion string          `json:"schema_version"`
-	Source        string          `json:"source"`
-	InputSchema   json.RawMessage `json:"input_schema"`
-}
-
-// Where a contract comes from: the model's own, or the one that all models
-// share which no catalog has.
-const (
-	sourceCatalog = "catalog"
-	sourceBase    = "base"
-)
-
-// parametersOf is the contract of a model's first operation. Models that make
-// no videos or images have none.
-func parametersOf(m *catalog.Model) *parameters {
-	return contractOf(m, m.Operations()[0])
-}
-
-func contractOf(m *catalog.Model, o *catalog.Operation) *parameters {
-	facts, _ := m.Type.Facts()
-	if facts.Operation == "" {
-		return nil
-	}
-	p := &parameters{
-		Operation: facts.Operation, Method: http.MethodPost, Endpoint: o.Endpoint,
-		SchemaVersion: o.SchemaVersion(), Source: sourceCatalog, InputSchema: o.Schema(),
-	}
-	if m.Uncataloged {
-		p.Source = sourceBase
-	}
-	if all := m.Operations(); len(all) > 1 {
-		for _, one := range all {
-			p.Endpoints = append(p.Endpoints, one.Endpoint)
-		}
-	}
-	return p
-}
-
-// contract is all that a client must know to use a model.
-type contract struct {
-	ID       string   `json:"id"`
-	Category string   `json:"category"`
-	Tags     []string `json:"capability_tags,omitempty"`
-	parameters
-	Idempotency idempotencyRules `json:"idempotency"`
-	Response    responseRules    `json:"response"`
-	Pricing     pricing          `json:"pricing"`
-}
-
-// idempotencyRules say how a submit can be repeated.
-type idempotencyRules struct {
-	Supported      bool   `json:"supported"`
-	Header         string `json:"header"`
-	MaxLength      int    `json:"max_length"`
-	TTLSeconds     int    `json:"ttl_seconds"`
-	Scope          string `json:"scope"`
-	ReplayHeader   string `json:"replay_header"`
-	MismatchStatus int    `json:"mismatch_status"`
-}
-
-// responseRules say how to come by the result.
-type responseRules struct {
-	Mode          string       `json:"mode"`
-	Ack           ackRules     `json:"ack"`
-	Poll          pollRules    `json:"poll"`
-	ResultPointer string       `json:"result_pointer"`
-	MediaTypes    []string     `json:"media_types"`
-	Webhook       webhookRules `json:"webhook"`
-}
-
-type ackRules struct {
-	Status        int    `json:"status"`
-	TaskIDPointer string `json:"task_id_pointer"`
-}
-
-type pollRules struct {
-	Method          string   `json:"method"`
-	Endpoint        string   `json:"endpoint"`
-	IntervalSeconds int      `json:"interval_seconds"`
-	Terminal        []string `json:"terminal"`
-}
-
-type webhookRules struct {
-	Field  string `json:"field"`
-	Suffix string `json:"suffix"`
-}
-
-// pricing is what a model costs, at the prices of the caller's group and in
-// the words of a quote.
-type pricing struct {
-	Currency       string       `json:"currency"`
-	CreditsPerUnit int64        `json:"credits_per_unit"`
-	Unit           string       `json:"unit"`
-	Quantity       []string     `json:"quantity"`       // the fields whose product it is; none: one
-	Zero           int64        `json:"zero,omitempty"` // what a quantity of zero counts
-	Holds          []priceHold  `json:"holds,omitempty"`
-	Rows           []pricingRow `json:"rows"`
-}
-
-// priceHold is what a quote counts beside the quantity where a list is given.
-type priceHold struct {
-	Given string         `json:"given"`
-	Where map[string]any `json:"where,omitempty"` // what an item of it has
-	Least int64          `json:"least,omitempty"` // units of the first field in quantity
-	More  int64          `json:"more,omitempty"`
-}
-
-type pricingRow struct {
-	Item      string         `json:"item"`
-	When      map[string]any `json:"when"`
-	UnitPrice json.Number    `json:"unit_price"`
-}
-
-var errNoModel = mediagate.Invalid("model", "model is required")
-
-// errNoContract is the one answer for models that have no contract, that the caller
-// may not see, and that there are not.
-func errNoContract(id string) error {
-	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
-}
-
-func (s *Server) handleContract(c *call) error {
-	id := c.Param("model")
-	if c.Request().URL.RawPath != "" { // whose parts Echo leaves as they are
-		if plain, err := url.PathUnescape(id); err == nil {
-			id = plain
-		}
-	}
-	return s.answerContract(c, id)
-}
-
-// handleContractByQuery is for ids that have a slash.
-func (s *Server) handleContractByQuery(c *call) error {
-	id := c.query().Get("model")
-	if id == "" {
-		return errNoModel
-	}
-	return s.answerContract(c, id)
-}
-
-// answerContract tells a model that the caller may not see from one that there
-// is not in no way.
-func (s *Server) answerContract(c *call, id string) error {
-	rights := s.rightsOf(c)
-	m, ok := c.models.catalog.Model(id)
-	if !ok && slices.Contains(c.caller.key.Models, id) {
-		m, ok = c.models.catalog.Passthrough(id)
-	}
-	if !ok || !rights.allow(m.ID, m.Canonical) {
-		return errNoContract(id)
-	}
-	operations := m.Operations()
-	o := operations[0]
-	if endpoint := c.query().Get("endpoint"); endpoint != "" {
-		i := slices.IndexFunc(operations, func(o *catalog.Operation) bool { return o.Endpoint == endpoint })
-		if i < 0 {
-			return mediagate.Invalid("endpoint", "endpoint must be one of the model's")
-		}
-		o = operations[i]
-	}
-	p := contractOf(m, o)
-	if p == nil {
-		return errNoContract(id)
-	}
-	prices, err := s.pricing(o, rights)
-	if err != nil {
-		return err
-	}
-	return c.cacheable(contract{
-		ID: m.ID, Category: m.Category, Tags: m.Tags, parameters: *p,
-		Idempotency: idempotency(),
-		Response:    s.responseRules(o), Pricing: prices,
-	})
-}
-
-// idempotency are the rules of all submits.
-func idempotency() idempotencyRules {
-	return idempotencyRules{
-		Supported: true, Header: idempotencyHeader, MaxLength: maxIdempotencyKey, TTLSeconds: int(idempotencyTTL / time.Second),
-		Scope: "account", ReplayHeader: replayedHeader, MismatchStatus: http.StatusConflict,
-	}
-}
-
-func (s *Server) responseRules(o *catalog.Operation) responseRules {
-	facts, _ := o.Model.Type.Facts()
-	return responseRules{
-		Mode: "async",
-		Ack:  ackRules{Status: http.StatusOK, TaskIDPointer: "/data/0/task_id"},
-		Poll: pollRules{
-			Method: http.MethodGet, Endpoint: "/v1/tasks/{task_id}", IntervalSeconds: pollEvery(o.Expected()),
-			Terminal: []string{string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled)},
-		},
-		ResultPointer: "/data/result/" + string(facts.List),
-		MediaTypes:    mediaTypes[o.Media()],
-		Webhook:       webhookRules{Field: "webhook", Suffix: "/callback"},
-	}
-}
-
-// mediaTypes are those that results of a class usually have.
-var mediaTypes = map[string][]string{
-	"video": {"video/mp4"},
-	"image": {"image/png", "image/jpeg", "image/webp"},
-}
-
-// pollEvery is the pace at which a poll is worth its while: some twenty of them
-// until the usual end, none faster than every two seconds.
-func pollEvery(expected time.Duration) int {
-	return int(min(max(expected/20, 2*time.Second), 15*time.Second) / time.Second)
-}
-
-func (s *Server) pricing(o *catalog.Operation, r rights) (pricing, error) {
-	prices, err := o.Pricing()
-	if err != nil {
-		return pricing{}, err
-	}
-	p := pricing{
-		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Unit: string(prices.Unit),
-		Quantity: append([]string{}, prices.Quantity...), Zero: prices.Zero, Rows: make([]pricingRow, 0, len(prices.Rows)),
-	}
-	for _, hold := range prices.Holds {
-		p.Holds = append(p.Holds, priceHold(hold))
-	}
-	for _, row := range prices.Rows {
-		charge := r.factor.Charges([]mediagate.Charge{row.Charge})[0]
-		p.Rows = append(p.Rows, pricingRow{Item: charge.Item, When: row.When, UnitPrice: charge.UnitPrice.Number()})
-	}
-	return p, nil
 }

@@ -108,7 +108,7 @@ func TestModeration(t *testing.T) {
 			if strings.HasPrefix(call.path, music) {
 				a.wantErrorB(t, http.StatusUnprocessableEntity, "invalid_request_error", "content_policy_violation", "", message)
 			} else {
-				want := map[string]any{"code": 422., "type": "invalid_request_error", "message": message, "request_id": a.header.Get("X-Request-Id")}
+				want := map[string]any{"code": 422., "type": "invalid_request_error", "message": message, "param": nil, "reason": "content_policy_violation", "request_id": a.header.Get("X-Request-Id")}
 				if diff := cmp.Diff(want, a.at("error")); a.status != 422 || diff != "" {
 					t.Errorf("%d (-want +got):\n%s", a.status, diff)
 				}

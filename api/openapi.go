@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml"
 
@@ -20,13 +21,17 @@ import (
 //go:embed openapi.yaml
 var openAPIFile []byte
 
+// openAPIText is the document in JSON. Reading its YAML takes far longer than all that is
+// put in, and each catalog is put into the same one.
+var openAPIText = sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(openAPIFile) })
+
 type object map[string]any
 
 // describe puts a catalog into the document. Models that are passed on to a vendor are for
 // the keys that name them, so they are not in it. Without an address the API is where the
 // document came from.
 func describe(models *catalog.Catalog, version, address string) ([]byte, error) {
-	text, err := yaml.YAMLToJSON(openAPIFile)
+	text, err := openAPIText()
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func TestOpenAPIGoClient(t *testing.T) {
 	g.must(os.Mkdir(filepath.Join(folder, "gateway"), 0o700))
 	document, _ := g.document()
 	g.must(os.WriteFile(filepath.Join(folder, "openapi.json"), []byte(document), 0o600))
-	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "MEDIAGATE_URL=http://"+g.serve(), "MEDIAGATE_KEY="+g.key)
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "MEDIAGATE_URL=http://"+g.serve(), "MEDIAGATE_API_KEY="+g.key)
 	run := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)

@@ -43,7 +43,7 @@ func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most || strings.HasPrefix(s, "+") {
-		return 0, mediagate.Invalid(name, "%s must be an integer between %d and %d", name, least, most)
+		return 0, mediagate.Invalid(name, "%s must be an integer between %d and %d", name, least, most).Because(mediagate.ReasonOutOfRange)
 	}
 	return n, nil
 }
@@ -60,7 +60,7 @@ func timeQuery(q url.Values, name string) (time.Time, error) {
 	if t, ok := parseTime(s); ok {
 		return t, nil
 	}
-	return time.Time{}, mediagate.Invalid(name, "%s must be Unix seconds or an RFC 3339 time", name)
+	return time.Time{}, mediagate.Invalid(name, "%s must be Unix seconds or an RFC 3339 time", name).Because(mediagate.ReasonMalformed)
 }
 
 func parseTime(s string) (time.Time, bool) {
@@ -87,7 +87,7 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	if slices.Contains(words, s) {
 		return s, nil
 	}
-	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", "))
+	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", ")).Because(mediagate.ReasonNotOneOf)
 }
 
 // yes is the word for a wish in a query, and yesNo those that are taken.

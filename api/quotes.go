@@ -31,15 +31,19 @@ func (s *Server) handleQuote(c *call) error {
 	endpoint, isText := body["endpoint"].(string)
 	switch {
 	case body["endpoint"] == nil, isText && endpoint == "":
-		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit")
+		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit").Because(mediagate.ReasonRequired)
 	case !isText:
-		return mediagate.Invalid("endpoint", "endpoint must be a string")
+		return mediagate.Invalid("endpoint", "endpoint must be a string").Because(mediagate.ReasonWrongType)
 	case !c.models.endpoints[endpoint]:
-		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint))
+		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint)).Because(mediagate.ReasonNotOneOf)
 	}
 	delete(body, "endpoint")
 	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit
-	o, err := s.validate(c, body, size, endpoint)
+	names, err := c.strictNames(raw, "endpoint")
+	if err != nil {
+		return err
+	}
+	o, err := s.validate(c, order{endpoint: endpoint, body: body, size: size, strict: names})
 	if err != nil {
 		return err
 	}

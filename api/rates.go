@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -23,9 +24,9 @@ func (r route) counted() bool {
 	return r.bound == modelsBody && r.path != quotePath || r.body == bodyForm
 }
 
-// ownPerMinute is how often an account may change its keys, and have callbacks delivered
-// again, each by itself. Each leaves a row of the audit, which no client may fill; a new
-// key is one more row, and a redelivery is sent to an address that a client chose.
+// ownPerMinute is how often an account may change itself or its keys, have callbacks
+// delivered again or tested, and sign in, each by itself. Each leaves a row of the audit, which no
+// client may fill, or is sent to an address that a client chose.
 const ownPerMinute = 120
 
 // own is what calls of the route do that is counted so; empty for others.
@@ -33,6 +34,10 @@ func (r route) own() (what, told string) {
 	switch {
 	case strings.HasPrefix(r.path, keysPath) && r.method != http.MethodGet:
 		return "keys", "the keys of an account may be changed"
+	case r.path == accountPath && r.method == http.MethodPatch:
+		return "account", "an account may be changed"
+	case r.path == webhookTestPath:
+		return "tests", "an account may have its webhook tested"
 	case r.path == redeliverPath:
 		return "redeliveries", "an account may have callbacks delivered again"
 	default:
@@ -46,8 +51,13 @@ func (s *Server) countOwn(c *call) error {
 	if what == "" {
 		return nil
 	}
-	limit := mediagate.RateLimit{Of: c.caller.key.AccountID + "/" + what, PerMinute: ownPerMinute}
-	left, admitted, err := s.cfg.Store.TakeRates(c.ctx, []mediagate.RateLimit{limit})
+	return s.countOf(c.ctx, c.caller.key.AccountID, what, told)
+}
+
+// countOf counts something of which ownPerMinute is, for an account.
+func (s *Server) countOf(ctx context.Context, accountID, what, told string) error {
+	limit := mediagate.RateLimit{Of: accountID + "/" + what, PerMinute: ownPerMinute}
+	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{limit})
 	if err != nil || admitted {
 		return err
 	}

@@ -293,12 +293,13 @@ func (b *untouchable) Read([]byte) (int, error) {
 // Two processes let exactly so many through, and make so many tasks.
 func TestRatesAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
+	const storeTime = 2 * time.Minute // it is not asked how fast this machine is
+	g := newGateway(t, func(c *api.Config) { c.StoreTimeout = storeTime })
 	g.rateAccount(new(20))
 	inner, _ := g.store.(*databaseStore)
 	elsewhere, err := api.New(api.Config{
 		Store: openStore(t, inner.address, g.clock.now), Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL,
-		Starter: g.starter, Runs: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Now: g.clock.now, Logger: slog.New(slog.DiscardHandler),
+		Starter: g.starter, Runs: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Now: g.clock.now, Logger: slog.New(slog.DiscardHandler), StoreTimeout: storeTime,
 	})
 	g.must(err)
 	t.Cleanup(elsewhere.Close)

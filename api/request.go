@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,8 @@ func (o validated) hold() mediagate.Micros { return billing.Total(o.Charges) }
 
 // validate checks a body in the contract's sequence: model known, model allowed,
 // validation, of which the last part is that a vendor can be asked for it.
-func (s *Server) validate(c *call, body map[string]any, size int, endpoint string) (validated, error) {
-	operation, err := c.models.catalog.Find(endpoint, body)
+func (s *Server) validate(c *call, from order) (validated, error) {
+	operation, err := c.models.catalog.Find(from.endpoint, from.body)
 	if err != nil {
 		return validated{}, err
 	}
@@ -37,14 +38,14 @@ func (s *Server) validate(c *call, body map[string]any, size int, endpoint strin
 	if model.Uncataloged && !slices.Contains(c.caller.key.Models, model.ID) {
 		return validated{}, catalog.UnknownModel(model.ID)
 	}
-	if limit := operation.MaxBody; int64(size) > limit {
+	if limit := operation.MaxBody; int64(from.size) > limit {
 		return validated{}, errTooLarge(limit)
 	}
 	rights := s.rightsOf(c)
 	if !rights.allow(model.ID, model.Canonical) {
 		return validated{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
 	}
-	request, err := operation.Accept(body)
+	request, err := accept(operation, from)
 	if err != nil {
 		return validated{}, err
 	}
@@ -57,7 +58,7 @@ func (s *Server) validate(c *call, body map[string]any, size int, endpoint strin
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return validated{}, err
 	}
-	if endpoint == catalog.ModalEndpoint {
+	if from.endpoint == catalog.ModalEndpoint {
 		o.Params, err = s.resumed(c, request)
 		return o, err
 	}
@@ -73,6 +74,30 @@ func (s *Server) validate(c *call, body map[string]any, size int, endpoint strin
 		return validated{}, err
 	}
 	return o, nil
+}
+
+// accept judges the body once it is in our words. What is wrong with it is said of the
+// fields that the client wrote.
+func accept(operation *catalog.Operation, from order) (catalog.Request, error) {
+	if from.translate == nil {
+		if err := operation.Known(from.strict); err != nil {
+			return catalog.Request{}, err
+		}
+		return operation.Accept(from.body)
+	}
+	body, sent, err := from.translate(operation, from.body)
+	if err != nil {
+		return catalog.Request{}, err
+	}
+	request, err := operation.Accept(body)
+	if err != nil {
+		return catalog.Request{}, asSent(err, sent)
+	}
+	if request.Folded == nil {
+		request.Folded = map[string]string{}
+	}
+	maps.Copy(request.Folded, sent)
+	return request, nil
 }
 
 // rights are what a call may use, and at which prices.
@@ -246,10 +271,10 @@ func asSent(refusal error, folded map[string]string) error {
 	e := domainError(refusal)
 	field, _, _ := strings.Cut(e.Param, "[")
 	sent, ok := folded[field]
-	if !ok {
+	if !ok || sent == field {
 		return refusal
 	}
-	return mediagate.Invalid(sent, "%s: %s", sent, nameField(e.Message, e.Param))
+	return mediagate.Invalid(sent, "%s: %s", sent, nameField(e.Message, e.Param)).Because(e.Code)
 }
 
 // withMedia are the parameters as a job will have them, and their names.

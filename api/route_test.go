@@ -27,7 +27,7 @@ func TestUnknownRoutes(t *testing.T) {
 		"/v1/tasks//cancel", "/v1/tasks/" + id + "/extra", "/v1/tasks/" + id + "/cancel/extra", "//v1/tasks", "/V1/tasks",
 		"/v1/images/generations/" + id + "/extra", "/v1/images/generations/", "/v1/videos/generations/", "/v1/balance/",
 		"/admin/v1", "/admin/v1/", "/admin/v1/keys/", "/admin/v1/keys/a/b", "/admin/v1/accounts//ledger", "/healthz/", "/v1/music",
-		"/v1/models/", "/v1/models/alpha-v3", "/v1/models/alpha-v3/schema/", "/v1beta", "/v1beta/models/x", "/v1/model-schema/",
+		"/v1/models/", "/v1/models/alpha-v3/schema/", "/v1beta", "/v1beta/models/", "/v1/model-schema/",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, "FOO"} {
 			g.send(request{method: method, path: path}).wantError(t, 404, "not_found_error", "no such route: "+method+" "+path)

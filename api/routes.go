@@ -64,10 +64,15 @@ const (
 const longestWait = 60 * time.Second
 
 const (
-	admin     = "/admin/v1"
-	keysPath  = "/v1/keys"
-	quotePath = "/v1/quote"
-	artPath   = "/v1/artgen/generations"
+	admin       = "/admin/v1"
+	keysPath    = "/v1/keys"
+	quotePath   = "/v1/quote"
+	accountPath = "/v1/account"
+	artPath     = "/v1/artgen/generations"
+
+	videosPath       = "/v1/videos/generations"
+	imagesPath       = "/v1/images/generations"
+	openAIVideosPath = "/v1/videos"
 
 	openAPIPath = "/openapi.json"
 	healthPath  = "/healthz"
@@ -82,10 +87,27 @@ func routes() []route {
 		{method: get, path: healthPath, access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: readyPath, access: accessOpen, handler: (*Server).handleReady},
 		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
+		{method: post, path: mcpPath, access: accessKey, scope: read, body: bodyJSON, bound: mcpBody, handler: (*Server).handleMCP},
+		{method: get, path: docsPath, access: accessOpen, handler: (*Server).handleDocs},
+		{method: get, path: docsPath + "/:page", access: accessOpen, handler: (*Server).handleDocs},
+		{method: get, path: docsPath + "/models/:page", access: accessOpen, handler: (*Server).handleDocs},
+		{method: get, path: llmsPath, access: accessOpen, handler: (*Server).handleLLMs},
 		{method: post, path: callbackPath, access: accessVendors, handler: (*Server).handleCallback},
 
-		{method: post, path: "/v1/videos/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/images/generations", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
+		{method: get, path: consolePath, access: accessOpen, handler: (*Server).handleConsole},
+		{method: get, path: consoleFiles, access: accessOpen, handler: (*Server).handleConsole},
+		{method: get, path: sessionPath, access: accessOpen, handler: (*Server).handleSession},
+		{method: post, path: sessionPath, access: accessOpen, body: bodyJSON, bound: signInBody, handler: (*Server).handleSignIn},
+		{method: del, path: sessionPath, access: accessOpen, handler: (*Server).handleSignOut},
+
+		{method: post, path: openAIVideosPath, envelope: envelopeOpenAI, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleOpenAIVideo},
+		{method: get, path: openAIVideosPath, envelope: envelopeOpenAI, access: accessKey, scope: read, handler: (*Server).handleOpenAIVideos},
+		{method: get, path: openAIVideosPath + "/:video_id", envelope: envelopeOpenAI, access: accessKey, scope: read, handler: (*Server).handleOpenAIVideoState},
+		{method: del, path: openAIVideosPath + "/:video_id", envelope: envelopeOpenAI, access: accessKey, scope: manage, time: removeTime, handler: (*Server).handleOpenAIVideoErasure},
+		{method: get, path: openAIVideosPath + "/:video_id/content", envelope: envelopeOpenAI, access: accessKey, scope: read, handler: (*Server).handleOpenAIVideoFile},
+
+		{method: post, path: videosPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
+		{method: post, path: imagesPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImages},
 		{method: post, path: speechPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSpeech},
 		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
@@ -111,11 +133,15 @@ func routes() []route {
 		{method: post, path: catalog.ModalEndpoint, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleModal},
 		{method: post, path: quotePath, access: accessKey, scope: read, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
-		{method: post, path: "/v1/uploads/images", envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
+		{method: post, path: uploadImages, envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
+		{method: post, path: uploadVideos, envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: videoForm, time: uploadTime, handler: (*Server).handleUpload},
+		{method: post, path: uploadAudios, envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
 		{method: get, path: filePath, access: accessOpen, handler: (*Server).handleFile},
 
 		{method: get, path: "/v1/models", access: accessLists, scope: read, handler: (*Server).handleModels},
 		{method: get, path: "/v1beta/models", access: accessLists, scope: read, handler: (*Server).handleGeminiModels},
+		{method: get, path: "/v1/models/:model", access: accessLists, scope: read, handler: (*Server).handleModel},
+		{method: get, path: "/v1beta/models/:model", access: accessLists, scope: read, handler: (*Server).handleGeminiModel},
 		{method: get, path: "/v1/models/:model/schema", access: accessKey, scope: read, handler: (*Server).handleContract},
 		{method: get, path: "/v1/model-schema", access: accessKey, scope: read, handler: (*Server).handleContractByQuery},
 
@@ -123,6 +149,7 @@ func routes() []route {
 		{method: get, path: "/v1/tasks/:task_id", access: accessKey, scope: read, time: longestWait, handler: (*Server).handleTask},
 		{method: del, path: "/v1/tasks/:task_id", access: accessKey, scope: manage, time: removeTime, handler: (*Server).handleErasure},
 		{method: get, path: "/v1/tasks/:task_id/events", access: accessKey, scope: read, handler: (*Server).handleEvents},
+		{method: get, path: "/v1/tasks/:task_id/files/:n", access: accessKey, scope: read, handler: (*Server).handleResultFile},
 		{method: get, path: "/v1/music/tasks/:task_id", envelope: envelopeMusic, access: accessKey, scope: read, handler: (*Server).handleMusicTask},
 		{method: get, path: "/v1/tasks/:task_id/deliveries", access: accessKey, scope: read, handler: (*Server).handleDeliveries},
 		{method: post, path: redeliverPath, access: accessKey, scope: manage, handler: (*Server).handleRedelivery},
@@ -137,9 +164,13 @@ func routes() []route {
 		{method: get, path: "/user/balance", envelope: envelopeBalance, access: accessBalance, handler: (*Server).handleUserBalance},
 
 		{method: get, path: "/v1/usage", access: accessKey, scope: read, handler: (*Server).handleUsage},
+		{method: get, path: accountPath, access: accessKey, scope: read, handler: (*Server).handleOwnAccount},
+		{method: patch, path: accountPath, access: accessKey, scope: manage, body: bodyJSON, bound: smallBody, handler: (*Server).handleOwnAccountChange},
+		{method: get, path: accountPath + "/statement", access: accessKey, scope: read, handler: (*Server).handleOwnStatement},
 
 		{method: get, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecret},
 		{method: post, path: "/v1/webhooks/secret", access: accessKey, scope: manage, handler: (*Server).handleWebhookSecretRotation},
+		{method: post, path: webhookTestPath, access: accessKey, scope: manage, body: bodyMaybe, bound: smallBody, time: webhookTestTime, handler: (*Server).handleWebhookTest},
 
 		{method: get, path: keysPath, access: accessKey, scope: manage, handler: (*Server).handleOwnKeys},
 		{method: post, path: keysPath, access: accessKey, scope: manage, body: bodyJSON, bound: smallBody, handler: (*Server).handleOwnKeyCreation},
@@ -191,11 +222,11 @@ func (s *Server) mount(e *echo.Echo) {
 				return c.late(err)
 			}
 			if c.caller != nil && r.body != bodyNone {
-				place, err := c.take(s.cfg.Limits.Requests, 1, "the requests under way")
-				if err != nil {
+				var err error
+				if c.place, err = c.take(s.cfg.Limits.Requests, 1, "the requests under way"); err != nil {
 					return err
 				}
-				defer place.Release()
+				defer func() { c.place.Release() }()
 			}
 			if r.counted() {
 				if err := s.count(c); err != nil {

@@ -68,9 +68,9 @@ func shutDown(ctx context.Context, listeners []httpServer, told func()) error {
 
 // servedHere reports whether the listener by which a request came leads to the route.
 // With a listener of its own the admin API is there and nowhere else, beside
-// health, which is at both.
+// health and the console, which are at both.
 func (s *Server) servedHere(r *http.Request, route string) bool {
-	if s.cfg.AdminListener == nil || route == healthPath || route == readyPath {
+	if s.cfg.AdminListener == nil || route == healthPath || route == readyPath || strings.HasPrefix(route, consolePath) {
 		return true
 	}
 	return strings.HasPrefix(route, admin+"/") == (r.Context().Value(throughAdmin{}) != nil)

@@ -33,7 +33,10 @@ type Server struct {
 	models      atomic.Pointer[models]
 	groups      map[string]group
 	connections *listener.Connections
-	keys        *keyring
+	keys        *recall[*caller]
+	sessions    *recall[mediagate.Session]
+	crossOrigin *http.CrossOriginProtection // of those who sign in
+	console     *console
 	throttle    *loginThrottle
 	logins      *listener.SampledLog // of operators, that failed
 	lastUses    *lastUses
@@ -60,7 +63,6 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		keys:     newKeyring(cfg.Store, cfg.Now),
 		throttle: &loginThrottle{now: cfg.Now},
 		logins:   listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
 		lastUses: newLastUses(cfg.Store, cfg.Logger),
@@ -72,6 +74,17 @@ func New(cfg Config) (*Server, error) {
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
 	}
+	if s.console, err = newConsole(cfg.Console, cfg.MediaOrigins); err != nil {
+		return nil, err
+	}
+	s.crossOrigin = http.NewCrossOriginProtection()
+	if origin := originOf(cfg.PublicURL); origin != "" { // which a proxy may have replaced by another Host
+		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
+			return nil, err
+		}
+	}
+	s.keys = newRecall(cfg.Now, s.readCaller)
+	s.sessions = newRecall(cfg.Now, cfg.Store.Session)
 	s.connections = s.newConnections(cfg.Limits.Connections, cfg.Limits.Spare)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hints = newHints(s.life, cfg.OpenHint, cfg.Store, cfg.Logger)
@@ -240,7 +253,7 @@ func (s *Server) routePath(ec echo.Context) string {
 	switch own := echo.GetPath(ec.Request()); {
 	case s.methods[own] != nil:
 		return own
-	case sameShape(ec):
+	case sameShape(ec), ec.Path() == consoleFiles:
 		return ec.Path()
 	default:
 		return ""

@@ -85,7 +85,11 @@ func (s *Server) handleSpeech(c *call) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.validate(c, body, len(raw), speechPath)
+	names, err := c.strictNames(raw)
+	if err != nil {
+		return err
+	}
+	o, err := s.validate(c, order{endpoint: speechPath, body: body, size: len(raw), strict: names})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type Store interface {
 	StoryStore
 	SourceStore
 	CallerStore
+	SessionStore
 	RateStore
 	SecretStore
 	AdminAccountStore
@@ -82,6 +83,16 @@ type CallerStore interface {
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Account(ctx context.Context, id string) (mediagate.Account, error)
+}
+
+// SessionStore knows who is signed in.
+type SessionStore interface {
+	AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error
+	// Session finds a live session, and the hash of its key.
+	Session(ctx context.Context, hash [32]byte) (mediagate.Session, error)
+	EndSession(ctx context.Context, hash [32]byte) error
+	// TakeLink exchanges a link for a session with another hash, once.
+	TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error
 }
 
 // RateStore counts submits, for all processes.
@@ -230,6 +241,9 @@ type Files interface {
 // Signer makes links to stored results; it does no I/O.
 type Signer interface {
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
+	// SignAs signs a link for a method, GET or HEAD, under which the file is saved by
+	// that name; empty: shown.
+	SignAs(ctx context.Context, r mediagate.Result, ttl time.Duration, method, name string) (mediagate.Link, error)
 }
 
 // Checks tell whether the parts that we need are there. A nil check passes.

@@ -1,12 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/failpoint"
 )
 
@@ -21,31 +26,76 @@ type submittedTask struct {
 	TaskID string `json:"task_id"`
 }
 
+// order is the body of a submit as it came.
+type order struct {
+	endpoint  string // that it is for
+	body      map[string]any
+	size      int
+	digest    [sha256.Size]byte // of its bytes, or of what they say
+	strict    []string          // the fields that the client wrote, where each must be known
+	translate translation       // nil where it is in our own words
+	reference *reference        // that came within it, nil for none
+}
+
+// translation puts a body into the words of the operation. What the client called
+// otherwise is in sent, by our field.
+type translation func(o *catalog.Operation, body map[string]any) (ours map[string]any, sent map[string]string, err error)
+
+// readOrder reads the body of a submit in our own words.
+func (s *Server) readOrder(c *call) (order, error) {
+	raw, body, err := s.readBody(c, c.models.outlines[c.Path()])
+	if err != nil {
+		return order{}, err
+	}
+	names, err := c.strictNames(raw)
+	return order{endpoint: c.Path(), body: body, size: len(raw), digest: sha256.Sum256(raw), strict: names}, err // nothing else is needed of the bytes from here on
+}
+
+const strictHeader = "Mediagate-Strict"
+
+// strictNames are the fields of a body, but for those that the call knows itself, where
+// header or key ask that each be known; the header decides.
+func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
+	strict := c.caller.key.Strict
+	switch said := c.Request().Header.Get(strictHeader); {
+	case said == "":
+	case strings.EqualFold(said, yes):
+		strict = true
+	case strings.EqualFold(said, "false"):
+		strict = false
+	default:
+		return nil, mediagate.Invalid(strictHeader, "%s must be true or false", strictHeader).Because(mediagate.ReasonNotOneOf)
+	}
+	if !strict {
+		return nil, nil
+	}
+	return slices.DeleteFunc(namesIn(raw), func(name string) bool { return slices.Contains(own, name) }), nil
+}
+
 // submit is one that may be taken in.
 type submit struct {
 	validated validated
 	key       string // its idempotency key; empty for none
 	path      string
-	digest    [sha256.Size]byte // of its bytes
+	digest    [sha256.Size]byte
+	reference *reference
 }
 
 // readSubmit judges a submit, in the contract's order. One that was made before
 // is not judged again: replayed is the task of its acknowledgement.
-func (s *Server) readSubmit(c *call) (sub submit, replayed string, err error) {
-	raw, body, err := s.readBody(c, c.models.outlines[c.Path()])
+func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submit, replayed string, err error) {
+	o, err := read(c)
 	if err != nil {
 		return submit{}, "", err
 	}
-	sub.path = c.Request().URL.Path
+	sub.path, sub.digest, sub.reference = c.Request().URL.Path, o.digest, o.reference
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
 	}
-	size := len(raw)
-	sub.digest = sha256.Sum256(raw) // which is all that is needed of the bytes from here on
 	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
 		return submit{}, replayed, err
 	}
-	if sub.validated, err = s.validate(c, body, size, c.Path()); err != nil {
+	if sub.validated, err = s.validate(c, o); err != nil {
 		return sub, "", err // by its key a modal call looks for its twin
 	}
 	return sub, "", s.moderate(c, sub.validated)
@@ -64,29 +114,38 @@ func (s *Server) before(c *call, sub submit, refusal error) (taskID string, err 
 	return taskID, err
 }
 
-// orAcknowledge answers a submit that was refused, or made before.
-func orAcknowledge(c *call, replayed string, err error) error {
-	if err != nil {
+// handleSubmit takes a task in.
+func (s *Server) handleSubmit(c *call) error {
+	if _, _, err := s.takeIn(c, s.readOrder); err != nil {
 		return err
 	}
-	return acknowledge(c, replayed, true)
+	return s.acknowledge(c)
 }
 
-// handleSubmit takes a task in.
-func (s *Server) handleSubmit(c *call) (err error) {
+// takeIn makes the task that a submit asks for, or finds the one that it made before, of
+// which it knows the id alone.
+func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.Task, replayed bool, err error) {
 	traced := s.traceSubmit(c)
-	defer func() { traced(err) }()
-	sub, before, err := s.readSubmit(c)
+	defer func() {
+		if err == nil && t.ID != "" { // not after a panic
+			submitted(c, t.ID, replayed)
+		}
+		traced(err)
+	}()
+	sub, before, err := s.readSubmit(c, read)
 	if err != nil || before != "" {
-		return orAcknowledge(c, before, err)
+		return mediagate.Task{ID: before}, true, err
 	}
-	if err := s.storePictures(c, &sub.validated); err != nil {
+	if err = s.storePictures(c, &sub.validated); err == nil {
+		err = s.storeReference(c, sub)
+	}
+	if err != nil {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since
-		return orAcknowledge(c, before, err)
+		return mediagate.Task{ID: before}, true, err
 	}
 	c.held.Release() // what follows needs nothing of the body
 	if err := s.again(c.ctx, c); err != nil {
-		return err
+		return t, false, err
 	}
 	task, made := s.newTask(c, sub.validated), time.Now()
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
@@ -95,30 +154,80 @@ func (s *Server) handleSubmit(c *call) (err error) {
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
 	}
-	if err != nil {
-		return err
+	if err != nil && sub.key == "" && faulty(err) { // it may be stored, and a repetition would be another task
+		c.Response().Header().Set(shouldRetryHeader, "false")
 	}
-	if replayed { // its twin, at work at this moment, has the workflow started
-		return acknowledge(c, id, true)
+	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
+		return mediagate.Task{ID: id}, replayed, err
 	}
 	failpoint.Hit(failpoint.SubmitCommitted)
-	c.taskID = id
 	s.starts.add(task, made)
-	return acknowledge(c, id, false)
+	return task, false, nil
 }
 
-func acknowledge(c *call, taskID string, replayed bool) error {
+// submitted notes the task of a submit in the header of its answer.
+func submitted(c *call, taskID string, replayed bool) {
 	c.taskID = taskID
 	if replayed {
 		c.Response().Header().Set(replayedHeader, "true")
 	}
-	return c.ok(acknowledgement{http.StatusOK, []submittedTask{{"submitted", taskID}}})
+	c.Response().Header().Set("Location", "/v1/tasks/"+taskID)
+}
+
+// acknowledge answers a submit: with its task, where the client prefers to wait for the
+// end and that comes in time.
+func (s *Server) acknowledge(c *call) error {
+	if wait := preferredWait(c.Request().Header); wait > 0 {
+		if t, err := s.outcome(c, wait); err == nil && t.Status.Terminal() {
+			return s.answerTask(c, http.StatusOK, &t, "")
+		}
+	}
+	return c.linked(http.StatusOK, acknowledgement{http.StatusOK, []submittedTask{{"submitted", c.taskID}}})
+}
+
+// outcome waits for the end of the call's task, and returns it as it is then. Whoever
+// waits holds nothing that others need to submit.
+func (s *Server) outcome(c *call, most time.Duration) (mediagate.Task, error) {
+	if err := c.needs(mediagate.ScopeRead); err != nil {
+		return mediagate.Task{}, err
+	}
+	c.place.Release()
+	c.answerWithin(most)
+	c.within(s.cfg.StoreTimeout)
+	t, err := s.readTask(c, c.taskID)
+	if err != nil || t.Status.Terminal() || most == 0 {
+		return t, err
+	}
+	return s.awaitEnd(c, t, most)
+}
+
+// preference reads one of the preferences in Prefer (RFC 7240). The first one counts.
+func preference(h http.Header, wanted string) (value string, found bool) {
+	for preference := range strings.SplitSeq(strings.Join(h.Values("Prefer"), ","), ",") {
+		preference, _, _ = strings.Cut(preference, ";")
+		name, value, _ := strings.Cut(preference, "=")
+		if strings.EqualFold(strings.TrimSpace(name), wanted) {
+			return strings.Trim(strings.TrimSpace(value), `"`), true
+		}
+	}
+	return "", false
+}
+
+// preferredWait reads Prefer: wait=N, N from 1 to 60 seconds; 0 where there is none.
+func preferredWait(h http.Header) time.Duration {
+	value, _ := preference(h, "wait")
+	seconds, err := strconv.Atoi(value)
+	if err != nil || seconds < 1 || seconds > int(longestWait/time.Second) {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 // How a submit is repeated.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotency-Replayed"
+	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat what failed on a server's side, unless it is false
 	maxIdempotencyKey = 255
 	idempotencyTTL    = 24 * time.Hour // at least, see the store
 )
@@ -159,7 +268,7 @@ func (s *Server) newTask(c *call, o validated) mediagate.Task {
 		Params: o.Params, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
 		Plan: plan, Charges: o.Charges, Hold: o.hold(),
 		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
-		Webhook: s.webhookOf(o.Webhook),
+		Webhook: s.webhookOf(cmp.Or(o.Webhook, c.caller.account.Webhook)),
 	}
 }
 

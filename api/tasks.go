@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -316,12 +317,16 @@ func (s *Server) handleArt(c *call) error {
 // handleModal takes the parameters that a task in MODAL waits for. It is a
 // submit in all but this: there is no new task, and nothing is charged.
 func (s *Server) handleModal(c *call) error {
-	sub, replayed, err := s.readSubmit(c)
+	sub, replayed, err := s.readSubmit(c, s.readOrder)
 	if mediagate.Is(err, mediagate.KindConflict) { // the task waits no more: for these very parameters, if its twin came since
 		replayed, err = s.before(c, sub, err)
 	}
-	if err != nil || replayed != "" {
-		return orAcknowledge(c, replayed, err)
+	if err != nil {
+		return err
+	}
+	if replayed != "" {
+		submitted(c, replayed, true)
+		return s.acknowledge(c)
 	}
 	c.held.Release()
 	if err := s.again(c.ctx, c); err != nil {
@@ -335,13 +340,12 @@ func (s *Server) handleModal(c *call) error {
 	if err != nil {
 		return err
 	}
-	if again {
-		return acknowledge(c, taskID, true)
+	submitted(c, taskID, again)
+	if !again {
+		failpoint.Hit(failpoint.ModalCommitted)
+		s.wake(c)
 	}
-	failpoint.Hit(failpoint.ModalCommitted)
-	c.taskID = taskID
-	s.wake(c)
-	return acknowledge(c, taskID, false)
+	return s.acknowledge(c)
 }
 
 // actionInpaint is the action whose modal parameters must have a mask.
@@ -403,11 +407,51 @@ func (s *Server) view(ctx context.Context, t *mediagate.Task) (view.Task, error)
 
 // links are those of the task's files, in their order.
 func (s *Server) links(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
-	links, err := view.Links{Sign: s.cfg.Signer.Sign, TTL: s.cfg.LinkTTL, Keep: s.cfg.Keep, Now: s.now}.Of(ctx, t)
+	links, err := s.linker().Of(ctx, t)
 	if err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
+		return nil, errSigning(err)
 	}
 	return links, nil
+}
+
+func (s *Server) linker() view.Links {
+	return view.Links{Sign: s.cfg.Signer.Sign, TTL: s.cfg.LinkTTL, Keep: s.cfg.Keep, Now: s.now}
+}
+
+func errSigning(err error) error {
+	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
+}
+
+var errNoResult = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "the task has no such file, or none yet, or keeps it no more"}
+
+// handleResultFile leads to a file of a task by a fresh link, for as long as it is kept.
+func (s *Server) handleResultFile(c *call) error {
+	t, err := s.pathTask(c)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(c.Param("n"))
+	file, ok := view.File(&t, n)
+	if err != nil || !ok || strconv.Itoa(n) != c.Param("n") {
+		return errNoResult
+	}
+	return s.redirect(c, &t, file, plainName(c.query().Get("download")))
+}
+
+// redirect answers with a link to a file of the task, for the method of the call.
+func (s *Server) redirect(c *call, t *mediagate.Task, file mediagate.Result, name string) error {
+	life := s.linker().Life(t)
+	if file.Key == "" || life < time.Second {
+		return errNoResult
+	}
+	link, err := s.cfg.Signer.SignAs(c.ctx, file, life, c.Request().Method, name)
+	if err != nil {
+		return errSigning(err)
+	}
+	header := c.Response().Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Location", link.URL)
+	return c.NoContent(http.StatusFound)
 }
 
 // linked answers with what has links in it, or may have once the task has ended.
@@ -429,14 +473,21 @@ func (s *Server) handleErasure(c *call) error {
 	if !looksLike(id, taskPrefix) {
 		return errTaskID
 	}
+	if err := s.erase(c, id); err != nil {
+		return maskTask(err)
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+func (s *Server) erase(c *call, id string) error {
 	c.taskID = id
 	uploads, err := s.cfg.Store.EraseTask(c.ctx, c.caller.key.AccountID, id)
 	if err != nil {
-		return maskTask(err)
+		return err
 	}
 	failpoint.Hit(failpoint.TaskErased)
 	s.removeFiles(c, id, uploads)
-	return c.NoContent(http.StatusNoContent)
+	return nil
 }
 
 // removeFiles ends the links to what was erased. It outlives a client that

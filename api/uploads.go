@@ -2,30 +2,30 @@ package api
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/media/imagefile"
+	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
 // The bounds of an upload.
 const (
-	uploadLimit   = 20 << 20            // of the file, in bytes
+	uploadLimit   = 20 << 20            // of a picture or a sound, in bytes
+	videoLimit    = 100 << 20           // the most that a model takes which bounds it
 	formLimit     = uploadLimit + 1<<20 // of the whole body
-	formHead      = 64 << 10            // of what stands before a part's content
+	videoForm     = videoLimit + 1<<20
+	formHead      = 64 << 10 // of what stands before a part's content
 	formParts     = 100
 	maxUploadName = 255 // characters that are kept of a name
 )
@@ -34,6 +34,49 @@ const (
 	uploadField   = "file"
 	unnamedUpload = "upload"
 )
+
+// uploadKind is what a route takes.
+type uploadKind struct {
+	class mediainfo.Class
+	limit int64 // of the file, in bytes
+}
+
+const (
+	uploadImages = "/v1/uploads/images"
+	uploadVideos = "/v1/uploads/videos"
+	uploadAudios = "/v1/uploads/audios"
+)
+
+var uploadKinds = map[string]uploadKind{
+	uploadImages: {mediainfo.ClassImage, uploadLimit},
+	uploadVideos: {mediainfo.ClassVideo, videoLimit},
+	uploadAudios: {mediainfo.ClassAudio, uploadLimit},
+}
+
+// file tells the type of a file that begins with head, and how it is passed on.
+// Pictures lose all but their pixels; others stay as they are, and the bucket's side finds
+// what is wrong with them.
+func (k uploadKind) file(head []byte) (mimeType string, pass func(to io.Writer, from io.Reader) error, err error) {
+	if k.class == mediainfo.ClassImage {
+		format, ok := imagefile.Detect(head)
+		pass = func(to io.Writer, from io.Reader) error {
+			_, err := imagefile.Clean(to, from)
+			return err
+		}
+		if !ok {
+			err = pass(io.Discard, bytes.NewReader(head)) // which says why
+		}
+		return string(format), pass, err
+	}
+	format, _, ok := mediainfo.Detect(head)
+	if !ok || format.Class != k.class {
+		return "", nil, badFile("must be one of %s, by its content", strings.Join(mediainfo.Words(k.class), ", "))
+	}
+	return format.MIME, func(to io.Writer, from io.Reader) error {
+		_, err := io.Copy(to, from)
+		return err
+	}, nil
+}
 
 // uploadResult is the answer to an upload.
 type uploadResult struct {
@@ -44,7 +87,7 @@ type uploadResult struct {
 	CreatedAt   int64  `json:"created_at"`
 }
 
-// handleUpload takes a picture in, while it arrives: nothing is stored unless
+// handleUpload takes a file in, while it arrives: nothing is stored unless
 // the whole form is as it should be.
 func (s *Server) handleUpload(c *call) (err error) {
 	var result uploadResult
@@ -62,8 +105,9 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	if err != nil || kind != "multipart/form-data" || boundary == "" {
 		return uploadResult{}, badFile("is missing: the Content-Type must be multipart/form-data with a boundary")
 	}
+	upload := uploadKinds[c.route.path]
 	if r.ContentLength > c.route.bound {
-		return uploadResult{}, errUploadTooLarge
+		return uploadResult{}, upload.tooLarge()
 	}
 	if err := s.mayUpload(c); err != nil {
 		return uploadResult{}, err
@@ -78,7 +122,7 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	result, err := s.readForm(c, f)
 	if broken := body.broken; broken != nil {
 		if errors.Is(broken, errFormTooLarge) {
-			return uploadResult{}, errUploadTooLarge
+			return uploadResult{}, upload.tooLarge()
 		}
 		if noRoom, ok := errors.AsType[*mediagate.Error](broken); ok {
 			return uploadResult{}, noRoom
@@ -116,9 +160,9 @@ func (u *uploading) Read(b []byte) (int, error) {
 func fileWeight(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
 // announced is how much an upload may turn out to be.
-func announced(length int64) int64 {
-	if length < 0 || length > uploadLimit {
-		return uploadLimit
+func (k uploadKind) announced(length int64) int64 {
+	if length < 0 || length > k.limit {
+		return k.limit
 	}
 	return length
 }
@@ -131,8 +175,8 @@ func badFile(format string, args ...any) error {
 // noForm says what a body is not that cannot be taken apart.
 const noForm = "cannot be read: the body is no multipart/form-data with the boundary of its Content-Type, or ends before it is complete"
 
-var errUploadTooLarge = &mediagate.Error{
-	Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", uploadLimit),
+func (k uploadKind) tooLarge() error {
+	return &mediagate.Error{Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", k.limit)}
 }
 
 // readForm goes over the parts of a form and stores the one that is the file.
@@ -154,29 +198,29 @@ func (s *Server) readForm(c *call, f *form) (result uploadResult, err error) {
 // when the rest of the form has been read, so that it keeps nothing of a form
 // that goes wrong.
 func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult, error) {
-	content := bufio.NewReader(&bounded{r: part, left: uploadLimit})
-	head, err := content.Peek(imagefile.SniffLen)
+	upload := uploadKinds[c.route.path]
+	content := bufio.NewReader(&bounded{r: part, left: upload.limit, full: upload.tooLarge()})
+	head, err := content.Peek(mediainfo.SniffLen)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return uploadResult{}, formError(err)
 	}
-	format, ok := imagefile.Detect(head)
-	if !ok {
-		_, err := imagefile.Clean(io.Discard, content) // which says why
+	mimeType, pass, err := upload.file(head)
+	if err != nil {
 		return uploadResult{}, formError(err)
 	}
-	file, ok := mediagate.NewFile(s.now(), string(format))
+	file, ok := mediagate.NewFile(s.now(), mimeType)
 	if !ok {
-		return uploadResult{}, mediagate.Errorf(mediagate.KindInternal, "no name for a file of type %s", format)
+		return uploadResult{}, mediagate.Errorf(mediagate.KindInternal, "no name for a file of type %s", mimeType)
 	}
 	ctx, cancel := c.lasting(requestTimeout + c.route.time)
 	defer cancel()
 	cleaned, clean := io.Pipe()
 	stored := make(chan storedFile, 1)
 	go func() {
-		stored <- s.putFile(ctx, file, cleaned, announced(c.Request().ContentLength)+imagefile.MaxGrowth)
+		stored <- s.putFile(ctx, file, cleaned, upload.announced(c.Request().ContentLength)+imagefile.MaxGrowth)
 	}()
 	size := &sized{to: clean}
-	_, err = imagefile.Clean(size, content)
+	err = pass(size, content)
 	if err == nil { // what was cut off counts as well
 		_, err = io.Copy(io.Discard, content)
 	}
@@ -281,8 +325,6 @@ func formError(err error) error {
 	switch words, bad := errors.AsType[imagefile.Unusable](err); {
 	case bad:
 		return badFile("%s", words.Error())
-	case errors.Is(err, errFileTooLarge):
-		return errUploadTooLarge
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badFile(noForm)
 	}
@@ -349,7 +391,13 @@ func splitFields(header string) []string {
 // path, without what does not show.
 func uploadName(part *multipart.Part) string {
 	_, parameters := disposition(part)
-	name := strings.ToValidUTF8(parameters["filename"], "")
+	return cmp.Or(plainName(parameters["filename"]), unnamedUpload)
+}
+
+// plainName is the last element of a path that a client wrote, as a name that shows all
+// that it is; empty where nothing is left.
+func plainName(name string) string {
+	name = strings.ToValidUTF8(name, "")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
@@ -361,7 +409,7 @@ func uploadName(part *multipart.Part) string {
 		name = string(text[:maxUploadName])
 	}
 	if strings.Trim(name, ".") == "" {
-		return unnamedUpload
+		return ""
 	}
 	return name
 }
@@ -420,7 +468,6 @@ func (f *form) finish() error {
 var (
 	errFormTooLarge = errors.New("the form is too large")
 	errFormHead     = errors.New("what stands before a part is too long")
-	errFileTooLarge = errors.New("the file is too large")
 )
 
 // formBody is the body of a form on its way: bounded, its own errors kept apart
@@ -478,270 +525,14 @@ func (b *formBody) Read(p []byte) (int, error) {
 type bounded struct {
 	r    io.Reader
 	left int64
+	full error
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), b.left+1)]
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {
-		return 0, errFileTooLarge
+		return 0, b.full
 	}
 	return n, err
-}
-
-// uploadTime is what a submit may take to store the media that came within it.
-const uploadTime = 15 * time.Second
-
-// picture is one that came within a request. It is never decoded as a whole.
-type picture struct {
-	field string
-	uri   string
-	bytes int64 // that are stored of it
-}
-
-func (p picture) open() io.Reader { return catalog.ImageData(p.uri) }
-
-// clean writes the picture without what does not show, as an upload is stored. It
-// runs in a goroutine of its own, where a panic would end the process.
-func (p picture) clean(w io.Writer) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = mediagate.Panicked(v)
-		}
-	}()
-	_, err = imagefile.Clean(w, p.open())
-	return err
-}
-
-// pictures are the media of a request, by field. Their form and size have been
-// judged by the catalog; they are held to what an upload is held to, whatever the
-// data URI says of its type.
-func pictures(uploads map[string]string) ([]picture, error) {
-	var list []picture
-	for _, field := range slices.Sorted(maps.Keys(uploads)) {
-		p := picture{field: field, uri: uploads[field]}
-		size := &sized{to: io.Discard}
-		_, err := imagefile.Clean(size, p.open())
-		if words, bad := errors.AsType[imagefile.Unusable](err); bad {
-			return nil, mediagate.Invalid(field, "%s %s", field, words)
-		}
-		if err != nil {
-			return nil, mediagate.Invalid(field, "%s is not valid base64", field)
-		}
-		p.bytes = size.n
-		list = append(list, p)
-	}
-	return list, nil
-}
-
-// storePictures puts the order's pictures into the bucket and notes their keys
-// in the plan. They count as uploads do. What a submit that is refused afterwards leaves
-// there is swept with the uploads that no task names; a caller who cannot pay leaves
-// nothing.
-func (s *Server) storePictures(c *call, o *validated) error {
-	if len(o.pictures) == 0 {
-		return nil
-	}
-	if err := s.affordable(c, o.hold()); err != nil {
-		return err
-	}
-	var bytes int64
-	for _, p := range o.pictures {
-		bytes += p.bytes
-	}
-	err := s.countUpload(c.ctx, c, bytes)
-	if err != nil {
-		return err
-	}
-	keys := make(map[string]string, len(o.pictures))
-	c.uncounted(func() {
-		ctx, cancel := c.lasting(c.route.time)
-		defer cancel()
-		for _, p := range o.pictures {
-			if keys[p.field], err = s.storePicture(ctx, c.caller.key.AccountID, p); err != nil {
-				return
-			}
-		}
-	})
-	o.Plan.Uploads = keys
-	o.pictures, o.Uploads = nil, nil
-	return err
-}
-
-func (s *Server) storePicture(ctx context.Context, accountID string, p picture) (string, error) {
-	cleaned, clean := io.Pipe()
-	defer func() { _ = cleaned.Close() }()                   // ends the cleaning, if the upload ended first
-	go func() { _ = clean.CloseWithError(p.clean(clean)) }() // nil: the end of the file
-	key, err := s.cfg.Uploads.PutUpload(ctx, accountID, s.newID(""), cleaned)
-	switch {
-	case err == nil:
-		return key, nil
-	case mediagate.Is(err, mediagate.KindInvalid):
-		return "", mediagate.Invalid(p.field, "%s: %s", p.field, domainError(err).Message)
-	default:
-		return "", &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "storing the media of a request", Err: err}
-	}
-}
-
-// affordable looks whether the caller could pay at this moment, so that nobody
-// fills the bucket without money. The submit's own transaction decides.
-func (s *Server) affordable(c *call, hold mediagate.Micros) error {
-	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return errUnknownKey
-	}
-	if err != nil {
-		return err
-	}
-	account, err := s.cfg.Store.Account(c.ctx, key.AccountID)
-	if err != nil {
-		return err
-	}
-	switch { // in the store's words
-	case !key.Unlimited && key.Remaining() < hold:
-		return mediagate.Short("the key's quota is not enough", hold, key.Remaining())
-	case account.Available < hold:
-		return mediagate.Short("insufficient balance", hold, account.Available)
-	}
-	return nil
-}
-
-// filePath is where uploads are served, below public_url.
-const filePath = "/" + mediagate.FileFolder + ":name"
-
-// How long a client may take to read a file.
-const (
-	fileStall = 20 * time.Second // a piece of it
-	fileTime  = 10 * time.Minute // all of it
-)
-
-var errNoFile = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "no such file, or its 72 hours are over"}
-
-// handleFile serves an upload, whole or in part, for as long as its link works.
-func (s *Server) handleFile(c *call) error {
-	now := s.now()
-	file, ok := mediagate.ParseFile(c.Param("name"))
-	if !ok || file.Expired(now) {
-		return errNoFile
-	}
-	size, err := s.cfg.Files.Size(c.ctx, file.Key())
-	if mediagate.Is(err, mediagate.KindGone) {
-		return errNoFile
-	}
-	if err != nil {
-		return err
-	}
-	ctx, cancel := c.lasting(fileTime)
-	defer cancel()
-	content := &stored{ctx: ctx, files: s.cfg.Files, key: file.Key(), size: size}
-	defer content.close()
-	header := c.Response().Header()
-	header.Set("Content-Type", file.MimeType())
-	header.Set("Content-Disposition", `inline; filename="`+file.Name()+`"`)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
-	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cache-Control", "private, max-age="+strconv.FormatInt(int64(file.ExpiresAt().Sub(now)/time.Second), 10))
-	header.Set("Etag", `"`+file.Name()+`"`) // a name is never given to another content
-	request := c.Request()
-	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") || strings.Contains(r, ",") {
-		request = request.Clone(request.Context())
-		request.Header.Del("Range") // each of several pieces would be a call of its own
-	}
-	http.ServeContent(&pacedWriter{
-		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(fileTime), size: size,
-	}, request, "", file.CreatedAt, content)
-	if content.failed != nil {
-		return fmt.Errorf("%w: %w", errCut, content.failed)
-	}
-	return nil
-}
-
-// pacedWriter bounds how long the client may take to read each piece, and all of
-// them, in place of the bound of the whole answer.
-type pacedWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	end     time.Time
-	size    int64
-	mute    bool
-}
-
-// WriteHeader leaves the words for people out where a range is none of the file:
-// they are in no form of ours.
-func (w *pacedWriter) WriteHeader(status int) {
-	if w.mute = status == http.StatusRequestedRangeNotSatisfiable; w.mute {
-		header := w.Header()
-		header.Del("Content-Type")
-		header.Del("Content-Disposition")
-		header.Set("Content-Length", "0")
-		header.Set("Content-Range", "bytes */"+strconv.FormatInt(w.size, 10))
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *pacedWriter) Write(p []byte) (int, error) {
-	if w.mute {
-		return len(p), nil
-	}
-	by := time.Now().Add(fileStall)
-	if by.After(w.end) {
-		by = w.end
-	}
-	_ = w.control.SetWriteDeadline(by) // where there is a connection
-	return w.ResponseWriter.Write(p)
-}
-
-// stored reads an object as http.ServeContent reads files: it seeks to where a
-// range begins. The bucket is asked when the first byte is.
-type stored struct {
-	ctx    context.Context
-	files  Files
-	key    string
-	size   int64
-	at     int64
-	body   io.ReadCloser // nil until it is asked for
-	failed error         // of the bucket
-}
-
-func (f *stored) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += f.at
-	case io.SeekEnd:
-		offset += f.size
-	}
-	if offset < 0 {
-		return 0, errors.New("before the beginning of the file")
-	}
-	if offset != f.at {
-		f.close()
-		f.at = offset
-	}
-	return f.at, nil
-}
-
-func (f *stored) Read(p []byte) (int, error) {
-	if f.at >= f.size {
-		return 0, io.EOF
-	}
-	if f.body == nil {
-		if f.body, f.failed = f.files.OpenAt(f.ctx, f.key, f.at); f.failed != nil {
-			return 0, f.failed
-		}
-	}
-	n, err := f.body.Read(p)
-	f.at += int64(n)
-	if err != nil && (!errors.Is(err, io.EOF) || f.at < f.size) {
-		f.failed = err
-	}
-	return n, err
-}
-
-func (f *stored) close() {
-	if f.body != nil {
-		_ = f.body.Close()
-		f.body = nil
-	}
 }

@@ -393,12 +393,23 @@ func viewLine(l mediagate.StatementLine) statementLine {
 	return statementLine{viewTransfer(l.Transfer), orNull(l.Model), viewBalance(l.Change)}
 }
 
-// handleStatement tells what moved an account's balance.
+// handleStatement answers the statement of the account that the path names.
 func (s *Server) handleStatement(c *call) error {
 	id, err := pathAccount(c)
 	if err != nil {
 		return err
 	}
+	c.within(checkTime)
+	return notFoundAs(s.answerStatement(c, id), errAccountID)
+}
+
+// handleOwnStatement answers the statement of the caller's account.
+func (s *Server) handleOwnStatement(c *call) error {
+	return notFoundAs(s.answerStatement(c, c.caller.key.AccountID), errUnknownKey)
+}
+
+// answerStatement answers what moved an account's balance.
+func (s *Server) answerStatement(c *call, id string) (err error) {
 	asFile := c.wantsCSV()
 	q := c.query()
 	f := mediagate.StatementFilter{AccountID: id, After: q.Get("after")}
@@ -415,10 +426,9 @@ func (s *Server) handleStatement(c *call) error {
 	if f.After != "" && !looksLike(f.After, transferPrefix) {
 		return errAfterPage
 	}
-	c.within(checkTime)
 	st, err := s.cfg.Store.Statement(c.ctx, f)
 	if err != nil {
-		return notFoundAs(err, errAccountID)
+		return err
 	}
 	if asFile {
 		if st.HasMore {

@@ -257,6 +257,62 @@ func TestStatementRefusals(t *testing.T) {
 	}
 }
 
+func TestOwnAccount(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.operate(http.MethodPatch, "/accounts/"+g.account.ID, `{"in_flight":7,"unpaid":"5"}`)
+	g.complete(g.submit(images, imageBody))
+	g.submit(images, imageBody)
+	want := `{"id":"` + g.account.ID + `","name":"` + g.account.Name + `","group":"` + g.account.Group + `","available":"99.97","held":"0.015","spent":"0.015",` +
+		fmt.Sprintf(`"rate":null,"in_flight":7,"erase_inputs":false,"webhook":null,"created":%d,"unpaid":"5.00","uploads_per_day":null}`, g.account.CreatedAt.Unix())
+	if a := g.get("/v1/account"); a.status != 200 || strings.TrimSpace(a.body) != want {
+		t.Errorf("%d %s\nwant %s", a.status, a.body, want)
+	}
+	g.send(request{path: "/v1/account"}).wantError(t, 401, "authentication_error", "No Authorization header")
+	_, writes := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeGenerate}})
+	for _, path := range []string{"/v1/account", "/v1/account/statement"} {
+		g.send(request{path: path, key: writes}).wantError(t, 403, "permission_error", "scope read")
+	}
+}
+
+// An account reads the statement that its operator reads, and nobody else's.
+func TestOwnStatement(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.complete(g.submit(images, imageBody))
+	g.submit(images, imageBody)
+	const path = "/v1/account/statement"
+	admin := "/admin/v1/accounts/" + g.account.ID + "/statement"
+	for _, query := range []string{"", "?limit=2", "?from=2026-03-01&to=2026-03-02"} {
+		for name, header := range map[string]http.Header{"JSON": nil, "a file": asCSV()} {
+			own := g.send(request{path: path + query, key: g.key, header: header})
+			theirs := g.send(request{path: admin + query, key: adminKey, header: header})
+			if own.status != 200 || own.body != theirs.body || own.header.Get("Content-Disposition") != theirs.header.Get("Content-Disposition") {
+				t.Errorf("%q as %s: %d\n%s\nthe operator's:\n%s", query, name, own.status, own.body, theirs.body)
+			}
+		}
+	}
+	first := g.get(path + "?limit=1")
+	id, _ := first.at("data", 0, "id").(string)
+	if next := g.get(path + "?after=" + id); first.at("has_more") != true || next.at("data", 0, "kind") != "hold" {
+		t.Errorf("the next page: %s", next.body)
+	}
+	file := g.send(request{path: path + "?limit=1", key: g.key, header: asCSV()})
+	if got := file.header.Get("Link"); got != "<"+path+"?after="+id+`&limit=1>; rel="next"` {
+		t.Errorf("Link %s", got)
+	}
+	other := g.other()
+	g.send(request{path: path + "?after=" + id, key: other}).wantError(t, 400, "invalid_request_error", "after must be an id of this statement")
+	if a := g.send(request{path: path, key: other}); a.status != 200 || strings.Contains(a.body, g.account.ID) || strings.Contains(a.body, "task_") {
+		t.Errorf("another account sees %s", a.body)
+	}
+	for query, message := range map[string]string{
+		"?from=x": "from must be a date", "?from=2026-01-02&to=2026-01-01": "from must be before to", "?limit=101": "limit must be", "?after=x": "after must be",
+	} {
+		g.get(path+query).wantError(t, 400, "invalid_request_error", message)
+	}
+}
+
 // Neither a new price nor another factor touches a task that runs: it is settled
 // by the lines that it was quoted.
 func TestPricesOfRunningTasksStay(t *testing.T) {

@@ -1,10 +1,94 @@
 package api
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/view"
 )
 
-const redeliverPath = "/v1/tasks/:task_id/redeliver"
+const (
+	redeliverPath   = "/v1/tasks/:task_id/redeliver"
+	webhookTestPath = "/v1/webhooks/test"
+	webhookTestTime = 15 * time.Second // more than an attempt has
+)
+
+// Deliverer makes one attempt to deliver a callback. What the receiver does is a result.
+type Deliverer interface {
+	Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error)
+}
+
+// testTaskID is that of the task in tests of webhooks, which there is not.
+const testTaskID = taskPrefix + "00000000000000000000000000"
+
+// webhookTest is what came of a test.
+type webhookTest struct {
+	URL        string  `json:"url"` // the base address
+	Delivered  bool    `json:"delivered"`
+	Status     *int    `json:"status"` // null where no answer came
+	Error      *string `json:"error"`
+	DurationMs int64   `json:"duration_ms"`
+}
+
+// webhookAddress reads an address that callbacks may go to.
+func (s *Server) webhookAddress(f *fields, name string) string {
+	if !f.has(name) {
+		return ""
+	}
+	address, ok := f.body[name].(string)
+	if !ok {
+		f.fail(name, "%s must be a string", name)
+	} else if err := s.cfg.CheckWebhookURL(address); err != nil {
+		f.fail(name, "%s is no address for callbacks: %s", name, reasonOf(err))
+	}
+	return address
+}
+
+// handleWebhookTest delivers the callback of a task that there is not, once, and tells
+// what the receiver did: to the address in the body, or else to the account's.
+func (s *Server) handleWebhookTest(c *call) error {
+	f, err := s.readFields(c)
+	if err != nil {
+		return err
+	}
+	if s.cfg.Deliverer == nil {
+		return mediagate.Errorf(mediagate.KindUnavailable, "callbacks cannot be tested here")
+	}
+	address := cmp.Or(s.webhookAddress(f, "url"), c.caller.account.Webhook)
+	if address == "" {
+		f.fail("url", "url is required: the account has no webhook")
+	}
+	if f.err != nil {
+		return f.err
+	}
+	secrets, err := s.cfg.Store.WebhookSecrets(c.ctx, c.caller.key.AccountID)
+	if err != nil {
+		return notFoundAs(err, errUnknownKey)
+	}
+	now := s.cfg.Now()
+	v := view.Of(&mediagate.Task{
+		ID: testTaskID, Model: "alpha-v3", Type: mediagate.TypeVideo, Status: mediagate.StatusCompleted, Progress: 100,
+		Reference: "webhook test", CreatedAt: now.Add(-time.Minute), EndedAt: now,
+	}, s.cfg.CreditsPerUnit, nil)
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.within(webhookTestTime)
+	began := time.Now()
+	r, err := s.cfg.Deliverer.Deliver(c.ctx, testTaskID, mediagate.WebhookTarget{AccountID: c.caller.key.AccountID, URL: address, Body: body, Secrets: secrets})
+	if err != nil {
+		return err
+	}
+	answer := webhookTest{URL: address, Delivered: r.Outcome == mediagate.DeliveryDone, Error: orNull(cmp.Or(r.Error, r.Reason)), DurationMs: time.Since(began).Milliseconds()}
+	if r.Status != 0 {
+		answer.Status = &r.Status
+	}
+	return c.ok(answer)
+}
 
 // deliveryAttempt is one attempt to deliver a callback. Attempts count from 1 in each
 // round: the end of the task begins the first one, each redelivery another.

@@ -20,6 +20,11 @@ type announcement struct {
 	Ops      string   `json:"ops,omitempty"`
 	Key      string   `json:"key,omitempty"`
 	AdminKey string   `json:"admin_key,omitempty"`
+
+	// Where the account and the operator sign in at the console, once. They are for the
+	// banner alone; empty: there is no console.
+	Console   string `json:"-"`
+	Operators string `json:"-"`
 }
 
 // s3Place is what a client of the S3 server needs.
@@ -51,6 +56,8 @@ func printBanner(w io.Writer, a announcement, data string) error {
 	line("Health", a.Ops)
 	line("Data", data)
 	line("Key", a.Key)
+	line("Console", a.Console)
+	line("Operators", a.Operators)
 	if a.API != "" && a.Key != "" {
 		fmt.Fprintf(&b, "\n  Try:\n\n"+
 			"  curl %s/v1/images/generations \\\n"+

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
+	"github.com/mediagate/mediagate/console"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 	"github.com/mediagate/mediagate/standalone/datadir"
@@ -33,7 +35,8 @@ const productGrace = 10 * time.Second
 
 // startProduct starts the product itself over the embedded servers: the
 // database, the API, the worker; at the first start it makes the account demo.
-// It fills in the API's, the admin API's and the ops' URL, the key and the admin key.
+// It fills in the API's, the admin API's and the ops' URL, the key, the admin key and the
+// links of the console.
 func startProduct(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
 	where *announcement,
@@ -80,6 +83,12 @@ func startProduct(
 	}
 	where.Ops = "http://" + dialable(roles.Ops.Addr().String())
 	where.AdminKey = c.AdminKey
+	if console.Files() != nil {
+		if err := makeLinks(ctx, g.Store, where); err != nil {
+			g.Close()
+			return fmt.Errorf("make the links of the console: %w", err)
+		}
+	}
 
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
@@ -101,6 +110,26 @@ func startProduct(
 		}
 	})
 	return nil
+}
+
+// makeLinks fills in where the account and the operator sign in at the console. With a key
+// that is no more nobody does.
+func makeLinks(ctx context.Context, store *storage.Store, where *announcement) error {
+	link := func(at string, of mediagate.Session) (string, error) {
+		token, hash := api.NewSessionToken()
+		of.Hash = hash
+		return at + "/console#link=" + token, store.AddLink(ctx, of, api.SignInLinkLife)
+	}
+	where.Console = where.API + "/console"
+	key, _, err := store.KeyByHash(ctx, api.HashKey(where.Key))
+	if err == nil {
+		where.Console, err = link(where.API, mediagate.Session{KeyID: key.ID})
+	}
+	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
+		return err
+	}
+	where.Operators, err = link(cmp.Or(where.Admin, where.API), mediagate.Session{AdminHash: api.HashKey(where.AdminKey)})
+	return err
 }
 
 // markRestored tells the tasks of a restored database that they may lack attempts (D17).

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/standalone/datadir"
 	"github.com/mediagate/mediagate/standalone/sqlite"
@@ -133,5 +138,78 @@ func TestSeededAccount(t *testing.T) {
 	if len(accounts) != 1 || accounts[0].Name != "demo" || accounts[0].Group != "default" ||
 		accounts[0].Available != 1000*mediagate.MicrosPerUnit {
 		t.Errorf("accounts %+v, want demo of the group default with its grant", accounts)
+	}
+}
+
+// Each link signs in the one that it is for.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	dir, secrets := dataDir(t)
+	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
+		EncryptionKeys: [][]byte{make([]byte, 32)}, Logger: slog.New(slog.DiscardHandler), MaxOpenConns: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	key, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, _, err := store.KeyByHash(t.Context(), api.HashKey(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const public, admin = "http://127.0.0.1:8080", "http://127.0.0.1:8081"
+	links := func(admin string) announcement {
+		t.Helper()
+		where := announcement{API: public, Admin: admin, Key: key, AdminKey: "the admin key"}
+		if err := makeLinks(t.Context(), store, &where); err != nil {
+			t.Fatal(err)
+		}
+		return where
+	}
+	taken := func(link, at string) mediagate.Session {
+		t.Helper()
+		token, ok := strings.CutPrefix(link, at+"/console#link=")
+		if !ok {
+			t.Fatalf("the link is %s", link)
+		}
+		_, hash := api.NewSessionToken()
+		if err := store.TakeLink(t.Context(), sha256.Sum256([]byte(token)), hash, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		session, err := store.Session(t.Context(), hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return session
+	}
+	where := links(admin)
+	if got := taken(where.Console, public); got.KeyID != row.ID {
+		t.Errorf("the account's: %+v", got)
+	}
+	if got := taken(where.Operators, admin); got.KeyID != "" || got.AdminHash != api.HashKey("the admin key") {
+		t.Errorf("the operator's: %+v", got)
+	}
+	taken(links("").Operators, public)
+	if err := store.DeleteKey(t.Context(), row.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := links("").Console; got != public+"/console" {
+		t.Errorf("without a key: %s", got)
+	}
+	var banner bytes.Buffer
+	if err := printBanner(&banner, where, ""); err != nil {
+		t.Fatal(err)
+	}
+	if text := banner.String(); !strings.Contains(text, "Console      "+where.Console) || !strings.Contains(text, "Operators    "+where.Operators) {
+		t.Errorf("the banner:\n%s", text)
+	}
+	if text, err := json.Marshal(where); err != nil || strings.Contains(string(text), "link") {
+		t.Errorf("standalone.json has a link: %s, %v", text, err)
 	}
 }

@@ -16,6 +16,11 @@ func (s *Store) RemoveRows(ctx context.Context, _ mediagate.Removal, _ time.Time
 	return under(ctx, s, "RemoveRows", func() (mediagate.RemovedSlice, error) { return mediagate.RemovedSlice{}, nil })
 }
 
+// RemoveSessions removes none, for the same reason.
+func (s *Store) RemoveSessions(ctx context.Context) (int, error) {
+	return under(ctx, s, "RemoveSessions", func() (int, error) { return 0, nil })
+}
+
 // Unnamed returns objects of tasks that are gone, or have ended and do not show them.
 func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 	return under(ctx, s, "Unnamed", func() ([]string, error) {

@@ -16,10 +16,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mattn/go-isatty"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mediagate/mediagate/client"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 	"github.com/mediagate/mediagate/cmd/mediagate/replay"
+	"github.com/mediagate/mediagate/cmd/mediagate/runner"
 	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/mcp"
 )
 
 // version is set by the build.
@@ -36,6 +42,11 @@ Usage: mediagate COMMAND [flags]
                       seal webhook secrets anew under the first encryption key
   config              print the settings in force, without secrets
   version             print the version
+  run MODEL           make something: price, progress, files (run -h has the flags;
+                      MEDIAGATE_URL, MEDIAGATE_API_KEY)
+  completion SHELL    print what bash, zsh or fish needs to complete commands
+  mcp                 serve the Model Context Protocol on standard input and output
+                      (MEDIAGATE_URL, MEDIAGATE_API_KEY)
   replay ID|FILE      replay the history of a task's run, or one saved from
                       Temporal's UI, against this build: what the run decided
                       step by step, and where this build would differ
@@ -74,6 +85,15 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		err = flag.ErrHelp
 	case "version":
 		err = printVersion(rest, stdout)
+	case "mcp":
+		err = serveMCP(ctx, rest, environ)
+	case "run":
+		defer context.AfterFunc(ctx, stop)() // a second interrupt ends it at once
+		return runner.Run(ctx, rest, environ, streams(stdout, stderr))
+	case "completion":
+		err = completion(rest, stdout)
+	case "complete": // what the scripts of completion call
+		runner.Complete(ctx, rest, commands(), environ, stdout)
 	case "replay":
 		err = replayRun(ctx, rest, environ, stdout)
 	case "api", "worker", "all", "migrate", "config":
@@ -103,6 +123,39 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitDone
+}
+
+// streams are those of the process. A person is there where one reads what went wrong,
+// and can answer.
+func streams(stdout, stderr io.Writer) runner.Streams {
+	file, ok := stderr.(*os.File)
+	return runner.Streams{In: os.Stdin, Out: stdout, Err: stderr, Terminal: ok && isatty.IsTerminal(file.Fd()) && isatty.IsTerminal(os.Stdin.Fd())}
+}
+
+// completion prints the script for a shell.
+func completion(args []string, stdout io.Writer) error {
+	if len(args) != 1 {
+		return app.WrongUse("name a shell: bash, zsh or fish")
+	}
+	if err := runner.Completion(args[0], stdout); err != nil {
+		return app.WrongUse(err.Error())
+	}
+	return nil
+}
+
+// commands are all that there are.
+func commands() []string {
+	return append(operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp", "migrate", "replay", "run", "version", "worker")
+}
+
+// serveMCP lets the program that started this one use a gateway, until it closes the
+// standard input.
+func serveMCP(ctx context.Context, args, environ []string) error {
+	base, key := variable(environ, "MEDIAGATE_URL"), variable(environ, "MEDIAGATE_API_KEY")
+	if len(args) > 0 || base == "" || key == "" {
+		return app.WrongUse("MEDIAGATE_URL and MEDIAGATE_API_KEY name the gateway and a key of it; there are no arguments")
+	}
+	return mcp.NewServer(version, &client.Client{URL: base, Key: key}).Run(ctx, &sdk.StdioTransport{})
 }
 
 // errDiffers is the end of a replay that has told where this build differs.

@@ -25,7 +25,9 @@ const (
 	imagePath = "/v1/images/generations"
 
 	videoBody = `{"model": "alpha-v3", "prompt": "a red kite over a green hill, slowly turning in the evening wind", "duration": 5}`
-	imageBody = `{"model": "theta-image-turbo", "prompt": "a red kite over a green hill"}`
+	// openAIBody is the same video in OpenAI's form.
+	openAIBody = `{"model": "alpha-v3", "prompt": "a red kite over a green hill, slowly turning in the evening wind", "seconds": "5"}`
+	imageBody  = `{"model": "theta-image-turbo", "prompt": "a red kite over a green hill"}`
 
 	// grant is more than any measurement spends.
 	grant = 100_000_000 * mediagate.MicrosPerUnit

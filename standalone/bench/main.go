@@ -46,6 +46,7 @@ func chapters() []chapter {
 		{"visible", "How soon after the vendor's end is a task completed?", measureVisible},
 		{"waiting", "What do thousands of waiting tasks cost, and are they polled in time?", measureWaiting},
 		{"memory", "How much memory does the standalone program take?", measureMemory},
+		{"console", "How much does a first visit of the console load?", measureConsole},
 		{"fairness", "What does one account notice of another one's crowd?", measureFairness},
 	}
 }

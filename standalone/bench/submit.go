@@ -15,7 +15,7 @@ import (
 // measureSubmits measures bursts of submits while no worker runs, against the
 // bare transactions of the same rows. The slowest answers are held against a
 // transaction and a start, one after the other: who waits for Temporal waits as
-// long. Then it compares accounts with limits and without.
+// long. Then it compares accounts with limits and without, and OpenAI's form with ours.
 func measureSubmits(ctx context.Context, m *machine) ([]row, error) {
 	g, err := m.install(ctx, "submit", m.channels(time.Second))
 	if err != nil {
@@ -48,7 +48,15 @@ func measureSubmits(ctx context.Context, m *machine) ([]row, error) {
 		}
 		rows = append(rows, rateRow(fmt.Sprintf("with all limits on, %d clients", clients), "without limits", c, 0.9))
 	}
-	return rows, nil
+	openAI := func(ctx context.Context) error {
+		_, err := g.post(ctx, "/v1/videos", openAIBody, nil)
+		return err
+	}
+	c, err := compare(ctx, m.size(8, 4), m.startsRest, repeat(8, time.Second, g.submits), repeat(8, time.Second, openAI))
+	if err != nil {
+		return nil, err
+	}
+	return append(rows, rateRow("in OpenAI's form, 8 clients", "in our own", c, 0.9)), nil
 }
 
 func (g *gateway) measureBurst(ctx context.Context, what string, clients int, keyed bool) ([]row, error) {

@@ -120,7 +120,7 @@ func TestNoSecretHasADefault(t *testing.T) {
 }
 
 // exact is a name with a version down to the patch level.
-var exact = regexp.MustCompile(`^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?(@sha256:[0-9a-f]{64})?$`)
+var exact = regexp.MustCompile(`^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z0-9.]+)*(@sha256:[0-9a-f]{64})?$`)
 
 func TestImagesArePinned(t *testing.T) {
 	t.Parallel()
@@ -344,8 +344,8 @@ func TestDockerfile(t *testing.T) {
 			user = name
 		}
 	}
-	if stages != 2 {
-		t.Errorf("%d stages, want one to build and one to run", stages)
+	if stages != 3 {
+		t.Errorf("%d stages, want one for the console, one to build and one to run", stages)
 	}
 	if uid, _, _ := strings.Cut(user, ":"); uid == "" || uid == "0" || uid == "root" {
 		t.Errorf("the last stage runs as %q", user)

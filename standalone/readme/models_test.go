@@ -24,7 +24,7 @@ import (
 func TestModels(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_KEY=" + p.Key}
+	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_API_KEY=" + p.Key}
 	var answer struct {
 		Data []struct {
 			ID string `json:"id"`

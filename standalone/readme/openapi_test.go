@@ -20,7 +20,7 @@ func TestGeneratedClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t)
-	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_KEY=" + p.Key}
+	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_API_KEY=" + p.Key}
 	run := func(script string) string {
 		t.Helper()
 		return string(npmtest.Run(t, client, nil, env, "bash", "-euc", script))

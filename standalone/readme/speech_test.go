@@ -21,7 +21,7 @@ import (
 func TestSpeechClients(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_KEY=" + p.Key}
+	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_API_KEY=" + p.Key}
 	t.Run("group", func(t *testing.T) { // that ends before the program does
 		for script, want := range map[string][]string{
 			"openai.js": {

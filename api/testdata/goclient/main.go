@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Getenv("MEDIAGATE_URL"), os.Getenv("MEDIAGATE_KEY")); err != nil {
+	if err := run(context.Background(), os.Getenv("MEDIAGATE_URL"), os.Getenv("MEDIAGATE_API_KEY")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -37,6 +38,17 @@ func (g *Gateway) publicURL() string {
 		return ""
 	}
 	return strings.TrimSuffix(g.site.URL(""), "/")
+}
+
+// pageOrigins are those whose pages may read results by their links: the settings', and
+// our own, where the console is.
+func (g *Gateway) pageOrigins() []string {
+	origins := g.Config.origins()
+	own := g.site.Origin()
+	if own == "" || slices.Contains(origins, own) || slices.Contains(origins, "*") {
+		return origins
+	}
+	return append(origins, own)
 }
 
 // reachable replaces every address by the loopback.

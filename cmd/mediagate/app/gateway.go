@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
+	"github.com/mediagate/mediagate/console"
 	"github.com/mediagate/mediagate/hint"
 	"github.com/mediagate/mediagate/limit"
 	"github.com/mediagate/mediagate/metrics"
@@ -238,9 +240,6 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	if err := g.Bucket.EnsureBucket(ctx); err != nil {
 		return fmt.Errorf("make the bucket: %w", err)
 	}
-	if err := g.Bucket.AllowOrigins(ctx, g.Config.origins()); err != nil && len(g.Config.CORSOrigins) > 0 {
-		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: pages of cors_origins may not read results by their links", "error", err)
-	}
 	try, cancel := context.WithTimeout(ctx, migrateTemporal)
 	defer cancel()
 	if err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace); err != nil {
@@ -313,11 +312,13 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
-		AdminKey: c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
+		Deliverer: g.deliverer(),
+		AdminKey:  c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
 		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		IdleTimeout: c.IdleTimeout,
-		Version:     g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
+		Console:     console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
+		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 		Observe: g.metrics.Request,
 	})
 	if err != nil {
@@ -331,6 +332,13 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 // routes asks the adapters for the models of a catalog.
 func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
 	return routes{all.Adapter, known(g.Config.Channels, models)}
+}
+
+// deliverer sends callbacks.
+func (g *Gateway) deliverer() deliverer {
+	return deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
+		Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
+	})}
 }
 
 // pingTemporal asks whether tasks can be started: a server that answers and has no
@@ -353,6 +361,14 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 	}
 }
 
+// allowPages sets the bucket's CORS rule, at the start of an API: only there it is known
+// where the console is.
+func (g *Gateway) allowPages(ctx context.Context) {
+	if err := g.Bucket.AllowOrigins(ctx, g.pageOrigins()); err != nil && ctx.Err() == nil {
+		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links", "error", err)
+	}
+}
+
 // RunWorker serves the task queues until ctx ends, and drains within the
 // grace time.
 func (g *Gateway) RunWorker(ctx context.Context) error {
@@ -364,10 +380,8 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
-		Deliverer: countedDeliverer{deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
-			Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
-		})}, g.metrics.DeliveryAttempt},
-		Engine: workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
+		Engine:    workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),

@@ -83,6 +83,10 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 			g.checkTemporal(ctx)
 			return nil
 		})
+		group.Go(func() error {
+			g.allowPages(ctx)
+			return nil
+		})
 		server, err := g.API(r.Admin)
 		if err != nil {
 			return errors.Join(err, r.close())

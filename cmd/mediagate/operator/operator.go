@@ -73,6 +73,15 @@ func Has(name string) bool {
 	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") })
 }
 
+// Names are those of the commands: "accounts list".
+func Names() []string {
+	names := make([]string, 0, len(commands()))
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // Summary tells which commands there are, a line for each kind of thing.
 func Summary() string {
 	var b strings.Builder

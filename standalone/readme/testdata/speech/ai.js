@@ -2,7 +2,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import * as ai from "ai";
 
 const generateSpeech = ai.generateSpeech ?? ai.experimental_generateSpeech;
-const openai = createOpenAI({ apiKey: process.env.MEDIAGATE_KEY, baseURL: `${process.env.MEDIAGATE_URL}/v1` });
+const openai = createOpenAI({ apiKey: process.env.MEDIAGATE_API_KEY, baseURL: `${process.env.MEDIAGATE_URL}/v1` });
 
 const { audio } = await generateSpeech({
   model: openai.speech("eta-4o-mini-tts"), text: "Ahoy!", voice: "coral", outputFormat: "wav", instructions: "Calm.", speed: 1.5,

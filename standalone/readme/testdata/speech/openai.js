@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 
-const client = new OpenAI({ apiKey: process.env.MEDIAGATE_KEY, baseURL: `${process.env.MEDIAGATE_URL}/v1`, maxRetries: 0 });
+const client = new OpenAI({ apiKey: process.env.MEDIAGATE_API_KEY, baseURL: `${process.env.MEDIAGATE_URL}/v1`, maxRetries: 0 });
 
 // The whole file, and the same as it comes.
 const whole = await client.audio.speech.create({ model: "eta-4o-mini-tts", voice: "coral", input: "Ahoy!", response_format: "wav" });

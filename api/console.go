@@ -1,0 +1,92 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+)
+
+// The console is a web application. Its pages have addresses that are no files: each is
+// index.html, which knows what to show there.
+
+const (
+	consolePath   = "/console"
+	consoleFiles  = consolePath + "/*"
+	consoleAssets = "assets/" // their names change with what is in them
+	consoleIndex  = "index.html"
+)
+
+// consoleTypes are those of files that the console has, whatever the machine thinks of
+// their names.
+var consoleTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json",
+	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8",
+}
+
+// console is what a browser loads, and from where that may load more.
+type console struct {
+	files  map[string]*published // nil: the program was built without
+	policy string
+}
+
+// newConsole reads the files into memory. Files of tasks are at the origins.
+func newConsole(files fs.FS, media []string) (*console, error) {
+	from := strings.Join(media, " ")
+	c := &console{policy: strings.Join([]string{
+		"default-src 'none'", "script-src 'self'", "style-src 'self'", "font-src 'self'",
+		strings.TrimSpace("img-src 'self' data: blob: " + from), strings.TrimSpace("media-src 'self' blob: " + from), strings.TrimSpace("connect-src 'self' " + from),
+		"form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
+	}, "; ")}
+	if files == nil {
+		return c, nil
+	}
+	c.files = map[string]*published{}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		p := publish(text)
+		p.format = cmp.Or(consoleTypes[path.Ext(name)], "application/octet-stream")
+		p.caching = "no-cache"
+		if strings.HasPrefix(name, consoleAssets) {
+			p.caching = "public, max-age=31536000, immutable"
+		}
+		c.files[name] = p
+		return nil
+	})
+	if err == nil && c.files[consoleIndex] == nil {
+		err = fmt.Errorf("api: Config.Console has no %s", consoleIndex)
+	}
+	return c, err
+}
+
+func (s *Server) handleConsole(c *call) error {
+	header := c.Response().Header()
+	for name, value := range map[string]string{
+		"Content-Security-Policy": s.console.policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+	} {
+		header.Set(name, value)
+	}
+	name := strings.TrimPrefix(strings.TrimPrefix(c.Request().URL.Path, consolePath), "/")
+	file := s.console.files[name]
+	switch {
+	case s.console.files == nil:
+		return c.String(http.StatusNotFound, "This build has no console: build it with Node to have one.\n")
+	case file == nil && strings.HasPrefix(name, consoleAssets):
+		return mediagate.Errorf(mediagate.KindNotFound, "no such file: %s", asked(c.Request()))
+	case file == nil:
+		file = s.console.files[consoleIndex]
+	}
+	c.publish(file)
+	return nil
+}

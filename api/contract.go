@@ -1,0 +1,238 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+)
+
+// parameters is what a request to a model may hold, and where it goes.
+type parameters struct {
+	Operation     string          `json:"operation"`
+	Method        string          `json:"method"`
+	Endpoint      string          `json:"endpoint"`
+	Endpoints     []string        `json:"endpoints,omitempty"` // of models that have several
+	SchemaVersion string          `json:"schema_version"`
+	Source        string          `json:"source"`
+	InputSchema   json.RawMessage `json:"input_schema"`
+}
+
+// Where a contract comes from: the model's own, or the one that all models
+// share which no catalog has.
+const (
+	sourceCatalog = "catalog"
+	sourceBase    = "base"
+)
+
+// parametersOf is the contract of a model's first operation. Models that make
+// no videos or images have none.
+func parametersOf(m *catalog.Model) *parameters {
+	return contractOf(m, m.Operations()[0])
+}
+
+func contractOf(m *catalog.Model, o *catalog.Operation) *parameters {
+	facts, _ := m.Type.Facts()
+	if facts.Operation == "" {
+		return nil
+	}
+	p := &parameters{
+		Operation: facts.Operation, Method: http.MethodPost, Endpoint: o.Endpoint,
+		SchemaVersion: o.SchemaVersion(), Source: sourceCatalog, InputSchema: o.Schema(),
+	}
+	if m.Uncataloged {
+		p.Source = sourceBase
+	}
+	if all := m.Operations(); len(all) > 1 {
+		for _, one := range all {
+			p.Endpoints = append(p.Endpoints, one.Endpoint)
+		}
+	}
+	return p
+}
+
+// contract is all that a client must know to use a model.
+type contract struct {
+	ID       string   `json:"id"`
+	Category string   `json:"category"`
+	Tags     []string `json:"capability_tags,omitempty"`
+	parameters
+	Idempotency idempotencyRules `json:"idempotency"`
+	Response    responseRules    `json:"response"`
+	Pricing     pricing          `json:"pricing"`
+}
+
+// idempotencyRules say how a submit can be repeated.
+type idempotencyRules struct {
+	Supported      bool   `json:"supported"`
+	Header         string `json:"header"`
+	MaxLength      int    `json:"max_length"`
+	TTLSeconds     int    `json:"ttl_seconds"`
+	Scope          string `json:"scope"`
+	ReplayHeader   string `json:"replay_header"`
+	MismatchStatus int    `json:"mismatch_status"`
+}
+
+// responseRules say how to come by the result.
+type responseRules struct {
+	Mode          string       `json:"mode"`
+	Ack           ackRules     `json:"ack"`
+	Poll          pollRules    `json:"poll"`
+	ResultPointer string       `json:"result_pointer"`
+	MediaTypes    []string     `json:"media_types"`
+	Webhook       webhookRules `json:"webhook"`
+}
+
+type ackRules struct {
+	Status        int    `json:"status"`
+	TaskIDPointer string `json:"task_id_pointer"`
+}
+
+type pollRules struct {
+	Method          string   `json:"method"`
+	Endpoint        string   `json:"endpoint"`
+	IntervalSeconds int      `json:"interval_seconds"`
+	Terminal        []string `json:"terminal"`
+}
+
+type webhookRules struct {
+	Field  string `json:"field"`
+	Suffix string `json:"suffix"`
+}
+
+// pricing is what a model costs, at the prices of the caller's group and in
+// the words of a quote.
+type pricing struct {
+	Currency       string       `json:"currency"`
+	CreditsPerUnit int64        `json:"credits_per_unit"`
+	Unit           string       `json:"unit"`
+	Quantity       []string     `json:"quantity"`       // the fields whose product it is; none: one
+	Zero           int64        `json:"zero,omitempty"` // what a quantity of zero counts
+	Holds          []priceHold  `json:"holds,omitempty"`
+	Rows           []pricingRow `json:"rows"`
+}
+
+// priceHold is what a quote counts beside the quantity where a list is given.
+type priceHold struct {
+	Given string         `json:"given"`
+	Where map[string]any `json:"where,omitempty"` // what an item of it has
+	Least int64          `json:"least,omitempty"` // units of the first field in quantity
+	More  int64          `json:"more,omitempty"`
+}
+
+type pricingRow struct {
+	Item      string         `json:"item"`
+	When      map[string]any `json:"when"`
+	UnitPrice json.Number    `json:"unit_price"`
+}
+
+var errNoModel = mediagate.Invalid("model", "model is required")
+
+// errNoContract is the one answer for models that have no contract, that the caller
+// may not see, and that there are not.
+func errNoContract(id string) error {
+	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
+}
+
+func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.pathID("model")) }
+
+// handleContractByQuery is for ids that have a slash.
+func (s *Server) handleContractByQuery(c *call) error {
+	id := c.query().Get("model")
+	if id == "" {
+		return errNoModel
+	}
+	return s.answerContract(c, id)
+}
+
+// answerContract tells a model that the caller may not see from one that there
+// is not in no way.
+func (s *Server) answerContract(c *call, id string) error {
+	rights := s.rightsOf(c)
+	m, ok := c.models.catalog.Model(id)
+	if !ok && slices.Contains(c.caller.key.Models, id) {
+		m, ok = c.models.catalog.Passthrough(id)
+	}
+	if !ok || !rights.allow(m.ID, m.Canonical) {
+		return errNoContract(id)
+	}
+	operations := m.Operations()
+	o := operations[0]
+	if endpoint := c.query().Get("endpoint"); endpoint != "" {
+		i := slices.IndexFunc(operations, func(o *catalog.Operation) bool { return o.Endpoint == endpoint })
+		if i < 0 {
+			return mediagate.Invalid("endpoint", "endpoint must be one of the model's")
+		}
+		o = operations[i]
+	}
+	p := contractOf(m, o)
+	if p == nil {
+		return errNoContract(id)
+	}
+	prices, err := s.pricing(o, rights)
+	if err != nil {
+		return err
+	}
+	return c.cacheable(contract{
+		ID: m.ID, Category: m.Category, Tags: m.Tags, parameters: *p,
+		Idempotency: idempotency(),
+		Response:    s.responseRules(o), Pricing: prices,
+	})
+}
+
+// idempotency are the rules of all submits.
+func idempotency() idempotencyRules {
+	return idempotencyRules{
+		Supported: true, Header: idempotencyHeader, MaxLength: maxIdempotencyKey, TTLSeconds: int(idempotencyTTL / time.Second),
+		Scope: "account", ReplayHeader: replayedHeader, MismatchStatus: http.StatusConflict,
+	}
+}
+
+func (s *Server) responseRules(o *catalog.Operation) responseRules {
+	facts, _ := o.Model.Type.Facts()
+	return responseRules{
+		Mode: "async",
+		Ack:  ackRules{Status: http.StatusOK, TaskIDPointer: "/data/0/task_id"},
+		Poll: pollRules{
+			Method: http.MethodGet, Endpoint: "/v1/tasks/{task_id}", IntervalSeconds: pollEvery(o.Expected()),
+			Terminal: []string{string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled)},
+		},
+		ResultPointer: "/data/result/" + string(facts.List),
+		MediaTypes:    mediaTypes[o.Media()],
+		Webhook:       webhookRules{Field: "webhook", Suffix: "/callback"},
+	}
+}
+
+// mediaTypes are those that results of a class usually have.
+var mediaTypes = map[string][]string{
+	"video": {"video/mp4"},
+	"image": {"image/png", "image/jpeg", "image/webp"},
+}
+
+// pollEvery is the pace at which a poll is worth its while: some twenty of them
+// until the usual end, none faster than every two seconds.
+func pollEvery(expected time.Duration) int {
+	return int(min(max(expected/20, 2*time.Second), 15*time.Second) / time.Second)
+}
+
+func (s *Server) pricing(o *catalog.Operation, r rights) (pricing, error) {
+	prices, err := o.Pricing()
+	if err != nil {
+		return pricing{}, err
+	}
+	p := pricing{
+		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Unit: string(prices.Unit),
+		Quantity: append([]string{}, prices.Quantity...), Zero: prices.Zero, Rows: make([]pricingRow, 0, len(prices.Rows)),
+	}
+	for _, hold := range prices.Holds {
+		p.Holds = append(p.Holds, priceHold(hold))
+	}
+	for _, row := range prices.Rows {
+		charge := r.factor.Charges([]mediagate.Charge{row.Charge})[0]
+		p.Rows = append(p.Rows, pricingRow{Item: charge.Item, When: row.When, UnitPrice: charge.UnitPrice.Number()})
+	}
+	return p, nil
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/guide"
+	"github.com/mediagate/mediagate/docs"
+)
+
+const (
+	docsPath = guide.Root
+	llmsPath = "/llms.txt"
+
+	docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+// library is what the guides are made into, once for a process: all of it follows from the
+// program alone.
+type library struct {
+	guide *guide.Guide
+	pages map[string]*published // by their paths
+}
+
+var documents = sync.OnceValues(func() (*library, error) {
+	g, err := guide.New(docs.Pages)
+	if err != nil {
+		return nil, err
+	}
+	l := &library{guide: g, pages: map[string]*published{}}
+	add := func(path, format string, text []byte) {
+		l.pages[path] = publish(text)
+		l.pages[path].format = format
+	}
+	const page, markdown = "text/html; charset=utf-8", "text/markdown; charset=utf-8"
+	index, err := g.Index()
+	if err != nil {
+		return nil, err
+	}
+	add(docsPath, page, index)
+	add(docsPath+"/style.css", "text/css; charset=utf-8", guide.Style)
+	for _, p := range g.Pages {
+		text, err := g.HTML(p)
+		if err != nil {
+			return nil, err
+		}
+		add(docsPath+"/"+p.Name, page, text)
+		add(docsPath+"/"+p.Name+".md", markdown, p.Markdown)
+	}
+	return l, nil
+})
+
+// handleDocs shows a guide.
+func (s *Server) handleDocs(c *call) error {
+	l, err := documents()
+	if err != nil {
+		return err
+	}
+	path := c.Request().URL.Path
+	page := l.pages[path]
+	if path == docsPath+"/"+guide.Reference {
+		page, err = c.models.reference()
+	}
+	if err == nil && page == nil {
+		err = errRoute(c.Request())
+	}
+	if err != nil {
+		return err
+	}
+	header := c.Response().Header()
+	header.Set("Content-Security-Policy", docsPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	c.publish(page)
+	return nil
+}
+
+// publishedReference is the page of the OpenAPI document.
+func publishedReference(document func() (*published, error)) (*published, error) {
+	text, err := document()
+	if err != nil {
+		return nil, err
+	}
+	l, err := documents()
+	if err != nil {
+		return nil, err
+	}
+	html, err := l.guide.Reference(text.plain)
+	if err != nil {
+		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the page of the calls", Err: err}
+	}
+	p := publish(html)
+	p.format = "text/html; charset=utf-8"
+	return p, nil
+}
+
+// handleLLMs lists the guides for language models.
+func (s *Server) handleLLMs(c *call) error {
+	l, err := documents()
+	if err != nil {
+		return err
+	}
+	p := publish(l.guide.LLMs(strings.TrimSuffix(s.cfg.PublicURL, "/")))
+	p.format = "text/plain; charset=utf-8"
+	c.publish(p)
+	return nil
+}

@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate/api"
+)
+
+var (
+	linkIn   = regexp.MustCompile(`href="([^"]*)"`)
+	anchorIn = regexp.MustCompile(`id="([^"]*)"`)
+)
+
+// Each page is served by the program itself and loads nothing else; each link within leads
+// somewhere.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	bodies, pending := map[string]string{}, []string{"/docs"}
+	for len(pending) > 0 {
+		path := pending[0]
+		pending = pending[1:]
+		if _, known := bodies[path]; known {
+			continue
+		}
+		a := g.send(request{path: path})
+		bodies[path] = a.body
+		if a.status != http.StatusOK || a.header.Get("Etag") == "" {
+			t.Errorf("%s: %d", path, a.status)
+			continue
+		}
+		if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, a.header)
+		}
+		if strings.Contains(a.body, "<script") || strings.Contains(a.body, " style=") {
+			t.Errorf("%s runs or styles something itself", path)
+		}
+		for _, link := range linkIn.FindAllStringSubmatch(a.body, -1) {
+			if to, _, _ := strings.Cut(link[1], "#"); strings.HasPrefix(to, "/") {
+				pending = append(pending, to)
+			}
+		}
+	}
+	if len(bodies) < 20 || bodies["/docs/models/alpha-v3"] == "" || bodies["/docs/reference"] == "" || bodies["/docs/api.md"] == "" {
+		t.Errorf("%d pages", len(bodies))
+	}
+	for path, body := range bodies {
+		for _, link := range linkIn.FindAllStringSubmatch(body, -1) {
+			to, fragment, has := strings.Cut(link[1], "#")
+			if to == "" {
+				to = path
+			}
+			if !has || !strings.HasPrefix(to, "/docs") {
+				continue
+			}
+			found := false
+			for _, anchor := range anchorIn.FindAllStringSubmatch(bodies[to], -1) {
+				found = found || anchor[1] == fragment
+			}
+			if !found {
+				t.Errorf("%s: %s leads nowhere", path, link[1])
+			}
+		}
+	}
+	for _, path := range []string{"/docs/nothing", "/docs/operations", "/docs/models/nothing", "/docs/..", "/docs/api.html"} {
+		g.send(request{path: path}).wantError(t, http.StatusNotFound, "not_found_error", "no such route: GET "+path)
+	}
+	a := g.send(request{path: "/docs/api"})
+	if again := g.send(request{path: "/docs/api", header: http.Header{"If-None-Match": {a.header.Get("Etag")}}}); again.status != http.StatusNotModified {
+		t.Errorf("what the client has: %d", again.status)
+	}
+	if packed := g.send(request{path: "/docs/api", header: http.Header{"Accept-Encoding": {"gzip"}}}); packed.header.Get("Content-Encoding") != "gzip" || len(packed.body) >= len(a.body) {
+		t.Errorf("%d bytes packed, %d plain, coding %q", len(packed.body), len(a.body), packed.header.Get("Content-Encoding"))
+	}
+	if head := g.send(request{method: http.MethodHead, path: "/docs/api"}); head.status != http.StatusOK || head.body != "" {
+		t.Errorf("HEAD: %d %q", head.status, head.body)
+	}
+}
+
+// Whoever asks for a language model gets the list of documents, and each of them.
+func TestLLMs(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.send(request{path: "/llms.txt"})
+	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/plain") || !strings.HasPrefix(a.body, "# mediagate\n") {
+		t.Fatalf("%d %v\n%s", a.status, a.header, a.body)
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(a.body, -1) {
+		if to := g.send(request{path: link[1]}); to.status != http.StatusOK {
+			t.Errorf("%s: %d", link[1], to.status)
+		}
+	}
+	with := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.example.com/" })
+	if a := with.send(request{path: "/llms.txt"}); !strings.Contains(a.body, "(https://api.example.com/docs/api.md)") {
+		t.Errorf("with an address of its own:\n%s", a.body)
+	}
+}

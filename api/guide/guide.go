@@ -1,0 +1,195 @@
+package guide
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// Root is where the pages are; each link leads below it.
+const Root = "/docs"
+
+// Reference is the name of the page of the OpenAPI document.
+const Reference = "reference"
+
+// Style is the style sheet of all pages.
+//
+//go:embed style.css
+var Style []byte
+
+//go:embed page.html
+var pageHTML string
+
+var layout = template.Must(template.New("page").Parse(pageHTML))
+
+// Page is a guide.
+type Page struct {
+	Name     string // below Root: api, models/alpha-v3; "models" is that folder's README
+	Title    string
+	Markdown []byte
+	body     template.HTML
+}
+
+// Guide is all of them.
+type Guide struct {
+	Pages []Page // in the order of their names, the guides before the models
+}
+
+// New reads the Markdown files. HTML in them is left out, and so are links to files that
+// are no pages.
+func New(files fs.FS) (*Guide, error) {
+	var names []string
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		found, err := fs.Glob(files, pattern)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, found...)
+	}
+	known := map[string]bool{}
+	for _, name := range names {
+		known[name] = true
+	}
+	g := &Guide{}
+	for _, name := range names {
+		source, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		p := Page{Name: pageOf(name), Markdown: source}
+		if err := p.render(name, known); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		g.Pages = append(g.Pages, p)
+	}
+	return g, nil
+}
+
+// pageOf is the name of the page that a file is.
+func pageOf(file string) string {
+	name := strings.TrimSuffix(file, ".md")
+	if path.Base(name) == "README" {
+		return path.Dir(name)
+	}
+	return name
+}
+
+func (p *Page) render(file string, known map[string]bool) error {
+	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	doc := markdown.Parser().Parse(text.NewReader(p.Markdown))
+	if heading, ok := doc.FirstChild().(*ast.Heading); ok {
+		p.Title = string(heading.Lines().Value(p.Markdown))
+	}
+	var dead []*ast.Link
+	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		link, ok := n.(*ast.Link)
+		if !ok || !entering {
+			return ast.WalkContinue, nil
+		}
+		if to, ok := target(file, string(link.Destination), known); ok {
+			link.Destination = []byte(to)
+		} else {
+			dead = append(dead, link)
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, link := range dead { // its words stay
+		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+			link.Parent().InsertBefore(link.Parent(), link, child)
+		}
+		link.Parent().RemoveChild(link.Parent(), link)
+	}
+	var out bytes.Buffer
+	if err := markdown.Renderer().Render(&out, p.Markdown, doc); err != nil {
+		return err
+	}
+	p.body = template.HTML(out.String()) //nolint:gosec // goldmark leaves raw HTML and unsafe addresses out
+	return nil
+}
+
+// target is where a link of a file leads on the site; ok is false for files that are no
+// pages.
+func target(file, link string, known map[string]bool) (to string, ok bool) {
+	name, fragment, has := strings.Cut(link, "#")
+	if name == "" || strings.Contains(name, "://") {
+		return link, true
+	}
+	name = path.Join(path.Dir(file), name)
+	if !known[name] {
+		return "", false
+	}
+	to = Root + "/" + pageOf(name)
+	if has {
+		to += "#" + fragment
+	}
+	return to, true
+}
+
+// frame is what the layout shows.
+type frame struct {
+	Root, Title string
+	Pages       []Page
+	Body        template.HTML
+}
+
+// HTML is the page as it is sent.
+func (g *Guide) HTML(p Page) ([]byte, error) { return g.page(p.Title, p.body) }
+
+func (g *Guide) page(title string, body template.HTML) ([]byte, error) {
+	var out bytes.Buffer
+	err := layout.Execute(&out, frame{Root: Root, Title: title, Pages: g.Pages, Body: body})
+	return out.Bytes(), err
+}
+
+// Index is the page that lists the others.
+func (g *Guide) Index() ([]byte, error) {
+	var out bytes.Buffer
+	if err := indexLayout.Execute(&out, frame{Root: Root, Pages: g.Pages}); err != nil {
+		return nil, err
+	}
+	return g.page("The gateway's documents", template.HTML(out.String())) //nolint:gosec // a template made it
+}
+
+var indexLayout = template.Must(template.New("index").Parse(`<h1>The gateway's documents</h1>
+<ul>{{range .Pages}}<li><a href="{{$.Root}}/{{.Name}}">{{.Title}}</a> (<a href="{{$.Root}}/{{.Name}}.md">Markdown</a>)</li>
+{{end}}<li><a href="{{.Root}}/` + Reference + `">Every call</a> (<a href="/openapi.json">OpenAPI</a>)</li></ul>
+`))
+
+// LLMs is the list of the pages for language models (https://llmstxt.org), with links
+// below the address; empty: relative ones.
+func (g *Guide) LLMs(address string) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, `# mediagate
+
+> One HTTP API in front of many vendors of generated video, images, music and speech. A job is submitted and acknowledged with a task_id; the task ends by itself.
+
+- Every call sends the header "Authorization: Bearer KEY".
+- GET /v1/models?expand=category lists the models, GET /v1/models/{model}/schema tells what a request to one may hold and what it costs.
+- POST the request to the schema's endpoint, such as /v1/videos/generations or /v1/images/generations, with an Idempotency-Key so that it can be repeated.
+- GET /v1/tasks/{task_id}?wait=60 answers at the task's end or after 60 seconds; ask again until its status is completed, failed or cancelled.
+- GET /v1/tasks/{task_id}/files/1 leads to the first file of the result.
+- POST /mcp speaks the Model Context Protocol, with the same keys.
+- POST /v1/quote, with the same body and its path as endpoint, tells the price and charges nothing.
+
+## Documents
+
+`)
+	for _, p := range g.Pages {
+		fmt.Fprintf(&out, "- [%s](%s%s/%s.md)\n", p.Title, address, Root, p.Name)
+	}
+	fmt.Fprintf(&out, "- [Every call, as OpenAPI](%s/openapi.json)\n", address)
+	return out.Bytes()
+}

@@ -1,0 +1,191 @@
+package api
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/view"
+)
+
+// OpenAI's pictures: a submit of an image whose answer is the picture itself.
+
+const (
+	formatField = "response_format"
+	formatURL   = "url"
+	formatBytes = "b64_json"
+
+	// pictureWait is how long a submit in OpenAI's form waits for its pictures.
+	pictureWait = 120 * time.Second
+)
+
+// handleImages takes an image in, and where the body is in OpenAI's form answers with
+// what came of it.
+func (s *Server) handleImages(c *call) error {
+	format := ""
+	_, _, err := s.takeIn(c, func(c *call) (o order, err error) {
+		o, format, err = s.readImages(c)
+		return o, err
+	})
+	if err != nil {
+		return err
+	}
+	if _, async := preference(c.Request().Header, "respond-async"); format == "" || async {
+		return s.acknowledge(c)
+	}
+	header := c.Response().Header()
+	header.Set(shouldRetryHeader, "false") // a repetition would be another task
+	t, err := s.outcome(c, pictureWait)
+	if err == nil {
+		if err := came(&t); err != nil {
+			if !faulty(err) { // which nobody repeats
+				for _, name := range []string{"Location", shouldRetryHeader, replayedHeader} {
+					header.Del(name)
+				}
+			}
+			return err
+		}
+		err = s.answerPictures(c, &t, format)
+	}
+	if err != nil && !errors.Is(err, errCut) {
+		return &mediagate.Error{
+			Kind: mediagate.KindTimeout, Err: err,
+			Message: fmt.Sprintf("task %s was taken in, and nothing can be told of its pictures now: GET /v1/tasks/%s will", c.taskID, c.taskID),
+		}
+	}
+	return err
+}
+
+// readImages reads a body, and the format of its answer where it is in OpenAI's form.
+func (s *Server) readImages(c *call) (o order, format string, err error) {
+	raw, body, err := s.readBody(c, c.models.outlines[imagesPath])
+	if err != nil {
+		return order{}, "", err
+	}
+	o = order{endpoint: imagesPath, body: body, size: len(raw), digest: sha256.Sum256(raw)}
+	size, _ := body["size"].(string)
+	asked := body[formatField]
+	delete(body, formatField)
+	if asked == nil && !catalog.Pixels(size) {
+		o.strict, err = c.strictNames(raw)
+		return o, "", err
+	}
+	format = formatURL
+	if asked != nil {
+		format, _ = asked.(string)
+	}
+	if format != formatURL && format != formatBytes {
+		return order{}, "", mediagate.Invalid(formatField, "%s must be %s or %s", formatField, formatURL, formatBytes).Because(mediagate.ReasonNotOneOf)
+	}
+	names := slices.DeleteFunc(namesIn(raw), func(name string) bool { return name == formatField })
+	o.translate = fromOpenAI(names)
+	return o, format, c.needs(mediagate.ScopeRead)
+}
+
+// came is nil where the task has pictures, and else says what became of it.
+func came(t *mediagate.Task) error {
+	switch {
+	case t.Status == mediagate.StatusCompleted:
+		return nil
+	case t.Status == mediagate.StatusCancelled:
+		return mediagate.Errorf(mediagate.KindFailed, "task %s was cancelled", t.ID)
+	case !t.Status.Terminal():
+		return mediagate.Errorf(mediagate.KindTimeout, "task %s has not ended within %d s: it goes on, and GET /v1/tasks/%s tells of it", t.ID, int(pictureWait/time.Second), t.ID)
+	}
+	failure := view.Of(t, 1, nil).Error
+	kind := mediagate.KindFailed
+	switch failure.Code {
+	case mediagate.CodeContentPolicy:
+		kind = mediagate.KindModerated
+	case mediagate.CodeInvalidParameters, mediagate.CodeImageProcessing:
+		kind = mediagate.KindInvalid
+	default:
+	}
+	return mediagate.Errorf(kind, "task %s failed, %s: %s", t.ID, failure.Code, failure.Message)
+}
+
+// pictures in OpenAI's form.
+type openAIPictures struct {
+	Created int64             `json:"created"`
+	Data    []openAIPictureAt `json:"data"`
+}
+
+type openAIPictureAt struct {
+	URL string `json:"url"`
+}
+
+func (s *Server) answerPictures(c *call, t *mediagate.Task, format string) error {
+	if format == formatBytes {
+		return s.sendPictures(c, t)
+	}
+	v, err := s.view(c.ctx, t)
+	if err != nil {
+		return err
+	}
+	answer := openAIPictures{Created: v.Completed}
+	for _, item := range v.Result.Images {
+		for _, url := range item.URL {
+			answer.Data = append(answer.Data, openAIPictureAt{url})
+		}
+	}
+	if len(answer.Data) == 0 {
+		return errNoResult
+	}
+	return c.linked(http.StatusOK, answer)
+}
+
+// sendPictures answers with the pictures themselves, as they come out of the bucket:
+// none is held in memory.
+func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
+	ctx, cancel := c.lasting(fileTime)
+	defer cancel()
+	var pictures []io.Reader
+	for n := 1; ; n++ {
+		file, ok := view.File(t, n)
+		if !ok {
+			break
+		}
+		picture, err := s.cfg.Files.OpenAt(ctx, file.Key, 0)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = picture.Close() }()
+		pictures = append(pictures, picture)
+	}
+	header := c.Response().Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	out := bufio.NewWriter(&pacedWriter{
+		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(fileTime),
+	})
+	_, _ = fmt.Fprintf(out, `{"created":%d,"data":[`, t.EndedAt.Unix()) // Flush tells of each failed write
+	for i, picture := range pictures {
+		if i > 0 {
+			_ = out.WriteByte(',')
+		}
+		_, _ = out.WriteString(`{"b64_json":"`)
+		encoder := base64.NewEncoder(base64.StdEncoding, out)
+		if _, err := io.Copy(encoder, picture); err != nil {
+			if _, left := out.Write(nil); left != nil { // it was the client that broke off
+				return fmt.Errorf("%w: %w", errCut, err)
+			}
+			return err // the answer ends here, as no JSON: where the connection is cut, OpenAI's clients submit again
+		}
+		_ = encoder.Close()
+		_, _ = out.WriteString(`"}`)
+	}
+	_, _ = out.WriteString("]}\n")
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	return nil
+}

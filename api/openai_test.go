@@ -1,0 +1,456 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/limit"
+)
+
+const openAIVideos = "/v1/videos"
+
+// TestOpenAIVideo follows a video through OpenAI's paths, beside our own.
+func TestOpenAIVideo(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.post(openAIVideos, `{"model":"alpha-v3","prompt":"a red boat","seconds":"7","size":"1080x1920","negative_prompt":"text","metadata":{"reference":"mine"}}`)
+	id, _ := a.at("id").(string)
+	if a.status != http.StatusOK || a.header.Get("Location") != "/v1/tasks/"+id {
+		t.Fatalf("%d %s %v", a.status, a.body, a.header)
+	}
+	created := g.clock.now().Unix()
+	want := fmt.Sprintf(`{"id":%q,"object":"video","model":"alpha-v3","status":"queued","progress":0,"created_at":%d,"completed_at":null,"expires_at":null,"seconds":"7","size":"1080x1920","error":null}`+"\n", id, created)
+	if a.body != want || g.get(openAIVideos+"/"+id).body != want {
+		t.Errorf("the video is %s, want %s", a.body, want)
+	}
+	started := g.started()
+	if len(started) != 1 || started[0].ID != id {
+		t.Fatalf("started: %v", started)
+	}
+	task, err := g.store.TaskByID(t.Context(), id)
+	g.must(err)
+	for _, said := range []string{`"duration":7`, `"mode":"pro"`, `"aspect_ratio":"9:16"`, `"negative_prompt":"text"`} {
+		if !strings.Contains(strings.ReplaceAll(string(task.Params), " ", ""), said) {
+			t.Errorf("the parameters lack %s: %s", said, task.Params)
+		}
+	}
+	ours := g.post("/v1/quote", `{"endpoint":"/v1/videos/generations","model":"alpha-v3","prompt":"a red boat","duration":7,"mode":"pro"}`)
+	if cost, _ := ours.at("cost").(float64); task.Hold.Number().String() != fmt.Sprint(cost) {
+		t.Errorf("the hold is %s, and costs %v through our own door", task.Hold, cost)
+	}
+	if a := g.get("/v1/tasks/" + id); a.at("data", "reference") != "mine" || a.at("data", "status") != "pending" {
+		t.Errorf("our own view: %s", a.body)
+	}
+	if a := g.get(openAIVideos + "/" + id + "/content"); a.status != http.StatusNotFound {
+		t.Errorf("before the end: %d %s", a.status, a.body)
+	}
+	if a := g.send(request{method: http.MethodDelete, path: openAIVideos + "/" + id, key: g.key}); a.status != http.StatusConflict || a.at("error", "type") != "invalid_request_error" {
+		t.Errorf("erased before the end: %d %s", a.status, a.body)
+	}
+	g.complete(id,
+		mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "video/mp4", Size: 9, Duration: 7, Width: 1080, Height: 1920, SHA256: strings.Repeat("ab", 32)},
+		mediagate.Result{Role: mediagate.RoleCover, Key: "results/" + id + "/1/0-cover", MimeType: "image/jpeg", Size: 9, SHA256: strings.Repeat("ab", 32)})
+	if a := g.get(openAIVideos + "/" + id); a.at("status") != "completed" || a.at("progress") != 100.0 || a.at("completed_at") == nil {
+		t.Errorf("at the end: %s", a.body)
+	}
+	for path, key := range map[string]string{"/content": "/1/0?", "/content?variant=video": "/1/0?", "/content?variant=thumbnail": "/1/0-cover?"} {
+		if a := g.get(openAIVideos + "/" + id + path); a.status != http.StatusFound || !strings.Contains(a.header.Get("Location"), key) {
+			t.Errorf("%s: %d %v", path, a.status, a.header)
+		}
+	}
+	if a := g.get(openAIVideos + "/" + id + "/content?variant=spritesheet"); a.status != http.StatusBadRequest || a.at("error", "param") != "variant" {
+		t.Errorf("another variant: %d %s", a.status, a.body)
+	}
+	a = g.send(request{method: http.MethodDelete, path: openAIVideos + "/" + id, key: g.key})
+	if a.status != http.StatusOK || a.body != `{"id":"`+id+`","object":"video.deleted","deleted":true}`+"\n" {
+		t.Errorf("erased: %d %s", a.status, a.body)
+	}
+	if a := g.get(openAIVideos + "/" + id); a.status != http.StatusNotFound {
+		t.Errorf("after that: %d %s", a.status, a.body)
+	}
+}
+
+// What went wrong is told in OpenAI's words.
+func TestOpenAIVideoEnds(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	failed, cancelled := g.submit("/v1/videos/generations", boatBody), g.submit("/v1/videos/generations", boatBody)
+	g.fail(failed, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"})
+	g.cancel(cancelled)
+	if a := g.get(openAIVideos + "/" + failed); a.at("status") != "failed" || a.at("error", "code") != "content_policy_violation" || a.at("error", "message") == "" || a.at("completed_at") != nil {
+		t.Errorf("failed: %s", a.body)
+	}
+	_, writer := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeGenerate}})
+	submit := request{method: http.MethodPost, path: openAIVideos, key: writer, body: boatBody, header: http.Header{"Idempotency-Key": {"k"}}}
+	first := g.send(submit)
+	blind, _ := first.at("id").(string)
+	g.fail(blind, mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "refused"})
+	if again := g.send(submit); first.status != http.StatusOK || again.body != first.body || again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("a key that may not read is told %d %s, and then %s", first.status, first.body, again.body)
+	}
+	if a := g.get(openAIVideos + "/" + cancelled); a.at("status") != "failed" || a.at("error", "code") != "cancelled" {
+		t.Errorf("cancelled: %s", a.body)
+	}
+}
+
+func TestOpenAIVideoRefusals(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	still := g.submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat"}`)
+	const unknown = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	for name, test := range map[string]struct {
+		request request
+		status  int
+		kind    string
+		param   any
+		says    string
+	}{
+		"no key":          {request{method: "POST", path: openAIVideos, body: "{}"}, 401, "authentication_error", nil, "No Authorization header"},
+		"no model":        {request{method: "POST", path: openAIVideos, key: g.key, body: `{"prompt":"a"}`}, 400, "invalid_request_error", "model", "required"},
+		"another's model": {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"sora-2","prompt":"a"}`}, 400, "invalid_request_error", "model", "sora-2"},
+		"a picture's":     {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"theta-image-turbo","prompt":"a"}`}, 400, "invalid_request_error", "model", "theta-image-turbo"},
+		"no prompt":       {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3"}`}, 400, "invalid_request_error", "prompt", "required"},
+		"too long":        {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","seconds":"16"}`}, 400, "invalid_request_error", "seconds", "3 and 15"},
+		"too short":       {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","seconds":2}`}, 400, "invalid_request_error", "seconds", "3 and 15"},
+		"no such size":    {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","size":"1792x1024"}`}, 400, "invalid_request_error", "size", "1280x720"},
+		"a field dropped": {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","quality":"hd"}`}, 400, "invalid_request_error", "quality", "no field"},
+		"a file's id":     {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","input_reference":{"file_id":"file_1"}}`}, 400, "invalid_request_error", "input_reference.file_id", "image_url"},
+		"no address":      {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"cat"}}`}, 400, "invalid_request_error", "input_reference", "no scheme"},
+		"no JSON":         {request{method: "POST", path: openAIVideos, key: g.key, body: `{`}, 400, "invalid_request_error", nil, "JSON"},
+		"method":          {request{method: "PUT", path: openAIVideos, key: g.key}, 405, "invalid_request_error", nil, "PUT"},
+		"no id":           {request{path: openAIVideos + "/x", key: g.key}, 404, "not_found_error", "video_id", "not found"},
+		"unknown":         {request{path: openAIVideos + "/" + unknown, key: g.key}, 404, "not_found_error", "video_id", "not found"},
+		"a picture":       {request{path: openAIVideos + "/" + still, key: g.key}, 404, "not_found_error", "video_id", "not found"},
+		"its file":        {request{path: openAIVideos + "/" + unknown + "/content", key: g.key}, 404, "not_found_error", "video_id", "not found"},
+		"erasing it":      {request{method: "DELETE", path: openAIVideos + "/" + unknown, key: g.key}, 404, "not_found_error", "video_id", "not found"},
+		"order":           {request{path: openAIVideos + "?order=up", key: g.key}, 400, "invalid_request_error", "order", "asc"},
+		"limit 0":         {request{path: openAIVideos + "?limit=0", key: g.key}, 400, "invalid_request_error", "limit", "1"},
+		"limit 101":       {request{path: openAIVideos + "?limit=101", key: g.key}, 400, "invalid_request_error", "limit", "100"},
+		"after":           {request{path: openAIVideos + "?after=x", key: g.key}, 400, "invalid_request_error", "after", "id"},
+	} {
+		a := g.send(test.request)
+		message, _ := a.at("error", "message").(string)
+		if a.status != test.status || a.at("error", "type") != test.kind || a.at("error", "param") != test.param || !strings.Contains(message, test.says) || a.at("error", "code") == nil {
+			t.Errorf("%s: %d %s, want %d %s %v that says %q", name, a.status, a.body, test.status, test.kind, test.param, test.says)
+		}
+	}
+	if n := len(g.started()); n != 1 {
+		t.Errorf("%d tasks were started", n)
+	}
+}
+
+func TestOpenAIVideoList(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	if a := g.get(openAIVideos); a.body != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}`+"\n" {
+		t.Errorf("an empty list: %s", a.body)
+	}
+	ids := make([]string, 5)
+	for i := range ids {
+		g.clock.advance(time.Second)
+		body := boatBody
+		if i%2 == 1 {
+			body = `{"model":"epsilon3.1-fast-official","prompt":"a red boat"}`
+		}
+		ids[i] = g.submit("/v1/videos/generations", body)
+		g.submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat"}`)
+	}
+	walk := func(order string) (seen []string) {
+		after := ""
+		for range 10 {
+			a := g.get(openAIVideos + "?limit=2" + order + after)
+			data, _ := a.at("data").([]any)
+			for i := range data {
+				id, _ := a.at("data", i, "id").(string)
+				seen = append(seen, id)
+			}
+			if a.at("has_more") != true {
+				break
+			}
+			last, _ := a.at("last_id").(string)
+			after = "&after=" + last
+		}
+		return seen
+	}
+	if got := fmt.Sprint(walk("&order=asc")); got != fmt.Sprint(ids) {
+		t.Errorf("oldest first: %s, want %s", got, ids)
+	}
+	newest := []string{ids[4], ids[3], ids[2], ids[1], ids[0]}
+	if got := fmt.Sprint(walk("")); got != fmt.Sprint(newest) {
+		t.Errorf("newest first: %s, want %s", got, newest)
+	}
+}
+
+// videoForm is a form with a picture, under a boundary of its own.
+func videoForm(t *testing.T, file []byte, fields ...string) (body string, header http.Header) {
+	t.Helper()
+	var buf bytes.Buffer
+	w := multipart.NewWriter(&buf)
+	for i := 0; i < len(fields); i += 2 {
+		if err := w.WriteField(fields[i], fields[i+1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if file != nil {
+		part, err := w.CreateFormFile("input_reference", "cat.png")
+		if err == nil {
+			_, err = part.Write(file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String(), http.Header{"Content-Type": {w.FormDataContentType()}}
+}
+
+// pngOf is a picture of that many pixels.
+func pngOf(t *testing.T, width, height int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// A form brings its picture along, which is stored once the request is known to be good.
+func TestOpenAIVideoForm(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	picture := pngOf(t, 300, 300)
+	send := func(file []byte, more http.Header, fields ...string) answer {
+		t.Helper()
+		body, header := videoForm(t, file, fields...)
+		maps.Copy(header, more)
+		return g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header})
+	}
+	stored := func() int {
+		g.bucket.mu.Lock()
+		defer g.bucket.mu.Unlock()
+		return len(g.bucket.files)
+	}
+	again := http.Header{"Idempotency-Key": {"k"}}
+	a := send(picture, again, "model", "epsilon3.1-fast-official", "prompt", "a red boat", "seconds", "4", "size", "1280x720")
+	id, _ := a.at("id").(string)
+	task, err := g.store.TaskByID(t.Context(), id)
+	if a.status != http.StatusOK || err != nil || !strings.Contains(string(task.Params), `https://gw.example.com/files/`) || stored() != 1 || a.at("seconds") != "4" {
+		t.Fatalf("%d %s, %s, %d stored: %v", a.status, a.body, task.Params, stored(), err)
+	}
+	twice := send(picture, again, "size", "1280x720", "model", "epsilon3.1-fast-official", "prompt", "a red boat", "seconds", "4")
+	if twice.at("id") != id || twice.header.Get("Idempotency-Replayed") != "true" || stored() != 1 {
+		t.Errorf("the same under another boundary: %d %s", twice.status, twice.body)
+	}
+	if other := send(pngOf(t, 200, 200), again, "model", "epsilon3.1-fast-official", "prompt", "a red boat", "seconds", "4", "size", "1280x720"); other.status != http.StatusConflict {
+		t.Errorf("another picture under the same key: %d %s", other.status, other.body)
+	}
+	inline := "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)
+	for name, a := range map[string]answer{
+		"in a form":  send(nil, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference[image_url]", inline),
+		"in JSON":    g.post(openAIVideos, `{"model":"epsilon3.1-fast-official","prompt":"a","input_reference":{"image_url":"`+inline+`"}}`),
+		"in a list":  g.post(openAIVideos, `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"`+inline+`"}}`),
+		"by address": send(nil, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference[image_url]", "https://example.com/a.png"),
+	} {
+		if a.status != http.StatusOK {
+			t.Errorf("a reference %s: %d %s", name, a.status, a.body)
+		}
+	}
+	before := stored()
+	for name, test := range map[string]struct {
+		file   []byte
+		fields []string
+		param  any
+	}{
+		"a file's id":        {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[file_id]", "file_1"}, "input_reference.file_id"},
+		"no base64":          {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[image_url]", "data:image/png;base64,~"}, "input_reference"},
+		"no picture":         {[]byte("hello"), []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
+		"half of one":        {picture[:len(picture)/2], []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
+		"an empty one":       {[]byte{}, []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
+		"a bad field":        {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seconds", "5"}, "seconds"},
+		"a number as text":   {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seed", "5"}, "seed"},
+		"an unknown field":   {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "quality", "hd"}, "quality"},
+		"a field twice":      {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "prompt", "b"}, "prompt"},
+		"two references":     {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", "https://example.com/a.png"}, "input_reference"},
+		"no text":            {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "\xff"}, nil},
+		"with the zero byte": {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a\x00"}, nil},
+	} {
+		if a := send(test.file, nil, test.fields...); a.status != http.StatusBadRequest || a.at("error", "param") != test.param {
+			t.Errorf("%s: %d %s, want 400 of %v", name, a.status, a.body, test.param)
+		}
+	}
+	body, header := videoForm(t, picture, "model", "epsilon3.1-fast-official", "prompt", "a")
+	if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body[:len(body)-20], header: header}); a.status != http.StatusBadRequest {
+		t.Errorf("half a form: %d %s", a.status, a.body)
+	}
+	if n := stored(); n != before || n != 4 {
+		t.Errorf("%d files are stored, %d of tasks", n, before)
+	}
+}
+
+// A body of OpenAI's form is answered with the pictures; every other one is ours.
+func TestOpenAIPictures(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	const images = "/v1/images/generations"
+	// end gives the next task its pictures, or the failure.
+	end := func(failure *mediagate.Failure) {
+		after := g.starts()
+		go func() {
+			id := g.awaitStart(after).ID
+			if failure != nil {
+				g.fail(id, *failure)
+				return
+			}
+			key := "results/" + id + "/1/0"
+			g.bucket.mu.Lock()
+			if g.bucket.files == nil {
+				g.bucket.files = map[string][]byte{}
+			}
+			g.bucket.files[key] = []byte("picture")
+			g.bucket.mu.Unlock()
+			g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: key, MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
+		}()
+	}
+	for name, test := range map[string]struct{ body, params string }{
+		"by its format": {`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url","n":1}`, `"size":"1:1"`},
+		"by its size":   {`{"model":"theta-image-turbo","prompt":"a red boat","size":"2048x1360"}`, `"size":"3:2"`},
+		"both":          {`{"model":"zeta-3.1-flash-image-preview","prompt":"a red boat","size":"1536x1024","response_format":"url"}`, `"size":"3:2"`},
+	} {
+		end(nil)
+		a := g.post(images, test.body)
+		link, _ := a.at("data", 0, "url").(string)
+		if a.status != http.StatusOK || a.at("created") == nil || !strings.HasPrefix(link, "https://s3.example.com/") || a.header.Get("Location") == "" {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		task, err := g.store.TaskByID(t.Context(), strings.TrimPrefix(a.header.Get("Location"), "/v1/tasks/"))
+		if err != nil || !strings.Contains(strings.ReplaceAll(string(task.Params), `": "`, `":"`), test.params) {
+			t.Errorf("%s: the parameters are %s, want %s (%v)", name, task.Params, test.params, err)
+		}
+	}
+	end(nil)
+	a := g.post(images, `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`)
+	var got struct {
+		Data []struct {
+			Picture string `json:"b64_json"`
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil || len(got.Data) != 1 || got.Data[0].Picture != base64.StdEncoding.EncodeToString([]byte("picture")) {
+		t.Errorf("the picture itself: %d %s", a.status, a.body)
+	}
+
+	for code, want := range map[mediagate.FailureCode]int{
+		mediagate.CodeContentPolicy: 422, mediagate.CodeInvalidParameters: 400, mediagate.CodeImageProcessing: 400, mediagate.CodeGenerationFailed: 502,
+	} {
+		end(&mediagate.Failure{Code: code, Message: "it went wrong"})
+		a := g.post(images, `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`)
+		message, _ := a.at("error", "message").(string)
+		if a.status != want || !strings.Contains(message, "task_") || !strings.Contains(message, string(code)) || (a.header.Get("X-Should-Retry") == "false") != (want >= 500) {
+			t.Errorf("%s: %d %s %v, want %d", code, a.status, a.body, a.header, want)
+		}
+	}
+	before := len(g.started())
+	_, writer := g.newKey(mediagate.Key{Unlimited: true, Scopes: []mediagate.Scope{mediagate.ScopeGenerate}})
+	for name, test := range map[string]struct {
+		key, body string
+		status    int
+		says      string
+	}{
+		"another format":  {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"png"}`, 400, "response_format"},
+		"a number":        {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":1}`, 400, "response_format"},
+		"no such size":    {g.key, `{"model":"theta-image-turbo","prompt":"a","size":"1000x1000"}`, 400, "size"},
+		"two of theta":    {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","n":2}`, 400, `"n" is no field`},
+		"what is dropped": {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","quality":"hd"}`, 400, "quality"},
+		"who reads none":  {writer, `{"model":"theta-image-turbo","prompt":"a","response_format":"url"}`, 403, "read"},
+	} {
+		a := g.send(request{method: http.MethodPost, path: images, key: test.key, body: test.body})
+		if message, _ := a.at("error", "message").(string); a.status != test.status || !strings.Contains(message, test.says) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if after := len(g.started()); after != before {
+		t.Errorf("%d tasks were started by what was refused", after-before)
+	}
+	if a := g.post(images, `{"model":"theta-image-turbo","prompt":"a","size":"3:2","quality":"hd"}`); !strings.Contains(a.body, "submitted") {
+		t.Errorf("our own form: %d %s", a.status, a.body)
+	}
+}
+
+// What goes wrong once there is a task is never told as a refusal of the submit: the
+// client would submit another.
+func TestOpenAITaken(t *testing.T) {
+	t.Parallel()
+	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) }))
+	told := func(a answer) {
+		t.Helper()
+		id := strings.TrimPrefix(a.header.Get("Location"), "/v1/tasks/")
+		message, _ := a.at("error", "message").(string)
+		if a.status != http.StatusGatewayTimeout || a.at("error", "reason") != "timeout" || !strings.HasPrefix(id, "task_") || !strings.Contains(message, id) || a.header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%d %s %v", a.status, a.body, a.header)
+		}
+	}
+	told(g.post(images, still)) // nobody can wait
+	a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: boatBody, header: http.Header{"Prefer": {"wait=60"}}})
+	if a.status != http.StatusOK || a.at("status") != "queued" {
+		t.Errorf("a video: %d %s", a.status, a.body)
+	}
+
+	again := http.Header{"Idempotency-Key": {"k"}}
+	submit := request{method: http.MethodPost, path: images, key: g.key, body: still, header: again}
+	told(g.send(submit))
+	id := g.started()[2].ID
+	g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
+	told(g.send(submit)) // the bucket has no such file
+	if n := g.starts(); n != 3 {
+		t.Errorf("%d tasks were made, want 3", n)
+	}
+}
+
+// breaking is a bucket whose files break off after 64 KiB.
+type breaking struct{ api.Files }
+
+func (breaking) OpenAt(context.Context, string, int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 64<<10)), iotest.ErrReader(errors.New("reset")))), nil
+}
+
+// OpenAI's client for Python repeats a request whose answer was cut off, which would make
+// another task: pictures that break off in the bucket are an answer that ends, and cannot
+// be read.
+func TestOpenAIPicturesBreakOff(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) { c.Files = breaking{c.Files} })
+	go func() {
+		id := g.awaitStart(0).ID
+		g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 1 << 20, SHA256: strings.Repeat("ab", 32)})
+	}()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.serve()+"/v1/images/generations",
+		strings.NewReader(`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`))
+	g.must(err)
+	r.Header.Set("Authorization", "Bearer "+g.key)
+	response, err := http.DefaultClient.Do(r)
+	g.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || json.Valid(text) || len(text) < 64<<10 || response.Header.Get("Location") == "" {
+		t.Errorf("%d bytes of %v, %v", len(text), response.Header, err)
+	}
+}

@@ -1,0 +1,97 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+)
+
+// Model is one that the key may use.
+type Model struct {
+	ID       string   `json:"id"`
+	Category string   `json:"category"` // video, image or audio
+	Tags     []string `json:"capability_tags"`
+}
+
+// Models lists the models of a category, or all if it is empty.
+func (c *Client) Models(ctx context.Context, category string) ([]Model, error) {
+	query := url.Values{"expand": {"category"}}
+	if category != "" {
+		query.Set("category", category)
+	}
+	text, err := c.Call(ctx, http.MethodGet, "/v1/models?"+query.Encode(), nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Data []Model }
+	err = json.Unmarshal(text, &list)
+	return list.Data, err
+}
+
+// Schema is the contract of a model: where a request goes, what it may hold
+// (input_schema, as JSON Schema) and what it costs. Music and speech have none: 404.
+func (c *Client) Schema(ctx context.Context, model string) (json.RawMessage, error) {
+	return c.Call(ctx, http.MethodGet, "/v1/model-schema?"+url.Values{"model": {model}}.Encode(), nil, nil)
+}
+
+// Quote is what a request would cost.
+type Quote struct {
+	Cost        json.Number `json:"cost"` // in the currency, at most six decimals
+	CreditsCost json.Number `json:"credits_cost"`
+	Currency    string      `json:"currency"`
+
+	Raw json.RawMessage `json:"-"` // the whole answer, with how the cost comes about
+}
+
+// Quote tells what is held for the request when it is submitted, which is the most that it
+// costs. It makes and charges nothing.
+func (c *Client) Quote(ctx context.Context, r Request) (Quote, error) {
+	endpoint, err := c.endpoint(ctx, r)
+	if err != nil {
+		return Quote{}, err
+	}
+	body := r.body()
+	body["endpoint"] = endpoint
+	text, err := c.Call(ctx, http.MethodPost, "/v1/quote", body, nil)
+	if err != nil {
+		return Quote{}, err
+	}
+	q := Quote{Raw: text}
+	err = json.Unmarshal(text, &q)
+	return q, err
+}
+
+// What an upload holds.
+const (
+	Images = "images" // JPEG, PNG, WebP or GIF of at most 20 MiB
+	Videos = "videos" // MP4, MOV or WebM of at most 100 MiB
+	Audios = "audios" // MP3, WAV, M4A, OGG, FLAC or AAC of at most 20 MiB
+)
+
+// Upload stores a file for 72 hours. Requests may name the address that it returns. The
+// kind is one of Images, Videos and Audios.
+func (c *Client) Upload(ctx context.Context, kind, name string, file io.Reader) (address string, err error) {
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.Copy(part, file)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := c.once(ctx, http.MethodPost, "/v1/uploads/"+kind, form.Bytes(), http.Header{"Content-Type": {w.FormDataContentType()}})
+	if err != nil {
+		return "", err
+	}
+	var uploaded struct{ URL string }
+	err = json.Unmarshal(text, &uploaded)
+	return uploaded.URL, err
+}

@@ -1,0 +1,252 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Task is a task as the gateway tells it.
+type Task struct {
+	ID            string      `json:"id"`
+	Model         string      `json:"model"`
+	Type          string      `json:"type"`     // video, image, music or art
+	Status        string      `json:"status"`   // pending, processing, completed, failed or cancelled
+	Progress      int         `json:"progress"` // 0 to 100
+	Cost          json.Number `json:"cost"`     // what was charged, in the gateway's currency
+	EstimatedCost json.Number `json:"estimated_cost"`
+	Reference     string      `json:"reference"`
+	Created       int64       `json:"created"`   // Unix seconds
+	Completed     int64       `json:"completed"` // of any end
+	Failure       *Failure    `json:"error"`     // of a failed task
+
+	Files []File          `json:"-"` // of a completed one
+	Raw   json.RawMessage `json:"-"` // the whole task as it came
+}
+
+// Failure is why a task failed.
+type Failure struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	Retryable bool   `json:"retryable"`
+}
+
+// File is one that a task made.
+type File struct {
+	N         int    // from 1; the file is also at /v1/tasks/{id}/files/{n}
+	URL       string // a link that needs no key
+	MediaType string
+	Size      int64     // in bytes; 0 where it is not known
+	ExpiresAt time.Time // when the link ends
+}
+
+// Ended reports whether the task is completed, failed or cancelled.
+func (t *Task) Ended() bool {
+	return slices.Contains([]string{"completed", "failed", "cancelled"}, t.Status)
+}
+
+// UnmarshalJSON reads a task of the API or of a webhook.
+func (t *Task) UnmarshalJSON(text []byte) error {
+	type plain Task
+	var read struct {
+		plain
+		Result struct {
+			Images, Videos, Audios []struct {
+				URL       []string
+				MimeType  string `json:"mime_type"`
+				SizeBytes int64  `json:"size_bytes"`
+				ExpiresAt int64  `json:"expires_at"`
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*t = Task(read.plain)
+	t.Raw = slices.Clone(text)
+	for _, item := range slices.Concat(read.Result.Images, read.Result.Videos, read.Result.Audios) {
+		for _, link := range item.URL {
+			t.Files = append(t.Files, File{len(t.Files) + 1, link, item.MimeType, item.SizeBytes, time.Unix(item.ExpiresAt, 0)})
+		}
+	}
+	return nil
+}
+
+// Request is what is asked of a model.
+type Request struct {
+	Model  string
+	Fields map[string]any // of the body, beside model; the model's schema names them
+	// Endpoint is the path of the submit: empty for the one that the model's contract
+	// names. Music has no contract; there it is /v1/music/generations or one below it.
+	Endpoint string
+	// IdempotencyKey makes two submits of the same request one, for 24 hours. Empty for one
+	// of its own.
+	IdempotencyKey string
+}
+
+// body is that of the request's submit.
+func (r Request) body() map[string]any {
+	body := map[string]any{}
+	maps.Copy(body, r.Fields)
+	body["model"] = r.Model
+	return body
+}
+
+// endpoint is the path of the request's submit.
+func (c *Client) endpoint(ctx context.Context, r Request) (string, error) {
+	if r.Endpoint != "" {
+		return r.Endpoint, nil
+	}
+	text, err := c.Schema(ctx, r.Model)
+	if err != nil {
+		return "", err
+	}
+	var contract struct{ Endpoint string }
+	err = json.Unmarshal(text, &contract)
+	return contract.Endpoint, err
+}
+
+// Submit has a task made, and returns its id. The request is made once, however often its
+// answer is lost.
+func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err error) {
+	endpoint, err := c.endpoint(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if !submits(endpoint) { // a speech is charged, and is no task
+		return "", &Error{Status: http.StatusBadRequest, Param: "endpoint", Message: "endpoint must be the path of a submit of video, images, music or art"}
+	}
+	if r.IdempotencyKey == "" {
+		r.IdempotencyKey = rand.Text()
+	}
+	text, err := c.Call(ctx, http.MethodPost, endpoint, r.body(), http.Header{
+		"Idempotency-Key": {r.IdempotencyKey},
+		"Prefer":          {"respond-async"}, // pictures in OpenAI's form would be the answer themselves, without the task's id
+	})
+	if err != nil {
+		if refused, ok := errors.AsType[*Error](err); !ok || refused.Temporary() {
+			err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells", err, r.IdempotencyKey)
+		}
+		return "", err
+	}
+	var ack struct {
+		Data []struct {
+			TaskID string `json:"task_id"`
+		}
+	}
+	if err := json.Unmarshal(text, &ack); err != nil || len(ack.Data) != 1 || !isID(ack.Data[0].TaskID) {
+		return "", fmt.Errorf("%s answered without a task: %.200s", endpoint, text)
+	}
+	return ack.Data[0].TaskID, nil
+}
+
+// isID reports an id as gateways give them, which file names and shells take as it is.
+func isID(id string) bool {
+	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// submits reports the path of a submit that makes a task.
+func submits(endpoint string) bool {
+	return path.Clean(endpoint) == endpoint && slices.ContainsFunc([]string{"videos", "images", "music", "artgen"}, func(kind string) bool {
+		return strings.HasPrefix(endpoint, "/v1/"+kind+"/generations")
+	})
+}
+
+// Task is a task as it is now.
+func (c *Client) Task(ctx context.Context, id string) (Task, error) { return c.task(ctx, id, 0) }
+
+// task waits for the end so many seconds, 60 at most.
+func (c *Client) task(ctx context.Context, id string, seconds int) (Task, error) {
+	address := "/v1/tasks/" + url.PathEscape(id)
+	if seconds > 0 {
+		address += fmt.Sprintf("?wait=%d", seconds)
+	}
+	text, err := c.Call(ctx, http.MethodGet, address, nil, nil)
+	if err != nil {
+		return Task{}, err
+	}
+	var answer struct{ Data Task }
+	err = json.Unmarshal(text, &answer)
+	return answer.Data, err
+}
+
+const (
+	// pollSeconds is how long one question for a task's end waits: so often progress is told.
+	pollSeconds = 5
+	// lookPause is kept where a question is answered sooner than that.
+	lookPause = time.Second
+	// patience is how long Wait bears a gateway that is away.
+	patience = 10 * time.Minute
+)
+
+// Wait waits for the end of a task, and returns it as it is then, whether it succeeded
+// or not. It tells progress of the task after each look; nil for nobody. A gateway that is
+// away is waited for, ten minutes at most. The task goes on when the wait is cut off.
+func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task, error) {
+	heard := time.Now()
+	for seconds := 0; ; seconds = pollSeconds {
+		asked := time.Now()
+		t, err := c.task(ctx, id, seconds)
+		refused, isRefusal := errors.AsType[*Error](err)
+		switch {
+		case err == nil && t.Ended(), err != nil && ctx.Err() != nil, isRefusal && !refused.Temporary():
+			return t, err
+		case err != nil && time.Since(heard) > patience:
+			return t, err
+		case err == nil:
+			heard = time.Now()
+			if progress != nil {
+				progress(t)
+			}
+		}
+		if seconds > 0 && time.Since(asked) < lookPause { // by a proxy, or a page that is no task
+			select {
+			case <-ctx.Done():
+			case <-time.After(lookPause):
+			}
+		}
+	}
+}
+
+// TaskError is a task that did not complete.
+type TaskError struct{ Task Task }
+
+// Error tells why.
+func (e *TaskError) Error() string {
+	if f := e.Task.Failure; f != nil {
+		return fmt.Sprintf("task %s failed: %s (%s)", e.Task.ID, f.Message, f.Code)
+	}
+	return fmt.Sprintf("task %s is %s", e.Task.ID, e.Task.Status)
+}
+
+// Run submits a request and waits for the end of its task. One that does not complete is
+// a *TaskError.
+func (c *Client) Run(ctx context.Context, r Request, progress func(Task)) (Task, error) {
+	id, err := c.Submit(ctx, r)
+	if err != nil {
+		return Task{}, err
+	}
+	t, err := c.Wait(ctx, id, progress)
+	if err != nil {
+		return Task{ID: id}, fmt.Errorf("task %s goes on: %w", id, err)
+	}
+	if t.Status != "completed" {
+		return t, &TaskError{t}
+	}
+	return t, nil
+}
+
+// Cancel asks for the end of a task. One that has ended is an *Error with status 409.
+func (c *Client) Cancel(ctx context.Context, id string) error {
+	_, err := c.once(ctx, http.MethodPost, "/v1/tasks/"+url.PathEscape(id)+"/cancel", nil, nil)
+	return err
+}

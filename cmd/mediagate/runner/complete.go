@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// scripts have each shell ask the program what may follow. It is told the words after its
+// name, the last of which is being written. Bash's compgen would run what stands in $(…).
+var scripts = map[string]string{
+	"bash": `_mediagate() {
+  local IFS=$'\n'
+  COMPREPLY=($("${COMP_WORDS[0]}" complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _mediagate mediagate
+`,
+	"zsh": `#compdef mediagate
+_mediagate() {
+  local -a candidates=(${(f)"$("${words[1]}" complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  compadd -a candidates || _files
+}
+if [[ $funcstack[1] == _mediagate ]]; then _mediagate "$@"; else compdef _mediagate mediagate; fi
+`,
+	"fish": `complete -c mediagate -a '(mediagate complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+// wordly are the characters of ids that a shell takes as they are. It is a gateway that
+// names the models, and what it says must be no command.
+const wordly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-"
+
+// modelsTime is how long completion waits for a gateway's models.
+const modelsTime = 2 * time.Second
+
+// Completion prints the script by which a shell completes the program's commands.
+func Completion(shell string, out io.Writer) error {
+	script, ok := scripts[shell]
+	if !ok {
+		return errUsage{"name a shell: bash, zsh or fish"}
+	}
+	_, err := io.WriteString(out, script)
+	return err
+}
+
+// Complete prints what the last of the words may be, a line each. Commands are all that
+// there are, "tasks list" one of them. Of run it knows the flags and, by the environment's
+// key, the models.
+func Complete(ctx context.Context, words, commands, environ []string, out io.Writer) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last, before := words[len(words)-1], words[:len(words)-1]
+	offer := func(candidate string) {
+		if strings.HasPrefix(candidate, last) {
+			_, _ = fmt.Fprintln(out, candidate)
+		}
+	}
+	if len(before) == 0 || before[0] != "run" {
+		told := map[string]bool{}
+		for _, command := range commands {
+			parts := strings.Fields(command)
+			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") || told[parts[len(before)]] {
+				continue
+			}
+			told[parts[len(before)]] = true
+			offer(parts[len(before)])
+		}
+		return
+	}
+	if strings.HasPrefix(last, "-") {
+		(&command{}).flags().VisitAll(func(f *flag.Flag) { offer("-" + f.Name) })
+		return
+	}
+	if len(before) > 1 {
+		return
+	}
+	gateway, err := connect(environ, "")
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, modelsTime)
+	defer cancel()
+	models, err := gateway.Models(ctx, "")
+	if err != nil {
+		return
+	}
+	for _, m := range models {
+		if strings.Trim(m.ID, wordly) == "" {
+			offer(m.ID)
+		}
+	}
+}

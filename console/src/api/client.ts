@@ -1,0 +1,124 @@
+// Calls of the API, with the session's cookie, and what went wrong with them.
+import { useSyncExternalStore } from 'react';
+
+/** An answer other than 2xx, in the words of the API. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    /** The field at fault, where the answer names one. */
+    readonly param: string | null,
+    readonly requestId: string | null,
+  ) {
+    super(message);
+  }
+}
+
+/** The API could not be reached, or is not ready: worth a repeat. */
+export class AwayError extends Error {}
+
+let csrf = '';
+/** Remembers the token that calls need which change something. */
+export function rememberToken(token: string): void {
+  csrf = token;
+}
+
+let onSignedOut: () => void = () => {};
+/** Says what is to happen when a call finds that the session has ended. */
+export function whenSignedOut(f: () => void): void {
+  onSignedOut = f;
+}
+
+let onForbidden: () => void = () => {};
+/** Says what is to happen when a call is refused that the page offered: the key may do less than before. */
+export function whenForbidden(f: () => void): void {
+  onForbidden = f;
+}
+
+// Whether the API was away at the last call, for the line that says so.
+let away = false;
+const watchers = new Set<() => void>();
+function setAway(now: boolean): void {
+  if (now === away) return;
+  away = now;
+  watchers.forEach((w) => w());
+}
+export function useAway(): boolean {
+  return useSyncExternalStore(
+    (w) => (watchers.add(w), () => watchers.delete(w)),
+    () => away,
+  );
+}
+
+export type Query = Record<string, string | number | boolean | undefined | null>;
+
+interface Options {
+  query?: Query;
+  body?: unknown; // JSON, or a FormData
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+export function pathOf(path: string, query: Query = {}): string {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== '') q.set(name, String(value));
+  }
+  const text = q.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** One call. Throws ApiError and AwayError. */
+export async function call<T>(method: string, path: string, options: Options = {}): Promise<T> {
+  const response = await send(method, path, options);
+  if (response.status === 204) return undefined as T;
+  return (await response.json()) as T;
+}
+
+/** The answer as it came, for files and for headers. */
+export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  const headers: Record<string, string> = { ...options.headers };
+  if (method !== 'GET') headers['X-CSRF-Token'] = csrf;
+  let body: BodyInit | undefined;
+  if (options.body instanceof FormData) body = options.body;
+  else if (options.body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    body = JSON.stringify(options.body);
+  }
+  let response: Response;
+  try {
+    response = await fetch(pathOf(path, options.query), { method, headers, body, signal: options.signal, credentials: 'same-origin' });
+  } catch (cause) {
+    if (options.signal?.aborted) throw cause;
+    setAway(true);
+    throw new AwayError('unreachable', { cause });
+  }
+  setAway(response.status === 502 || response.status === 503 || response.status === 504);
+  if (response.ok) return response;
+  throw await failure(response, path);
+}
+
+async function failure(response: Response, path: string): Promise<ApiError> {
+  const text = await response.text();
+  let message = text.slice(0, 500) || response.statusText;
+  let param: string | null = null;
+  let requestId = response.headers.get('X-Request-Id');
+  try {
+    const error = (JSON.parse(text) as { error?: { message?: string; param?: string | null; request_id?: string } }).error;
+    message = error?.message ?? message;
+    param = error?.param ?? null;
+    requestId = error?.request_id ?? requestId;
+  } catch {
+    // no JSON: somebody before the API answered
+  }
+  if (path !== '/console/session') {
+    if (response.status === 401) onSignedOut();
+    if (response.status === 403) onForbidden();
+  }
+  return new ApiError(response.status, message, param, requestId);
+}
+
+/** The words to show for anything that a call throws. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,32 @@
+// What patterns of models match at the moment.
+import { words } from '../../words';
+import { linesOf, matches } from './settings';
+
+const w = words.keys;
+
+export function ModelMatches({ patterns, models }: { patterns: string; models: readonly string[] | undefined }) {
+  if (!models) return null;
+  const list = linesOf(patterns);
+  const matched = list.length ? models.filter((id) => list.some((pattern) => matches(pattern, id))) : models;
+  const idle = list.filter((pattern) => !models.some((id) => matches(pattern, id)));
+  return (
+    <div className="matches">
+      <p className="hint" role="status">
+        {list.length ? w.matchesNow(matched.length, models.length) : w.matchesAll(models.length)}
+        {idle.length > 0 && <span className="idle foreign"> {w.matchesNothing(idle.slice(0, 5).join(', '))}</span>}
+      </p>
+      {matched.length > 0 && (
+        <details>
+          <summary>{w.whichModels}</summary>
+          <ul className="mono">
+            {matched.map((id) => (
+              <li key={id} className="foreign">
+                {id}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+import { ApiError, call } from '../../api/client';
+import type { Account } from '../../api/admin';
+import type { List } from '../../api/types';
+import { useSession } from '../../session';
+import { Ago, Amount, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import '../../styles/operator.css';
+
+const w = words.operator;
+
+export function Accounts() {
+  usePageTitle(w.accountsTitle);
+  const { currency } = useSession();
+  const { after } = useSearch({ from: '/frame/operator/accounts' });
+  const [creating, setCreating] = useState(false);
+  const { data, error } = useQuery({
+    queryKey: ['admin', 'accounts', after],
+    queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { after, limit: 50 }, signal }),
+    placeholderData: keepPreviousData,
+  });
+  return (
+    <>
+      <PageHead title={w.accountsTitle}>
+        <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>
+      </PageHead>
+      {!data && <Problem error={error} />}
+      {!data && !error && <Loading />}
+      {data?.data.length === 0 && <Empty title={w.noAccounts} />}
+      {data && data.data.length > 0 && (
+        <Table label={w.accountsTitle} head={[w.name, w.group, w.available, w.held, w.spent, w.created]}>
+          {data.data.map((a) => (
+            <tr key={a.id}>
+              <th scope="row">
+                <Link to="/operator/accounts/$id" params={{ id: a.id }} className="foreign">{a.name.slice(0, 120)}</Link>
+                <p className="mono soft">{a.id}</p>
+              </th>
+              <td className="foreign">{a.group}</td>
+              <td className="number"><Amount value={a.available} currency={currency} /></td>
+              <td className="number"><Amount value={a.held} currency={currency} /></td>
+              <td className="number"><Amount value={a.spent} currency={currency} /></td>
+              <td><Ago unix={a.created} /></td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {data?.has_more && <p><Link to="/operator/accounts" search={{ after: data.data.at(-1)!.id }}>{words.shell.more}</Link></p>}
+      <Dialog open={creating} title={w.createAccount} onClose={() => setCreating(false)}>
+        {creating && <Create />}
+      </Dialog>
+    </>
+  );
+}
+
+function Create() {
+  const [name, setName] = useState('');
+  const [group, setGroup] = useState('');
+  const navigate = useNavigate();
+  const create = useMutation({
+    mutationFn: () => call<Account>('POST', '/admin/v1/accounts', { body: { name: name.trim(), ...(group.trim() ? { group: group.trim() } : {}) } }),
+    onSuccess: (account) => navigate({ to: '/operator/accounts/$id', params: { id: account.id } }),
+  });
+  const fault = (field: string) => (create.error instanceof ApiError && create.error.param === field ? create.error.message : null);
+  return (
+    <form className="stack" onSubmit={(e) => (e.preventDefault(), create.mutate())}>
+      <Field label={w.name} required autoFocus maxLength={255} value={name} error={fault('name')} onChange={(e) => setName(e.target.value)} />
+      <Field label={w.group} hint={w.groupHint} value={group} error={fault('group')} onChange={(e) => setGroup(e.target.value)} />
+      <Problem error={create.error} />
+      <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
+    </form>
+  );
+}

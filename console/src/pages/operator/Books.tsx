@@ -1,0 +1,87 @@
+// Whether the books are right, and what was earned.
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../../api/client';
+import type { LedgerReport } from '../../api/admin';
+import type { UsageItem } from '../../api/types';
+import { useSession } from '../../session';
+import { Foreign } from '../../task/Foreign';
+import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { saveAs } from './save';
+import '../../styles/operator.css';
+
+const w = words.operator;
+
+type Row = UsageItem & { account?: string };
+const groups = ['day', 'model', 'account', 'key'] as const;
+
+export function Books() {
+  usePageTitle(w.books);
+  const check = useMutation({ mutationFn: () => call<LedgerReport>('GET', '/admin/v1/ledger/check') });
+  return (
+    <>
+      <PageHead title={w.books} />
+      <div className="stack">
+        <section className="card stack" aria-labelledby="check">
+          <h2 id="check">{w.check}</h2>
+          <p className="soft">{w.checkHint}</p>
+          <div>
+            <Button variant="main" disabled={check.isPending} onClick={() => check.mutate()}>{check.isPending ? words.shell.loading : w.checkNow}</Button>
+          </div>
+          <Problem error={check.error} />
+          <div role="status">
+            {check.data?.ok && <p className="note good">{w.checkOk(check.data.checked)}</p>}
+            {check.data && !check.data.ok && (
+              <div className="note bad">
+                <p>{w.checkBad(check.data.problems.length)}</p>
+                <Foreign text={check.data.problems.join('\n')} limit={4000} />
+              </div>
+            )}
+          </div>
+        </section>
+        <Usage />
+      </div>
+    </>
+  );
+}
+
+function Usage() {
+  const { currency } = useSession();
+  const [by, setBy] = useState<(typeof groups)[number]>('day');
+  const { data, error } = useQuery({
+    queryKey: ['admin', 'usage', by],
+    queryFn: ({ signal }) => call<{ data: Row[] }>('GET', '/admin/v1/usage', { query: { group_by: by }, signal }),
+    placeholderData: keepPreviousData,
+  });
+  const save = useMutation({ mutationFn: () => saveAs('/admin/v1/usage', `usage-by-${by}.csv`, { group_by: by }) });
+  return (
+    <section className="stack" aria-labelledby="usage">
+      <div className="row spread">
+        <h2 id="usage">{w.usage}</h2>
+        <div className="row">
+          <Select label={w.by} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />
+          <Button disabled={save.isPending} onClick={() => save.mutate()}>CSV</Button>
+        </div>
+      </div>
+      <Problem error={error ?? save.error} />
+      {!data && !error && <Loading />}
+      {data?.data.length === 0 && <Empty title={w.noUsage} />}
+      {data && data.data.length > 0 && (
+        <Table label={w.usage} head={[w.group_by[by], w.cost, w.completed, w.failed, w.cancelled, w.open]}>
+          {data.data.map((row, i) => (
+            <tr key={i}>
+              <th scope="row" className="foreign">{by === 'account' && row.account ? <Link to="/operator/accounts/$id" params={{ id: row.account }}>{row.account}</Link> : (row[by] ?? words.ui.none)}</th>
+              <td className="number"><Amount value={row.cost} currency={currency} /></td>
+              <td className="number">{row.tasks.completed}</td>
+              <td className="number">{row.tasks.failed}</td>
+              <td className="number">{row.tasks.cancelled}</td>
+              <td className="number">{row.tasks.pending + row.tasks.processing}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,143 @@
+// One command for all tasks that the page's filter selects: first how many they are, then
+// a job that can be watched and stopped in Temporal's web interface.
+import { useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import type { Action, Matched } from '../../api/admin';
+import { call, type Query } from '../../api/client';
+import { queryClient } from '../../session';
+import { Button, Code, Dialog, Field, Problem, Select } from '../../ui';
+import { words } from '../../words';
+import { ChannelChoice, mostReason } from './Levers';
+import { Elsewhere, faults } from './parts';
+
+const w = words.operator;
+
+/** How many of the tasks a count shows. */
+const shown = 5;
+
+export function Bulk({ filter }: { filter: Query }) {
+  // The filter as it was when the dialog was opened.
+  const [open, setOpen] = useState<Query | null>(null);
+  const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined && value !== ''));
+  const none = Object.keys(given).length === 0;
+  return (
+    <>
+      <Button disabled={none} title={none ? w.bulk.filterFirst : undefined} onClick={() => setOpen(given)}>
+        {w.bulk.open}
+      </Button>
+      <Dialog open={open !== null} title={w.bulk.title} onClose={() => setOpen(null)}>
+        {open && <Job filter={open} onClose={() => setOpen(null)} />}
+      </Dialog>
+    </>
+  );
+}
+
+function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
+  const [action, setAction] = useState<Action>('retry');
+  const [reason, setReason] = useState('');
+  const [channel, setChannel] = useState('');
+  const [pace, setPace] = useState('10');
+  const result = useRef<HTMLDivElement>(null);
+  const body = { filter, action, reason: reason.trim(), per_second: Number(pace), ...(action === 'reroute' && channel ? { channel } : {}) };
+  const count = useMutation({ mutationFn: () => call<Matched>('POST', '/admin/v1/tasks/actions', { body: { ...body, dry_run: true } }) });
+  const begin = useMutation({
+    mutationFn: () => call<Matched>('POST', '/admin/v1/tasks/actions', { body }),
+    onSuccess: () => void queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] }),
+  });
+  // The form is gone then, and the focus with it.
+  useEffect(() => {
+    if (begin.data) result.current?.focus();
+  }, [begin.data]);
+  // What is changed after the count has to be counted again.
+  const changed = <T,>(set: (value: T) => void) => (value: T) => {
+    set(value);
+    count.reset();
+    begin.reset();
+  };
+  if (begin.data) return <Begun job={begin.data} box={result} onClose={onClose} />;
+  const fault = faults(count.error ?? begin.error, ['reason', 'channel', 'per_second']);
+  return (
+    <form
+      className="stack"
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (!count.isPending) count.mutate();
+      }}
+    >
+      <p className="soft">{w.bulk.lead}</p>
+      <pre className="foreign bulkfilter" tabIndex={0} aria-label={w.filters}>
+        {Object.entries(filter)
+          .map(([name, value]) => `${name} = ${String(value)}`)
+          .join('\n')}
+      </pre>
+      <Select
+        label={w.bulk.action}
+        hint={w.actionHint[action]}
+        value={action}
+        onChange={(e) => changed(setAction)(e.target.value as Action)}
+        options={(Object.keys(w.action) as Action[]).map((value) => ({ value, label: w.action[value] }))}
+      />
+      {action === 'reroute' && <ChannelChoice value={channel} error={fault.at('channel')} onChange={changed(setChannel)} />}
+      <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => changed(setReason)(e.target.value)} />
+      <Field label={w.bulk.pace} hint={w.bulk.paceHint} error={fault.at('per_second')} type="number" min={1} max={100} step={1} required value={pace} onChange={(e) => changed(setPace)(e.target.value)} />
+      <Problem error={fault.elsewhere} />
+      <div className="row">
+        <Button type="submit" variant={count.data ? 'plain' : 'main'} disabled={reason.trim() === ''}>
+          {count.isPending ? w.sending : w.bulk.count}
+        </Button>
+        <Button onClick={onClose}>{words.ui.cancel}</Button>
+      </div>
+      {/* Elsewhere than the button that counts: a click too many must not begin the job. */}
+      <div role="status">
+        {count.data && (
+          <div className="note warn stack">
+            <p>
+              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && w.bulk.skipped}
+            </p>
+            <ul className="bulktasks mono">
+              {count.data.tasks?.slice(0, shown).map((id) => (
+                <li key={id}>
+                  <Link to="/operator/tasks/$id" params={{ id }} target="_blank">
+                    {id}
+                    <span className="sr"> {w.newTab}</span>
+                  </Link>
+                </li>
+              ))}
+              {count.data.matched > shown && <li>{w.bulk.more(count.data.matched - shown)}</li>}
+            </ul>
+            {count.data.matched > 0 && (
+              <div>
+                <Button variant={action === 'fail' ? 'danger' : 'main'} onClick={() => !begin.isPending && begin.mutate()}>
+                  {begin.isPending ? w.sending : w.bulk.begin(w.action[action], count.data.matched)}
+                </Button>
+              </div>
+            )}
+          </div>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function Begun({ job, box, onClose }: { job: Matched; box: React.RefObject<HTMLDivElement | null>; onClose: () => void }) {
+  return (
+    <div className="stack" role="status" tabIndex={-1} ref={box}>
+      <p>{job.job ? w.bulk.begun(job.matched) : w.bulk.nothing}</p>
+      {job.job && (
+        <>
+          <p className="soft">{w.bulk.watch}</p>
+          <Code text={`actions/${job.job}`} />
+          {job.url && (
+            <p>
+              <Elsewhere url={job.url}>{w.inTemporal}</Elsewhere>
+            </p>
+          )}
+        </>
+      )}
+      <div>
+        <Button onClick={onClose}>{words.ui.close}</Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,102 @@
+// The commands that an operator can give to a task: those that apply, one click and a
+// reason each.
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { Action } from '../../api/admin';
+import { call } from '../../api/client';
+import { queryClient } from '../../session';
+import { Button, Dialog, Field, Problem, Select } from '../../ui';
+import { words } from '../../words';
+import { faults } from './parts';
+import { channelsQuery, usable } from './queries';
+
+const w = words.operator;
+
+/** The longest reason that the API takes. */
+export const mostReason = 255;
+
+export interface Order {
+  id: string;
+  action: Action;
+}
+
+// The one that cannot be undone comes last.
+const order: readonly Action[] = ['retry', 'poll_now', 'reroute', 'redeliver', 'fail'];
+
+/** The buttons. In a list each says its task, for those who hear them. */
+export function Levers({ id, actions, listed = false, onPick }: { id: string; actions: readonly Action[]; listed?: boolean; onPick: (order: Order) => void }) {
+  return (
+    <div className="row levers">
+      {order.filter((action) => actions.includes(action)).map((action) => (
+        <Button
+          key={action}
+          variant={action === 'fail' ? 'danger' : 'plain'}
+          title={w.actionHint[action]}
+          aria-label={listed ? w.actionOf(w.action[action], id) : undefined}
+          onClick={() => onPick({ id, action })}
+        >
+          {w.action[action]}
+        </Button>
+      ))}
+    </div>
+  );
+}
+
+/** Asks for the reason. It belongs to the page, not to a row: a row may go while somebody types. */
+export function OrderDialog({ order, onClose, onDone }: { order: Order | null; onClose: () => void; onDone: (said: string) => void }) {
+  return (
+    <Dialog open={order !== null} title={order && w.action[order.action]} onClose={onClose}>
+      {order && <OrderForm key={`${order.id} ${order.action}`} order={order} onClose={onClose} onDone={onDone} />}
+    </Dialog>
+  );
+}
+
+function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; onClose: () => void; onDone: (said: string) => void }) {
+  const [reason, setReason] = useState('');
+  const [channel, setChannel] = useState('');
+  const give = useMutation({
+    mutationFn: () => call('POST', `/admin/v1/tasks/${encodeURIComponent(id)}/actions`, { body: { action, reason: reason.trim(), ...(channel ? { channel } : {}) } }),
+    onSuccess: async () => {
+      await queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] });
+      onDone(w.ordered(w.action[action], id));
+    },
+    // A command that does not apply any more: what does is shown behind.
+    onError: () => void queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] }),
+  });
+  const fault = faults(give.error, action === 'reroute' ? ['reason', 'channel'] : ['reason']);
+  return (
+    <form
+      className="stack"
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (!give.isPending) give.mutate();
+      }}
+    >
+      <p className="mono soft id">{id}</p>
+      <p>{w.actionHint[action]}</p>
+      {action === 'reroute' && <ChannelChoice value={channel} error={fault.at('channel')} onChange={setChannel} />}
+      <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoFocus autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
+      <Problem error={fault.elsewhere} />
+      <div className="row">
+        <Button type="submit" variant={action === 'fail' ? 'danger' : 'main'} disabled={reason.trim() === ''}>
+          {give.isPending ? w.sending : w.action[action]}
+        </Button>
+        <Button onClick={onClose}>{words.ui.cancel}</Button>
+      </div>
+    </form>
+  );
+}
+
+export function ChannelChoice({ value, error, onChange }: { value: string; error: string | null; onChange: (channel: string) => void }) {
+  const { data } = useQuery(channelsQuery);
+  return (
+    <Select
+      label={w.channel}
+      hint={w.channelHint}
+      error={error}
+      value={value}
+      onChange={(e) => onChange(e.target.value)}
+      options={[{ value: '', label: w.anyChannel }, ...usable(data?.data)]}
+    />
+  );
+}

@@ -1,0 +1,153 @@
+// One account: its money, its limits, its keys and its ledger.
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { ApiError, call } from '../../api/client';
+import type { Account, LedgerEntry } from '../../api/admin';
+import type { List } from '../../api/types';
+import { queryClient, useSession } from '../../session';
+import { Foreign } from '../../task/Foreign';
+import { Amount, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { KeyList } from '../keys/Keys';
+import { LedgerTable } from './OperatorTask';
+import { saveAs } from './save';
+import '../../styles/operator.css';
+
+const w = words.operator;
+
+export function OperatorAccount() {
+  const { id } = useParams({ from: '/frame/operator/accounts/$id' });
+  usePageTitle(w.account);
+  const path = `/admin/v1/accounts/${encodeURIComponent(id)}`;
+  const { data: account, error } = useQuery({
+    queryKey: ['admin', 'account', id],
+    queryFn: ({ signal }) => call<Account>('GET', path, { signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 10_000,
+  });
+  if (!account) return error ? <Problem error={error} /> : <Loading />;
+  return <View account={account} path={path} />;
+}
+
+function View({ account, path }: { account: Account; path: string }) {
+  const { currency } = useSession();
+  const [open, setOpen] = useState<'grant' | 'change' | null>(null);
+  const ledger = useInfiniteQuery({
+    queryKey: ['admin', 'ledger', account.id],
+    queryFn: ({ pageParam, signal }) => call<List<LedgerEntry>>('GET', `${path}/ledger`, { query: { limit: 20, after: pageParam }, signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => (last.has_more ? last.data.at(-1)?.id : undefined),
+  });
+  const statement = useMutation({ mutationFn: () => saveAs(`${path}/statement`, `statement-${account.id}.csv`) });
+  const limit = (value: number | string | null) => value ?? w.byDefault;
+  return (
+    <>
+      <PageHead title={<span className="foreign">{account.name.slice(0, 200)}</span>} lead={<Code text={account.id} />}>
+        <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>
+        <Button onClick={() => setOpen('change')}>{w.change}</Button>
+        <Button disabled={statement.isPending} onClick={() => statement.mutate()}>{w.statement}</Button>
+        <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
+      </PageHead>
+      <div className="stack">
+        <Problem error={statement.error} />
+        <div className="columns">
+          <section className="card">
+            <h2>{w.money}</h2>
+            <Facts
+              rows={[
+                [w.available, <Amount value={account.available} currency={currency} />],
+                [w.held, <Amount value={account.held} currency={currency} />],
+                [w.spent, <Amount value={account.spent} currency={currency} />],
+                account.abandoned && account.abandoned.jobs > 0 && [w.abandoned, <>{account.abandoned.jobs} · <Amount value={account.abandoned.cost} currency={currency} /></>],
+              ]}
+            />
+          </section>
+          <section className="card">
+            <h2>{w.limits}</h2>
+            <Facts
+              rows={[
+                [w.group, <Foreign text={account.group || words.ui.none} />],
+                [w.limit.rate, limit(account.rate)],
+                [w.limit.in_flight, limit(account.in_flight)],
+                [w.limit.unpaid, account.unpaid === null ? w.byDefault : <Amount value={account.unpaid} currency={currency} />],
+                [w.limit.uploads_per_day, limit(account.uploads_per_day)],
+              ]}
+            />
+          </section>
+        </div>
+        <section aria-labelledby="keys">
+          <h2 id="keys">{words.keys.title}</h2>
+          <KeyList path="/admin/v1/keys" createAt={`${path}/keys`} account={account.id} own={null} currency={currency} />
+        </section>
+        <section aria-labelledby="entries" className="stack">
+          <h2 id="entries">{w.ledger}</h2>
+          <Problem error={ledger.error} />
+          <LedgerTable entries={ledger.data?.pages.flatMap((p) => p.data) ?? []} currency={currency} withTask />
+          {ledger.hasNextPage && <Button disabled={ledger.isFetching} onClick={() => void ledger.fetchNextPage()}>{words.shell.more}</Button>}
+        </section>
+      </div>
+      <Dialog open={open !== null} title={open === 'grant' ? w.grant : w.change} onClose={() => setOpen(null)}>
+        {open === 'grant' && <Grant path={path} id={account.id} onDone={() => setOpen(null)} />}
+        {open === 'change' && <Change account={account} path={path} onDone={() => setOpen(null)} />}
+      </Dialog>
+    </>
+  );
+}
+
+function useChange(id: string, send: () => Promise<unknown>, onDone: () => void) {
+  return useMutation({
+    mutationFn: send,
+    onSuccess: async () => {
+      await Promise.all([queryClient.invalidateQueries({ queryKey: ['admin', 'account', id] }), queryClient.invalidateQueries({ queryKey: ['admin', 'ledger', id] })]);
+      onDone();
+    },
+  });
+}
+
+function Grant({ path, id, onDone }: { path: string; id: string; onDone: () => void }) {
+  const { currency } = useSession();
+  const [amount, setAmount] = useState('');
+  // Sent twice it changes nothing: the reference is made once for each form.
+  const [reference, setReference] = useState(() => `console-${new Date().toISOString()}`);
+  const give = useChange(id, () => call('POST', `${path}/grants`, { body: { amount: amount.trim(), reference } }), onDone);
+  const fault = (field: string) => (give.error instanceof ApiError && give.error.param === field ? give.error.message : null);
+  return (
+    <form className="stack" onSubmit={(e) => (e.preventDefault(), give.mutate())}>
+      <Field label={w.amountIn(currency)} hint={w.grantHint} inputMode="decimal" required autoFocus value={amount} error={fault('amount')} onChange={(e) => setAmount(e.target.value)} />
+      <Field label={w.field.reference} hint={w.referenceHint} required value={reference} error={fault('reference')} onChange={(e) => setReference(e.target.value)} />
+      <Problem error={give.error} />
+      <Button type="submit" variant="main" disabled={give.isPending || amount.trim() === ''}>{w.grant}</Button>
+    </form>
+  );
+}
+
+const limits = ['rate', 'in_flight', 'unpaid', 'uploads_per_day'] as const;
+
+function Change({ account, path, onDone }: { account: Account; path: string; onDone: () => void }) {
+  const [name, setName] = useState(account.name);
+  const [group, setGroup] = useState(account.group);
+  const [values, setValues] = useState(() => Object.fromEntries(limits.map((l) => [l, account[l] === null ? '' : String(account[l])])) as Record<(typeof limits)[number], string>);
+  const valueOf = (l: (typeof limits)[number]) => (values[l].trim() === '' ? null : l === 'unpaid' ? values[l].trim() : Number(values[l]));
+  const changed = limits.filter((l) => valueOf(l) !== account[l]);
+  const change = useChange(
+    account.id,
+    () =>
+      call('PATCH', path, {
+        body: { ...(name !== account.name && { name }), ...(group !== account.group && { group }), ...Object.fromEntries(changed.map((l) => [l, valueOf(l)])) },
+      }),
+    onDone,
+  );
+  const fault = (field: string) => (change.error instanceof ApiError && change.error.param === field ? change.error.message : null);
+  return (
+    <form className="stack" onSubmit={(e) => (e.preventDefault(), change.mutate())}>
+      <Field label={w.name} required value={name} error={fault('name')} onChange={(e) => setName(e.target.value)} />
+      <Field label={w.group} hint={w.groupHint} value={group} error={fault('group')} onChange={(e) => setGroup(e.target.value)} />
+      {limits.map((l) => (
+        <Field key={l} label={w.limit[l]} hint={w.limitHint[l]} inputMode="decimal" value={values[l]} error={fault(l)} onChange={(e) => setValues({ ...values, [l]: e.target.value })} />
+      ))}
+      <Problem error={change.error} />
+      <Button type="submit" variant="main" disabled={change.isPending}>{w.save}</Button>
+    </form>
+  );
+}

@@ -1,0 +1,217 @@
+// The story of one task: what it waits for and its levers, then its life, line by line.
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Link, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../../api/client';
+import type { LedgerEntry, Story } from '../../api/admin';
+import { useSession } from '../../session';
+import { Foreign } from '../../task/Foreign';
+import { FailureNote, Money, StateBadge } from '../../task/State';
+import { isOpen, isUnknown } from '../../task/useTask';
+import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Table, Time, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { Levers, OrderDialog, type Order } from './Levers';
+import { AccountLink, Elsewhere, Soon, Why, readable, useSaid } from './parts';
+import '../../styles/operator.css';
+import '../../styles/task.css';
+
+const w = words.operator;
+
+export function OperatorTask() {
+  const { id } = useParams({ from: '/frame/operator/tasks/$id' });
+  usePageTitle(w.task);
+  const { data, error } = useQuery({
+    queryKey: ['admin', 'tasks', 'story', id],
+    queryFn: ({ signal }) => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: (q) => (isUnknown(q.state.error) ? false : q.state.data && !isOpen(q.state.data) ? 30_000 : 3_000),
+  });
+  if (!data) return isUnknown(error) ? <Unknown /> : error ? <Problem error={error} /> : <Loading />;
+  // Nothing of one task stays on the page of another, its request least of all.
+  return <View key={id} story={data} />;
+}
+
+function View({ story }: { story: Story }) {
+  const { currency } = useSession();
+  const { waits_for: wait, stuck } = story;
+  const [order, setOrder] = useState<Order | null>(null);
+  const [said, say] = useSaid();
+  return (
+    <>
+      <PageHead title={w.task} lead={<Code text={story.id} />}>
+        {story.workflow.url && (
+          <Elsewhere className="button" url={story.workflow.url}>
+            {w.inTemporal}
+          </Elsewhere>
+        )}
+      </PageHead>
+      <div className="stack">
+        <section className={stuck ? 'card now stuck' : 'card now'} aria-labelledby="now">
+          <h2 id="now" className="row">
+            <StateBadge task={story} /> {stuck && <Badge tone="warn">{w.stuck}</Badge>}
+            <span className="foreign">{story.model.slice(0, 200)}</span>
+          </h2>
+          <Facts
+            rows={[
+              stuck && [w.why, <Why reason={stuck.reason} />],
+              stuck && stuck.since !== null && [w.since, <><Time unix={stuck.since} />, <Ago unix={stuck.since} /></>],
+              wait && !stuck && [w.waitsFor, wait.step],
+              wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],
+              wait && wait.until !== null && [w.until, <><Time unix={wait.until} />, <Soon unix={wait.until} /></>],
+              wait && [w.then, readable(wait.then)],
+              [w.money, <Money task={story} />],
+            ]}
+          />
+          <FailureNote task={story} />
+          {story.unreadable && <p className="note warn">{w.unreadable}</p>}
+          <Levers id={story.id} actions={story.actions} onPick={setOrder} />
+          {story.actions.length === 0 && <p className="soft">{w.noLevers}</p>}
+          {said}
+        </section>
+
+        <div className="columns">
+          <section className="card">
+            <h2>{w.story}</h2>
+            <ol className="storylines">
+              {story.events.map((e, i) => (
+                <li key={i}>
+                  <Time unix={e.at} />
+                  <div>
+                    <strong>{e.what}</strong>
+                    {e.detail && <Foreign text={e.detail} limit={300} />}
+                  </div>
+                </li>
+              ))}
+            </ol>
+          </section>
+          <section className="card">
+            <h2>{w.facts}</h2>
+            <Facts
+              rows={[
+                [w.account, <AccountLink id={story.account} />],
+                [w.key, <span className="mono">{story.key}</span>],
+                [w.type, words.tasks.types[story.type]],
+                [w.created, <Time unix={story.created} />],
+                story.completed !== undefined && [w.endedAt, <Time unix={story.completed} />],
+                [w.progress, `${story.progress} %`],
+                story.reference !== undefined && [w.field.reference, <Foreign text={story.reference} />],
+                story.webhook && [w.callback, <>{words.task.page.callbackState[story.webhook.state]} {story.webhook.reason && <span className="foreign">({story.webhook.reason})</span>}</>],
+                [w.run, <span className="mono">{story.workflow.run_id ?? words.ui.none}</span>],
+              ]}
+            />
+            <Prompt id={story.id} />
+          </section>
+        </div>
+
+        <section>
+          <h2>{w.attempts}</h2>
+          {story.attempts.length === 0 ? (
+            <p className="soft">{w.noAttempts}</p>
+          ) : (
+            <Table label={w.attempts} head={['#', w.channel, w.vendorJob, w.state, w.started, w.accepted, w.endedAt, w.vendorSaid]}>
+              {story.attempts.map((a) => (
+                <tr key={a.n}>
+                  <th scope="row">{a.n}</th>
+                  <td className="foreign">{a.channel}</td>
+                  <td className="mono foreign">
+                    {a.vendor_job_id ?? words.ui.none}
+                    <p className="soft">{a.external_id}</p>
+                  </td>
+                  <td>{w.attemptState[a.state] ?? a.state}</td>
+                  <td><Time unix={a.started} /></td>
+                  <td><Time unix={a.accepted} /></td>
+                  <td><Time unix={a.ended} /></td>
+                  <td className="wide">
+                    {a.error ? <Foreign text={a.error} limit={200} /> : words.ui.none}
+                    {a.parts?.map((p) => <Foreign key={p.part} text={w.part(p.part, p.state, p.error ?? '')} limit={200} />)}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </section>
+
+        <section>
+          <h2>{w.money}</h2>
+          <LedgerTable entries={story.ledger} currency={currency} />
+        </section>
+
+        {story.deliveries.length > 0 && (
+          <section>
+            <h2>{w.deliveries}</h2>
+            <Table label={w.deliveries} head={['#', w.at, w.answer, w.took, w.nextAttempt]}>
+              {story.deliveries.map((d, i) => (
+                <tr key={i}>
+                  <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
+                  <td><Time unix={d.at} /></td>
+                  <td className="wide">
+                    {d.status !== null && <Badge tone={d.error === null ? 'good' : 'bad'}>{d.status}</Badge>}
+                    {d.error !== null && <Foreign text={d.error} limit={200} />}
+                  </td>
+                  <td className="number">{d.duration_ms} ms</td>
+                  <td><Time unix={d.next_attempt_at} /></td>
+                </tr>
+              ))}
+            </Table>
+          </section>
+        )}
+      </div>
+      <OrderDialog
+        order={order}
+        onClose={() => setOrder(null)}
+        onDone={(text) => {
+          setOrder(null);
+          say(text);
+        }}
+      />
+    </>
+  );
+}
+
+function Unknown() {
+  return (
+    <>
+      <PageHead title={words.task.page.unknown} lead={w.unknownHint} />
+      <Link to="/operator">{w.stuckTitle}</Link>
+    </>
+  );
+}
+
+export function LedgerTable({ entries, currency, withTask = false }: { entries: readonly LedgerEntry[]; currency: string; withTask?: boolean }) {
+  if (entries.length === 0) return <p className="soft">{w.noEntries}</p>;
+  return (
+    <Table label={w.money} head={[w.at, w.entry, w.amount, ...(withTask ? [w.task] : []), w.field.reference]}>
+      {entries.map((e) => (
+        <tr key={e.id}>
+          <td><Time unix={e.at} /></td>
+          <th scope="row">{w.kind[e.kind] ?? e.kind}</th>
+          <td className="number"><Amount value={e.amount} currency={currency} /></td>
+          {withTask && <td>{e.task ? <Link to="/operator/tasks/$id" params={{ id: e.task }} className="mono">{e.task}</Link> : words.ui.none}</td>}
+          <td className="foreign">{e.reference ?? words.ui.none}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+// The button that had the focus is gone.
+const focus = (box: HTMLElement | null) => box?.focus();
+
+/** What the client wrote is read only when it is asked for: that is on record. */
+function Prompt({ id }: { id: string }) {
+  const read = useMutation({ mutationFn: () => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { query: { prompt: true } }) });
+  if (read.data) {
+    const text = read.data.request === undefined ? w.erased : JSON.stringify(read.data.request, null, 2);
+    return (
+      <div className="request mono" role="region" tabIndex={0} aria-label={w.request} ref={focus}>
+        <Foreign text={text} limit={4000} />
+      </div>
+    );
+  }
+  return (
+    <div className="stack promptask">
+      <p className="soft">{w.promptHint}</p>
+      <Button disabled={read.isPending} onClick={() => read.mutate()}>{w.showPrompt}</Button>
+      <Problem error={read.error} />
+    </div>
+  );
+}

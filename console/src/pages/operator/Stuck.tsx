@@ -1,0 +1,217 @@
+// Where whoever is on call begins: what is stuck, why, until when, and what can be done.
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import type { OperatorTask } from '../../api/admin';
+import { ApiError, call, type Query } from '../../api/client';
+import type { List } from '../../api/types';
+import { StateBadge } from '../../task/State';
+import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { dayOf, queryOf } from '../tasks/Filters';
+import { Bulk } from './Bulk';
+import { Levers, OrderDialog, type Order } from './Levers';
+import { Lasting, Soon, Why, readable, useSaid } from './parts';
+import { channelsQuery } from './queries';
+import { Strip } from './Strip';
+import '../../styles/operator.css';
+
+const w = words.operator;
+
+const names = ['status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'created_after', 'created_before'] as const;
+type Filter = (typeof names)[number];
+type Search = Partial<Record<Filter, string>>;
+
+export function Stuck() {
+  const search = useSearch({ from: '/frame/operator/' });
+  const stuck = search.stuck !== 'all';
+  const title = stuck ? w.stuckTitle : w.title;
+  usePageTitle(title);
+  const filter: Query = { ...queryOf(search), account: search.account, channel: search.channel, webhook: search.webhook, stuck: stuck || undefined };
+  const query = { ...filter, after: search.after, limit: 50 };
+  const { data, error } = useQuery({
+    queryKey: ['admin', 'tasks', query],
+    queryFn: ({ signal }) => call<List<OperatorTask>>('GET', '/admin/v1/tasks', { query, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 5_000,
+  });
+  const [order, setOrder] = useState<Order | null>(null);
+  const [said, say] = useSaid();
+  return (
+    <>
+      <PageHead title={title} lead={stuck ? w.lead : w.allLead}>
+        <Bulk filter={filter} />
+      </PageHead>
+      <div className="stack">
+        <Strip />
+        <Filters search={search} stuck={stuck} error={error} />
+        {error instanceof ApiError && !names.some((n) => n === error.param) && <Problem error={error} />}
+        {said}
+        {data && stuck && <Reasons tasks={data.data} more={data.has_more} />}
+        {!data && !error && <Loading />}
+        {data && data.data.length > 0 && <Rows tasks={data.data} title={title} onPick={setOrder} />}
+        {data?.data.length === 0 && <Nothing stuck={stuck} filtered={names.some((n) => search[n] !== undefined)} />}
+        {data && (search.after || data.has_more) && (
+          <nav className="row" aria-label={w.pages}>
+            {search.after && (
+              <Link to="/operator" search={(s) => ({ ...s, after: undefined })} className="button">
+                {words.shell.newest}
+              </Link>
+            )}
+            {data.has_more && (
+              <Link to="/operator" search={(s) => ({ ...s, after: data.data.at(-1)!.id })} className="button">
+                {words.shell.more}
+              </Link>
+            )}
+          </nav>
+        )}
+      </div>
+      <OrderDialog
+        order={order}
+        onClose={() => setOrder(null)}
+        onDone={(text) => {
+          setOrder(null);
+          say(text);
+        }}
+      />
+    </>
+  );
+}
+
+function Filters({ search, stuck, error }: { search: Search; stuck: boolean; error: unknown }) {
+  const navigate = useNavigate({ from: '/operator' });
+  const { data: channels } = useQuery(channelsQuery);
+  const set = (name: Filter | 'stuck', value: string) => void navigate({ search: (s) => ({ ...s, [name]: value || undefined, after: undefined }), replace: true });
+  const fault = (name: Filter) => (error instanceof ApiError && error.param === name ? error.message : null);
+  const any = { value: '', label: w.any };
+  const choose = (name: Filter, label: string, options: readonly (string | { value: string; label: string })[]) => (
+    <Select label={label} error={fault(name)} value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} options={[any, ...options]} />
+  );
+  const worded = (list: Record<string, string>) => Object.entries(list).map(([value, label]) => ({ value, label }));
+  const typed = (name: Filter & keyof typeof w.field) => <Typed label={w.field[name]} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value)} />;
+  const known = channels?.data.map((c) => c.name) ?? [];
+  return (
+    <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <Select label={w.show} value={stuck ? '' : 'all'} onChange={(e) => set('stuck', e.target.value)} options={[{ value: '', label: w.onlyStuck }, { value: 'all', label: w.everything }]} />
+      {choose('status', w.state, worded(words.task.status))}
+      {choose('type', w.type, worded(words.tasks.types))}
+      {choose('channel', w.field.channel, search.channel && !known.includes(search.channel) ? [search.channel, ...known] : known)}
+      {choose('webhook', w.callback, worded(words.task.page.callbackState))}
+      {typed('model')}
+      {typed('account')}
+      {typed('reference')}
+      <Field label={words.tasks.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
+      <Field label={words.tasks.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
+      {names.some((n) => search[n] !== undefined) && (
+        <Button variant="quiet" onClick={() => void navigate({ search: stuck ? {} : { stuck: 'all' } })}>
+          {words.tasks.reset}
+        </Button>
+      )}
+    </form>
+  );
+}
+
+/** Asks when the typing rests. */
+function Typed({ label, value, error, onChange }: { label: string; value: string; error: string | null; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = window.setTimeout(() => onChange(text.trim()), 400);
+    return () => window.clearTimeout(timer);
+    // Only what is typed starts the clock.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [text]);
+  return <Field label={label} error={error} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
+}
+
+/** How many are stuck, and for what: one cause often has many tasks. */
+function Reasons({ tasks, more }: { tasks: readonly OperatorTask[]; more: boolean }) {
+  const counts = new Map<string, number>();
+  for (const task of tasks) if (task.stuck) counts.set(task.stuck.reason, (counts.get(task.stuck.reason) ?? 0) + 1);
+  return (
+    <p className="row" role="status">
+      {tasks.length > 0 && <strong>{w.countStuck(tasks.length, more)}</strong>}
+      {[...counts]
+        .sort((a, b) => b[1] - a[1])
+        .map(([reason, n]) => (
+          <Badge key={reason} tone="warn">
+            {w.park[reason] ?? reason}: {n}
+          </Badge>
+        ))}
+    </p>
+  );
+}
+
+function Nothing({ stuck, filtered }: { stuck: boolean; filtered: boolean }) {
+  if (filtered) return <Empty title={stuck ? w.noStuckMatch : w.nothing} />;
+  if (!stuck) return <Empty title={words.tasks.none} />;
+  return (
+    <Empty title={w.nothingStuck}>
+      <p>{w.nothingStuckHint}</p>
+      <Link to="/operator" search={{ stuck: 'all' }}>
+        {w.showAll}
+      </Link>
+    </Empty>
+  );
+}
+
+function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; onPick: (order: Order) => void }) {
+  return (
+    <div className="oprows">
+      <Table label={title} head={[w.task, w.state, w.why, w.then, w.levers]}>
+        {tasks.map((task) => (
+          <tr key={task.id}>
+            <th scope="row">
+              <Link to="/operator/tasks/$id" params={{ id: task.id }} className="mono nowrap">
+                {task.id}
+              </Link>
+              <p className="soft foreign">
+                {task.model.slice(0, 80)} · <Ago unix={task.created} />
+              </p>
+              {task.reference && (
+                <p className="soft foreign clipped" dir="auto" title={task.reference}>
+                  {task.reference}
+                </p>
+              )}
+            </th>
+            <td>
+              <StateBadge task={task} />
+            </td>
+            <td className="wide">
+              {task.stuck ? (
+                <>
+                  <Why reason={task.stuck.reason} />
+                  {task.stuck.since !== null && (
+                    <p className="soft">
+                      {w.stuckFor} <Lasting unix={task.stuck.since} />
+                    </p>
+                  )}
+                </>
+              ) : (
+                (task.waits_for?.step ?? <span className="mono foreign">{task.error?.code ?? words.ui.none}</span>)
+              )}
+            </td>
+            <td className="wide">
+              {task.waits_for ? (
+                <>
+                  {task.waits_for.until !== null && (
+                    <strong>
+                      <Soon unix={task.waits_for.until} />:{' '}
+                    </strong>
+                  )}
+                  {readable(task.waits_for.then)}
+                </>
+              ) : (
+                words.ui.none
+              )}
+            </td>
+            <td>
+              <Levers id={task.id} actions={task.stuck?.actions ?? task.waits_for?.actions ?? []} listed onPick={onPick} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}

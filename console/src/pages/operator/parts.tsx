@@ -1,0 +1,90 @@
+// What the operators' pages share.
+import { Link } from '@tanstack/react-router';
+import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { ApiError } from '../../api/client';
+import { formatDuration, formatTime, useNow } from '../../ui';
+import { words } from '../../words';
+
+const w = words.operator;
+
+function At({ unix, children }: { unix: number; children: ReactNode }) {
+  return (
+    <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
+      {children}
+    </time>
+  );
+}
+
+/** A moment to come. */
+export function Soon({ unix }: { unix: number | null }) {
+  const now = useNow();
+  if (unix === null) return <>{words.ui.none}</>;
+  return <At unix={unix}>{unix > now ? w.soon(formatDuration(unix - now)) : w.now}</At>;
+}
+
+/** How long something has lasted. */
+export function Lasting({ unix }: { unix: number | null }) {
+  const now = useNow(5_000);
+  if (unix === null) return <>{words.ui.none}</>;
+  return <At unix={unix}>{formatDuration(now - unix)}</At>;
+}
+
+/** A sentence of the server's with its times as people here read them. */
+export function readable(sentence: string): string {
+  return sentence.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, (t) => formatTime(Date.parse(t) / 1000));
+}
+
+/** Why a task is stuck: in words, and by the name that the runbook has. */
+export function Why({ reason }: { reason: string }) {
+  const known = w.park[reason];
+  return (
+    <>
+      {known && <span className="strong">{known} </span>}
+      <span className={known ? 'mono soft code2' : 'mono'}>{reason}</span>
+    </>
+  );
+}
+
+export function AccountLink({ id }: { id: string }) {
+  return (
+    <Link to="/operator/accounts/$id" params={{ id }} className="mono">
+      {id}
+    </Link>
+  );
+}
+
+/** A link into Temporal's web interface. */
+export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
+  return (
+    <a href={url} className={className} target="_blank" rel="noreferrer">
+      {children}
+      <span className="sr"> {w.newTab}</span>
+    </a>
+  );
+}
+
+/** Says what was done, and takes the focus: what had it may be gone with what was done. */
+export function useSaid(): [said: ReactNode, say: (text: string) => void] {
+  const [text, setText] = useState('');
+  const [times, setTimes] = useState(0);
+  const line = useRef<HTMLParagraphElement>(null);
+  // After the dialog, which gives the focus back when it closes.
+  useEffect(() => {
+    if (times > 0) line.current?.focus();
+  }, [times]);
+  const said = (
+    <p role="status" tabIndex={-1} ref={line} className={text ? 'note good' : 'sr'}>
+      {text}
+    </p>
+  );
+  return [said, (next) => (setText(next), setTimes((n) => n + 1))];
+}
+
+/** An error at its field, and whether a form shows it there. */
+export function faults(error: unknown, shown: readonly string[]) {
+  const param = error instanceof ApiError ? error.param : null;
+  return {
+    at: (field: string) => (param === field ? (error as ApiError).message : null),
+    elsewhere: param !== null && shown.includes(param) ? null : error,
+  };
+}

@@ -1,0 +1,244 @@
+// One model: its form on the left, what it makes on the right.
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { ApiError, wordsOf } from '../../api/client';
+import { draft, keepDraft, madeRequests, requestOf, type Remembered, type Request } from '../../requests';
+import { mayUse, useSession } from '../../session';
+import { TaskView } from '../../task/TaskView';
+import { Ago, Button, Empty, Problem, Select } from '../../ui';
+import { words } from '../../words';
+import type { Target } from './catalog';
+import { Form } from './Form';
+import { ModelHead } from './ModelHead';
+import { Price, useQuote, useSettled } from './Price';
+import { bodyOf, carriedOver, initialValues, withExamples, type Values } from './schema';
+import { Snippets } from './Snippets';
+import { Speech, type Spoken } from './Speech';
+import { useRun } from './useRun';
+import { faultsOf, titleOf, type Fault } from './validate';
+import { randomSeed } from './widgets';
+
+const w = words.playground;
+
+interface Props {
+  /** The form begins anew with another one. */
+  subject: string;
+  target: Target;
+  again?: Request | undefined;
+  /** The fields that name what the request works on. */
+  source?: Values | undefined;
+  sourceTask?: string | undefined;
+  task?: string | undefined;
+  note?: string;
+}
+
+// What the form begins with: the request to run again, else what was typed for this model,
+// else the shown task's, else what of another model's request is of use here.
+function valuesAtFirst({ target, again, source, task }: Props): Values {
+  const isHere = (r: Request | undefined) => r?.endpoint === target.endpoint && r.model === target.model;
+  const shown = task ? requestOf(task) : undefined;
+  const typed = draft();
+  const known = again ?? (isHere(typed) && !source ? typed : isHere(shown) ? shown : undefined);
+  const start = known?.body ?? { ...initialValues(target.schema), ...(typed && !source ? carriedOver(target.schema, typed.body) : {}) };
+  return { ...start, ...source };
+}
+
+/** What the server found wrong, at the field that its message begins with where it has no param. */
+function faultOfError(error: unknown): Fault | undefined {
+  if (!(error instanceof ApiError) || error.status !== 400) return undefined;
+  const path = error.param ?? /^[a-z_]+(\[\d+\])?(\.[a-z_]+(\[\d+\])?)*/.exec(error.message)?.[0];
+  return path ? { path, message: error.message, missing: false } : undefined;
+}
+
+export function Bench(props: Props) {
+  const { subject, target, note, task } = props;
+  const { endpoint, model, schema } = target;
+  const session = useSession();
+  const navigate = useNavigate({ from: '/playground' });
+  const [form, setForm] = useState(() => ({ subject, values: valuesAtFirst(props), attempted: false }));
+  // What is around the form stays, and with it the focus.
+  if (form.subject !== subject) setForm({ subject, values: valuesAtFirst(props), attempted: false });
+  const { values, attempted } = form;
+  const setValues = (next: Values) => setForm((now) => ({ ...now, values: next }));
+  const setAttempted = (next: boolean) => setForm((now) => ({ ...now, attempted: next }));
+  const [spoken, setSpoken] = useState<Spoken>();
+  const place = useRef<HTMLDivElement>(null);
+
+  const body = useMemo(() => bodyOf(schema, model, values), [schema, model, values]);
+  const faults = useMemo(() => faultsOf(schema, body), [schema, body]);
+  const missing = faults.some((f) => f.missing);
+  const settled = useSettled(useMemo(() => ({ endpoint, model, schema, body }), [endpoint, model, schema, body]));
+  const priced = useMemo(() => {
+    const wrong = faultsOf(settled.schema, settled.body);
+    return wrong.every((f) => f.missing) ? withExamples(settled.schema, settled.body, wrong.map((f) => f.path)) : undefined;
+  }, [settled]);
+  const quote = useQuote(settled.endpoint, priced);
+  const sending = useRun((outcome) => {
+    setAttempted(false);
+    if ('spoken' in outcome) setSpoken(outcome.spoken);
+    else void navigate({ search: (now) => ({ ...now, model, task: outcome.task }) });
+  });
+
+  useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
+
+  const told = faultOfError(sending.error) ?? (missing ? undefined : faultOfError(quote.error));
+  const shown = useMemo(() => {
+    const local = faults.filter((f) => attempted || !f.missing);
+    return told && !local.some((f) => f.path === told.path) ? [...local, told] : local;
+  }, [faults, attempted, told?.path, told?.message]);
+
+  useEffect(() => {
+    sending.reset();
+    setSpoken(undefined);
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [subject]);
+  const submit = (request: Request) => {
+    if (sending.pending) return; // the button is not disabled: it would lose the focus
+    setAttempted(true);
+    if (faultsOf(schema, request.body).length === 0) sending.run(request);
+  };
+  useEffect(() => {
+    if (!attempted || shown.length === 0) return;
+    const wrong = place.current?.querySelector<HTMLElement>('[data-wrong]');
+    wrong?.closest('details')?.setAttribute('open', '');
+    (wrong?.matches('input, textarea, select') ? wrong : wrong?.querySelector<HTMLElement>('input, textarea, select'))?.focus();
+    // Only the attempt leads to the field, not each letter that is typed after it.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [attempted, sending.error]);
+
+  const change = (next: Values) => {
+    setValues(next);
+    if (sending.error) sending.reset();
+  };
+  const vary = () => {
+    const next = { ...values, seed: randomSeed(schema.properties?.seed as object) };
+    setValues(next);
+    submit({ endpoint, model, body: bodyOf(schema, model, next) });
+  };
+  const mayRun = mayUse(session, 'generate');
+  const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
+
+  return (
+    <div className="pg-bench">
+      <section className="stack" aria-label={w.request}>
+        <ModelHead target={target} />
+        {note && <p className="note">{note}</p>}
+        <div
+          className="card"
+          ref={place}
+          onKeyDown={(e) => {
+            if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && mayRun) submit({ endpoint, model, body });
+          }}
+        >
+          {target.operations.length > 1 && (
+            <Select
+              label={w.operation}
+              value={endpoint}
+              options={target.operations.map((o) => ({ value: o.endpoint, label: o.summary }))}
+              onChange={(e) => void navigate({ search: (now) => ({ type: now.type, tag: now.tag, source: now.source, model, endpoint: e.target.value === target.operations[0]?.endpoint ? undefined : e.target.value }) })}
+            />
+          )}
+          <Form key={subject} schema={schema} values={values} onChange={change} onSubmit={() => mayRun && submit({ endpoint, model, body })} state={state}>
+            <div className="pg-run">
+              {attempted && shown.length > 0 && (
+                <p className="fault" role="alert">
+                  {w.mend([...new Set(shown.map((f) => titleOf(schema, f.path)))].join(', '))}
+                </p>
+              )}
+              {sending.error && !faultOfError(sending.error) && <RunProblem error={sending.error} />}
+              <Price quote={quote.data} example={missing} />
+              <div className="row">
+                {mayRun ? (
+                  <Button type="submit" variant="main" aria-disabled={sending.pending} title={w.shortcut}>
+                    {sending.repeating ? w.repeating : sending.pending ? w.running : w.run}
+                  </Button>
+                ) : (
+                  <p className="note">{w.readOnly}</p>
+                )}
+                <Snippets endpoint={endpoint} body={body} file={endpoint === '/v1/audio/speech' ? `speech.${String(body.response_format ?? 'mp3')}` : undefined} />
+              </div>
+            </div>
+          </Form>
+        </div>
+      </section>
+      <section className="stack pg-result" aria-label={w.result}>
+        {spoken && <div className="card"><Speech spoken={spoken} /></div>}
+        {task && (
+          <div className="card stack">
+            <TaskView id={task} />
+            <div className="row">
+              {mayRun && requestOf(task) && <Again task={task} target={target} busy={sending.pending} onVary={vary} onAgain={submit} />}
+              <Link className="button" to="/tasks/$id" params={{ id: task }}>
+                {w.openTask}
+              </Link>
+            </div>
+          </div>
+        )}
+        {!task && !spoken && props.sourceTask && (
+          <div className="card stack">
+            <h2>{w.source.title}</h2>
+            <TaskView id={props.sourceTask} />
+          </div>
+        )}
+        {!task && !spoken && !props.sourceTask && <Empty title={w.nothingYet}>{w.nothingYetLead}</Empty>}
+        <Made shown={task} />
+      </section>
+    </div>
+  );
+}
+
+function Again({ task, target, busy, onAgain, onVary }: { task: string; target: Target; busy: boolean; onAgain: (request: Request) => void; onVary: () => void }) {
+  const made = requestOf(task);
+  if (!made || made.endpoint !== target.endpoint || made.model !== target.model) return null;
+  return (
+    <>
+      <Button aria-disabled={busy} onClick={() => onAgain({ endpoint: made.endpoint, model: made.model, body: made.body })}>
+        {w.again}
+      </Button>
+      {target.schema.properties && 'seed' in target.schema.properties && (
+        <Button aria-disabled={busy} onClick={onVary} title={w.varyHint}>
+          {w.vary}
+        </Button>
+      )}
+    </>
+  );
+}
+
+/** What a request was refused for, and what to do about it. */
+function RunProblem({ error }: { error: unknown }) {
+  const advice = error instanceof ApiError ? w.advice[error.status as keyof typeof w.advice] : undefined;
+  if (!advice) return <Problem error={error} />;
+  return (
+    <div role="alert" className="note bad">
+      <p>
+        <strong>{advice[0]}</strong> {advice[1]}
+      </p>
+      <p className="hint foreign">{wordsOf(error)}</p>
+    </div>
+  );
+}
+
+/** The last requests of this browser. */
+function Made({ shown }: { shown: string | undefined }) {
+  const others = madeRequests().filter((r) => r.task !== shown);
+  if (others.length === 0) return null;
+  return (
+    <details className="pg-made">
+      <summary>{w.made(others.length)}</summary>
+      <ul>
+        {others.map((r) => (
+          <li key={r.task}>
+            <Link to="/playground" search={{ from: r.task }}>
+              {r.model || r.endpoint}
+            </Link>{' '}
+            <span className="soft">
+              <Ago unix={r.at} />
+            </span>
+            <p className="foreign soft pg-excerpt">{excerpt(r)}</p>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+const excerpt = (r: Remembered) => String(r.body.prompt ?? r.body.sound_prompt ?? r.body.gpt_description ?? r.body.lyrics ?? '').slice(0, 160);

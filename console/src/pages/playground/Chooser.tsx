@@ -1,0 +1,71 @@
+// All models of the key, by type, tag and name.
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useState } from 'react';
+import { Badge, Empty, Loading, PageHead, Problem } from '../../ui';
+import { words } from '../../words';
+import { types, useModels, type ListedModel } from './catalog';
+import { ModelPrice } from './ModelHead';
+
+const w = words.playground;
+
+export function Chooser() {
+  const { type, tag } = useSearch({ from: '/frame/playground' });
+  const navigate = useNavigate({ from: '/playground' });
+  const { models, error } = useModels();
+  const [sought, setSought] = useState('');
+  if (!models) return error ? <Problem error={error} /> : <Loading />;
+
+  const ofType = models.filter((m) => !type || m.type === type);
+  const tags = [...new Set(ofType.flatMap((m) => m.tags))];
+  const found = ofType.filter((m) => (!tag || m.tags.includes(tag)) && `${m.id} ${m.submit?.schema.description ?? ''} ${m.tags.join(' ')}`.toLowerCase().includes(sought.trim().toLowerCase()));
+  return (
+    <>
+      <PageHead title={w.title} lead={w.lead} />
+      <div className="pg-filters">
+        <div className="pg-segments" role="radiogroup" aria-label={w.type}>
+          {[undefined, ...types.filter((t) => models.some((m) => m.type === t))].map((t) => (
+            <label key={t ?? ''} className="pg-segment">
+              <input type="radio" name="type" checked={type === t} onChange={() => void navigate({ search: { type: t }, replace: true })} />
+              <span>{t ? w.types[t] : w.all}</span>
+            </label>
+          ))}
+        </div>
+        <select aria-label={w.tag} value={tag ?? ''} onChange={(e) => void navigate({ search: { type, tag: e.target.value || undefined }, replace: true })}>
+          <option value="">{w.anyTag}</option>
+          {tags.map((t) => (
+            <option key={t}>{t}</option>
+          ))}
+        </select>
+        <input type="search" aria-label={w.search} placeholder={w.search} value={sought} onChange={(e) => setSought(e.target.value)} />
+      </div>
+      <p className="sr" role="status">
+        {w.found(found.length)}
+      </p>
+      {found.length === 0 ? (
+        <Empty title={w.noModel}>{w.noModelLead}</Empty>
+      ) : (
+        <ul className="pg-models">
+          {found.map((m) => (
+            <li key={m.id}>
+              <ModelCard model={m} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function ModelCard({ model }: { model: ListedModel }) {
+  return (
+    <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag, model: model.id })} className="card pg-model" data-type={model.type} preload={false}>
+      <span className="pg-modelname">
+        <h2>{model.id}</h2>
+        {model.type && <Badge>{w.types[model.type]}</Badge>}
+      </span>
+      <p className="soft">{String(model.submit?.schema.description ?? '')}</p>
+      <p className="pg-tags">{model.tags.join(' · ')}</p>
+      <ModelPrice model={model} />
+    </Link>
+  );
+}

@@ -1,0 +1,71 @@
+// Which model is tried, what it can do, and what it costs.
+import { Link } from '@tanstack/react-router';
+import { Amount, Badge } from '../../ui';
+import { words } from '../../words';
+import { usePrices, type ListedModel, type PriceList, type Target } from './catalog';
+
+const w = words.playground;
+
+export function ModelHead({ target }: { target: Target }) {
+  const { listed, schema } = target;
+  const prices = usePrices(listed);
+  return (
+    <div className="pg-head">
+      <div>
+        <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag })} className="pg-back">
+          ← {w.allModels}
+        </Link>
+        <h1>{target.model}</h1>
+        <p className="lead">{String(schema.description ?? '')}</p>
+        <p className="row">
+          {target.type && <Badge>{w.types[target.type]}</Badge>}
+          {listed.tags.map((tag) => (
+            <Badge key={tag}>{tag}</Badge>
+          ))}
+        </p>
+      </div>
+      {prices && <Prices prices={prices} />}
+    </div>
+  );
+}
+
+function Prices({ prices }: { prices: PriceList }) {
+  if (prices.rows.length === 1) return <p className="pg-prices">{<PriceRange prices={prices} />}</p>;
+  return (
+    <details className="pg-prices">
+      <summary>
+        <PriceRange prices={prices} />
+      </summary>
+      <table>
+        <tbody>
+          {prices.rows.map((row) => (
+            <tr key={row.item}>
+              <th scope="row">{row.item}</th>
+              <td className="number">
+                <Amount value={row.unit_price} currency={prices.currency} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+export function PriceRange({ prices }: { prices: PriceList }) {
+  const each = prices.rows.map((row) => row.unit_price);
+  const [least, most] = [Math.min(...each), Math.max(...each)];
+  // Single characters cost too little to be read.
+  const many = prices.unit === 'character' ? 1000 : 1;
+  return (
+    <>
+      {least < most && `${w.from} `}
+      <Amount value={Number((least * many).toPrecision(6))} currency={prices.currency} /> {w.units[prices.unit as keyof typeof w.units] ?? prices.unit}
+    </>
+  );
+}
+
+export function ModelPrice({ model }: { model: ListedModel }) {
+  const prices = usePrices(model);
+  return <p className="pg-cardprice">{prices ? <PriceRange prices={prices} /> : words.ui.none}</p>;
+}

@@ -1,0 +1,97 @@
+// What the request would cost, live, and what is left after it.
+import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { call } from '../../api/client';
+import type { Quote } from '../../api/types';
+import { Amount } from '../../ui';
+import { words } from '../../words';
+import type { Values } from './schema';
+
+const w = words.playground.price;
+
+/** A value that has not changed for a while. */
+export function useSettled<T>(value: T, milliseconds = 350): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setSettled(value), milliseconds);
+    return () => window.clearTimeout(timer);
+  }, [value, milliseconds]);
+  return settled;
+}
+
+/** The price of a body, or of nothing. */
+export function useQuote(endpoint: string, body: Values | undefined) {
+  return useQuery({
+    queryKey: ['quote', endpoint, body],
+    queryFn: ({ signal }) => call<Quote>('POST', '/v1/quote', { body: { ...body, endpoint }, signal }),
+    enabled: body !== undefined,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+interface Balance {
+  success: boolean;
+  remain_balance?: number;
+  unlimited_quota?: boolean;
+}
+export const balanceQuery = queryOptions({
+  queryKey: ['balance', 'left'],
+  // The key's quota and the account's balance: the smaller one ends first.
+  queryFn: async () => {
+    const [key, account] = await Promise.all([call<Balance>('GET', '/v1/balance'), call<Balance>('GET', '/v1/user/balance')]);
+    const left = [key.unlimited_quota ? undefined : key.remain_balance, account.remain_balance].filter((b) => b !== undefined);
+    return left.length ? Math.min(...left) : null;
+  },
+  refetchInterval: 30_000,
+});
+
+export function Price({ quote, example }: { quote: Quote | undefined; example: boolean }) {
+  const { data: left } = useQuery(balanceQuery);
+  if (!quote) return <p className="pg-price soft">{w.none}</p>;
+  const short = typeof left === 'number' && left < quote.cost;
+  return (
+    <details className="pg-price">
+      <summary>
+        <span className="pg-cost" aria-live="polite">
+          <span className="sr">{w.label} </span>
+          {example && w.about} <Amount value={quote.cost} currency={quote.currency} />
+        </span>
+        <span className={short ? 'pg-left fault' : 'pg-left'}>
+          {typeof left === 'number' && (short ? w.short : w.left)} {typeof left === 'number' && <Amount value={short ? left : left - quote.cost} currency={quote.currency} />}
+        </span>
+      </summary>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{w.item}</th>
+            <th scope="col" className="number">
+              {w.quantity}
+            </th>
+            <th scope="col" className="number">
+              {w.each}
+            </th>
+            <th scope="col" className="number">
+              {w.amount}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {quote.breakdown.map((line, i) => (
+            <tr key={i}>
+              <td>{line.item}</td>
+              <td className="number">{line.quantity}</td>
+              <td className="number">
+                <Amount value={line.unit_price} currency={quote.currency} />
+              </td>
+              <td className="number">
+                <Amount value={line.amount} currency={quote.currency} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p className="hint">{w.hold(quote.credits_cost)}</p>
+    </details>
+  );
+}

@@ -1,0 +1,156 @@
+// What can be asked for: the models, the contract of one, and the operations that have no
+// contract, which the OpenAPI document describes.
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { ApiError, call } from '../../api/client';
+import type { Contract, Model, Quote } from '../../api/types';
+import { withDefinitions, type Schema } from './schema';
+
+export const types = ['video', 'image', 'music', 'art', 'speech'] as const;
+export type ModelType = (typeof types)[number];
+
+const minutes = 60_000;
+
+export const modelsQuery = queryOptions({
+  queryKey: ['models'],
+  queryFn: () => call<{ data: Model[] }>('GET', '/v1/models', { query: { expand: 'category' } }),
+  staleTime: 5 * minutes,
+});
+
+interface Operation {
+  requestBody?: { content?: Record<string, { schema: Schema; examples?: Record<string, { value: Record<string, unknown> }> }> };
+  summary: string;
+  tags: string[];
+}
+interface Document {
+  paths: Record<string, { post?: Operation }>;
+  components: { schemas: Record<string, Schema> };
+}
+export const documentQuery = queryOptions({
+  queryKey: ['openapi'],
+  queryFn: async () => submitsOf(await call<Document>('GET', '/openapi.json')),
+  staleTime: 30 * minutes,
+});
+
+/** One way to ask for media: a path, and the requests of one model there. */
+export interface Submit {
+  endpoint: string;
+  summary: string;
+  model: string;
+  schema: Schema;
+  example: Record<string, unknown>;
+}
+
+function submitsOf(document: Document): Submit[] {
+  const submits: Submit[] = [];
+  for (const [endpoint, { post }] of Object.entries(document.paths)) {
+    const content = post?.requestBody?.content?.['application/json'];
+    if (!post?.tags.includes('Submits') || !content || endpoint.endsWith('/quote')) continue;
+    const root = withDefinitions(content.schema, document.components.schemas);
+    const choices = (root.oneOf as Schema[] | undefined)?.map((choice) => withDefinitions(choice, document.components.schemas)) ?? [root];
+    for (const schema of choices) {
+      const model = (schema.properties?.model as Schema | undefined)?.const ?? schema.title;
+      if (typeof model !== 'string') continue;
+      submits.push({ endpoint, model, schema, summary: post.summary, example: content.examples?.[model]?.value ?? {} });
+    }
+  }
+  return submits;
+}
+
+export function typeOfEndpoint(endpoint: string): ModelType | undefined {
+  if (endpoint.startsWith('/v1/videos/')) return 'video';
+  if (endpoint.startsWith('/v1/images/')) return 'image';
+  if (endpoint.startsWith('/v1/music/')) return 'music';
+  if (endpoint.startsWith('/v1/artgen/')) return 'art';
+  if (endpoint === '/v1/audio/speech') return 'speech';
+  return undefined;
+}
+
+export interface ListedModel {
+  id: string;
+  type: ModelType | undefined;
+  tags: string[];
+  submit: Submit | undefined;
+}
+
+/** The models of the key, each with its first way to be used. */
+export function useModels(): { models: ListedModel[] | undefined; error: unknown } {
+  const list = useQuery(modelsQuery);
+  const submits = useQuery(documentQuery);
+  const models =
+    list.data && submits.data
+      ? list.data.data.map((model) => {
+          const submit = submits.data.find((s) => s.model === model.id);
+          const type = submit ? typeOfEndpoint(submit.endpoint) : types.find((t) => t === model.category);
+          return { id: model.id, type, tags: model.capability_tags ?? [], submit };
+        })
+      : undefined;
+  return { models, error: list.error ?? submits.error };
+}
+
+/** Songs and speech have no contract: asking for one would only be refused. */
+const hasContract = (submit: Submit | undefined) => !submit || !['music', 'speech'].includes(typeOfEndpoint(submit.endpoint) ?? '');
+
+const contractQuery = (model: string) =>
+  queryOptions({
+    queryKey: ['contract', model],
+    queryFn: () => (model.includes('/') ? call<Contract>('GET', '/v1/model-schema', { query: { model } }) : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`)),
+    staleTime: 5 * minutes,
+  });
+
+export type PriceList = Pick<Contract['pricing'], 'currency' | 'unit' | 'rows'>;
+
+/** What a model costs: of its contract, else by the price of the least that it takes. */
+export function usePrices(model: ListedModel): PriceList | undefined {
+  const contract = useQuery({ ...contractQuery(model.id), enabled: hasContract(model.submit) });
+  const quote = useQuery({
+    queryKey: ['quote', model.submit?.endpoint, model.submit?.example],
+    queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint: model.submit?.endpoint, ...model.submit?.example } }),
+    enabled: !!model.submit && !hasContract(model.submit),
+    staleTime: 5 * minutes,
+  });
+  if (contract.data) return contract.data.pricing;
+  if (!quote.data) return undefined;
+  const unit = model.type === 'speech' ? 'character' : 'operation';
+  return { currency: quote.data.currency, unit, rows: quote.data.breakdown.map((line) => ({ item: line.item, unit_price: line.unit_price, when: {} })) };
+}
+
+/** What the page asks for: the way to submit, its schema, and the other ways of the model. */
+export interface Target {
+  endpoint: string;
+  model: string;
+  schema: Schema;
+  type: ModelType | undefined;
+  operations: Submit[];
+  listed: ListedModel;
+}
+
+/** Reads the target of an address that names a model, or an endpoint, or both. */
+export function useTarget(model: string | undefined, endpoint: string | undefined): { target: Target | undefined; missing: boolean; error: unknown } {
+  const submits = useQuery(documentQuery);
+  const list = useQuery(modelsQuery);
+  const submit = submits.data?.find((s) => (!endpoint || s.endpoint === endpoint) && (!model || s.model === model));
+  const id = model ?? submit?.model ?? '';
+  const known = list.data?.data.some((m) => m.id === id);
+  const byContract = !!submits.data && !endpoint && known === true && hasContract(submit);
+  const contract = useQuery({ ...contractQuery(id), enabled: byContract });
+
+  const found = byContract ? contract.data : submit;
+  const gone = contract.error instanceof ApiError && contract.error.status === 404;
+  const missing = gone || known === false || (!!submits.data && !!list.data && !byContract && !submit);
+  if (!submits.data || !list.data || !found) return { target: undefined, missing, error: missing ? null : (submits.error ?? list.error ?? contract.error) };
+  const type = typeOfEndpoint(found.endpoint);
+  const tags = list.data.data.find((m) => m.id === id)?.capability_tags ?? [];
+  return {
+    target: {
+      endpoint: found.endpoint,
+      model: id,
+      schema: 'input_schema' in found ? (found.input_schema as Schema) : found.schema,
+      type,
+      // The art family has its first operation under two names.
+      operations: submits.data.filter((s) => s.model === id && !s.endpoint.endsWith('/imagine')),
+      listed: { id, type, tags, submit: submits.data.find((s) => s.model === id) },
+    },
+    missing: false,
+    error: null,
+  };
+}

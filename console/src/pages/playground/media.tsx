@@ -1,0 +1,235 @@
+// Files and addresses of media. A picture that is dropped or chosen is uploaded, and its
+// link is what the request holds.
+import { useMutation } from '@tanstack/react-query';
+import { useState, type DragEvent } from 'react';
+import { call, wordsOf } from '../../api/client';
+import type { Upload } from '../../api/types';
+import { mayUse, useSession } from '../../session';
+import { Button } from '../../ui';
+import { words } from '../../words';
+import { useGroup, useInput } from './field';
+import type { Schema } from './schema';
+import type { InputProps } from './widgets';
+
+const w = words.playground.media;
+
+const accepted = ['image/jpeg', 'image/png', 'image/webp', 'image/gif'];
+const mostBytes = 20 * 1024 * 1024;
+
+/** Why a file cannot be uploaded, or undefined. */
+function refusal(file: File): string | undefined {
+  if (!accepted.includes(file.type)) return w.wrongType(file.name);
+  if (file.size > mostBytes) return w.tooLarge(file.name, (file.size / 1024 / 1024).toFixed(1));
+  if (file.size === 0) return w.empty(file.name);
+  return undefined;
+}
+
+// What was uploaded from this page is shown from the file itself.
+const previews = new Map<string, string>();
+
+async function upload(file: File): Promise<string> {
+  const form = new FormData();
+  form.append('file', file);
+  const { url } = await call<Upload>('POST', '/v1/uploads/images', { body: form });
+  previews.set(url, URL.createObjectURL(file));
+  return url;
+}
+
+// The page may show pictures of its own origin only; others are named.
+function previewOf(url: string): string | undefined {
+  if (previews.has(url)) return previews.get(url);
+  return URL.canParse(url) && new URL(url).origin === window.location.origin ? url : undefined;
+}
+
+function Thumb({ url, alt }: { url: string; alt: string }) {
+  const [broken, setBroken] = useState(false);
+  const source = previewOf(url);
+  if (source && !broken) return <img className="pg-thumb" src={source} alt={alt} onError={() => setBroken(true)} />;
+  return (
+    <span className="pg-thumb pg-nothumb foreign" title={url}>
+      {URL.canParse(url) ? new URL(url).hostname : url.slice(0, 40)}
+    </span>
+  );
+}
+
+/** Takes files by a drop and by a button, and says what is wrong with them. */
+function useUploads(onUploaded: (urls: string[]) => void, room: number) {
+  const [refused, setRefused] = useState<string>();
+  const [over, setOver] = useState(false);
+  const session = useSession();
+  const uploading = useMutation({ mutationFn: (files: File[]) => Promise.all(files.map(upload)), onSuccess: onUploaded });
+  const take = (files: File[]) => {
+    const wrong = files.map(refusal).find((r) => r !== undefined) ?? (files.length > room ? w.tooMany(room) : undefined);
+    setRefused(wrong);
+    uploading.reset();
+    if (!wrong && files.length) uploading.mutate(files);
+  };
+  return {
+    allowed: mayUse(session, 'generate'),
+    busy: uploading.isPending,
+    problem: refused ?? (uploading.isError ? wordsOf(uploading.error) : undefined),
+    take,
+    drop: {
+      'data-over': over || undefined,
+      onDragOver: (e: DragEvent) => {
+        e.preventDefault();
+        setOver(true);
+      },
+      onDragLeave: () => setOver(false),
+      onDrop: (e: DragEvent) => {
+        e.preventDefault();
+        setOver(false);
+        take([...e.dataTransfer.files]);
+      },
+    },
+  };
+}
+
+function FileButton({ id, label, multiple, busy, onFiles }: { id: string; label: string; multiple: boolean; busy: boolean; onFiles: (files: File[]) => void }) {
+  return (
+    <>
+      <input
+        className="sr pg-file"
+        type="file"
+        id={`${id}-file`}
+        accept={accepted.join(',')}
+        multiple={multiple}
+        disabled={busy}
+        aria-label={label}
+        onChange={(e) => {
+          onFiles([...(e.target.files ?? [])]);
+          e.target.value = ''; // the same file may be chosen again
+        }}
+      />
+      <label className="button" htmlFor={`${id}-file`}>
+        {busy ? w.uploading : w.choose}
+      </label>
+    </>
+  );
+}
+
+const Said = ({ text }: { text: string | undefined }) => (
+  <p className="fault foreign" role="status">
+    {text}
+  </p>
+);
+
+/** One picture: by its address, by a drop, or by a file that is chosen. */
+export function ImageInput({ id, schema, value, onChange }: InputProps) {
+  const url = typeof value === 'string' ? value : '';
+  const uploads = useUploads((urls) => onChange(urls[0]), 1);
+  return (
+    <>
+      <div className="pg-drop" {...uploads.drop}>
+        {url !== '' && <Thumb url={url} alt={w.preview} />}
+        <input {...useInput(id)} type="url" value={url} placeholder={uploads.allowed ? w.dropOrPaste : w.paste} onChange={(e) => onChange(e.target.value || undefined)} />
+        {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} busy={uploads.busy} onFiles={uploads.take} />}
+        {url !== '' && (
+          <Button variant="quiet" onClick={() => onChange(undefined)} aria-label={w.removeFrom(String(schema.title))}>
+            ✕
+          </Button>
+        )}
+      </div>
+      <Said text={uploads.problem} />
+    </>
+  );
+}
+
+interface ListProps {
+  id: string;
+  schema: Schema;
+  value: string[];
+  onChange: (value: string[]) => void;
+}
+
+// Some lists take an object with the address as well, as requests made elsewhere may have it.
+const addressOf = (item: unknown) => (typeof item === 'string' ? item : String((item as { url?: unknown } | null)?.url ?? ''));
+
+/** A line into which addresses are typed, one after the other. */
+function AddAddress({ id, placeholder, onAdd, title }: { id: string; placeholder: string; title: string; onAdd: (url: string) => void }) {
+  const [text, setText] = useState('');
+  const add = () => {
+    if (text.trim()) onAdd(text.trim());
+    setText('');
+  };
+  return (
+    <>
+      <input
+        type="url"
+        id={id}
+        aria-label={w.addressFor(title)}
+        value={text}
+        placeholder={placeholder}
+        onChange={(e) => setText(e.target.value)}
+        onBlur={add}
+        onKeyDown={(e) => {
+          if (e.key !== 'Enter' || !text.trim()) return;
+          e.preventDefault();
+          add();
+        }}
+      />
+      {text.trim() !== '' && <Button onClick={add}>{w.add}</Button>}
+    </>
+  );
+}
+
+/** Several pictures in their order. */
+export function Images({ id, schema, value, onChange }: ListProps) {
+  const title = String(schema.title);
+  const urls = value.map(addressOf);
+  const room = (schema.maxItems ?? 100) - urls.length;
+  const uploads = useUploads((more) => onChange([...urls, ...more]), room);
+  const swap = (i: number) => urls.map((u, j) => (j === i - 1 ? urls[i]! : j === i ? urls[i - 1]! : u));
+  return (
+    <div {...useGroup(id)} className="pg-list">
+      {urls.length > 0 && (
+        <ol className="pg-thumbs">
+          {urls.map((url, i) => (
+            <li key={`${i} ${url}`}>
+              <Thumb url={url} alt={w.picture(i + 1)} />
+              <span className="pg-thumbtools">
+                {i > 0 && (
+                  <button type="button" onClick={() => onChange(swap(i))} aria-label={w.earlier(i + 1)}>
+                    ←
+                  </button>
+                )}
+                <button type="button" onClick={() => onChange(urls.filter((_, j) => j !== i))} aria-label={w.removePicture(i + 1)}>
+                  ✕
+                </button>
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {room > 0 && (
+        <div className="pg-drop" {...uploads.drop}>
+          <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany : w.paste} onAdd={(url) => onChange([...urls, url])} />
+          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} busy={uploads.busy} onFiles={uploads.take} />}
+        </div>
+      )}
+      <Said text={uploads.problem} />
+    </div>
+  );
+}
+
+/** Addresses of sounds and videos, which are not uploaded here. */
+export function Links({ id, schema, value, onChange }: ListProps) {
+  const urls = value.map(addressOf);
+  return (
+    <div {...useGroup(id)} className="pg-list">
+      {urls.map((url, i) => (
+        <div className="pg-link" key={i}>
+          <span className="foreign mono">{url}</span>
+          <Button variant="quiet" onClick={() => onChange(urls.filter((_, j) => j !== i))} aria-label={w.removeAddress(i + 1)}>
+            ✕
+          </Button>
+        </div>
+      ))}
+      {urls.length < (schema.maxItems ?? 100) && (
+        <div className="pg-drop">
+          <AddAddress id={id} title={String(schema.title)} placeholder={w.paste} onAdd={(url) => onChange([...urls, url])} />
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,180 @@
+// What the form reads from a served JSON Schema. Nothing here knows a model: fields are
+// told apart by their type, their limits and the annotations of the catalog (x-group,
+// x-media, x-unit), which docs/adding-a-model.md describes.
+import type { RJSFSchema } from '@rjsf/utils';
+
+export type Schema = RJSFSchema;
+export type Values = Record<string, unknown>;
+
+const components = '#/components/schemas/';
+
+/** A schema of the OpenAPI document with what it refers to in $defs, so that it stands alone. */
+export function withDefinitions(schema: Schema, all: Record<string, Schema>): Schema {
+  const $defs: Record<string, Schema> = {};
+  const copy = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(copy);
+    if (typeof node !== 'object' || node === null) return node;
+    return Object.fromEntries(
+      Object.entries(node).map(([key, value]) => {
+        if (key !== '$ref' || typeof value !== 'string' || !value.startsWith(components)) return [key, copy(value)];
+        const name = value.slice(components.length);
+        if (!(name in $defs)) {
+          $defs[name] = {};
+          $defs[name] = copy(all[name]) as Schema;
+        }
+        return [key, `#/$defs/${name}`];
+      }),
+    );
+  };
+  const named = schema.$ref?.startsWith(components) ? all[schema.$ref.slice(components.length)] : schema;
+  if (named?.oneOf) return named; // the requests of several models: each is read by itself
+  return { ...(copy(named) as Schema), $defs };
+}
+
+const asSchema = (value: unknown): Schema => (typeof value === 'object' && value !== null ? (value as Schema) : {});
+const isFixed = (schema: Schema) => 'const' in schema || schema.enum?.length === 1;
+const isChoiceOfRequired = (value: unknown) => Array.isArray(value) && value.every((branch) => Object.keys(asSchema(branch)).join() === 'required');
+
+/** The schema as the form shows it: without fields that have one value only, without the
+ * choices among required fields, which the form library would make a menu of, and with
+ * lists whose first items are described written as short lists. */
+export function formSchema(schema: Schema): Schema {
+  const copy = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(copy);
+    if (typeof node !== 'object' || node === null) return node;
+    const { prefixItems, ...rest } = node as Record<string, unknown>;
+    if (Array.isArray(prefixItems)) Object.assign(rest, { items: prefixItems[0], maxItems: prefixItems.length });
+    if (isChoiceOfRequired(rest.anyOf)) delete rest.anyOf;
+    return Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, copy(value)]));
+  };
+  const root = copy(schema) as Schema;
+  const shown = Object.entries(root.properties ?? {}).filter(([, property]) => !isFixed(asSchema(property)));
+  return { ...root, $schema: undefined, title: undefined, description: undefined, properties: Object.fromEntries(shown), required: root.required?.filter((name) => shown.some(([n]) => n === name)) };
+}
+
+/** Whether a field counts as things stand. The schemas leave the value of a field open
+ * where it is ignored, and forbid it where it is not possible. */
+export function isOpen(resolved: Schema, value: unknown): boolean {
+  if ('not' in resolved && value === undefined) return false;
+  return resolved.type !== undefined || resolved.enum !== undefined || resolved.properties !== undefined;
+}
+
+const mainGroups = ['frames', 'references', 'output', 'source', 'section', 'mode', 'shots'];
+
+/** The fields that are always shown. The others are folded. */
+export function mainFields(schema: Schema): Set<string> {
+  const main = new Set(schema.required ?? []);
+  const choices = [schema, ...(schema.allOf ?? [])].flatMap((s) => asSchema(s).anyOf ?? []);
+  for (const choice of choices) asSchema(choice).required?.forEach((name) => main.add(name));
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const p = asSchema(property);
+    if (mainGroups.includes(p['x-group'] as string) || isLongText(name, p)) main.add(name);
+  }
+  for (const name of folded) main.delete(name);
+  return main;
+}
+const folded = ['negative_prompt', 'instructions', 'messages', 'image_with_roles', 'watermark', 'custom_id', 'webhook', 'metadata'];
+
+const longTexts = /(^|_)(prompt|lyrics|description|input|instructions?)$/;
+export const isLongText = (name: string, schema: Schema) => schema.type !== 'object' && !schema.enum && schema.format === undefined && longTexts.test(name);
+
+const ratio = /^[1-9]\d?:[1-9]\d?$/;
+const commonRatios = ['1:1', '16:9', '9:16', '4:3', '3:4', '3:2', '2:3', '21:9'];
+
+/** The values to choose from: those of the schema, those that its examples list beside the
+ * default, or the usual ratios where any is taken. */
+export function optionsOf(schema: Schema): (string | number)[] | undefined {
+  if (schema.enum) return schema.enum as (string | number)[];
+  const examples = (Array.isArray(schema.examples) ? schema.examples : []) as (string | number)[];
+  if (schema.type === 'string' && examples.length > 1 && examples.includes(schema.default as string)) return examples;
+  if (schema.type === 'string' && examples.length > 1 && examples.every((e) => ratio.test(String(e)))) return commonRatios;
+  const { minimum, maximum } = schema;
+  if (schema.type === 'integer' && minimum !== undefined && maximum !== undefined && maximum - minimum < 5) return Array.from({ length: maximum - minimum + 1 }, (_, i) => minimum + i);
+  return undefined;
+}
+
+export type Kind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'images' | 'links' | 'task' | 'clip' | 'index' | 'other';
+
+const mediaOf = (schema: Schema) => (schema['x-media'] as { kind?: string } | undefined)?.kind;
+
+/** Which of our inputs a field has. The schema is resolved: without references. */
+export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
+  if (schema.type === 'array') return items?.type === 'string' ? (mediaOf(schema) === 'image' ? 'images' : 'links') : 'other';
+  if (schema.type === 'object') return 'other';
+  if (schema.type === 'boolean') return 'check';
+  if (name === 'task_id') return 'task';
+  if (name === 'clip_id') return 'clip';
+  if (name === 'audio_index') return 'index';
+  const options = optionsOf(schema);
+  if (options) {
+    if (options.every((o) => o === 'auto' || ratio.test(String(o)))) return 'ratio';
+    return options.length <= 5 && options.join('').length <= 40 ? 'segments' : 'select';
+  }
+  if (name === 'seed') return 'seed';
+  if (schema.type === 'integer' || schema.type === 'number') {
+    const { minimum, maximum } = schema;
+    return schema.default !== undefined && minimum !== undefined && maximum !== undefined && maximum - minimum <= 60 ? 'slider' : 'number';
+  }
+  if (mediaOf(schema) === 'image') return 'image';
+  return isLongText(name, schema) ? 'long' : 'line';
+}
+
+export const isGroup = (kind: Kind) => kind === 'ratio' || kind === 'segments' || kind === 'images' || kind === 'links';
+
+/** A value without what is empty; undefined if nothing is left of it. */
+export function clean(value: unknown): unknown {
+  if (value === null || value === '') return undefined;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => clean(item) ?? (typeof item === 'object' ? {} : undefined)).filter((item) => item !== undefined);
+    return items.length ? items : undefined;
+  }
+  if (typeof value !== 'object') return value;
+  const entries = Object.entries(value as Values)
+    .map(([key, v]) => [key, clean(v)] as const)
+    .filter(([, v]) => v !== undefined);
+  return entries.length ? Object.fromEntries(entries) : undefined;
+}
+
+/** The body of a request: the fields in the order of the schema, items numbered by their place. */
+export function bodyOf(schema: Schema, model: string, values: Values): Values {
+  const body: Values = {};
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const fixed = asSchema(property).const;
+    const value = name === 'model' ? (fixed ?? model) : clean(values[name]);
+    if (value === undefined) continue;
+    body[name] = numbered.includes(name) && Array.isArray(value) ? value.map((item, i) => ({ ...(item as Values), index: i + 1 })) : value;
+  }
+  return body;
+}
+// Lists whose items say their own place, which nobody should have to type.
+const numbered = ['multi_prompt'];
+
+/** The body with an example for each field that is missing: what it would cost can then
+ * be said before everything is filled in. Nothing stands for a task, for a number, or within an item. */
+export function withExamples(schema: Schema, body: Values, missing: readonly string[]): Values | undefined {
+  const filled = { ...body };
+  for (const name of missing) {
+    const example = asSchema(schema.properties?.[name]).examples;
+    if (!Array.isArray(example) || example.length === 0 || typeof example[0] === 'number' || sources.includes(name)) return undefined;
+    filled[name] = example[0];
+  }
+  return filled;
+}
+const sources = ['task_id', 'clip_id'];
+
+/** What a form begins with. A switch between two kinds of request without a default
+ * decides which other fields count: it begins with the simpler kind. */
+export function initialValues(schema: Schema): Values {
+  const values: Values = {};
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const p = asSchema(property);
+    if (p.type === 'boolean' && p['x-group'] === 'mode' && p.default === undefined) values[name] = false;
+  }
+  return values;
+}
+
+/** What of another request is of use here: its texts and pictures. */
+export function carriedOver(schema: Schema, body: Values): Values {
+  const kept = ['prompt', 'negative_prompt', 'image_urls', 'first_frame_image'];
+  return Object.fromEntries(Object.entries(body).filter(([name]) => kept.includes(name) && schema.properties && name in schema.properties));
+}

@@ -1,0 +1,87 @@
+// The filters of the list, as the API has them.
+import { useQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
+import { ApiError, call, wordsOf } from '../../api/client';
+import type { List, Model } from '../../api/types';
+import { Button, Field, Select } from '../../ui';
+import { words } from '../../words';
+
+const w = words.tasks;
+
+const names = ['status', 'type', 'model', 'reference', 'created_after', 'created_before'] as const;
+type Filter = (typeof names)[number];
+export type Filtered = Partial<Record<Filter, string>>;
+
+export function filtersOf(search: Filtered): Filtered {
+  return Object.fromEntries(names.filter((n) => search[n] !== undefined).map((n) => [n, search[n]]));
+}
+
+const isDay = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text);
+
+/** The API's query. Days are those of the person who looks; a range has both its days. */
+export function queryOf(search: Filtered): Filtered {
+  const query = filtersOf(search);
+  const midnight = (day: string, plus: number) => {
+    const [y, m, d] = day.split('-').map(Number) as [number, number, number];
+    return Math.floor(new Date(y, m - 1, d + plus).getTime() / 1000);
+  };
+  if (query.created_after && isDay(query.created_after)) query.created_after = String(midnight(query.created_after, 0) - 1);
+  if (query.created_before && isDay(query.created_before)) query.created_before = String(midnight(query.created_before, 1));
+  return query;
+}
+
+/** The filter that an error is about: its message begins with its name. */
+export function faultOf(error: unknown): Filter | undefined {
+  return error instanceof ApiError ? names.find((n) => error.param === n || error.message.startsWith(`${n} `)) : undefined;
+}
+
+export function Filters({ search, error }: { search: Filtered; error: unknown }) {
+  const navigate = useNavigate({ from: '/tasks' });
+  const { data: models } = useQuery({
+    queryKey: ['models'],
+    queryFn: ({ signal }) => call<List<Model>>('GET', '/v1/models', { signal }),
+    staleTime: 60_000,
+  });
+  const set = (name: Filter, value: string) => void navigate({ search: (s) => ({ ...s, [name]: value || undefined, after: undefined }), replace: true });
+  const fault = (name: Filter) => (faultOf(error) === name ? wordsOf(error) : null);
+  const known = models?.data.map((m) => m.id) ?? [];
+  const choices = search.model && !known.includes(search.model) ? [search.model, ...known] : known;
+  const any = { value: '', label: w.any };
+  return (
+    <form className="filters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <Select label={w.state} error={fault('status')} value={search.status ?? ''} onChange={(e) => set('status', e.target.value)} options={[any, ...Object.entries(words.task.status).map(([value, label]) => ({ value, label }))]} />
+      <Select label={w.type} error={fault('type')} value={search.type ?? ''} onChange={(e) => set('type', e.target.value)} options={[any, ...Object.entries(w.types).map(([value, label]) => ({ value, label }))]} />
+      <Select label={w.model} error={fault('model')} value={search.model ?? ''} onChange={(e) => set('model', e.target.value)} options={[any, ...choices]} />
+      <Reference value={search.reference ?? ''} error={fault('reference')} onChange={(value) => set('reference', value)} />
+      <Field label={w.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
+      <Field label={w.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
+      {Object.keys(filtersOf(search)).length > 0 && (
+        <Button variant="quiet" onClick={() => void navigate({ search: (s) => ({ view: s.view }) })}>
+          {w.reset}
+        </Button>
+      )}
+    </form>
+  );
+}
+
+// An address may also have a moment, as the API takes it.
+export function dayOf(text: string | undefined): string {
+  if (!text || isDay(text)) return text ?? '';
+  const moment = new Date(/^\d+$/.test(text) ? Number(text) * 1000 : text);
+  return Number.isNaN(moment.getTime()) ? '' : moment.toISOString().slice(0, 10);
+}
+
+/** Asks when the typing rests. */
+function Reference({ value, error, onChange }: { value: string; error: string | null; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = window.setTimeout(() => onChange(text), 400);
+    return () => window.clearTimeout(timer);
+    // Only what is typed starts the clock.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [text]);
+  return <Field label={w.reference} error={error} type="search" maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
+}

@@ -1,0 +1,131 @@
+// One task: what came of it, when what happened, what it cost, and where it was told.
+import { useMutation } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../../api/client';
+import type { Task } from '../../api/types';
+import { mayUse, queryClient, useSession } from '../../session';
+import { Foreign } from '../../task/Foreign';
+import { TaskView } from '../../task/TaskView';
+import { isOpen, isUnknown, putTask, shortId, useArt, useTask } from '../../task/useTask';
+import { Amount, Button, Code, Dialog, Empty, Facts, Loading, PageHead, Problem, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { Callback } from './Callback';
+import { Timeline } from './Timeline';
+import '../../styles/tasks.css';
+
+const w = words.task.page;
+
+export function TaskPage() {
+  const { id } = useParams({ from: '/frame/tasks/$id' });
+  const { data: task, error } = useTask(id);
+  usePageTitle(task ? w.title(words.tasks.types[task.type], task.model.slice(0, 80)) : words.task.title);
+  if (isUnknown(error))
+    return (
+      <>
+        <PageHead title={words.task.title} />
+        <Empty title={w.unknown}>
+          <p>{w.unknownHint}</p>
+          <Link to="/tasks">{w.toTasks}</Link>
+        </Empty>
+      </>
+    );
+  if (!task) return error ? <Problem error={error} /> : <Loading />;
+  return <Page key={id} task={task} />;
+}
+
+function Page({ task }: { task: Task }) {
+  const session = useSession();
+  const art = useArt(task);
+  return (
+    <>
+      <PageHead title={<span className="foreign">{w.title(words.tasks.types[task.type], task.model.slice(0, 80))}</span>} lead={<Code text={task.id} />}>
+        {mayUse(session, 'generate') && (
+          <Link to="/playground" search={{ from: task.id }} className="button">
+            {w.runAgain}
+          </Link>
+        )}
+        {isOpen(task) && !task.cancel_requested && mayUse(session, 'generate') && <Cancel task={task} />}
+        {!isOpen(task) && mayUse(session, 'manage') && <Remove task={task} />}
+      </PageHead>
+      <div className="taskpage">
+        <div className="stack">
+          <TaskView id={task.id} />
+          {task.webhook && <Callback task={task} />}
+        </div>
+        <div className="stack">
+          <section className="card" aria-labelledby="facts">
+            <h2 id="facts">{w.facts}</h2>
+            <Facts
+              rows={[
+                art?.prompt ? [w.prompt, <Foreign key="p" text={art.prompt} limit={300} />] : null,
+                art?.source_task_id ? [w.source, <Link key="s" to="/tasks/$id" params={{ id: art.source_task_id }} className="mono">{shortId(art.source_task_id)}</Link>] : null,
+                task.reference ? [w.reference, <Foreign key="r" text={task.reference} />] : null,
+                isOpen(task)
+                  ? [w.held, <span key="h"><Amount value={task.estimated_cost} currency={session.currency} /> <span className="hint">{w.heldHint}</span></span>]
+                  : [w.charged, <Amount key="c" value={task.cost} currency={session.currency} />],
+                !isOpen(task) && [w.credits, <span key="cr" className="amount">{task.credits_cost.toLocaleString('en-GB')}</span>],
+              ]}
+            />
+          </section>
+          <Timeline task={task} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Cancel({ task }: { task: Task }) {
+  const [open, setOpen] = useState(false);
+  const cancel = useMutation({
+    mutationFn: () => call<{ data: Task }>('POST', `/v1/tasks/${task.id}/cancel`),
+    onSuccess: ({ data }) => {
+      setOpen(false);
+      putTask(data);
+    },
+  });
+  return (
+    <>
+      <Button onClick={() => setOpen(true)}>{w.cancel}</Button>
+      <Dialog open={open} title={w.cancelTitle} onClose={() => (setOpen(false), cancel.reset())}>
+        <div className="stack">
+          <p>{w.cancelText}</p>
+          <Problem error={cancel.error} />
+          <div className="actions">
+            <Button variant="danger" disabled={cancel.isPending} onClick={() => cancel.mutate()}>{w.cancelYes}</Button>
+            <Button onClick={() => setOpen(false)}>{w.cancelNo}</Button>
+          </div>
+        </div>
+      </Dialog>
+    </>
+  );
+}
+
+function Remove({ task }: { task: Task }) {
+  const navigate = useNavigate();
+  const [open, setOpen] = useState(false);
+  const remove = useMutation({
+    mutationFn: () => call<void>('DELETE', `/v1/tasks/${task.id}`),
+    onSuccess: async () => {
+      await navigate({ to: '/tasks' });
+      queryClient.removeQueries({ queryKey: ['task', task.id] });
+      void queryClient.invalidateQueries({ queryKey: ['tasks'] });
+    },
+  });
+  return (
+    <>
+      <Button variant="danger" onClick={() => setOpen(true)}>{w.remove}</Button>
+      <Dialog open={open} title={w.removeTitle} onClose={() => (setOpen(false), remove.reset())}>
+        <div className="stack">
+          <p>{w.removeText}</p>
+          <p>{w.removeKept}</p>
+          <Problem error={remove.error} />
+          <div className="actions">
+            <Button variant="danger" disabled={remove.isPending} onClick={() => remove.mutate()}>{w.removeYes}</Button>
+            <Button onClick={() => setOpen(false)}>{w.removeNo}</Button>
+          </div>
+        </div>
+      </Dialog>
+    </>
+  );
+}

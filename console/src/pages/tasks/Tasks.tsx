@@ -1,0 +1,170 @@
+// The account's tasks as a list and as a gallery. Filters and page are in the address.
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { useRef } from 'react';
+import { call } from '../../api/client';
+import type { Task, TaskList } from '../../api/types';
+import { useSession } from '../../session';
+import { Poster } from '../../task/Poster';
+import { StateBadge } from '../../task/State';
+import { isOpen, putTask, shortId } from '../../task/useTask';
+import { Ago, Amount, Empty, Loading, PageHead, Problem, Table, formatAmount, usePageTitle } from '../../ui';
+import { words } from '../../words';
+import { Filters, faultOf, filtersOf, queryOf } from './Filters';
+import '../../styles/tasks.css';
+
+const w = words.tasks;
+
+export function Tasks() {
+  usePageTitle(w.title);
+  const search = useSearch({ from: '/frame/tasks' });
+  const gallery = search.view === 'gallery';
+  const query = { ...queryOf(search), after: search.after, limit: gallery ? 24 : 50 };
+  const { data, error, isPlaceholderData } = useQuery({
+    queryKey: ['tasks', query],
+    queryFn: async ({ signal }) => {
+      const list = await call<TaskList>('GET', '/v1/tasks', { query, signal });
+      list.data.forEach(putTask);
+      return list;
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: (q) => (search.after && !q.state.data?.data.some(isOpen) ? 30_000 : 4_000),
+  });
+  const filtered = Object.keys(filtersOf(search)).length > 0;
+  return (
+    <>
+      <PageHead title={w.title} lead={w.lead}>
+        <Views gallery={gallery} />
+      </PageHead>
+      <div className="stack">
+        <Filters search={search} error={error} />
+        {!data && !faultOf(error) && <Problem error={error} />}
+        {!data && !error && <Loading />}
+        {data && !isPlaceholderData && <News key={JSON.stringify(query)} list={data} />}
+        {data && data.data.length > 0 && (gallery ? <Gallery tasks={data.data} /> : <List tasks={data.data} />)}
+        {data?.data.length === 0 && <Nothing filtered={filtered} older={search.after !== undefined} />}
+        {data && <Pages list={data} after={search.after} />}
+      </div>
+    </>
+  );
+}
+
+function Views({ gallery }: { gallery: boolean }) {
+  const navigate = useNavigate({ from: '/tasks' });
+  return (
+    <fieldset className="views">
+      <legend className="sr">{w.view}</legend>
+      {[false, true].map((g) => (
+        <label key={String(g)}>
+          <input type="radio" name="view" checked={gallery === g} onChange={() => void navigate({ search: (s) => ({ ...s, view: g ? 'gallery' : undefined, after: undefined }) })} />
+          <span>{g ? w.gallery : w.list}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** Says aloud that tasks have come since the page was opened. */
+function News({ list }: { list: TaskList }) {
+  const first = useRef(list.first_id);
+  const n = list.data.findIndex((task) => task.id === first.current);
+  return (
+    <p role="status" className="sr">
+      {n > 0 ? w.newer(n) : ''}
+    </p>
+  );
+}
+
+function Cost({ task }: { task: Task }) {
+  const { currency } = useSession();
+  if (isOpen(task)) return <span className="soft">{w.hold(formatAmount(task.estimated_cost ?? 0, currency))}</span>;
+  return <Amount value={task.cost} currency={currency} />;
+}
+
+function List({ tasks }: { tasks: Task[] }) {
+  return (
+    <div className="tasklist">
+      <Table label={w.title} head={[w.model, w.state, w.cost, w.created, w.type, w.reference, w.task]}>
+        {tasks.map((task) => (
+          <tr key={task.id}>
+            <th scope="row" className="nowrap">
+              <Link to="/tasks/$id" params={{ id: task.id }} className="foreign" aria-label={w.open(task.model.slice(0, 80), shortId(task.id))}>
+                {task.model.slice(0, 80)}
+              </Link>
+            </th>
+            <td className="nowrap">
+              <StateBadge task={task} /> {isOpen(task) && <span className="soft">{w.progress(task.progress)}</span>}
+            </td>
+            <td className="nowrap">
+              <Cost task={task} />
+            </td>
+            <td className="nowrap">
+              <Ago unix={task.created} />
+            </td>
+            <td>{w.types[task.type]}</td>
+            <td className="foreign reference" dir="auto" title={task.reference}>{task.reference ?? ''}</td>
+            <td className="mono soft nowrap">{shortId(task.id)}</td>
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+function Gallery({ tasks }: { tasks: Task[] }) {
+  return (
+    <ul className="gallery">
+      {tasks.map((task) => (
+        <li key={task.id}>
+          <Link to="/tasks/$id" params={{ id: task.id }} className="tile">
+            <span className="poster">
+              <Poster task={task} />
+            </span>
+            <span className="tilehead">
+              <span className="foreign strong">{task.model.slice(0, 80)}</span>
+              {task.status !== 'completed' && <StateBadge task={task} />}
+            </span>
+            <span className="tilefoot soft">
+              <Ago unix={task.created} />
+              <Cost task={task} />
+            </span>
+            {task.reference && (
+              <span className="foreign soft tileref" dir="auto">
+                {task.reference}
+              </span>
+            )}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Nothing({ filtered, older }: { filtered: boolean; older: boolean }) {
+  if (older) return <Empty title={w.oldest} />;
+  if (filtered) return <Empty title={w.noMatch} />;
+  return (
+    <Empty title={w.none}>
+      <p>{w.noneHint}</p>
+      <Link to="/playground">{w.toPlayground}</Link>
+    </Empty>
+  );
+}
+
+function Pages({ list, after }: { list: TaskList; after: string | undefined }) {
+  if (!after && !list.has_more) return null;
+  return (
+    <nav className="row" aria-label={w.pages}>
+      {after && (
+        <Link from="/tasks" to="." search={(s) => ({ ...s, after: undefined })} className="button">
+          {words.shell.newest}
+        </Link>
+      )}
+      {list.has_more && list.last_id && (
+        <Link from="/tasks" to="." search={(s) => ({ ...s, after: list.last_id ?? undefined })} className="button">
+          {words.shell.more}
+        </Link>
+      )}
+    </nav>
+  );
+}

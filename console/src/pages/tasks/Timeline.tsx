@@ -1,0 +1,59 @@
+// When what happened to a task.
+import type { ReactNode } from 'react';
+import type { Task } from '../../api/types';
+import { shortDuration } from '../../task/State';
+import { filesOf, isOpen } from '../../task/useTask';
+import { formatTime, useNow, type Tone } from '../../ui';
+import { words } from '../../words';
+import { useDeliveries } from './Callback';
+
+const exact = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const w = words.task.page;
+
+interface Moment {
+  at: number;
+  text: ReactNode;
+  more?: ReactNode;
+  tone: Tone;
+  coming?: boolean;
+}
+
+export function Timeline({ task }: { task: Task }) {
+  const deliveries = useDeliveries(task);
+  const now = useNow(10_000);
+  const moments: Moment[] = [{ at: task.created, text: w.submitted, tone: 'neutral' }];
+  if (!isOpen(task) && task.completed) {
+    moments.push({
+      at: task.completed,
+      text: w.ended[task.status as keyof typeof w.ended],
+      more: task.actual_time === undefined ? null : words.task.took(shortDuration(task.actual_time)),
+      tone: task.status === 'completed' ? 'good' : task.status === 'failed' ? 'bad' : 'neutral',
+    });
+  }
+  for (const d of deliveries?.data ?? []) {
+    const taken = d.error === null;
+    moments.push({ at: d.at, text: taken ? w.attemptOk(d.status ?? 0) : w.attemptFailed, more: taken ? null : d.error?.slice(0, 200), tone: taken ? 'good' : 'bad' });
+  }
+  const next = deliveries?.data.at(-1)?.next_attempt_at;
+  if (next && next > now) moments.push({ at: next, text: w.nextAttempt, tone: 'busy', coming: true });
+  const file = filesOf(task)[0];
+  if (file) moments.push(file.expires_at > now ? { at: file.expires_at, text: w.linksUntil, more: w.linksHint, tone: 'neutral', coming: true } : { at: file.expires_at, text: w.filesGone, tone: 'neutral' });
+  return (
+    <section className="card" aria-labelledby="timeline">
+      <h2 id="timeline">{w.timeline}</h2>
+      <ol className="timeline">
+        {moments
+          .sort((a, b) => a.at - b.at)
+          .map((m, i) => (
+            <li key={i} className={`${m.tone} ${m.coming ? 'coming' : ''}`}>
+              <span>{m.text}</span>
+              <time dateTime={new Date(m.at * 1000).toISOString()} title={formatTime(m.at)}>
+                {exact.format(m.at * 1000)}
+              </time>
+              {m.more && <span className="hint foreign">{m.more}</span>}
+            </li>
+          ))}
+      </ol>
+    </section>
+  );
+}

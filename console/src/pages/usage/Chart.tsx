@@ -1,0 +1,104 @@
+// Costs by day as bars, one upon another. The table beside it has the same figures.
+import { useEffect, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { formatAmount } from '../../ui';
+import { words } from '../../words';
+import type { Series } from './sums';
+
+const w = words.usage;
+const height = 260;
+const half = 43_200;
+
+const dates = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+
+interface Props {
+  label: string;
+  days: readonly number[];
+  series: readonly Series[];
+  nameOf: (name: string) => string;
+  currency: string;
+}
+
+export function Chart({ label, days, series, nameOf, currency }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const [at, setAt] = useState<number | null>(null);
+  const dark = useDark();
+
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const plot = new uPlot(optionsOf(element, series.length, currency, setAt), dataOf(days, series), element);
+    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      plot.destroy();
+    };
+  }, [days, series, currency, dark]);
+
+  const sum = (i: number) => series.reduce((all, one) => all + (one.values[i] ?? 0), 0);
+  return (
+    <figure className="card chart">
+      <div ref={box} role="img" aria-label={label} className="plot" />
+      <p className="pointed soft" aria-hidden="true">
+        {at === null || days[at] === undefined
+          ? w.pointHint
+          : `${dates.format(days[at] * 1000)}: ${[
+              formatAmount(sum(at), currency),
+              ...(series.length > 1 ? series.filter((one) => one.values[at]).map((one) => `${nameOf(one.name)} ${formatAmount(one.values[at]!, currency)}`) : []),
+            ].join(' · ')}`}
+      </p>
+    </figure>
+  );
+}
+
+/** Whether the system is dark: a canvas has to be drawn anew when that changes. */
+function useDark(): boolean {
+  const [dark, setDark] = useState(() => window.matchMedia('(prefers-color-scheme: dark)').matches);
+  useEffect(() => {
+    const query = window.matchMedia('(prefers-color-scheme: dark)');
+    const change = () => setDark(query.matches);
+    query.addEventListener('change', change);
+    return () => query.removeEventListener('change', change);
+  }, []);
+  return dark;
+}
+
+// Bars are drawn one over the other, each as high as it and all below it: the highest first.
+function dataOf(days: readonly number[], series: readonly Series[]): uPlot.AlignedData {
+  const stacked = series.map((_, i) => days.map((_, day) => series.slice(i).reduce((sum, one) => sum + (one.values[day] ?? 0), 0)));
+  return [[...days], ...stacked];
+}
+
+/** A colour of the stylesheet, as a canvas takes it. */
+function colourOf(parent: HTMLElement, name: string): string {
+  const probe = document.createElement('span');
+  probe.className = name;
+  parent.append(probe);
+  const colour = getComputedStyle(probe).backgroundColor;
+  probe.remove();
+  return colour;
+}
+
+function optionsOf(element: HTMLElement, series: number, currency: string, point: (at: number | null) => void): uPlot.Options {
+  const ink = colourOf(element, 'swatch ink');
+  const axis: uPlot.Axis = { stroke: ink, font: '12px system-ui, sans-serif', grid: { stroke: colourOf(element, 'swatch rule'), width: 1 }, ticks: { show: false } };
+  return {
+    width: element.clientWidth,
+    height,
+    padding: [12, 8, 0, 0],
+    tzDate: (at) => uPlot.tzDate(new Date(at * 1000), 'Etc/UTC'),
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { show: false }, y: false },
+    scales: { x: { range: (_, min, max) => [min - half, max + half] }, y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] } },
+    axes: [
+      { ...axis, grid: { show: false }, size: 32, space: 64, incrs: [1, 2, 7, 14, 28, 56].map((n) => n * 86_400), values: (_, marks) => marks.map((at) => shortDate.format(at * 1000)) },
+      { ...axis, size: 76, values: (_, marks) => marks.map((amount) => formatAmount(amount, currency)) },
+    ],
+    series: [{}, ...Array.from({ length: series }, (_, i) => ({ fill: colourOf(element, `swatch c${i}`), width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.72, 44] }) }))],
+    hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? null)] },
+  };
+}
+
+const shortDate = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });

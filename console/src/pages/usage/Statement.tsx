@@ -1,0 +1,120 @@
+// What moved the balance of the account, between two balances.
+import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../../api/client';
+import type { components } from '../../api/openapi';
+import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
+import { words } from '../../words';
+import { download } from './download';
+import type { Range } from './range';
+
+const w = words.usage;
+const path = '/v1/account/statement';
+
+type Page = components['schemas']['Statement'];
+type Line = components['schemas']['StatementLine'];
+
+export function Statement({ range, currency }: { range: Range; currency: string }) {
+  const [open, setOpen] = useState(false);
+  const save = useMutation({ mutationFn: () => download(path, range.query, `statement-${range.first}-${range.last}.csv`) });
+  return (
+    <section className="stack">
+      <div className="sectionhead">
+        <div>
+          <h2>{w.statement}</h2>
+          <p className="soft">{w.statementLead}</p>
+        </div>
+        <div className="actions">
+          <Button aria-expanded={open} onClick={() => setOpen(!open)}>
+            {open ? w.hideStatement : w.showStatement}
+          </Button>
+          <Button disabled={save.isPending} onClick={() => save.mutate()}>
+            {w.downloadStatement}
+          </Button>
+        </div>
+      </div>
+      <Problem error={save.error} />
+      <p role="status" className={save.data ? 'note warn' : 'sr'}>
+        {save.data ? w.cut : ''}
+      </p>
+      {open && <Lines range={range} currency={currency} />}
+    </section>
+  );
+}
+
+function Lines({ range, currency }: { range: Range; currency: string }) {
+  const pages = useInfiniteQuery({
+    queryKey: ['statement', range.query],
+    queryFn: ({ pageParam, signal }) => call<Page>('GET', path, { query: { ...range.query, limit: 100, after: pageParam }, signal }),
+    initialPageParam: '',
+    getNextPageParam: (page) => (page.has_more ? page.data.at(-1)?.id : undefined),
+    placeholderData: keepPreviousData,
+  });
+  const first = pages.data?.pages[0];
+  const last = pages.data?.pages.at(-1);
+  if (!pages.data || !first || !last) return pages.error ? <Problem error={pages.error} /> : <Loading />;
+  const lines = pages.data.pages.flatMap((page) => page.data);
+  if (lines.length === 0) return <Empty title={w.nothingMoved} />;
+  return (
+    <>
+      <Table label={w.statement} head={[w.time, w.what, w.about, w.model, <span className="right">{w.amount}</span>, <span className="right">{w.available}</span>, <span className="right">{w.held}</span>]}>
+        <BalanceRow word={w.opening} balance={first.opening} currency={currency} />
+        {lines.map((line) => (
+          <LineRow key={line.id} line={line} currency={currency} />
+        ))}
+        {!last.has_more && <BalanceRow word={w.closing} balance={last.closing} currency={currency} />}
+      </Table>
+      {pages.hasNextPage && (
+        <div className="row">
+          <Button disabled={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+            {w.moreLines}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function BalanceRow({ word, balance, currency }: { word: string; balance: Page['opening']; currency: string }) {
+  return (
+    <tr className="total">
+      <th scope="row" colSpan={5}>
+        {word}
+      </th>
+      <td className="number">
+        <Amount value={balance.available} currency={currency} />
+      </td>
+      <td className="number">
+        <Amount value={balance.held} currency={currency} />
+      </td>
+    </tr>
+  );
+}
+
+function LineRow({ line, currency }: { line: Line; currency: string }) {
+  const change = (amount: string) => (Number(amount) === 0 ? '' : <Amount value={amount} currency={currency} />);
+  return (
+    <tr>
+      <td className="nowrap">
+        <Time unix={line.at} />
+      </td>
+      <td>{w.kinds[line.kind]}</td>
+      <td className="foreign mono ref">
+        {line.task?.startsWith('task_') ? (
+          <Link to="/tasks/$id" params={{ id: line.task }}>
+            {line.task}
+          </Link>
+        ) : (
+          (line.task ?? line.reference)
+        )}
+      </td>
+      <td className="foreign model">{line.model}</td>
+      <td className="number">
+        <Amount value={line.amount} currency={currency} />
+      </td>
+      <td className="number">{change(line.change.available)}</td>
+      <td className="number">{change(line.change.held)}</td>
+    </tr>
+  );
+}

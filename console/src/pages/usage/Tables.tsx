@@ -1,0 +1,72 @@
+// The figures of the chart as tables.
+import { Amount, Table } from '../../ui';
+import { words } from '../../words';
+import { mostSeries, type By, type Series, type Sum } from './sums';
+
+const w = words.usage;
+const right = (text: string) => <span className="right">{text}</span>;
+
+interface Common {
+  series: readonly Series[];
+  nameOf: (name: string) => string;
+  currency: string;
+}
+
+/** Cost and tasks of each day, model or key, with the colours of the chart. */
+export function SumsTable({ by, sums, total, nameOf, series, currency }: Common & { by: By; sums: readonly Sum[]; total: Sum }) {
+  const colour = (name: string) => {
+    const i = series.findIndex((one) => one.name === name);
+    return i >= 0 ? i : mostSeries - 1;
+  };
+  const row = (sum: Sum) => (
+    <>
+      <td className="number">
+        <Amount value={sum.cost} currency={currency} />
+      </td>
+      <td className="number">{total.cost > 0 ? w.percent(Math.round((100 * sum.cost) / total.cost)) : ''}</td>
+      <td className="number">{sum.tasks.completed}</td>
+      <td className="number">{sum.tasks.failed}</td>
+      <td className="number">{sum.tasks.cancelled}</td>
+      <td className="number">{sum.tasks.pending + sum.tasks.processing}</td>
+    </>
+  );
+  return (
+    <Table label={w.table(w.names[by])} head={[w.column[by], right(w.cost), right(w.share), right(w.completed), right(w.failed), right(w.cancelled), right(w.open)]}>
+      {sums.map((sum) => (
+        <tr key={sum.name}>
+          <th scope="row" className="foreign">
+            {by !== 'day' && <span className={`swatch c${colour(sum.name)}`} />}
+            {nameOf(sum.name)}
+          </th>
+          {row(sum)}
+        </tr>
+      ))}
+      <tr className="total">
+        <th scope="row">{w.total}</th>
+        {row(total)}
+      </tr>
+    </Table>
+  );
+}
+
+/** The cost of each day, told apart as in the chart. Days without any are left out. */
+export function DaysTable({ days, series, nameOf, currency }: Common & { days: readonly string[] }) {
+  const some = days.map((day, i) => ({ day, i })).filter(({ i }) => series.some((one) => one.values[i]));
+  return (
+    <details>
+      <summary>{w.dayByDay}</summary>
+      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <span className="right foreign">{nameOf(one.name)}</span>)]}>
+        {some.reverse().map(({ day, i }) => (
+          <tr key={day}>
+            <th scope="row">{day}</th>
+            {series.map((one) => (
+              <td key={one.name} className="number">
+                {one.values[i] ? <Amount value={one.values[i]} currency={currency} /> : words.ui.none}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+    </details>
+  );
+}

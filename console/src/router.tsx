@@ -1,0 +1,162 @@
+// The pages and their addresses. Each page is loaded when it is first opened.
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import type { Session } from './api/types';
+import { queryClient, sessionQuery } from './session';
+import { Broken, Missing } from './shell/Broken';
+import { Layout } from './shell/Layout';
+import { SignIn } from './pages/SignIn';
+
+const root = createRootRoute({ notFoundComponent: Missing, errorComponent: Broken });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  component: SignIn,
+  validateSearch: (search): { to?: string } => (typeof search.to === 'string' && search.to.startsWith('/') ? { to: search.to } : {}),
+});
+
+// Pages within the frame need a session.
+const frame = createRoute({
+  getParentRoute: () => root,
+  id: 'frame',
+  component: Layout,
+  beforeLoad: async ({ location }): Promise<{ session: Session }> => {
+    const session = await queryClient.ensureQueryData(sessionQuery);
+    if (!session) throw redirect({ to: '/sign-in', search: location.pathname === '/' ? {} : { to: location.href }, hash: location.hash });
+    return { session };
+  },
+});
+
+/**
+ * The component of a page. While the service is away its module is waited for, and the page
+ * that is shown stays: the router would load the whole application anew, from nowhere. One
+ * that went with an older version is left to the router.
+ */
+function page<M extends Record<string, any>, N extends keyof M>(load: () => Promise<M>, name: N) {
+  return lazyRouteComponent(() => load().catch(() => answers().then(load)), name);
+}
+
+/** Waits until the service answers. */
+async function answers(): Promise<void> {
+  while (!(await fetch('/healthz').then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
+}
+
+const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined);
+
+/** Reads the named parameters of an address as texts. */
+function texts<N extends string>(...names: N[]) {
+  return (search: Record<string, unknown>): Partial<Record<N, string>> => {
+    const read: Partial<Record<N, string>> = {};
+    for (const name of names) {
+      const value = text(search[name]);
+      if (value !== undefined && value !== '') read[name] = value;
+    }
+    return read;
+  };
+}
+
+const home = createRoute({
+  getParentRoute: () => frame,
+  path: '/',
+  beforeLoad: ({ context }) => {
+    throw redirect({ to: context.session.operator ? '/operator' : '/playground', replace: true });
+  },
+});
+
+// `from` is a task to run again, `source` one to make something of: of which of its clips, says `clip`, from 1.
+const playground = createRoute({
+  getParentRoute: () => frame,
+  path: '/playground',
+  component: page(() => import('./pages/playground/Playground'), 'Playground'),
+  validateSearch: texts('model', 'type', 'tag', 'endpoint', 'from', 'source', 'clip', 'task'),
+});
+const tasks = createRoute({
+  getParentRoute: () => frame,
+  path: '/tasks',
+  component: page(() => import('./pages/tasks/Tasks'), 'Tasks'),
+  validateSearch: texts('view', 'status', 'model', 'type', 'reference', 'created_after', 'created_before', 'after'),
+});
+const task = createRoute({
+  getParentRoute: () => frame,
+  path: '/tasks/$id',
+  component: page(() => import('./pages/tasks/TaskPage'), 'TaskPage'),
+});
+const keys = createRoute({
+  getParentRoute: () => frame,
+  path: '/keys',
+  component: page(() => import('./pages/keys/Keys'), 'Keys'),
+});
+const account = createRoute({
+  getParentRoute: () => frame,
+  path: '/account',
+  component: page(() => import('./pages/account/Account'), 'Account'),
+});
+const usage = createRoute({
+  getParentRoute: () => frame,
+  path: '/usage',
+  component: page(() => import('./pages/usage/Usage'), 'Usage'),
+  validateSearch: texts('from', 'to', 'by'),
+});
+
+const operator = createRoute({
+  getParentRoute: () => frame,
+  path: '/operator',
+  beforeLoad: ({ context }) => {
+    if (!context.session.operator) throw redirect({ to: '/' });
+  },
+});
+const stuck = createRoute({
+  getParentRoute: () => operator,
+  path: '/',
+  component: page(() => import('./pages/operator/Stuck'), 'Stuck'),
+  validateSearch: texts('status', 'model', 'type', 'account', 'channel', 'webhook', 'stuck', 'reference', 'created_after', 'created_before', 'after'),
+});
+const operatorTask = createRoute({
+  getParentRoute: () => operator,
+  path: '/tasks/$id',
+  component: page(() => import('./pages/operator/OperatorTask'), 'OperatorTask'),
+});
+const channels = createRoute({
+  getParentRoute: () => operator,
+  path: '/channels',
+  component: page(() => import('./pages/operator/Channels'), 'Channels'),
+});
+const accounts = createRoute({
+  getParentRoute: () => operator,
+  path: '/accounts',
+  component: page(() => import('./pages/operator/Accounts'), 'Accounts'),
+  validateSearch: texts('after'),
+});
+const operatorAccount = createRoute({
+  getParentRoute: () => operator,
+  path: '/accounts/$id',
+  component: page(() => import('./pages/operator/OperatorAccount'), 'OperatorAccount'),
+});
+const books = createRoute({
+  getParentRoute: () => operator,
+  path: '/books',
+  component: page(() => import('./pages/operator/Books'), 'Books'),
+  validateSearch: texts('from', 'to', 'by'),
+});
+const audit = createRoute({
+  getParentRoute: () => operator,
+  path: '/audit',
+  component: page(() => import('./pages/operator/Audit'), 'Audit'),
+  validateSearch: texts('after', 'account'),
+});
+
+export const router = createRouter({
+  basepath: '/console',
+  routeTree: root.addChildren([
+    signIn,
+    frame.addChildren([home, playground, tasks, task, keys, account, usage, operator.addChildren([stuck, operatorTask, channels, accounts, operatorAccount, books, audit])]),
+  ]),
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,105 @@
+// Who is signed in. The session itself is a cookie that no script can read.
+import { QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
+import { ApiError, AwayError, call, rememberToken, whenForbidden, whenSignedOut } from './api/client';
+import type { Scope, Session } from './api/types';
+import { forgetRequests } from './requests';
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // What the API refuses is refused again; what is away comes back.
+      retry: (count, error) => error instanceof AwayError || (error instanceof ApiError && error.status >= 500 && count < 3),
+      retryDelay: (count) => Math.min(1000 * 2 ** count, 5000),
+      networkMode: 'always',
+    },
+    mutations: { retry: false, networkMode: 'always' },
+  },
+});
+
+const sessionKey = ['session'];
+
+// Forgets all that was read and typed in the session before.
+// The session stays: whoever watches an entry that is taken out hears of it no more.
+function forget(): void {
+  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== sessionKey[0] });
+  queryClient.getMutationCache().clear();
+  forgetRequests();
+}
+
+// Whether there may be a session: a browser that never signed in does not ask.
+const hint = 'mediagate.signed-in';
+
+async function readSession(): Promise<Session | null> {
+  if (!localStorage.getItem(hint)) return null;
+  try {
+    const session = await call<Session>('GET', '/console/session');
+    const before = queryClient.getQueryData<Session>(sessionKey);
+    if (before && (before.key?.id !== session.key?.id || before.operator !== session.operator)) {
+      // Somebody else has signed in, in another tab: nothing of whoever was here is shown.
+      void queryClient.resetQueries({ predicate: (query) => query.queryKey[0] !== sessionKey[0] });
+      forgetRequests();
+    }
+    rememberToken(session.csrf);
+    if (before?.key?.id !== session.key?.id || !before?.key?.scopes.some((scope) => !mayUse(session, scope))) return session;
+    await call<void>('DELETE', '/console/session'); // the key was narrowed: what is open may not be for it
+  } catch (error) {
+    if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
+  }
+  ended = true;
+  localStorage.removeItem(hint);
+  return null;
+}
+
+export const sessionQuery = queryOptions({ queryKey: sessionKey, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
+
+function begin(session: Session): void {
+  localStorage.setItem(hint, 'yes');
+  rememberToken(session.csrf);
+  ended = false;
+  queryClient.setQueryData(sessionKey, session);
+}
+
+/** The session of a page that is shown to those who are signed in only. */
+export function useSession(): Session {
+  const { data } = useQuery(sessionQuery);
+  if (!data) throw new Error('no session');
+  return data;
+}
+
+export async function signIn(credential: { key: string } | { link: string }): Promise<Session> {
+  const session = await call<Session>('POST', '/console/session', { body: credential });
+  forget(); // of whoever was here before
+  begin(session);
+  return session;
+}
+
+/** Goes on with another key of the same account, whose pages stay as they are. */
+export async function renewSession(key: string): Promise<void> {
+  begin(await call<Session>('POST', '/console/session', { body: { key } }));
+}
+
+export async function signOut(): Promise<void> {
+  await call<void>('DELETE', '/console/session');
+  localStorage.removeItem(hint);
+  forget();
+  queryClient.setQueryData(sessionKey, null);
+}
+
+// Whether the session ended by itself: the page to sign in says so.
+let ended = false;
+export function sessionEnded(): boolean {
+  return ended;
+}
+whenForbidden(() => void queryClient.invalidateQueries({ queryKey: sessionKey }));
+whenSignedOut(() => {
+  if (queryClient.getQueryData(sessionKey) === null) return;
+  ended = true;
+  localStorage.removeItem(hint);
+  forget();
+  queryClient.setQueryData(sessionKey, null);
+});
+
+export function mayUse(session: Session, scope: Scope): boolean {
+  return session.operator || (session.key?.scopes.includes(scope) ?? false);
+}

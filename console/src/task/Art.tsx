@@ -1,0 +1,104 @@
+// Pictures of an art task with the buttons that its vendor offers for them. Each button
+// makes a new task.
+import { useMutation, useQueries } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../api/client';
+import type { Button as ArtButton, Item, Quote, Task } from '../api/types';
+import { mayUse, useSession } from '../session';
+import { Button, Problem, formatAmount } from '../ui';
+import { words } from '../words';
+import { Download } from './Download';
+import { Lightbox, Pictures, Thumb } from './Pictures';
+
+const w = words.task.art;
+
+// A custom_id says by itself what is done, whatever the path: this one serves for all.
+const endpoint = '/v1/artgen/generations/variation';
+
+// What a button does, without which picture and which job: MJ::JOB::upsample::1::… is upsample.
+const kindOf = (button: ArtButton) => button.customId.split('::').find((part) => !['MJ', 'JOB'].includes(part)) ?? button.customId;
+
+export function Art({ task, items }: { task: Task; items: Item[] }) {
+  const shown = items.filter((item) => item.url.length > 0);
+  const [large, setLarge] = useState<number | null>(null);
+  const buttons = usePress(task);
+  const [grid, ...crops] = shown;
+  if (!grid || crops.length !== 4) {
+    return (
+      <>
+        <Pictures task={task} items={items} />
+        <Buttons {...buttons} of={task.buttons ?? []} />
+      </>
+    );
+  }
+  const rest = (task.buttons ?? []).filter((b) => !/^[UV][1-4]$/.test(b.label));
+  return (
+    <>
+      <div className="artgrid">
+        {crops.map((item, i) => (
+          <figure key={i} className="media">
+            <Thumb task={task} item={item} label={words.task.openPictureOf(i + 1, 4)} onOpen={() => setLarge(i)} />
+            <Buttons {...buttons} of={(task.buttons ?? []).filter((b) => b.label === `U${i + 1}` || b.label === `V${i + 1}`)} />
+          </figure>
+        ))}
+      </div>
+      <div className="row">
+        <Buttons {...buttons} of={rest} />
+        <Button onClick={() => setLarge(4)}>{w.openGrid}</Button>
+        <Download item={grid} url={grid.url[0]!} label={w.downloadGrid} />
+      </div>
+      <Problem error={buttons.error} />
+      <Lightbox task={task} items={[...crops, grid]} at={large} onMove={setLarge} />
+    </>
+  );
+}
+
+function usePress(task: Task) {
+  const session = useSession();
+  const navigate = useNavigate();
+  const allowed = mayUse(session, 'generate');
+  const press = useMutation({
+    mutationFn: (button: ArtButton) =>
+      call<{ data: { task_id: string }[] }>('POST', endpoint, {
+        body: { task_id: task.id, custom_id: button.customId },
+        headers: { 'Idempotency-Key': crypto.randomUUID() },
+      }),
+    onSuccess: (answer) => navigate({ to: '/tasks/$id', params: { id: answer.data[0]!.task_id } }),
+  });
+  // One price for each kind of button.
+  const kinds = [...new Map((task.buttons ?? []).map((b) => [kindOf(b), b])).entries()];
+  const quotes = useQueries({
+    queries: kinds.map(([kind, button]) => ({
+      queryKey: ['quote', task.id, kind],
+      queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint, task_id: task.id, custom_id: button.customId } }),
+      staleTime: 600_000,
+      enabled: allowed && mayUse(session, 'read'),
+    })),
+  });
+  const prices = new Map(kinds.map(([kind], i) => [kind, quotes[i]?.data]));
+  return {
+    allowed,
+    pending: press.isPending ? press.variables.customId : null,
+    error: press.error,
+    press: press.mutate,
+    price: (button: ArtButton) => {
+      const quote = prices.get(kindOf(button));
+      return quote && formatAmount(quote.cost, session.currency);
+    },
+  };
+}
+
+function Buttons({ of, allowed, pending, press, price }: { of: ArtButton[] } & ReturnType<typeof usePress>) {
+  if (!allowed || of.length === 0) return null;
+  return (
+    <div className="row artbuttons">
+      {of.map((button) => (
+        <Button key={button.customId} disabled={pending !== null} aria-busy={pending === button.customId} onClick={() => press(button)}>
+          <span className="foreign">{w.label(button.label)}</span>
+          {price(button) && <span className="soft">{price(button)}</span>}
+        </Button>
+      ))}
+    </div>
+  );
+}

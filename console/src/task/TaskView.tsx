@@ -1,0 +1,37 @@
+// A task as it grows: its state, then what came of it.
+import { Loading, Problem } from '../ui';
+import { words } from '../words';
+import { ModalForm } from './ModalForm';
+import { Result } from './Result';
+import { FailureNote, Money, Progress, StateBadge, Took } from './State';
+import { isOpen, isUnknown, useArt, useTask } from './useTask';
+import type { Task } from '../api/types';
+import '../styles/task.css';
+
+export function TaskView({ id }: { id: string }) {
+  const { data: task, error } = useTask(id);
+  if (!task || isUnknown(error)) return error ? <Problem error={error} /> : <Loading />;
+  return <View task={task} />;
+}
+
+function View({ task }: { task: Task }) {
+  const art = useArt(task);
+  const waits = art?.status === 'MODAL' && isOpen(task) && !task.cancel_requested;
+  return (
+    <section className="task stack" aria-label={words.task.title}>
+      <div className="taskhead">
+        <span role="status">
+          <StateBadge task={task} waits={waits} />
+        </span>
+        <Took task={task} />
+        <span className="taskmoney">
+          <Money task={task} />
+        </span>
+      </div>
+      {isOpen(task) && !waits && <Progress task={task} />}
+      {waits && <ModalForm task={task} art={art} />}
+      <FailureNote task={task} />
+      {task.result && <Result task={task} />}
+    </section>
+  );
+}

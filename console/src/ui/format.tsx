@@ -1,0 +1,61 @@
+// Times, lengths and amounts as people read them.
+import { useEffect, useState } from 'react';
+import { words } from '../words';
+
+const locale = 'en-GB';
+const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
+const short = new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+
+export function formatTime(unix: number): string {
+  return full.format(unix * 1000);
+}
+
+/** Seconds as "3 s", "4 min 12 s", "2 h 5 min", "3 d 4 h". */
+export function formatDuration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return s % 60 && s < 600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h${Math.floor((s % 3600) / 60) ? ` ${Math.floor((s % 3600) / 60)} min` : ''}`;
+  return `${Math.floor(s / 86400)} d${Math.floor((s % 86400) / 3600) ? ` ${Math.floor((s % 86400) / 3600)} h` : ''}`;
+}
+
+/** A moment, exact in its title. */
+export function Time({ unix }: { unix: number | null | undefined }) {
+  if (unix === null || unix === undefined) return <>{words.ui.none}</>;
+  return (
+    <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
+      {short.format(unix * 1000)}
+    </time>
+  );
+}
+
+/** Unix seconds of now, anew every so many milliseconds. */
+export function useNow(every = 1000): number {
+  const [now, setNow] = useState(() => Date.now() / 1000);
+  useEffect(() => {
+    const timer = window.setInterval(() => setNow(Date.now() / 1000), every);
+    return () => window.clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** How long ago a moment was. */
+export function Ago({ unix }: { unix: number | null | undefined }) {
+  const now = useNow(10_000);
+  if (unix === null || unix === undefined) return <>{words.ui.never}</>;
+  return (
+    <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
+      {words.ui.ago(formatDuration(now - unix))}
+    </time>
+  );
+}
+
+/** An amount of the currency: two decimals at least, six at most. */
+export function formatAmount(amount: number | string, currency: string): string {
+  return new Intl.NumberFormat(locale, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 }).format(Number(amount));
+}
+
+export function Amount({ value, currency }: { value: number | string | null | undefined; currency: string }) {
+  if (value === null || value === undefined) return <>{words.ui.none}</>;
+  return <span className="amount">{formatAmount(value, currency)}</span>;
+}

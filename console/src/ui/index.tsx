@@ -1,0 +1,262 @@
+// The parts of which pages are made. They are plain HTML elements with our style: the
+// browser's own dialog, select and details are accessible by themselves.
+import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
+import { ApiError, AwayError, wordsOf } from '../api/client';
+import { words } from '../words';
+
+const w = words.ui;
+
+export function usePageTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · ${words.shell.product}`;
+  }, [title]);
+}
+
+export function Logo() {
+  return (
+    <svg className="logo" viewBox="0 0 32 32" width="28" height="28" aria-hidden="true">
+      <rect width="32" height="32" rx="8" className="logo-ground" />
+      <path d="M9 9v14M23 9v14M9 16h14" className="logo-line" />
+      <path d="M14 12.5v7l6-3.5z" className="logo-fill" />
+    </svg>
+  );
+}
+
+interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  variant?: 'plain' | 'main' | 'quiet' | 'danger';
+}
+export function Button({ variant = 'plain', type = 'button', className = '', ...rest }: ButtonProps) {
+  return <button type={type} className={`button ${variant} ${className}`} {...rest} />;
+}
+
+interface Labelled {
+  label: ReactNode;
+  hint?: ReactNode;
+  error?: string | null | undefined;
+}
+function useField({ hint, error }: { hint?: ReactNode; error?: string | null | undefined }) {
+  const id = useId();
+  const described = [hint ? `${id}-hint` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ');
+  return { id, props: { id, 'aria-describedby': described || undefined, 'aria-invalid': error ? true : undefined } as const };
+}
+function Around({ id, label, hint, error, children }: Labelled & { id: string; children: ReactNode }) {
+  return (
+    <div className="field">
+      <label htmlFor={id}>{label}</label>
+      {children}
+      {hint && (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error && (
+        <p className="fault" id={`${id}-error`}>
+          {error}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A line of text with its label, hint and error. */
+export function Field({ label, hint, error, ...rest }: Labelled & InputHTMLAttributes<HTMLInputElement>) {
+  const { id, props } = useField({ hint, error });
+  return (
+    <Around id={id} label={label} hint={hint} error={error}>
+      <input {...props} {...rest} />
+    </Around>
+  );
+}
+
+export function TextArea({ label, hint, error, ...rest }: Labelled & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  const { id, props } = useField({ hint, error });
+  return (
+    <Around id={id} label={label} hint={hint} error={error}>
+      <textarea {...props} {...rest} />
+    </Around>
+  );
+}
+
+export function Select({ label, hint, error, options, ...rest }: Labelled & SelectHTMLAttributes<HTMLSelectElement> & { options: readonly (string | { value: string; label: string })[] }) {
+  const { id, props } = useField({ hint, error });
+  return (
+    <Around id={id} label={label} hint={hint} error={error}>
+      <select {...props} {...rest}>
+        {options.map((o) => {
+          const option = typeof o === 'string' ? { value: o, label: o } : o;
+          return (
+            <option key={option.value} value={option.value}>
+              {option.label}
+            </option>
+          );
+        })}
+      </select>
+    </Around>
+  );
+}
+
+export function Check({ label, hint, ...rest }: { label: ReactNode; hint?: ReactNode } & InputHTMLAttributes<HTMLInputElement>) {
+  const id = useId();
+  return (
+    <div className="check">
+      <input type="checkbox" id={id} aria-describedby={hint ? `${id}-hint` : undefined} {...rest} />
+      <label htmlFor={id}>{label}</label>
+      {hint && (
+        <p className="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** What went wrong, in the API's words, with the request's id. */
+export function Problem({ error }: { error: unknown }) {
+  if (!error) return null;
+  return (
+    <div role="alert" className="note bad">
+      <p>{error instanceof AwayError ? words.shell.away : wordsOf(error)}</p>
+      {error instanceof ApiError && error.requestId && <p className="hint mono">{w.requestId(error.requestId)}</p>}
+    </div>
+  );
+}
+
+export function Loading() {
+  return (
+    <p className="loading" role="status">
+      {words.shell.loading}
+    </p>
+  );
+}
+
+/** A page's heading with what can be done there. */
+export function PageHead({ title, lead, children }: { title: ReactNode; lead?: ReactNode; children?: ReactNode }) {
+  return (
+    <div className="pagehead">
+      <div>
+        <h1>{title}</h1>
+        {lead && <p className="lead">{lead}</p>}
+      </div>
+      {children && <div className="actions">{children}</div>}
+    </div>
+  );
+}
+
+export type Tone = 'neutral' | 'good' | 'bad' | 'warn' | 'busy';
+export function Badge({ tone = 'neutral', children }: { tone?: Tone; children: ReactNode }) {
+  return <span className={`badge ${tone}`}>{children}</span>;
+}
+
+export function CopyButton({ text, label = w.copy }: { text: string; label?: string }) {
+  const [done, setDone] = useState(false);
+  const timer = useRef<number>(undefined);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
+  return (
+    <Button
+      variant="quiet"
+      onClick={() => {
+        void navigator.clipboard.writeText(text).then(() => {
+          setDone(true);
+          window.clearTimeout(timer.current);
+          timer.current = window.setTimeout(() => setDone(false), 2000);
+        });
+      }}
+    >
+      <span aria-live="polite">{done ? w.copied : label}</span>
+    </Button>
+  );
+}
+
+/** Text that somebody will want to copy: an id, a secret, a line of a shell. */
+export function Code({ text, block = false }: { text: string; block?: boolean }) {
+  if (block)
+    return (
+      <div className="codeblock">
+        <pre tabIndex={0}>
+          <code>{text}</code>
+        </pre>
+        <CopyButton text={text} />
+      </div>
+    );
+  return (
+    <span className="code">
+      <code>{text}</code>
+      <CopyButton text={text} />
+    </span>
+  );
+}
+
+/** A dialog over the page, by the browser's own element: Escape closes it, the rest of the
+ * page cannot be reached while it is open, and the focus comes back. */
+export function Dialog({ open, title, onClose, className, children }: { open: boolean; title: ReactNode; onClose: () => void; className?: string; children: ReactNode }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = ref.current;
+    if (!dialog) return;
+    if (open && !dialog.open) dialog.showModal();
+    if (!open && dialog.open) dialog.close();
+  }, [open]);
+  return (
+    <dialog ref={ref} className={className} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+      {open && (
+        <>
+          <div className="dialoghead">
+            <h2 id={id}>{title}</h2>
+            <Button variant="quiet" onClick={onClose} aria-label={w.close}>
+              ✕
+            </Button>
+          </div>
+          {children}
+        </>
+      )}
+    </dialog>
+  );
+}
+
+export function Empty({ title, children }: { title: ReactNode; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      <p className="emptytitle">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** Names and values, one below the other. */
+export function Facts({ rows }: { rows: readonly (readonly [ReactNode, ReactNode] | null | undefined | false)[] }) {
+  return (
+    <dl className="facts">
+      {rows.map((row, i) =>
+        row ? (
+          <div key={i}>
+            <dt>{row[0]}</dt>
+            <dd>{row[1]}</dd>
+          </div>
+        ) : null,
+      )}
+    </dl>
+  );
+}
+
+/** A table that scrolls sideways by itself where the page is narrow. */
+export function Table({ label, head, children }: { label: string; head: readonly ReactNode[]; children: ReactNode }) {
+  return (
+    <div className="scroll" role="group" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((h, i) => (
+              <th key={i} scope="col">
+                {h}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export { Ago, Amount, Time, formatAmount, formatDuration, formatTime, useNow } from './format';

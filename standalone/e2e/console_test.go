@@ -1,0 +1,201 @@
+package e2e_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate/npmtest"
+)
+
+// browsing is a program of Node that drives a browser, see testdata/console.
+type browsing struct {
+	w       *world
+	folder  string
+	browser string
+	does    map[string]func(with json.RawMessage) (any, error) // what it may ask of the test
+}
+
+// run plays one scenario to its end. While it lasts the program asks by lines of JSON.
+func (b browsing) run(t *testing.T, scenario string, with map[string]any) {
+	t.Helper()
+	args, err := json.Marshal(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "scenarios.mjs", b.browser, b.w.apiURLs[0], scenario, string(args))
+	cmd.Dir = b.folder
+	cmd.Env = append(os.Environ(), "MEDIAGATE_PICTURES="+pictureFolder(t))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answered := b.answer(stdout, stdin)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", scenario, err)
+	}
+	if answered != nil {
+		t.Errorf("%s: %v", scenario, answered)
+	}
+}
+
+// answer does what the program asks, until it asks no more.
+func (b browsing) answer(asked io.Reader, answers io.WriteCloser) error {
+	defer answers.Close()
+	lines := bufio.NewScanner(asked)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var order struct {
+			Ask  string          `json:"ask"`
+			With json.RawMessage `json:"with"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &order); err != nil {
+			return fmt.Errorf("%q: %w", lines.Text(), err)
+		}
+		do := b.does[order.Ask]
+		if do == nil {
+			return fmt.Errorf("nobody does %q", order.Ask)
+		}
+		answer, err := do(order.With)
+		if err != nil {
+			return fmt.Errorf("%s: %w", order.Ask, err)
+		}
+		if err := json.NewEncoder(answers).Encode(answer); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// pictureFolder is the folder for pictures of each page, "" where nobody wants them.
+func pictureFolder(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv("MEDIAGATE_PICTURES")
+	if folder == "" {
+		return ""
+	}
+	if !filepath.IsAbs(folder) {
+		t.Fatalf("MEDIAGATE_PICTURES is %q, no absolute path", folder)
+	}
+	return folder
+}
+
+// newKey makes a key of an account, as the operator.
+func (w *world) newKey(account string, settings map[string]any) (id, key string) {
+	w.t.Helper()
+	var made struct {
+		ID  string `json:"id"`
+		Key string `json:"key"`
+	}
+	w.admin(http.MethodPost, "/accounts/"+account+"/keys", settings, &made)
+	return made.ID, made.Key
+}
+
+// What people do in the console, each path from its beginning in a browser, on the
+// running product. testdata/console has the paths.
+//
+// A browser that is held to axe-core's rules takes a processor for minutes: it has the
+// machine to itself, before the tests that are many at a time.
+func TestConsole(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("chromium is missing: the console is not tested")
+	}
+	folder := npmtest.Install(t, filepath.Join("testdata", "console"))
+	w := newWorld(t, options{shape: standalone})
+	var other struct {
+		ID string `json:"id"`
+	}
+	w.admin(http.MethodPost, "/accounts", map[string]any{"name": "<b>other</b>"}, &other)
+	_, otherKey := w.newKey(other.ID, map[string]any{"name": "other", "unlimited": true})
+	_, reader := w.newKey(w.account, map[string]any{"name": "reader", "unlimited": true, "scopes": []string{"read"}})
+
+	b := browsing{w: w, folder: folder, browser: browser, does: map[string]func(json.RawMessage) (any, error){
+		// A key of the account, for the scenario that ends it.
+		"key": func(with json.RawMessage) (any, error) {
+			var settings map[string]any
+			if err := json.Unmarshal(with, &settings); err != nil {
+				return nil, err
+			}
+			id, key := w.newKey(w.account, settings)
+			return map[string]string{"id": id, "key": key}, nil
+		},
+		"revoke": func(with json.RawMessage) (any, error) {
+			var id string
+			if err := json.Unmarshal(with, &id); err != nil {
+				return nil, err
+			}
+			a, err := request{method: http.MethodDelete, url: w.apiURLs[0] + "/admin/v1/keys/" + id, key: w.adminKey}.do(t.Context())
+			if err == nil && a.status != http.StatusNoContent {
+				err = fmt.Errorf("status %d: %s", a.status, a.body)
+			}
+			return true, err
+		},
+		"narrow": func(with json.RawMessage) (any, error) {
+			var id string
+			if err := json.Unmarshal(with, &id); err != nil {
+				return nil, err
+			}
+			w.admin(http.MethodPatch, "/keys/"+id, map[string]any{"scopes": []string{"generate"}}, &struct{}{})
+			return true, nil
+		},
+		// A task that waits for an operator: the vendor's answer is lost, and the vendor
+		// cannot be asked.
+		"park": func(json.RawMessage) (any, error) {
+			a, err := request{
+				method: http.MethodPost, url: w.sandbox + "/_sandbox/next", body: map[string]string{"provider": "minimax", "directive": "fail=timeout, at=submit"},
+				header: map[string]string{"Content-Type": "application/json"},
+			}.do(t.Context())
+			if err != nil || a.status != http.StatusNoContent {
+				return nil, fmt.Errorf("the next job's directive: %d %s, %w", a.status, a.body, err)
+			}
+			parked := w.submit(job{model: delta})
+			parked.maxJobs = 2 // by the operator's word
+			c := w.dial()
+			defer c.Close()
+			w.awaitUndecided(c, parked)
+			return parked.id, nil
+		},
+		"kill": func(json.RawMessage) (any, error) {
+			w.apis[0].kill()
+			return true, nil
+		},
+		"start": func(json.RawMessage) (any, error) {
+			w.apis[0].start(t)
+			return true, nil
+		},
+		// The links with which the standalone's banner signs in.
+		"links": func(json.RawMessage) (any, error) {
+			log, err := os.ReadFile(w.apis[0].logFile())
+			if err != nil {
+				return nil, err
+			}
+			var links []string
+			for word := range strings.FieldsSeq(string(log)) {
+				if strings.Contains(word, "/console#link=") {
+					links = append(links, word)
+				}
+			}
+			return links, nil
+		},
+	}}
+	with := map[string]any{"key": w.key, "other": otherKey, "reader": reader, "admin": w.adminKey, "account": w.account}
+	for _, scenario := range []string{"links", "customer", "webhook", "art", "song", "revoked", "tenants", "operator", "attacks", "pages", "restart"} {
+		t.Run(scenario, func(t *testing.T) { b.run(t, scenario, with) })
+	}
+}

@@ -1,0 +1,150 @@
+// A browser as a person uses the console, and what is looked at on each page.
+//
+// The test that starts this program talks with it in lines of JSON: {"ask": NAME, "with": …}
+// on standard output is answered by one line on standard input.
+import axe from 'axe-core'
+import {mkdir} from 'node:fs/promises'
+import {createInterface} from 'node:readline'
+import path from 'node:path'
+import puppeteer from 'puppeteer-core'
+
+export const patience = 60_000
+const lines = createInterface({input: process.stdin})[Symbol.asyncIterator]()
+
+/** ask has the test do something outside the browser, and returns its answer. */
+export async function ask(name, arg = null) {
+	process.stdout.write(JSON.stringify({ask: name, with: arg}) + '\n')
+	const {value, done} = await lines.next()
+	if (done) throw new Error(`no answer to ${name}`)
+	return JSON.parse(value)
+}
+
+export function must(holds, what) {
+	if (!holds) throw new Error(what)
+}
+
+/** until waits for something that is not on a page. */
+export async function until(what, probe) {
+	for (const end = Date.now() + patience; ; await new Promise(r => setTimeout(r, 200))) {
+		const value = await probe()
+		if (value) return value
+		if (Date.now() > end) throw new Error(`not within ${patience} ms: ${what}`)
+	}
+}
+
+export async function open(chromium) {
+	return puppeteer.launch({
+		executablePath: chromium, headless: true,
+		args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio'],
+	})
+}
+
+/** Visitor is one person's browser: cookies of their own, and a page. */
+export class Visitor {
+	messages = [] // of the browser's console, and scripts that failed
+	expected = [] // what may stand among them
+
+	static async come(browser, base, pictures = '') {
+		const v = new Visitor()
+		v.base = base
+		v.pictures = pictures
+		v.context = await browser.createBrowserContext()
+		await v.context.overridePermissions(base, ['clipboard-read', 'clipboard-write', 'clipboard-sanitized-write'])
+		v.page = await v.context.newPage()
+		v.page.setDefaultTimeout(patience)
+		await v.page.setViewport({width: 1440, height: 900})
+		v.page.on('console', m => v.note(`${m.type()}: ${m.text()} ${m.location().url ?? ''}`))
+		v.page.on('pageerror', e => v.note(`error: ${e.message}`))
+		return v
+	}
+
+	note(message) {
+		if (!this.expected.some(e => e.test(message))) this.messages.push(`${this.page.url()} ${message}`)
+	}
+
+	/** go opens an address below /console. */
+	async go(to) {
+		await this.page.goto(`${this.base}/console${to}`, {waitUntil: 'load'})
+	}
+
+	/** at finds an element by its role and accessible name, and waits for it. */
+	async at(role, name, within = '') {
+		const quoted = name.replaceAll('"', '\\"')
+		return this.page.locator(`${within} ::-p-aria([name="${quoted}"][role="${role}"])`).setTimeout(patience).waitHandle()
+	}
+	async press(role, name, within) {
+		const e = await this.at(role, name, within)
+		await e.scrollIntoView()
+		await e.click()
+	}
+	async fill(role, name, text, within) {
+		const e = await this.at(role, name, within)
+		await e.evaluate(e => { e.focus(); e.select?.() })
+		await this.page.keyboard.press('Backspace')
+		await e.type(text)
+	}
+	/** choose takes an option of a select by its value. */
+	async choose(name, value, within) {
+		await (await this.at('combobox', name, within)).select(value)
+	}
+	/** sees waits until the page shows a text. */
+	async sees(text) {
+		await this.page.waitForFunction(t => document.body.innerText.includes(t), {polling: 100}, text)
+	}
+	async seesNot(text) {
+		must(!(await this.page.evaluate(() => document.body.innerText)).includes(text), `${this.page.url()} shows ${text}`)
+	}
+
+	/** settles waits until the page has what it loads: nothing came between two looks. */
+	async settles() {
+		await this.page.evaluate(() => { delete globalThis.lastLook })
+		await this.page.waitForFunction(() => {
+			const look = `${performance.getEntriesByType('resource').length} ${document.body.innerText.length}`
+			const same = globalThis.lastLook === look && !document.querySelector('.loading')
+			globalThis.lastLook = look
+			return same
+		}, {polling: 500})
+	}
+
+	async signIn(key) {
+		await this.go('/sign-in')
+		await this.fill('textbox', 'API key', key)
+		await this.press('button', 'Sign in')
+		await this.page.waitForFunction(() => !location.pathname.endsWith('/sign-in'))
+	}
+
+	/** abide holds the page to axe-core's rules as it is. */
+	async abide(where) {
+		await this.page.evaluate(axe.source)
+		const found = await this.page.evaluate(async () => (await globalThis.axe.run(document, {resultTypes: ['violations']})).violations)
+		const told = found.flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.join(' ')}: ${n.failureSummary}`))
+		must(told.length === 0, `${where}:\n${told.join('\n')}`)
+	}
+
+	/** inspect holds the page to axe-core's rules, light and wide, dark and narrow, or takes
+	 * its picture in all four. Nothing may be wider than the window. */
+	async inspect(name) {
+		for (const theme of ['light', 'dark']) {
+			await this.page.emulateMediaFeatures([{name: 'prefers-color-scheme', value: theme}, {name: 'prefers-reduced-motion', value: 'reduce'}])
+			for (const width of this.pictures ? [1440, 390] : theme === 'light' ? [1440] : [390]) {
+				await this.page.setViewport({width, height: width === 390 ? 844 : 900})
+				await this.page.evaluate(() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))
+				await this.abide(`${name}, ${theme}, ${width} pixels wide`)
+				const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+				must(wide <= 0, `${name}, ${width} pixels wide: the page is ${wide} pixels wider than its window`)
+				if (this.pictures) {
+					await mkdir(this.pictures, {recursive: true})
+					await this.page.screenshot({path: path.join(this.pictures, `${name}-${theme}-${width}.png`), fullPage: width === 390})
+				}
+			}
+		}
+		await this.page.setViewport({width: 1440, height: 900})
+		await this.page.emulateMediaFeatures([])
+	}
+
+	/** leave ends the visit: the browser's console must have stayed silent. */
+	async leave() {
+		await this.context.close()
+		must(this.messages.length === 0, `the browser's console says:\n${this.messages.join('\n')}`)
+	}
+}

@@ -1,0 +1,34 @@
+// A picture, then one of its buttons that waits for a mask, which is painted, and the
+// picture that comes of it.
+import {must} from '../browser.mjs'
+
+export default async ({come, key}) => {
+	const v = await come()
+	await v.signIn(key)
+	await v.go('/playground?model=art')
+	await v.fill('textbox', 'Prompt', 'a lighthouse at dusk [[sandbox: duration=1s]]')
+	await v.press('button', 'Generate')
+	await v.sees('Completed')
+	await v.press('link', 'Open the task')
+	await v.page.waitForFunction(() => document.querySelectorAll('.artgrid img').length === 4)
+	// Upscale the first, then have a part of it made anew.
+	await (await v.page.waitForSelector('.artgrid figure:first-child .artbuttons button')).click()
+	await v.page.waitForFunction(() => document.body.innerText.includes('Vary (Region)'), {polling: 200})
+	const before = v.page.url()
+	await v.page.evaluate(() => [...document.querySelectorAll('.artbuttons button')].find(b => b.innerText.startsWith('Vary (Region)')).click())
+	await v.page.waitForFunction(url => location.href !== url, {polling: 100}, before)
+	await v.sees('Waits for you')
+	await v.inspect('mask')
+
+	// With the keyboard, as somebody without a pointer would.
+	const mask = await v.page.waitForSelector('canvas[role=application]')
+	await mask.focus()
+	for (const stroke of ['Space', 'ArrowRight', 'Space', 'ArrowDown', 'Space']) await v.page.keyboard.press(stroke)
+	await v.fill('textbox', 'Prompt', 'a red roof [[sandbox: duration=1s]]')
+	await v.press('button', 'Continue the task')
+	await v.sees('Completed')
+	const shown = await v.page.waitForSelector('.media img, .artgrid img')
+	await v.page.waitForFunction(i => i.complete && i.naturalWidth > 0, {polling: 100}, shown)
+	must(!(await v.page.evaluate(() => document.body.innerText)).includes('Waits for you'), 'the task still waits')
+	await v.leave()
+}

@@ -1,0 +1,37 @@
+// Whoever is on call finds a task that is parked, sees why, has it tried again with a
+// reason, and it completes.
+import {ask, must} from '../browser.mjs'
+
+export default async ({come, admin}) => {
+	const id = await ask('park')
+	const v = await come()
+	await v.signIn(admin)
+	await v.page.waitForFunction(() => location.pathname === '/console/operator')
+	await v.sees('Stuck tasks')
+	await v.sees(id)
+	await v.inspect('stuck')
+	await v.press('link', id)
+	await v.sees('What happened')
+	await v.sees('submission_unknown')
+	await v.inspect('story')
+	await v.press('button', 'Retry')
+	await v.fill('textbox', 'Reason', 'the vendor confirms that there is no job')
+	await v.inspect('lever')
+	await v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
+	await v.page.waitForFunction(() => document.querySelector('.now h2')?.innerText.includes('Completed'), {polling: 200})
+	await v.sees('the vendor confirms that there is no job')
+	await v.go('/operator/audit')
+	await v.sees(id)
+	await v.go('/operator')
+	await v.page.waitForFunction(id => !document.body.innerText.includes(id), {polling: 200}, id)
+
+	// Many at once: they are counted first.
+	await v.go('/operator?stuck=all&model=delta-02')
+	await v.press('button', 'Act on all of these')
+	await v.fill('textbox', 'Reason', 'a drill')
+	await v.press('button', 'Count them first')
+	await v.page.waitForFunction(() => /\d+ tasks? match/.test(document.querySelector('dialog[open]').innerText))
+	await v.inspect('bulk')
+	must(await v.page.evaluate(() => document.querySelector('dialog[open] pre').innerText.includes('model = delta-02')), 'the filter is not shown')
+	await v.leave()
+}

@@ -1,0 +1,24 @@
+// The API's process dies under an open page and comes back: what was shown stays, a line
+// says that the service is away, and the page goes on by itself. Another page that is asked
+// for meanwhile comes with the service.
+import {ask} from '../browser.mjs'
+
+export default async ({come, key}) => {
+	const v = await come()
+	v.expected.push(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|503/)
+	await v.signIn(key)
+	await v.press('link', 'Tasks')
+	await v.page.waitForFunction(() => location.pathname === '/console/tasks')
+	await v.page.waitForSelector('a[href*="/console/tasks/task_"]')
+	await v.settles()
+	await ask('kill')
+	await v.sees('cannot be reached')
+	await v.sees('alpha-v3')
+	await v.press('link', 'Usage') // which was not loaded yet
+	await v.sees('cannot be reached')
+	await ask('start')
+	await v.page.waitForFunction(() => !document.body.innerText.includes('cannot be reached'), {polling: 200, timeout: 60_000})
+	await v.page.waitForFunction(() => location.pathname === '/console/usage')
+	await v.at('heading', 'Usage')
+	await v.leave()
+}

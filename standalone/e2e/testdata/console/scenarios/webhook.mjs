@@ -1,0 +1,51 @@
+// The account's webhook: an address is tried and kept, a task that names none calls it, and
+// it is taken away. A key that refuses misspelt fields.
+import {once} from 'node:events'
+import {createServer} from 'node:http'
+import {must} from '../browser.mjs'
+
+export default async ({come, base, key}) => {
+	const called = []
+	const hooks = createServer((request, response) => {
+		called.push(request.headers['webhook-id'])
+		request.resume()
+		response.writeHead(204).end()
+	}).listen(0, '127.0.0.1')
+	await once(hooks, 'listening')
+	const v = await come()
+	v.expected.push(/400/) // an address that is none
+	await v.signIn(key)
+	await v.go('/account')
+	await v.fill('textbox', 'Address', 'ftp://example.com/hooks')
+	await v.press('button', 'Save')
+	await v.sees('webhook is no address for callbacks')
+	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/hooks`)
+	await v.press('button', 'Send a test')
+	await v.sees('Taken')
+	must(called[0] === 'task_00000000000000000000000000', `the test came as ${called}`)
+	await v.press('button', 'Save')
+	await v.page.waitForFunction(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
+	await v.inspect('webhook')
+	const submit = (key, body) => fetch(`${base}/v1/images/generations`, {method: 'POST', headers: {Authorization: `Bearer ${key}`}, body: JSON.stringify(body)})
+	const task = (await (await submit(key, {model: 'theta-image-turbo', prompt: 'a lighthouse'})).json()).data[0].task_id
+	for (const end = Date.now() + 60_000; !called.includes(task);) {
+		must(Date.now() < end, `${task} called nobody: ${called}`)
+		await new Promise((resolve) => setTimeout(resolve, 100))
+	}
+	await v.fill('textbox', 'Address', '')
+	await v.press('button', 'Save')
+	await v.page.waitForFunction(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
+
+	await v.press('link', 'Keys')
+	await v.press('button', 'Create key')
+	await v.fill('textbox', 'Name', 'strict')
+	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('No more than')).click())
+	await v.fill('textbox', 'Quota in USD', '50')
+	await v.press('checkbox', 'Refuse fields that the model does not know')
+	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button[type=submit]')].at(-1).click())
+	const made = await v.page.waitForFunction(() => /mgk_[0-9A-Za-z]{38}/.exec(document.querySelector('dialog[open]')?.innerText ?? '')?.[0])
+	const refused = await (await submit(await made.jsonValue(), {model: 'theta-image-turbo', prompt: 'a', sizes: '4:3'})).json()
+	must(refused.error?.reason === 'unknown_field', JSON.stringify(refused))
+	await v.leave()
+	hooks.close()
+}
