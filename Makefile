@@ -62,15 +62,15 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 ALONE := /(billing|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
-# A play of workflows takes ten times as long for the race detector: `make test` plays a
-# hundred of each kind, `make verify` two thousand.
+# A random play takes ten times as long for the race detector: `make test` plays a
+# hundred of each kind, `make verify` thousands.
 # Lint has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers and SQLite take minutes to compile and run for the race
 # detector, and are not ours: what links them runs without. Lint has vetted it.
 test/race: deps build ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test $$($(GO) list ./... | grep -E '$(ALONE)')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/workflows$$')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./workflows -rapid.checks=25
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./workflows ./storage -rapid.checks=25
 	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)
 
