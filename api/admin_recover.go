@@ -73,6 +73,10 @@ func (s *Server) handleRecover(c *call) error {
 	if f.has("after") && (!ok || len(after) > maxRecoverPage) {
 		f.fail("after", "after must be the next of the answer before")
 	}
+	part, rest, _ := strings.Cut(after, ":")
+	if part += ":"; part != pageTasks && part != pageRuns && after != "" && after != pageMark {
+		f.fail("after", "after must be the next of the answer before")
+	}
 	if f.err != nil {
 		return f.err
 	}
@@ -83,15 +87,12 @@ func (s *Server) handleRecover(c *call) error {
 		return err
 	}
 	v.NotedAt = notedAt.Unix()
-	switch part, rest, _ := strings.Cut(after, ":"); part + ":" {
+	switch part {
 	case pageTasks:
 		err = s.doubtedTasks(c, &v, rest)
 	case pageRuns:
 		err = s.runsWithoutTask(c, &v, to, rest)
 	default:
-		if after != "" && after != pageMark {
-			return mediagate.Invalid("after", "after must be the next of the answer before")
-		}
 		v.Marked, err = s.cfg.Store.MarkRestored(c.ctx, notedAt, recoverBatch)
 		v.continueAt(pageMark)
 		if err == nil && v.Marked < recoverBatch {

@@ -100,3 +100,17 @@ func TestRecoverRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A page that cannot be is refused before the restore is noted: what is noted holds back
+// every open task.
+func TestRecoverRefusedNotesNothing(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	a := g.operate(http.MethodPost, "/recover", fmt.Sprintf(`{"restored_to":%d,"after":"task_1"}`, g.clock.now().Unix()))
+	if a.status != http.StatusBadRequest || a.at("error", "param") != "after" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if audit := g.operate(http.MethodGet, "/audit", ""); strings.Contains(audit.body, `"action":"`+string(mediagate.AuditRecover)+`"`) {
+		t.Errorf("noted: %s", audit.body)
+	}
+}

@@ -15,13 +15,15 @@ import (
 // open tasks were submitted.
 func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error) {
 	err = s.write(ctx, "note a restore", func(tx *gorm.DB) error {
-		row, err := one[struct{ NotedAt stamp }](tx, "SELECT noted_at FROM restores WHERE restored_to = ?", at(to))
-		if err != nil {
-			return err
+		noted := func() (bool, error) {
+			row, err := one[struct{ NotedAt stamp }](tx, "SELECT noted_at FROM restores WHERE restored_to = ?", at(to))
+			if row != nil {
+				notedAt = row.NotedAt.Time
+			}
+			return row != nil, err
 		}
-		if row != nil {
-			notedAt = row.NotedAt.Time
-			return nil
+		if done, err := noted(); done || err != nil {
+			return err
 		}
 		oldest, err := one[struct{ CreatedAt stamp }](tx, "SELECT MIN(created_at) FROM tasks WHERE "+isOpen)
 		notedAt = s.clock()
@@ -34,7 +36,12 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 			return mediagate.Invalid("restored_to", "restored_to must not be before %s, when the oldest open task was submitted: a database of that time would not have it",
 				oldest.CreatedAt.Format(time.RFC3339))
 		}
-		if _, err := exec(tx, "INSERT INTO restores (restored_to, noted_at) VALUES (?, ?)", at(to), at(notedAt)); err != nil {
+		made, err := exec(tx, "INSERT INTO restores (restored_to, noted_at) VALUES (?, ?) ON CONFLICT DO NOTHING", at(to), at(notedAt))
+		if err != nil {
+			return err
+		}
+		if made == 0 { // its twin was first
+			_, err := noted()
 			return err
 		}
 		return s.note(ctx, tx, deed{action: mediagate.AuditRecover, object: to.UTC().Format(time.RFC3339Nano), after: struct {

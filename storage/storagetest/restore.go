@@ -2,6 +2,7 @@ package storagetest
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -20,6 +21,23 @@ var restoreTests = map[string]func(*bench){
 		same(b, "again", again.Equal(first), true)
 		other := must(b.NoteRestore(b.Context(), to.Add(time.Second)))
 		same(b, "another", other.Equal(b.now()), true)
+	},
+	"a restore that is noted twice at once is noted once": func(b *bench) {
+		const times = 20 // until two do meet
+		for i := range times {
+			to := b.now().Add(time.Duration(-1-i) * time.Minute)
+			var group sync.WaitGroup
+			for range 8 {
+				group.Go(func() {
+					if noted, err := b.NoteRestore(mediagate.WithActor(b.Context(), someone), to); err != nil || !noted.Equal(b.now()) {
+						b.Errorf("%s %v", noted, err)
+					}
+				})
+			}
+			group.Wait()
+		}
+		same(b, "rows", b.count("SELECT COUNT(*) FROM restores"), times)
+		same(b, "deeds", b.count("SELECT COUNT(*) FROM audit WHERE action = ?", mediagate.AuditRecover), times)
 	},
 	"tasks are told once, and who waits is listed": func(b *bench) {
 		p := b.newPayer(unit(100))
