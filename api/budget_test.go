@@ -29,7 +29,9 @@ const aBody = mebibyte + 1
 // tight has room for so many bodies of a mebibyte.
 func tight(t *testing.T, n int64, wait time.Duration) *gateway {
 	t.Helper()
-	return newGateway(t, smallBodies(t), bounds(func(p *limit.Process) { p.Bodies = limit.New("", n*aBody) }), func(c *api.Config) { c.BodyWait = wait })
+	return newGateway(t, smallBodies(t), bounds(func(p *limit.Process) { p.Bodies = limit.New("", n*aBody) }), func(c *api.Config) {
+		c.BodyWait, c.BodyPace = wait, patience // what is held on a busy machine is not let go
+	})
 }
 
 // holding is a submit of which the last byte is missing.

@@ -30,7 +30,7 @@ func TestRequestsLeaveRoom(t *testing.T) {
 	store := &crowdedStore{free: make(chan struct{})}
 	g := newGateway(t, func(c *api.Config) {
 		store.testStore, _ = c.Store.(testStore)
-		c.Store = store
+		c.Store, c.StoreTimeout = store, patience // what waits for all to come is not given up meanwhile
 		c.Limits = limit.For(limit.Sizes{Connections: most, BodyMemory: 1 << 30, LargestBody: 1 << 20})
 		c.Limits.Quotes = nil // which would have them wait for their turn first
 	})
