@@ -42,7 +42,7 @@ export function Levers({ id, actions, listed = false, onPick }: { id: string; ac
   );
 }
 
-/** Asks for the reason. It belongs to the page, not to a row: a row may go while somebody types. */
+/** Asks for the reason, gives the command and closes. It belongs to the page, not to a row: a row may go while somebody types. */
 export function OrderDialog({ order, onClose, onDone }: { order: Order | null; onClose: () => void; onDone: (said: string) => void }) {
   return (
     <Dialog open={order !== null} title={order && w.action[order.action]} onClose={onClose}>
@@ -58,6 +58,7 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
     mutationFn: () => call('POST', `/admin/v1/tasks/${encodeURIComponent(id)}/actions`, { body: { action, reason: reason.trim(), ...(channel ? { channel } : {}) } }),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] });
+      onClose();
       onDone(w.ordered(w.action[action], id));
     },
     // A command that does not apply any more: what does is shown behind.

@@ -155,14 +155,7 @@ function View({ story }: { story: Story }) {
           </section>
         )}
       </div>
-      <OrderDialog
-        order={order}
-        onClose={() => setOrder(null)}
-        onDone={(text) => {
-          setOrder(null);
-          say(text);
-        }}
-      />
+      <OrderDialog order={order} onClose={() => setOrder(null)} onDone={say} />
     </>
   );
 }

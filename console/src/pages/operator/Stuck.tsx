@@ -66,14 +66,7 @@ export function Stuck() {
           </nav>
         )}
       </div>
-      <OrderDialog
-        order={order}
-        onClose={() => setOrder(null)}
-        onDone={(text) => {
-          setOrder(null);
-          say(text);
-        }}
-      />
+      <OrderDialog order={order} onClose={() => setOrder(null)} onDone={say} />
     </>
   );
 }
