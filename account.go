@@ -214,6 +214,9 @@ const (
 	ActionPollNow = "poll_now"
 	// ActionRedeliver is of the callback of a task that has ended.
 	ActionRedeliver = "redeliver"
+	// ActionStray is no command: a job was reported that no attempt of the task has, and its
+	// vendor was asked to stop it.
+	ActionStray = "stray_job"
 )
 
 // RateLimit is how many submits a minute somebody may make, one at least. From

@@ -33,7 +33,9 @@ type Attempt struct {
 	Fingerprint string // of the vendor account: it must still be the same when we poll
 	Route       Route
 	ExternalID  string    // our id at the vendor, where it takes one
+	CanStop     bool      // the vendor can stop a job
 	SendBefore  time.Time // the first byte of the call is written before this (D4)
+	CallEnds    time.Time // nothing of the call is under way from then on
 	Ref         JobRef    // set when accepted
 	State       AttemptState
 	Outcome     *Outcome   // first write wins
@@ -101,6 +103,17 @@ type JobRef struct {
 	// nobody else reads it.
 	State string `json:"state,omitempty"`
 }
+
+// Evidence is a sign that the database has lost its last commits.
+type Evidence string
+
+// The signs.
+const (
+	EvidenceAnswer Evidence = "answer_without_attempt" // a vendor's answer, to an attempt or a sending that the row lacks
+	EvidenceStray  Evidence = "answer_of_no_attempt"   // a vendor's answer that fits no attempt of the row
+	EvidenceRun    Evidence = "run_has_seen_more"      // a run that has seen more than the row has
+	EvidenceEnd    Evidence = "completed_run"          // a completed run of an open task
+)
 
 // Submission is a vendor's acceptance. A synchronous vendor sets Outcome.
 type Submission struct {

@@ -168,9 +168,10 @@ type Engine interface {
 	Wake(ctx context.Context, taskID string) (runs bool, err error)
 	// Look describes the task's newest run.
 	Look(ctx context.Context, taskID string) (RunState, error)
-	// Replace starts a new run of the task. A run that is under way is terminated first,
-	// for the reason that operators will read.
-	Replace(ctx context.Context, t mediagate.Task, reason string) error
+	// Replace starts a new run of the task, which begins with what the one before has seen. A
+	// run that is under way is terminated first, for the reason that operators will read.
+	// lostTail says that the run before had completed, so that the database has lost its end.
+	Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error)
 	// EnsureRound starts a delivery round unless it runs. ReplaceRound terminates the one
 	// that runs first; one that is at work or waits for a permit is left alone.
 	EnsureRound(ctx context.Context, w mediagate.WebhookRound) error
@@ -236,6 +237,7 @@ type Activities struct {
 	Tracer       trace.Tracer                                 // of what pollers see end; nil: there are no traces
 	Ledger       Ledger                                       // nil: there is no money
 	Meter        channel.Meter                                // nil: nobody counts polls
+	Evidence     func(mediagate.Evidence)                     // hears that the database has lost its last commits; nil: nobody does
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
 	Limits       *limit.Process

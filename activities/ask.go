@@ -11,8 +11,8 @@ import (
 
 // Question is a run's question for its next step, with what has happened since the last.
 type Question struct {
-	TaskID string `json:"task"`
-	Begun  int    `json:"begun,omitempty"` // the highest attempt that this run has seen (D17)
+	TaskID string    `json:"task"`
+	Seen   task.Seen `json:"seen,omitzero"` // what the run has seen so far (D5)
 	// Ended is the step that has just ended without an answer of its own.
 	Ended *task.StepEnded `json:"ended,omitempty"`
 	// Running is the step that is under way while the run asks.
@@ -45,13 +45,15 @@ type Answer struct {
 	Ends time.Time `json:"ends,omitzero"`
 	// Behind is the channel whose calls a submit has to wait behind.
 	Behind string `json:"behind,omitempty"`
+	// Seen is what the run is to remember (D5).
+	Seen task.Seen `json:"seen,omitzero"`
 }
 
-// StepArgs is what an activity of a run works on. Begun is the run's, see Question.
+// StepArgs is what an activity of a run works on. Seen is the run's, see Question.
 type StepArgs struct {
 	TaskID string    `json:"task"`
 	Step   task.Step `json:"step"`
-	Begun  int       `json:"begun,omitempty"`
+	Seen   task.Seen `json:"seen,omitzero"`
 	Behind string    `json:"behind,omitempty"`
 }
 
@@ -67,7 +69,7 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 	if q.Ended != nil {
 		events = append(events, *q.Ended)
 	}
-	changed, err := a.Store.Change(ctx, q.TaskID, append(events, task.Asked{Begun: q.Begun})...)
+	changed, err := a.change(ctx, q.TaskID, append(events, task.Asked{Seen: q.Seen})...)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return Answer{Missing: true}, nil
 	}
@@ -122,7 +124,7 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 // answer is what the run is told of a task.
 func (a *Activities) answer(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
-	answer := Answer{Now: now, Explanation: st.Explain(changed.Step, now)}
+	answer := Answer{Now: now, Explanation: st.Explain(changed.Step, now), Seen: st.Seen()}
 	answer.Ends = st.WaitsUntil(now)
 	if !st.ParkedAt.IsZero() {
 		if end := st.ParkedAt.Add(st.Terms.ParkTimeout); end.Before(answer.Ends) {

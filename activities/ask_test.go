@@ -80,7 +80,8 @@ func TestAnswerShows(t *testing.T) {
 			c.leave(b)
 			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), Explanation: task.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
 			c.want(&want)
-			got := b.question(activities.Question{Begun: 1})
+			got := b.question(activities.Question{Seen: seen(1)})
+			want.Seen = got.Seen // see TestSeen
 			if want.ParkReason != "" {
 				want.Step = got.Step // by the machine's clock and jitter
 			}
@@ -245,7 +246,7 @@ func TestStop(t *testing.T) {
 			t.Parallel()
 			b := succeeded(t, activitytest.Success())
 			c.leave(b)
-			if answer := b.question(activities.Question{Begun: 1, Running: c.running}); answer.Stop != c.want {
+			if answer := b.question(activities.Question{Seen: seen(1), Running: c.running}); answer.Stop != c.want {
 				t.Errorf("stop: %v, want %v", answer.Stop, c.want)
 			}
 		})
@@ -256,7 +257,7 @@ func TestStop(t *testing.T) {
 func TestD17ARowThatLostItsTail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	if answer := b.question(activities.Question{Begun: 2}); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
+	if answer := b.question(activities.Question{Seen: seen(2)}); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
 		t.Errorf("answer %+v", answer)
 	}
 }

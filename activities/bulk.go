@@ -59,7 +59,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 		activity.RecordHeartbeat(ctx, p)
 	}
 	note()
-	defer heartbeat(ctx, func() []any { return []any{beat.Load()} })()
+	defer heartbeat(ctx, func() []any { return []any{beat.Load()} }, nil)()
 	working, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
 	defer cancel()
 	working, cancel = context.WithTimeout(working, jobSlice)

@@ -35,7 +35,7 @@ const checkTries = 12
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	times := turnedAway(ctx)
-	defer heartbeat(ctx, func() []any { return turned(times) })()
+	defer heartbeat(ctx, func() []any { return turned(times) }, nil)()
 	if tryOf(ctx) > checkTries {
 		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
 	}
@@ -75,7 +75,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	failpoint.Hit(failpoint.InputsChecked)
 	switch {
 	case after.Over:
-		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Check: after}, ended(in), task.Asked{Begun: in.Begun})
+		changed, err := a.persist(ctx, t.ID, task.InputsChecked{Check: after}, ended(in), task.Asked{Seen: in.Seen})
 		if err != nil {
 			return Answer{}, a.fail(ctx, err)
 		}

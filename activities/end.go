@@ -49,8 +49,23 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while", "task", st.ID, "attempt", n, "error", err)
 		}
 	}
+	for _, s := range effects.Stray {
+		stopped := a.stopJob(ctx, mediagate.Attempt{
+			TaskID: st.ID, N: s.Sending.N, Channel: s.Sending.Channel, Provider: s.Sending.Provider, Fingerprint: s.Sending.Fingerprint,
+			Route: s.Sending.Route, Ref: s.Ref,
+		})
+		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has", "task", st.ID, "channel", s.Sending.Channel,
+			"job", s.Ref.JobID, "stopped", stopped)
+	}
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
+	}
+}
+
+// tailLost reports evidence that the database has lost its last commits.
+func (a *Activities) tailLost(e mediagate.Evidence) {
+	if a.Evidence != nil {
+		a.Evidence(e)
 	}
 }
 
@@ -58,7 +73,7 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 // changes nothing for the task.
 func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails)()
+	defer heartbeat(ctx, noDetails, nil)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)

@@ -108,8 +108,8 @@ func fails(method string, kind mediagate.Kind) func(string) error {
 type life struct {
 	*activitytest.World
 	t     *testing.T
-	begun int
-	steps []string // that were taken
+	knows task.Seen // as its run
+	steps []string  // that were taken
 	last  task.Step
 	at    time.Time               // of the last step
 	seen  func(activities.Answer) // each answer; nil: nobody looks
@@ -129,7 +129,7 @@ func (l *life) live(most int) mediagate.Task {
 		if l.seen != nil {
 			l.seen(answer)
 		}
-		l.begun = max(l.begun, answer.N)
+		l.knows = answer.Seen
 		step := answer.Step
 		if step.Kind == task.Done || answer.Missing {
 			t, err := l.Store.TaskByID(l.t.Context(), taskID)
@@ -161,7 +161,7 @@ func (l *life) live(most int) mediagate.Task {
 // ask insists, as a local activity does.
 func (l *life) ask(q activities.Question) activities.Answer {
 	l.t.Helper()
-	q.Begun = l.begun
+	q.Seen = l.knows
 	for range 10 {
 		value, err := newEnv(l.World).ExecuteLocalActivity(l.Activities.Ask, q)
 		if err == nil {
@@ -181,7 +181,7 @@ func (l *life) ask(q activities.Question) activities.Answer {
 func (l *life) take(step task.Step) (answer activities.Answer, ok bool, err error) {
 	l.t.Helper()
 	for range 5 {
-		value, failed := newEnv(l.World).ExecuteActivity(activityOf(l.World, step.Kind), activities.StepArgs{TaskID: taskID, Step: step, Begun: l.begun})
+		value, failed := newEnv(l.World).ExecuteActivity(activityOf(l.World, step.Kind), activities.StepArgs{TaskID: taskID, Step: step, Seen: l.knows})
 		if failed == nil {
 			if err := value.Get(&answer); err != nil {
 				l.t.Fatal(err)

@@ -34,7 +34,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	)
 	last.Store(&WakeReport{})
 	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
-	defer heartbeat(ctx, func() []any { return []any{*last.Load()} })()
+	defer heartbeat(ctx, func() []any { return []any{*last.Load()} }, nil)()
 	for _, c := range a.chores(&counted) {
 		beside.Go(func() {
 			repeat(calls, c.every, c.do, func(err error) {

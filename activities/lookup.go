@@ -22,7 +22,7 @@ const askTimeout = 30 * time.Second
 // while the vendor is out of reach, KindUnavailable while the bucket is.
 func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails)()
+	defer heartbeat(ctx, noDetails, nil)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
@@ -83,7 +83,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	switch {
 	case err == nil:
 		return []task.Event{task.Accepted{
-			N: row.N, Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
+			Sending: sendingOf(row), Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
 		}}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return []task.Event{task.NotFound{N: row.N, SendBefore: row.SendBefore, AskedAt: asked}}, nil
@@ -112,7 +112,7 @@ func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t
 // may not fail for those (D11).
 func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails)()
+	defer heartbeat(ctx, noDetails, nil)()
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
@@ -234,7 +234,7 @@ func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row 
 }
 
 func senderLost(row mediagate.Attempt) task.SubmitUnknown {
-	return task.SubmitUnknown{N: row.N, SendBefore: row.SendBefore, SenderLost: true, Detail: mediagate.SenderLost}
+	return task.SubmitUnknown{Sending: sendingOf(row), SenderLost: true, Detail: mediagate.SenderLost}
 }
 
 // searchBucket finds what the lost sender of a synchronous call has left in the bucket.
@@ -256,7 +256,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 	if s == nil || err != nil {
 		return nil, err
 	}
-	return []task.Event{task.Accepted{N: row.N, Submission: *s, FirstPollAt: a.Now()}}, nil
+	return []task.Event{task.Accepted{Sending: sendingOf(row), Submission: *s, FirstPollAt: a.Now()}}, nil
 }
 
 // searchLost looks for the job of an attempt that the database has lost, and of which only
@@ -273,9 +273,8 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 	}
 	var unreached error
 	for _, c := range candidates {
-		var canStop bool
 		row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
-		row.Route, canStop = a.routeAt(t, row.N, c)
+		row.Route, row.CanStop = a.routeAt(t, row.N, c)
 		row.Route.Parts = 0 // which of several calls were made is lost as well
 		events, err := a.search(ctx, t, row)
 		if err != nil {
@@ -285,10 +284,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 		for _, e := range events {
 			if job, ok := e.(task.Accepted); ok {
 				a.Logger.InfoContext(ctx, "the job of a lost attempt was found", "task", t.ID, "attempt", row.N, "channel", c.Name)
-				return []task.Event{task.Found{
-					N: row.N, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint, Route: row.Route, CanStop: canStop,
-					Submission: job.Submission, FirstPollAt: job.FirstPollAt,
-				}}, nil
+				return []task.Event{job}, nil
 			}
 		}
 	}

@@ -142,7 +142,7 @@ func TestLookupComesLate(t *testing.T) {
 	b := lost(t)
 	b.advance(time.Hour)
 	b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-		b.change(task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}})
+		b.change(task.Accepted{Sending: b.sending(1), Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}})
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "not seen yet")
 	}
 	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted {

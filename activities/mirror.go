@@ -227,7 +227,7 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 	copied, times := &progress{}, turnedAway(ctx)
 	// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
 	// none come is noticed by the source.
-	defer heartbeat(ctx, func() []any { return copied.details(times) })()
+	defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
 	return mediagate.Guarded(func() error {
 		results, err := a.mirrorAll(ctx, task, row, copied, try)
 		if err != nil {

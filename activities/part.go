@@ -2,7 +2,9 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -43,21 +45,36 @@ func (a *Activities) sendParts(ctx context.Context, t mediagate.Task, c prepared
 		}
 	}
 	err = a.sendDue(ctx, t, c, width)
+	if errors.Is(err, errCallsLost) {
+		return []task.Event{task.SubmitUnknown{Sending: sendingOf(c.row), Detail: err.Error()}}, nil
+	}
 	if err != nil && !isCancelled(ctx) { // or another worker goes on
 		return nil, err
 	}
 	return []task.Event{task.PartsOver{N: c.row.N, SendersLost: lost, Elsewhere: a.elsewhere(ctx, t, c.row), FirstPollAt: a.Now()}}, nil
 }
 
+// errCallsLost says that the database has lost calls that were made.
+var errCallsLost = errors.New("the database lost calls of the attempt")
+
 // sendDue makes calls, so many at once, until none is due. It makes no further call once
-// the task has ended, is to end, is late, or has another attempt.
+// the task has ended, is to end, is late, or has another attempt. Returns errCallsLost where
+// the row lacks a call that it has made: it would make that again.
 func (a *Activities) sendDue(ctx context.Context, t mediagate.Task, c prepared, width int) error {
+	made := map[int]int{} // how often, by part
 	for round := 0; ; round++ {
 		st, err := a.Store.State(ctx, t.ID, c.row.N)
 		if err != nil {
 			return err
 		}
-		due := st.Attempt(c.row.N).DueParts()
+		attempt := st.Attempt(c.row.N)
+		if attempt == nil {
+			return errCallsLost
+		}
+		due := attempt.DueParts()
+		if slices.ContainsFunc(due, func(p task.Part) bool { return p.Sends < made[p.Part] }) {
+			return errCallsLost
+		}
 		if len(due) == 0 {
 			return nil
 		}
@@ -67,6 +84,7 @@ func (a *Activities) sendDue(ctx context.Context, t mediagate.Task, c prepared, 
 		var group errgroup.Group
 		group.SetLimit(width)
 		for _, p := range due {
+			made[p.Part] = p.Sends + 1
 			group.Go(func() error { return a.sendPart(ctx, t, c, p) })
 		}
 		err = group.Wait()

@@ -296,6 +296,42 @@ func TestD6PartsAfterACrash(t *testing.T) {
 	})
 }
 
+// D5: a database that loses calls of an attempt, or the attempt, has none of them made again.
+func TestD5LostPartsAreNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*task.State){
+		"a call":      func(st *task.State) { st.Last().Parts = st.Last().Parts[1:] },
+		"the attempt": func(st *task.State) { st.Attempts = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newLife(t, images(2))
+				does(l.Sync, once(draws, draws)...)
+				states := 0
+				l.Activities.Store = slippery{Store: l.Store, before: func(method string) error {
+					if method != "State" || len(l.Sync.Submits()) < 2 {
+						return nil
+					}
+					if states++; states == 1 {
+						l.Store.Edit(taskID, lose)
+					}
+					return nil
+				}}
+				if _, err := newEnv(l.World).ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+					t.Fatal(err)
+				}
+				if calls := len(l.Sync.Submits()); calls != 2 {
+					t.Errorf("%d calls were made, want 2", calls)
+				}
+				if a := l.Store.Attempts(taskID); len(a) != 1 || a[0].State != mediagate.AttemptUnknown || a[0].Channel == "" {
+					t.Errorf("attempts %+v", a)
+				}
+			})
+		})
+	}
+}
+
 // dead reports that all calls of the first attempt are on record.
 func (l *life) dead() bool {
 	st, _ := l.Store.Peek(taskID)

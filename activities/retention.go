@@ -40,7 +40,7 @@ func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagat
 	out := mediagate.RemovedSlice{Next: in.After, More: true}
 	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
 	defer cancel()
-	defer heartbeat(ctx, func() []any { return nil })()
+	defer heartbeat(ctx, noDetails, nil)()
 	for end := a.Now().Add(removeStep); out.More && calls.Err() == nil && a.Now().Before(end); {
 		limited, done := context.WithTimeout(calls, sliceTimeout)
 		slice, err := a.removeSlice(limited, in.Kind, out.Next)

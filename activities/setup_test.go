@@ -116,7 +116,7 @@ func stepOf(id string, kind task.Kind, n int) activities.StepArgs {
 	if kind == task.Submit { // the run has not seen the attempt
 		begun--
 	}
-	return activities.StepArgs{TaskID: id, Step: task.Step{Kind: kind, N: n}, Begun: begun}
+	return activities.StepArgs{TaskID: id, Step: task.Step{Kind: kind, N: n}, Seen: seen(begun)}
 }
 
 // step takes a step of the task, and returns the answer.
@@ -194,6 +194,15 @@ func (b *bundle) attempt(n int) mediagate.Attempt {
 	a, err := b.Store.Attempt(context.Background(), taskID, n)
 	b.ok(err)
 	return a
+}
+
+// seen is a memory of attempt n of which nothing but the number is known.
+func seen(n int) task.Seen { return task.Seen{Sending: task.Sending{N: n}} }
+
+// sending is the last one of attempt n.
+func (b *bundle) sending(n int) task.Sending {
+	a := b.stored(n)
+	return a.Sending()
 }
 
 // stored is attempt n as the machine has it.

@@ -182,7 +182,7 @@ func TestD6HandedOverIsFound(t *testing.T) {
 		"by the next worker": func(b *bundle) activities.Answer { return b.submit(1) },
 		"after the deadline": func(b *bundle) activities.Answer { return b.step(task.Lookup, 1) },
 		"before it is given up": func(b *bundle) activities.Answer {
-			b.change(task.SubmitUnknown{N: 1, SendBefore: b.attempt(1).SendBefore, SenderLost: true})
+			b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true})
 			return b.step(task.Lookup, 1)
 		},
 	}

@@ -99,13 +99,11 @@ func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, extern
 	now := a.Now()
 	route, canStop := a.routeAt(t, n, c)
 	row := mediagate.Attempt{
-		TaskID: t.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint, Route: route,
+		TaskID: t.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint, Route: route, CanStop: canStop,
 		ExternalID: externalID, SendBefore: a.sendBefore(t, route, now), State: mediagate.AttemptIntent, Sends: 1,
 	}
-	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{
-		N: n, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint, Route: route, CanStop: canStop,
-		ExternalID: externalID, SendBefore: row.SendBefore, CallEnds: a.callEnds(t, route, row.SendBefore, now),
-	})
+	row.CallEnds = a.callEnds(t, route, row.SendBefore, now)
+	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{Sending: sendingOf(row)})
 	return row, err
 }
 

@@ -23,9 +23,9 @@ func (b *bundle) occupy(c channel.Channel) {
 	other := b.NewVideo()
 	other.ID = "task_at_" + c.Name
 	b.Store.Add(other)
-	_, err := b.Store.OpenIntent(b.t.Context(), other.ID, c.Slots(), task.IntentStored{
+	_, err := b.Store.OpenIntent(b.t.Context(), other.ID, c.Slots(), task.IntentStored{Sending: task.Sending{
 		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: b.Now().Add(time.Minute), CallEnds: b.Now().Add(time.Hour),
-	})
+	}})
 	b.ok(err)
 }
 
@@ -125,7 +125,8 @@ func TestD7GrantedSlots(t *testing.T) {
 			b.Channels.Set(c)
 			b.occupy(c)
 			b.submit(1)
-			_, err := b.Store.Change(t.Context(), "task_at_a", task.Refused{N: 1, SendBefore: b.Now().Add(time.Minute)})
+			busy, _ := b.Store.Peek("task_at_a")
+			_, err := b.Store.Change(t.Context(), "task_at_a", task.Refused{Sending: busy.Last().Sending()})
 			b.ok(err)
 			epoch, err := b.Store.BeginEpoch(t.Context(), "a")
 			b.ok(err)

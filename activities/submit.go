@@ -27,7 +27,11 @@ import (
 // park for as its code, when none of those that do takes new jobs.
 func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails)()
+	began := newSender(ctx)
+	defer heartbeat(ctx, began.details, began.news)()
+	if err := a.recall(ctx, began, &in); err != nil {
+		return Answer{}, a.fail(ctx, err)
+	}
 	permit := a.awaitPermit(ctx, in)
 	defer permit.Release()
 	if ctx.Err() != nil {
@@ -49,7 +53,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	case err != nil:
 		return Answer{}, a.fail(ctx, err)
 	case c.behind != "":
-		answer, err := a.Ask(ctx, Question{TaskID: in.TaskID, Begun: in.Begun})
+		answer, err := a.Ask(ctx, Question{TaskID: in.TaskID, Seen: in.Seen})
 		if answer.Step.Kind == task.Submit {
 			answer.Behind = c.behind
 		}
@@ -58,13 +62,14 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 		return a.stepDone(ctx, in, c.events...)
 	}
 	failpoint.Hit(failpoint.IntentStored)
-	return a.send(ctx, t, c, in)
+	began.begins(sendingOf(c.row))
+	return a.send(ctx, t, c, in, began)
 }
 
 // stepDone stores what a step achieved, and that it has ended. The answer has the next
 // step. What the task refuses, since it has changed meanwhile, is left out.
 func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task.Event) (Answer, error) {
-	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Begun: in.Begun})...)
+	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Seen: in.Seen})...)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return Answer{Missing: true}, nil
@@ -143,8 +148,10 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 		return prepared{}, a.shutOut([]channel.Candidate{candidate})
 	}
 	now := a.Now()
-	before := a.sendBefore(t, row.Route, now)
-	_, err = a.change(ctx, t.ID, task.Reopened{N: row.N, Absent: row.SendBefore, SendBefore: before, CallEnds: a.callEnds(t, row.Route, before, now)})
+	again := row
+	again.SendBefore, again.Sends = a.sendBefore(t, row.Route, now), row.Sends+1
+	again.CallEnds = a.callEnds(t, row.Route, again.SendBefore, now)
+	_, err = a.change(ctx, t.ID, task.Reopened{N: row.N, Absent: row.SendBefore, SendBefore: again.SendBefore, CallEnds: again.CallEnds})
 	reopened := err == nil
 	if !reopened {
 		entry.Unused(ctx)
@@ -152,8 +159,7 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 	if mediagate.Is(err, mediagate.KindConflict) {
 		err = nil
 	}
-	row.SendBefore, row.Sends = before, row.Sends+1
-	return prepared{row: row, channel: c, entry: entry, permit: permit, send: reopened}, err
+	return prepared{row: again, channel: c, entry: entry, permit: permit, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media, or to have a file
@@ -188,7 +194,7 @@ func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefor
 func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs) (Answer, error) {
+func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender) (Answer, error) {
 	defer c.entry.Unused(ctx) // if nothing has told
 	var events []task.Event
 	var err error
@@ -197,12 +203,15 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 	} else {
 		got := a.call(ctx, t, c.row, 0, c.channel)
 		defer got.tell(ctx, c.entry)
+		if got.submission != nil {
+			began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
+		}
 		events = []task.Event{a.report(ctx, t, c, got)}
 	}
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	changed, err := a.persist(ctx, t.ID, append(events, ended(in), task.Asked{Begun: in.Begun})...)
+	changed, err := a.persist(ctx, t.ID, append(events, ended(in), task.Asked{Seen: began.with(in.Seen)})...)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
@@ -218,14 +227,14 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got answer) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
-		return task.Accepted{N: row.N, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll())}
+		return task.Accepted{Sending: sendingOf(row), Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll())}
 	case got.refusal != nil:
 		return task.Refused{
-			N: row.N, SendBefore: row.SendBefore, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
+			Sending: sendingOf(row), Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
 			Elsewhere: ofTheChannel(*got.refusal) && a.elsewhere(ctx, t, row), Detail: got.detail(),
 		}
 	default:
-		return task.SubmitUnknown{N: row.N, SendBefore: row.SendBefore, Detail: got.detail()}
+		return task.SubmitUnknown{Sending: sendingOf(row), Detail: got.detail()}
 	}
 }
 
@@ -250,17 +259,14 @@ func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, 
 		a.Logger.DebugContext(ctx, "the copy is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
 		return a.answer(changed), nil
 	}
-	return a.Ask(ctx, Question{TaskID: t.ID, Begun: in.Begun})
+	return a.Ask(ctx, Question{TaskID: t.ID, Seen: changed.State.Seen()})
 }
 
-// persistFor is how long an answer of a vendor is held while the database is
-// away. A synchronous result is lost with this process.
-const persistFor = 60 * time.Second
-
 // persist is change though the worker is being stopped, repeated while the database is
-// away.
+// away, for as long as the activity may run. Only this process, and the heartbeat of a
+// sender, know what it stores.
 func (a *Activities) persist(ctx context.Context, taskID string, events ...task.Event) (changed task.Changed, err error) {
-	err = a.persistWithin(ctx, persistFor, func(ctx context.Context) (err error) {
+	err = a.persistWithin(ctx, time.Until(activity.GetInfo(ctx).Deadline), func(ctx context.Context) (err error) {
 		changed, err = a.Store.Change(ctx, taskID, events...)
 		return err
 	})
@@ -334,13 +340,14 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 	}
 }
 
-// heartbeat reports life and details until stop is called, so that a lost
-// worker is noticed and a cancel arrives. A call that is over before the first report
-// is due makes none: each is a write of the server's.
+// heartbeat reports life and details until stop is called, so that a lost worker is noticed
+// and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
+// channel never has any. A step that is over before makes no report: each is a write of the
+// server's.
 //
 // It beats in the activity's own context: a beat that is cut short would count
 // as the activity's cancel.
-func heartbeat(ctx context.Context, details func() []any) (stop func()) {
+func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -352,6 +359,9 @@ func heartbeat(ctx context.Context, details func() []any) (stop func()) {
 				return
 			case <-tick.C:
 				activity.RecordHeartbeat(ctx, details()...)
+			case reported := <-news:
+				activity.RecordHeartbeat(ctx, details()...)
+				close(reported)
 			}
 		}
 	}()

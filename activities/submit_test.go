@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
@@ -256,10 +258,10 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-				mine := b.attempt(1).SendBefore
-				b.change(task.SubmitUnknown{N: 1, SendBefore: mine, SenderLost: true})
+				mine := b.sending(1)
+				b.change(task.SubmitUnknown{Sending: mine, SenderLost: true})
 				b.absent()
-				b.change(task.Reopened{N: 1, Absent: mine, SendBefore: b.Now().Add(10 * time.Second), CallEnds: b.Now().Add(time.Minute)})
+				b.change(task.Reopened{N: 1, Absent: mine.SendBefore, SendBefore: b.Now().Add(10 * time.Second), CallEnds: b.Now().Add(time.Minute)})
 				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
 			}
 			if answer := b.submit(1); answer.State != mediagate.AttemptIntent {
@@ -428,7 +430,7 @@ func TestD5AcceptedAfterTheEnd(t *testing.T) {
 			b := setup(t, video)
 			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 				b.advance(time.Hour) // the sender is taken for lost meanwhile
-				b.change(task.SubmitUnknown{N: 1, SendBefore: b.attempt(1).SendBefore, SenderLost: true}, task.CancelRequested{}, task.EndDue{})
+				b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true}, task.CancelRequested{}, task.EndDue{})
 				return b.Async.Accept(job)
 			}
 			if c.refuses {
@@ -449,16 +451,16 @@ func TestD5AcceptedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A database that is away for a while after the vendor answered costs no job: the answer
-// is held. So is it where the activity's context has ended.
+// A database that is away for minutes after the vendor answered costs no job: the sender
+// holds the answer for as long as the activity may run, also where its context has ended.
 func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		away time.Duration
 		want mediagate.AttemptState
 	}{
-		"for a while": {50 * time.Second, mediagate.AttemptAccepted},
-		"for long":    {2 * time.Minute, mediagate.AttemptIntent},
+		"for minutes":                      {5 * time.Minute, mediagate.AttemptAccepted},
+		"longer than the activity may run": {time.Hour, mediagate.AttemptIntent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -489,6 +491,70 @@ func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
+// D5: a sender reports what it has begun before it calls the vendor, and the job's id as soon
+// as it knows it.
+func TestD5ASenderReports(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	var reports []task.Seen
+	env := newEnv(b.World)
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var seen task.Seen
+		if err := details.Get(&seen); err != nil {
+			t.Error(err)
+		}
+		reports = append(reports, seen)
+	})
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if len(reports) != 1 || reports[0].ExternalID != job.ExternalID || reports[0].Channel != activitytest.AsyncChannel {
+			t.Errorf("the vendor is called, and Temporal knows %+v", reports)
+		}
+		return b.Async.Accept(job)
+	}
+	if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// D5: the next try of a sender that died has the row take over what that one had begun, and
+// sends nothing itself.
+func TestD5ASenderIsRemembered(t *testing.T) {
+	t.Parallel()
+	job := mediagate.JobRef{JobID: "job-lost", ExternalID: taskID}
+	for name, c := range map[string]struct {
+		leave func(*bundle, task.Sending) // what the row has
+		ref   mediagate.JobRef
+		want  mediagate.AttemptState
+	}{
+		"the row lacks the attempt":         {func(*bundle, task.Sending) {}, mediagate.JobRef{}, mediagate.AttemptUnknown},
+		"the row lacks the job":             {func(*bundle, task.Sending) {}, job, mediagate.AttemptAccepted},
+		"the row has the intent":            {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, job, mediagate.AttemptAccepted},
+		"the row has the intent, and no id": {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, mediagate.JobRef{}, mediagate.AttemptUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			sent := task.Sending{
+				N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: b.AsyncBound().Fingerprint,
+				Route: mediagate.Route{Provider: activitytest.AsyncProvider, Find: true}, ExternalID: taskID, SendBefore: b.Now().Add(10 * time.Second),
+				CallEnds: b.Now().Add(time.Minute), Sends: 1,
+			}
+			c.leave(b, sent)
+			env := newEnv(b.World)
+			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: c.ref})
+			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if row := b.attempt(1); row.State != c.want || row.Ref != c.ref || row.Channel != sent.Channel {
+				t.Errorf("the attempt is %s with %+v at %q, want %s", row.State, row.Ref, row.Channel, c.want)
+			}
+			if sends := len(b.Async.Submits()); sends != 0 {
+				t.Errorf("the vendor was called %d times", sends)
+			}
+		})
+	}
+}
+
 // D5: the vendor of a job that nobody waits for any more has all its time to stop it,
 // however long the database took.
 func TestD5TheStopHasItsTime(t *testing.T) {
@@ -497,7 +563,8 @@ func TestD5TheStopHasItsTime(t *testing.T) {
 		l := newLife(t, video)
 		slow := false
 		l.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-			_, err := l.Store.Change(ctx, taskID, task.SubmitUnknown{N: 1, SendBefore: l.Store.Attempts(taskID)[0].SendBefore},
+			st, _ := l.Store.Peek(taskID)
+			_, err := l.Store.Change(ctx, taskID, task.SubmitUnknown{Sending: st.Last().Sending()},
 				task.CancelRequested{}, task.EndDue{})
 			slow = true
 			if err != nil {

@@ -110,7 +110,7 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 	orphaned := a.accounts().Orphaned(name)
 	defer heartbeat(ctx, func() []any {
 		return []any{channel.Beat{LastError: "no worker has this channel"}}
-	})()
+	}, nil)()
 	for stop := activity.GetWorkerStopChannel(ctx); ; {
 		someone, err := a.seenElsewhere(ctx, name)
 		if err != nil {

@@ -133,19 +133,23 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 const runGone = "no run of this task is under way"
 
 // replace starts a new run, in place of one that is of no use, for the reason why.
-func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
-	task, err := a.toStart(ctx, w)
+func (a *Activities) replace(ctx context.Context, w mediagate.Wake, report *tally, why string) error {
+	t, err := a.toStart(ctx, w)
 	if err != nil {
 		return err
 	}
 	reason := fmt.Sprintf("mediagate: %s, since %s. A new run goes on from the database, nothing is submitted again. Try %d",
 		why, w.At.UTC().Format(time.RFC3339), w.Tries)
-	if err := a.Engine.Replace(ctx, task, reason); err != nil {
+	lostTail, err := a.Engine.Replace(ctx, t, reason)
+	if err != nil {
 		return answered(err)
 	}
-	t.add(func(r *WakeReport) { r.Replaced++ })
+	if lostTail {
+		a.tailLost(mediagate.EvidenceEnd)
+	}
+	report.add(func(r *WakeReport) { r.Replaced++ })
 	if why != runGone {
-		a.Logger.WarnContext(ctx, "replaced a run", "task", task.ID, "why", why, "tries", w.Tries)
+		a.Logger.WarnContext(ctx, "replaced a run", "task", t.ID, "why", why, "tries", w.Tries)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 			return []any{*sent}
 		}
 		return nil
-	})()
+	}, nil)()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return mediagate.DeliveryDrop, nil
@@ -190,6 +190,7 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 }
 
 const (
+	recordFor   = time.Minute      // at most, while the database is away
 	recordRest  = 3 * time.Second  // of an activity's time, to tell of what it did
 	recordLate  = 20 * time.Second // at most between two tries to record what the database refuses
 	recordTries = 20               // then the round ends, and its wake starts it anew
@@ -211,7 +212,7 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
-		limit := persistFor
+		limit := recordFor
 		if deadline, ok := ctx.Deadline(); ok {
 			limit = min(limit, time.Until(deadline)-recordRest)
 		}

@@ -120,10 +120,11 @@ func TestStories(t *testing.T) {
 				g.clock.advance(time.Minute)
 				g.act(id, `{"action":"reroute","channel":"kling-b","reason":"kling-a is slow"}`)
 				now := g.clock.now()
-				g.change(id, task.IntentStored{
+				sent := task.Sending{
 					N: 2, Channel: "kling-b", Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling"}, ExternalID: task.Numbered(id, 2),
 					SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
-				}, task.Accepted{N: 2, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-2"}}, FirstPollAt: now})
+				}
+				g.change(id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-2"}}, FirstPollAt: now})
 				g.clock.advance(time.Minute)
 				g.change(id, task.VendorEnded{N: 2, Outcome: mediagate.Outcome{Succeeded: true}},
 					task.Mirrored{N: 2, Results: []mediagate.Result{{Key: "r", MimeType: "video/mp4", Size: 9, Duration: 5}}})

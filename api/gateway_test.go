@@ -489,10 +489,11 @@ func (g *gateway) change(id string, events ...task.Event) task.State {
 func (g *gateway) accept(id string) {
 	g.t.Helper()
 	now := g.clock.now()
-	g.change(id, task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: "one", Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling"}, ExternalID: id,
 		SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
-	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: now})
+	}
+	g.change(id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: now})
 }
 
 // askMore lets the vendor wait for modal parameters.

@@ -75,13 +75,14 @@ func (a *account) accept(n int, duration time.Duration) {
 func (a *account) submit(id string) {
 	a.t.Helper()
 	route := a.NewVideo().Plan.Routes[0]
-	if _, err := a.Store.OpenIntent(a.t.Context(), id, a.channel.Slots(), task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint, Route: route, ExternalID: id,
-	}); err != nil {
+	}
+	if _, err := a.Store.OpenIntent(a.t.Context(), id, a.channel.Slots(), task.IntentStored{Sending: sent}); err != nil {
 		a.t.Error(err)
 	}
 	a.change(id, task.Accepted{
-		N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + id, ExternalID: id, Operation: route.Operation}},
+		Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + id, ExternalID: id, Operation: route.Operation}},
 		FirstPollAt: time.Now().Add(a.channel.FirstPoll()),
 	})
 }

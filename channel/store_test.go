@@ -87,7 +87,7 @@ func TestD11AnswerEndsTheParking(t *testing.T) {
 		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
 		a.accept(2, time.Hour)
 		a.change("task-0", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
-		a.change("task-0", task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkJobLost}}, task.Asked{Begun: 1})
+		a.change("task-0", task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkJobLost}}, task.Asked{})
 		a.poll(10 * time.Second)
 		if st := a.state("task-0"); !st.ParkedAt.IsZero() || len(a.late) != 1 {
 			t.Errorf("parked since %v, %d signals", st.ParkedAt, len(a.late))

@@ -192,10 +192,11 @@ func (w *ward) submit(events ...task.Event) (id string) {
 func (w *ward) accepted() {
 	w.Helper()
 	id := w.submit()
-	_, err := w.Change(w.Context(), id, task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: wardChannel, Provider: "kling", Fingerprint: "fp", Route: mediagate.Route{Provider: "kling", Operation: "text2video"}, ExternalID: id,
 		SendBefore: w.now.Add(10 * time.Second), CallEnds: w.now.Add(45 * time.Second),
-	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "j"}}, FirstPollAt: w.now}, task.Asked{})
+	}
+	_, err := w.Change(w.Context(), id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "j"}}, FirstPollAt: w.now}, task.Asked{})
 	w.ok(err)
 }
 

@@ -60,7 +60,7 @@ func (attemptRow) TableName() string { return "attempts" }
 func (r attemptRow) attempt() (mediagate.Attempt, error) {
 	a := mediagate.Attempt{
 		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint,
-		ExternalID: r.ExternalID, SendBefore: r.SendBefore.Time, State: r.State, Trouble: r.Trouble, Error: r.Error,
+		ExternalID: r.ExternalID, CanStop: r.CanStop, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, State: r.State, Trouble: r.Trouble, Error: r.Error,
 		AbsentAt: r.AbsentAt.Time, AgainAt: r.AgainAt.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time, EndedAt: r.EndedAt.Time,
 	}
 	for _, column := range []struct {

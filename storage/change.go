@@ -73,7 +73,7 @@ func (s *Store) change(ctx context.Context, id string, c *changing) (changed tas
 	return changed, err
 }
 
-// observe tells of ends that were committed.
+// observe reports ends that were committed, and evidence of commits that were lost.
 func (s *Store) observe(c *changing, changed task.Changed) {
 	before, after := &c.before, &changed.State
 	if after.Status.Terminal() && !before.Status.Terminal() {
@@ -85,6 +85,9 @@ func (s *Store) observe(c *changing, changed task.Changed) {
 	}
 	if before.WebhookRound > 0 && before.WebhookState == mediagate.WebhookPending && after.WebhookState != mediagate.WebhookPending {
 		s.observer.CallbackEnded(after.WebhookState)
+	}
+	for _, e := range changed.Effects.Evidence {
+		s.observer.TailLost(e)
 	}
 }
 
@@ -149,9 +152,11 @@ func (s *Store) State(ctx context.Context, id string, n int) (task.State, error)
 
 // mayEnd reports an event that may end the task, and then writes the account's row.
 func mayEnd(e task.Event) bool {
-	switch e.(type) {
+	switch e := e.(type) {
 	case task.EndDue, task.Mirrored:
 		return true
+	case task.Asked: // it makes an end again that its run has seen
+		return e.Status == mediagate.StatusFailed
 	default:
 		return false
 	}
@@ -199,6 +204,9 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 		return err
 	}
 	if err := s.saveQueue(tx, row, before, *after); err != nil {
+		return err
+	}
+	if err := noteStrays(tx, row, effects.Stray, at(now)); err != nil {
 		return err
 	}
 	if !ended {

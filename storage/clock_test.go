@@ -222,9 +222,10 @@ func waitingTask(t *testing.T, s *storage.Store) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Change(t.Context(), id, task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second), CallEnds: s.Now().Add(time.Minute),
-	}, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: s.Now().Add(-time.Second)}); err != nil {
+	}
+	if _, err := s.Change(t.Context(), id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: s.Now().Add(-time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	return id

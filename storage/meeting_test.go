@@ -243,14 +243,14 @@ func TestExpiryMeetsLateAnswer(t *testing.T) {
 	for i, id := range []string{"task_1", "task_2"} {
 		m.submitOn(id, "")
 		sent := intent(id, 1, "channel")
-		_, err := m.Change(t.Context(), id, sent, task.SubmitUnknown{N: 1, SendBefore: sent.SendBefore}, task.CancelRequested{}, task.EndDue{})
+		_, err := m.Change(t.Context(), id, sent, task.SubmitUnknown{Sending: sent.Sending}, task.CancelRequested{}, task.EndDue{})
 		m.must(err)
 		_, err = m.db.ExecContext(t.Context(), "UPDATE attempts SET slot_until = $1 WHERE task_id = $2", time.Now().Add(time.Duration(i-2)*time.Hour), id)
 		m.must(err)
 	}
 	release := m.keep("SELECT 1 FROM attempts WHERE task_id = 'task_1' FOR NO KEY UPDATE")
 	m.begin("expire", m.ExpireSlots)
-	_, err := m.Change(t.Context(), "task_2", task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: time.Now()})
+	_, err := m.Change(t.Context(), "task_2", task.Accepted{Sending: intent("task_2", 1, "channel").Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: time.Now()})
 	m.must(err)
 	release()
 	m.calls.Wait()

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"gorm.io/gorm"
@@ -104,6 +105,25 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 			action: mediagate.AuditTaskAction, object: row.TaskID, account: of.AccountID, after: actionFacts{row.ID, row.Action, row.Channel, row.Reason},
 		})
 	}})
+}
+
+// noteStrays has the task's story name jobs that no attempt has. An erased task has none.
+func noteStrays(tx *gorm.DB, of stateTask, strays []task.Stray, now stamp) error {
+	for _, s := range strays {
+		if !of.ErasedAt.IsZero() {
+			continue
+		}
+		row := actionRow{
+			ID: "act_" + of.ID + "/stray/" + s.Sending.Channel + "/" + s.Ref.JobID, TaskID: of.ID, Action: mediagate.ActionStray,
+			Channel: s.Sending.Channel, ByWhom: "mediagate", At: now,
+			Reason: fmt.Sprintf("%s has the job %s, made as %s for attempt %d: no attempt has that job, and the vendor is asked to stop it",
+				s.Sending.Channel, s.Ref.JobID, s.Sending.ExternalID, s.Sending.N),
+		}
+		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type actionFacts struct {

@@ -55,21 +55,21 @@ func (n tenant) settle(ctx context.Context, id string) error {
 // complete ends a task with what its first attempt made.
 func (n tenant) complete(ctx context.Context, id string, made *mediagate.Made, files []mediagate.Result) error {
 	_, err := n.Change(ctx, id, intent(id, 1, "channel"),
-		task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Made: made}}}, task.Mirrored{N: 1, Results: files})
+		task.Accepted{Sending: intent(id, 1, "channel").Sending, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Made: made}}}, task.Mirrored{N: 1, Results: files})
 	return err
 }
 
 // intent is that of an attempt of a task.
 func intent(id string, n int, channel string) task.IntentStored {
-	return task.IntentStored{
+	return task.IntentStored{Sending: task.Sending{
 		N: n, Channel: channel, Provider: "p", ExternalID: task.Numbered(id, n), SendBefore: time.Now().Add(time.Minute), CallEnds: time.Now().Add(time.Minute),
-	}
+	}}
 }
 
 // run makes an attempt of the task, which the channel polls for.
 func (n tenant) run(ctx context.Context, id string, attempt int) error {
 	_, err := n.Change(ctx, id, intent(id, attempt, "channel"), task.Accepted{
-		N: attempt, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: id}}, FirstPollAt: time.Now().Add(-time.Second),
+		Sending: intent(id, attempt, "channel").Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: id}}, FirstPollAt: time.Now().Add(-time.Second),
 	})
 	return err
 }

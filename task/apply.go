@@ -24,6 +24,11 @@ type Effects struct {
 	// Stop are attempts whose jobs were reported when the task did not wait for them any
 	// more: their vendors are to be asked to stop them, where they can (D5).
 	Stop []int
+	// Stray are jobs that no attempt of the task has: their vendors are to be asked to stop
+	// them, and the task's story names them (D5).
+	Stray []Stray
+	// Evidence are signs that the database has lost its last commits.
+	Evidence []mediagate.Evidence
 	// Sweep says that files may be stored that the task does not show (D13).
 	Sweep bool
 }
@@ -41,7 +46,7 @@ type Changed struct {
 func (e Effects) And(next Effects) Effects {
 	e.Wake, e.Sweep = e.Wake || next.Wake, e.Sweep || next.Sweep
 	e.Entry = cmp.Or(e.Entry, next.Entry)
-	e.Stop = append(e.Stop, next.Stop...)
+	e.Stop, e.Stray, e.Evidence = append(e.Stop, next.Stop...), append(e.Stray, next.Stray...), append(e.Evidence, next.Evidence...)
 	for n, charge := range next.Charged {
 		if e.Charged == nil {
 			e.Charged = map[int]*mediagate.VendorCharge{}
@@ -100,8 +105,6 @@ func (c *change) apply(event Event) error {
 		c.submitUnknown(e)
 	case NotFound:
 		c.notFound(e)
-	case Found:
-		c.found(e)
 	case PartIntent:
 		return c.partIntent(e)
 	case PartEnded:

@@ -66,7 +66,7 @@ func (c *change) retryRequested(e RetryRequested) error {
 		return c.notOffered(mediagate.ActionRetry, c.now)
 	}
 	c.TailLost = false // the operator takes the risk
-	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && (!a.findable() || a.putBack()) && a.AbsentAgainAt.IsZero() {
+	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && (!a.findable() || a.unidentified()) && a.AbsentAgainAt.IsZero() {
 		c.giveUp(a)
 	} else if a != nil {
 		a.Lookups = 0

@@ -126,7 +126,7 @@ func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 // failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout
 // instead of parking it. After a restore all of them park (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
-	return s.Terms.OnUnknown == mediagate.OnUnknownFail && !s.TailLost && !a.putBack()
+	return s.Terms.OnUnknown == mediagate.OnUnknownFail && !s.TailLost && !a.unidentified()
 }
 
 // endDue ends the task, if its end is due and no intent holds it up (D5).

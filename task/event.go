@@ -14,9 +14,9 @@ type Event interface{ event() }
 
 // Events of the run.
 type (
-	// Asked is the run's question for its next step. Begun is the highest attempt
-	// that this run has seen: a row that knows fewer has lost its tail (D17).
-	Asked struct{ Begun int }
+	// Asked is the run's question for its next step, with what the run has seen of its
+	// task. A row that lacks some of that has lost its tail, and takes it over (D5).
+	Asked struct{ Seen }
 
 	// StepStopped says that an activity of the run was cancelled. Its run may have done so,
 	// and asks next. Or an operator terminated or reset the run, and nobody asks before
@@ -45,17 +45,7 @@ type (
 
 	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot
 	// for it.
-	IntentStored struct {
-		N           int
-		Channel     string
-		Provider    string
-		Fingerprint string
-		Route       mediagate.Route
-		CanStop     bool
-		ExternalID  string
-		SendBefore  time.Time
-		CallEnds    time.Time
-	}
+	IntentStored struct{ Sending }
 
 	// Reopened stores the intent of sending an attempt again, under the same name, after
 	// two lookups found no job. Absent is the SendBefore of the sending that they
@@ -78,30 +68,27 @@ type (
 
 	// Accepted says that the vendor has the job, or had it when it was looked up.
 	// FirstPollAt is when its channel asks first. A synchronous vendor's answer has
-	// the outcome.
+	// the outcome. The job of an earlier sending is the attempt's as well: all have one name.
 	Accepted struct {
-		N           int
+		Sending
 		Submission  mediagate.Submission
 		FirstPollAt time.Time
 	}
 
-	// Refused says that the vendor refused the sending with that SendBefore, and has no
-	// job of it. Invalid says that it refused the request as such, which may be its way
+	// Refused says that the vendor refused the sending, and has no job of it. Invalid says that it refused the request as such, which may be its way
 	// of saying that the name is taken. Elsewhere: see Attempt.
 	Refused struct {
-		N          int
-		SendBefore time.Time
-		Failure    mediagate.Failure
-		Invalid    bool
-		Elsewhere  bool
-		Detail     string
+		Sending
+		Failure   mediagate.Failure
+		Invalid   bool
+		Elsewhere bool
+		Detail    string
 	}
 
-	// SubmitUnknown says that the vendor may or may not have the job of the sending
-	// with that SendBefore. SenderLost says that its sender did not report.
+	// SubmitUnknown says that the vendor may or may not have the job of the sending.
+	// SenderLost says that its sender did not report.
 	SubmitUnknown struct {
-		N          int
-		SendBefore time.Time
+		Sending
 		SenderLost bool
 		Detail     string
 	}
@@ -112,19 +99,6 @@ type (
 		N          int
 		SendBefore time.Time
 		AskedAt    time.Time
-	}
-
-	// Found says that a lookup found the job of an attempt that was put back: at which
-	// channel, and by which route it was made (D17).
-	Found struct {
-		N           int
-		Channel     string
-		Provider    string
-		Fingerprint string
-		Route       mediagate.Route
-		CanStop     bool
-		Submission  mediagate.Submission
-		FirstPollAt time.Time
 	}
 
 	// PartIntent stores the intent of one call of several. Sends is how often the call
@@ -267,7 +241,6 @@ func (Accepted) event()           {}
 func (Refused) event()            {}
 func (SubmitUnknown) event()      {}
 func (NotFound) event()           {}
-func (Found) event()              {}
 func (PartIntent) event()         {}
 func (PartEnded) event()          {}
 func (PartsOver) event()          {}

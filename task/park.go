@@ -65,9 +65,10 @@ func (c *change) resume() {
 	}
 }
 
-// asked does what is due by time, except to end the task: Settle does that. It parks
-// an unreadable task, puts back an attempt that the row may have lost (D17), and has the
-// channel poll again after a trouble (D11).
+// asked takes over what the run has seen and the row lacks (D5), and does what is due by
+// time, except to end the task: Settle does that. It parks an unreadable task, puts back an
+// attempt that the row may have lost (D17), and has the channel poll again after a trouble
+// (D11).
 func (c *change) asked(e Asked) {
 	if !c.open() {
 		return
@@ -78,7 +79,11 @@ func (c *change) asked(e Asked) {
 		}
 		return
 	}
-	c.putBackLost(e.Begun)
+	c.remember(e.Seen)
+	if !c.open() {
+		return
+	}
+	c.putBackNext()
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troublePause))

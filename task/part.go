@@ -117,7 +117,7 @@ func (c *change) partsOver(e PartsOver) {
 	case underWay:
 		c.partsUnknown(a, true)
 	case len(done) > 0:
-		c.accepted(Accepted{N: a.N, Submission: joined(a, done)})
+		c.accept(a, joined(a, done), c.now)
 	case len(a.Parts) == 0:
 		c.reject(a, mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true})
 	case why == nil || open > 0 && why.hasSuccessor():
@@ -130,7 +130,7 @@ func (c *change) partsOver(e PartsOver) {
 		failed := *why.Submission
 		outcome := *failed.Outcome
 		outcome.VendorCharge, failed.Outcome = charged(a), &outcome
-		c.accepted(Accepted{N: a.N, Submission: failed})
+		c.accept(a, failed, c.now)
 	}
 }
 

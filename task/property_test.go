@@ -42,6 +42,15 @@ func TestRestored(t *testing.T) {
 	})
 }
 
+// A database that loses its last seconds, unnoticed, makes no job twice either: the answers
+// of calls and the run's memory bring back what it lost (D5).
+func TestLapsed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		tasktest.New(t).PlayLapsed(rapid.IntRange(1, 40).Draw(t, "length"))
+	})
+}
+
 // Advance answers every state, those too that no history leads to: a row that
 // somebody has mended by hand, or half of a restored database. From each the task
 // ends, though every step fails.

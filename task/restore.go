@@ -7,10 +7,10 @@ import (
 )
 
 // A restored database has lost the tail of its tasks' lives (D17). A row that was open at
-// that time may lack attempts, and the vendor may have their jobs. Only two things prove
-// where a task stands: a job that is found, or an operator. That a job is not found proves
-// nothing here, since another attempt may have made one, at another channel. So until then
-// nothing is sent:
+// that time may lack attempts, and the vendor may have their jobs. Only three things prove
+// where a task stands: what its run has seen, a job that is found, or an operator. That a
+// job is not found proves nothing here, since another attempt may have made one, at another
+// channel. So until then nothing is sent:
 //
 //   - An attempt whose job the vendor has is polled for, as ever. No attempt follows it
 //     without an operator.
@@ -22,9 +22,8 @@ import (
 
 var errTailLost = conflict("the database was restored, and the task may lack attempts")
 
-// putBack reports that the attempt was lost by the database: nothing is known of it but
-// its name.
-func (a *Attempt) putBack() bool { return a.Channel == "" }
+// unidentified reports that the row has nothing of the attempt but its number and its name.
+func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
 func (c *change) restored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
@@ -47,37 +46,24 @@ func (c *change) restored(e Restored) {
 	c.retryNow()
 }
 
-// putBackLost adds, as unknown, an attempt that the row may have lost: the highest one
-// that the run has begun, or, where the tail is lost, the one that would be next.
-func (c *change) putBackLost(begun int) {
-	n := max(begun, c.lastN())
+// putBackNext puts back the attempt that would be next where the tail is lost.
+func (c *change) putBackNext() {
 	if next := c.Advance(c.now); c.TailLost && next.Kind == Submit {
-		n = max(n, next.N)
+		c.putBackNumbered(next.N)
 	}
-	if n == c.lastN() {
-		return
+}
+
+// putBackNumbered puts attempt n back as unknown, unless the row has it, and says whether
+// it did. Nothing is known of the attempt but its number, and its name by the rule.
+func (c *change) putBackNumbered(n int) (lacked bool) {
+	if n <= c.lastN() {
+		return false
 	}
 	name := Numbered(c.ID, n)
 	if n == c.lastN()+1 {
 		name, _ = c.NextExternalID()
 	}
-	c.leaveQueue()
-	if a := c.Last(); a != nil {
-		c.abandon(a) // what comes of its job is only recorded
-	}
-	c.Attempts = append(c.Attempts, Attempt{
-		N: n, ExternalID: name, State: mediagate.AttemptIntent, SendBefore: c.now, CallEnds: c.now, Sends: 1, CreatedAt: c.now,
-	})
-	c.markUnknown(c.Last(), false, "the database lost it")
-	c.TailLost = false // the doubt is the attempt's
-}
-
-// found gives an attempt that was put back its channel, and takes the job on.
-func (c *change) found(e Found) {
-	a := c.current(e.N)
-	if a == nil || a.State != mediagate.AttemptUnknown || !a.putBack() {
-		return
-	}
-	a.Channel, a.Provider, a.Fingerprint, a.Route, a.CanStop = e.Channel, e.Provider, e.Fingerprint, e.Route, e.CanStop
-	c.accepted(Accepted{N: e.N, Submission: e.Submission, FirstPollAt: e.FirstPollAt})
+	a := c.putBack(Sending{N: n, ExternalID: name, SendBefore: c.now, CallEnds: c.now})
+	c.markUnknown(a, false, "the database lost it")
+	return true
 }

@@ -43,11 +43,12 @@ func TestScenarios(t *testing.T) {
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 type play struct {
-	state task.State
-	now   time.Time
-	route mediagate.Route
-	stop  bool
-	sends map[int]time.Time // the SendBefore of each attempt's last sending
+	state  task.State
+	backup task.State
+	now    time.Time
+	route  mediagate.Route
+	stop   bool
+	sends  map[int]task.Sending // the last one of each attempt
 }
 
 func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
@@ -58,6 +59,14 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 		return p.show(task.Effects{})
 	case "after":
 		return p.pass(t, d)
+	case "backup":
+		p.backup = p.state
+		p.backup.Attempts = slices.Clone(p.state.Attempts)
+		return p.show(task.Effects{})
+	case "lapse": // the database is the backup, and nobody says so
+		p.state = p.backup
+		p.state.Attempts = slices.Clone(p.backup.Attempts)
+		return p.show(task.Effects{})
 	case "actions":
 		return strings.Join(p.state.Actions(p.now), " ")
 	case "next-poll":
@@ -73,11 +82,11 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	switch e := event.(type) {
 	case task.IntentStored:
 		if err == nil {
-			p.sends[e.N] = e.SendBefore
+			p.sends[e.N] = p.state.Attempt(e.N).Sending()
 		}
 	case task.Reopened:
 		if err == nil {
-			p.sends[e.N] = e.SendBefore
+			p.sends[e.N] = p.state.Attempt(e.N).Sending()
 		}
 	}
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
@@ -91,7 +100,7 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 
 // begin submits a task: a video at kling, five seconds at 0.1, with a callback.
 func (p *play) begin(d *datadriven.TestData) {
-	p.now, p.sends = noon, map[int]time.Time{}
+	p.now, p.sends = noon, map[int]task.Sending{}
 	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find"), Parts: number(d, "parts")}
 	p.stop = d.HasArg("stop")
 	p.state = task.State{
@@ -124,7 +133,7 @@ func (p *play) pass(t *testing.T, d *datadriven.TestData) string {
 		t.Fatalf("%s: %s", d.Pos, err)
 	}
 	p.now = p.now.Add(passed)
-	effects, err := p.state.Apply(task.Asked{Begun: number(d, "begun")}, p.now)
+	effects, err := p.state.Apply(task.Asked{}, p.now)
 	if err != nil {
 		t.Fatalf("%s: %s", d.Pos, err)
 	}
@@ -157,16 +166,25 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		last = a.N
 	}
 	if n == 0 {
-		n = last
+		n = max(last, 1)
 	}
-	sent := p.sends[n]
+	sent, ok := p.sends[n]
+	if a := p.state.Attempt(n); !ok && a != nil {
+		sent = a.Sending()
+	}
 	if d.HasArg("first-sending") {
-		sent = noon.Add(10 * time.Second)
+		sent.SendBefore = noon.Add(10 * time.Second)
+	}
+	if channel := text(d, "channel"); channel != "" {
+		sent.N, sent.Channel, sent.Provider, sent.Fingerprint = n, channel, "kling", "f"
+	}
+	if name := text(d, "name"); name != "" {
+		sent.ExternalID = name
 	}
 	failure := mediagate.Failure{Code: mediagate.FailureCode(text(d, "code")), Message: "no", Retryable: d.HasArg("retryable")}
 	switch d.Cmd {
 	case "ask":
-		return task.Asked{Begun: number(d, "begun")}, nil
+		return task.Asked{Seen: p.seen(d, sent)}, nil
 	case "ended":
 		step := p.step(d)
 		kind := text(d, "kind")
@@ -183,20 +201,9 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		if n = number(d, "n"); n == 0 {
 			n = last + 1
 		}
-		id, _ := p.state.NextExternalID()
-		if name := text(d, "name"); name != "" {
-			id = name
-		}
-		channel := text(d, "channel")
-		if channel == "" {
-			channel = "kling-a"
-		}
-		return task.IntentStored{
-			N: n, Channel: channel, Provider: "kling", Fingerprint: "f", Route: p.route, CanStop: p.stop, ExternalID: id,
-			SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second),
-		}, nil
+		return task.IntentStored{Sending: p.sending(d, n)}, nil
 	case "reopen":
-		return task.Reopened{N: n, Absent: sent, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
+		return task.Reopened{N: n, Absent: sent.SendBefore, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well")}, nil
 	case "slot":
@@ -207,13 +214,16 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		if d.HasArg("with-result") {
 			s.Outcome = outcome(d)
 		}
-		return task.Accepted{N: n, Submission: s, FirstPollAt: p.now.Add(5 * time.Second)}, nil
+		if job := text(d, "job"); job != "" {
+			s.Ref.JobID = job
+		}
+		return task.Accepted{Sending: sent, Submission: s, FirstPollAt: p.now.Add(5 * time.Second)}, nil
 	case "refused":
-		return task.Refused{N: n, SendBefore: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere")}, nil
+		return task.Refused{Sending: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere")}, nil
 	case "unknown":
-		return task.SubmitUnknown{N: n, SendBefore: sent, SenderLost: d.HasArg("lost")}, nil
+		return task.SubmitUnknown{Sending: sent, SenderLost: d.HasArg("lost")}, nil
 	case "notfound":
-		return task.NotFound{N: n, SendBefore: sent, AskedAt: p.now}, nil
+		return task.NotFound{N: n, SendBefore: sent.SendBefore, AskedAt: p.now}, nil
 	case "part-intent":
 		return task.PartIntent{N: n, Part: number(d, "part"), Sends: number(d, "sends"), SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
 	case "part-ended":
@@ -294,11 +304,6 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.Restored{At: p.now}, nil
 	case "restored-again": // the same command once more
 		return task.Restored{At: p.state.RestoredAt}, nil
-	case "found":
-		return task.Found{
-			N: n, Channel: text(d, "channel"), Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling", Operation: "video", Find: true}, CanStop: p.stop,
-			Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}, FirstPollAt: p.now.Add(5 * time.Second),
-		}, nil
 	case "channel-gone":
 		return task.ChannelGone{Channel: text(d, "channel")}, nil
 	case "unreadable":
@@ -309,6 +314,45 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.Asked{}, nil
 	}
 	return nil, errors.New("no such directive")
+}
+
+// sending is one that is made now.
+func (p *play) sending(d *datadriven.TestData, n int) task.Sending {
+	id, _ := p.state.NextExternalID()
+	if name := text(d, "name"); name != "" {
+		id = name
+	}
+	channel := text(d, "channel")
+	if channel == "" {
+		channel = "kling-a"
+	}
+	route := p.route
+	if d.HasArg("modal-operation") {
+		route.Operation = mediagate.OperationModal
+	}
+	return task.Sending{
+		N: n, Channel: channel, Provider: "kling", Fingerprint: "f", Route: route, CanStop: p.stop, ExternalID: id,
+		SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second), Sends: 1,
+	}
+}
+
+// seen is what the run has seen: with begun the number of an attempt alone, with sent the
+// last sending of the attempt.
+func (p *play) seen(d *datadriven.TestData, sent task.Sending) task.Seen {
+	seen := task.Seen{Cancelled: d.HasArg("cancelled"), Failed: d.HasArg("to-fail"), Status: mediagate.Status(text(d, "status"))}
+	if d.HasArg("sent") {
+		seen.Sending = sent
+	}
+	if n := number(d, "begun"); n > 0 {
+		seen.N = n
+	}
+	if job := text(d, "job"); job != "" {
+		seen.Ref.JobID = job
+	}
+	if code := text(d, "code"); code != "" {
+		seen.Failure = &mediagate.Failure{Code: mediagate.FailureCode(code)}
+	}
+	return seen
 }
 
 func claim(d *datadriven.TestData) string {
@@ -411,6 +455,12 @@ func (p *play) show(e task.Effects) string {
 	}
 	for n, charge := range e.Charged {
 		effects = append(effects, fmt.Sprintf("attempt %d was charged %s %s", n, charge.Amount, charge.Unit))
+	}
+	for _, stray := range e.Stray {
+		effects = append(effects, fmt.Sprintf("stop %s at %s", stray.Ref.JobID, stray.Sending.Channel))
+	}
+	for _, evidence := range e.Evidence {
+		effects = append(effects, string(evidence))
 	}
 	if e.Sweep {
 		effects = append(effects, "sweep files")

@@ -224,7 +224,7 @@ func (a *Attempt) callsOverAt() time.Time {
 
 // findable reports that the vendor can be asked for the job by our id. For an attempt
 // that was put back all channels are asked that can be (D17).
-func (a *Attempt) findable() bool { return a.Route.Find || a.putBack() }
+func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }
 
 // slotEnd returns when to free the slot of a job of which it is not known, from now on,
 // whether it runs (D7).

@@ -113,6 +113,10 @@ func (s *Story) Lines() []Line {
 	}
 	money(true)
 	for _, c := range s.Commands {
+		if c.Action == mediagate.ActionStray {
+			say(c.At, "stray job", "%s", c.Reason)
+			continue
+		}
 		say(c.At, "command "+c.Action, "%s", commanded(c))
 	}
 	for i := range st.Attempts {

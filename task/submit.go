@@ -69,10 +69,9 @@ func (c *change) intentStored(e IntentStored) error {
 	}
 	c.leaveQueue()
 	c.RerouteTo, c.RetryAt = "", time.Time{}
-	c.Attempts = append(c.Attempts, Attempt{
-		N: e.N, Channel: e.Channel, Provider: e.Provider, Fingerprint: e.Fingerprint, Route: e.Route, CanStop: e.CanStop,
-		ExternalID: e.ExternalID, State: mediagate.AttemptIntent, SendBefore: e.SendBefore, CallEnds: e.CallEnds, Sends: 1, CreatedAt: c.now,
-	})
+	a := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
+	a.identify(e.Sending)
+	c.Attempts = append(c.Attempts, a)
 	if e.Route.Sync { // the vendor works while the call lasts
 		c.begin()
 	}
@@ -104,10 +103,17 @@ func (c *change) reopened(e Reopened) error {
 	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
-	a.State, a.SendBefore, a.CallEnds, a.Sends = mediagate.AttemptIntent, e.SendBefore, e.CallEnds, a.Sends+1
-	a.SenderLost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
-	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil, a.Error = time.Time{}, time.Time{}, time.Time{}, ""
+	a.SendBefore, a.CallEnds, a.Sends = e.SendBefore, e.CallEnds, a.Sends+1
+	a.reopen()
 	return nil
+}
+
+// reopen makes an unknown attempt an intent again. What was found out of its earlier
+// sendings does not count for the new one.
+func (a *Attempt) reopen() {
+	a.State, a.Error = mediagate.AttemptIntent, ""
+	a.SenderLost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
+	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
 func (c *change) queued(e Queued) error {
@@ -138,21 +144,27 @@ func (c *change) leaveQueue() {
 }
 
 func (c *change) accepted(e Accepted) {
-	a := c.Attempt(e.N)
-	if a == nil || a.Ref.JobID != "" || a.Outcome != nil {
-		return
+	a, ref := c.reported(e.Sending), e.Submission.Ref
+	switch {
+	case a == nil || a.Ref.JobID != "" && ref.JobID != "" && a.Ref.JobID != ref.JobID:
+		c.stray(e.Sending, ref)
+	case a.Ref.JobID == "" && a.Outcome == nil:
+		c.accept(a, e.Submission, e.FirstPollAt)
 	}
-	outcome := e.Submission.Outcome
-	wanted := c.current(e.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
-	a.Ref, a.AcceptedAt, a.Error, a.SenderLost, a.Failure = e.Submission.Ref, c.now, "", false, nil
-	if outcome != nil {
-		c.record(a, *outcome)
+}
+
+// accept gives the attempt its job, or the outcome of a synchronous call.
+func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Time) {
+	wanted := c.current(a.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
+	a.Ref, a.AcceptedAt, a.Error, a.SenderLost, a.Failure = s.Ref, c.now, "", false, nil
+	if s.Outcome != nil {
+		c.record(a, *s.Outcome)
 	} else {
 		a.State, a.SlotUntil, a.EndedAt = mediagate.AttemptAccepted, time.Time{}, time.Time{}
-		a.Await = &Await{NextPollAt: e.FirstPollAt}
+		a.Await = &Await{NextPollAt: firstPollAt}
 	}
 	if !wanted { // D5: the job is recorded, and stopped where that can be
-		if outcome == nil {
+		if s.Outcome == nil {
 			c.abandon(a)
 			c.Stop = append(c.Stop, a.N)
 		}
@@ -166,7 +178,7 @@ func (c *change) accepted(e Accepted) {
 }
 
 func (c *change) refused(e Refused) {
-	a := c.Attempt(e.N)
+	a := c.reported(e.Sending)
 	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
 		return
 	}
@@ -222,7 +234,7 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 }
 
 func (c *change) submitUnknown(e SubmitUnknown) {
-	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
+	if a := c.reported(e.Sending); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
 		c.markUnknown(a, e.SenderLost, e.Detail)
 	}
 }
@@ -249,7 +261,7 @@ func (c *change) notFound(e NotFound) {
 	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AbsentAgainAt.IsZero() {
 		return // of another sending: it proves nothing
 	}
-	if c.TailLost || a.putBack() {
+	if c.TailLost || a.unidentified() {
 		return // another attempt may have the job (D17)
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {

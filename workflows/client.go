@@ -15,13 +15,15 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/tracing"
 )
 
 // Client starts, signals and replaces the gateway's workflows. Every call may be
 // repeated.
 type Client struct {
-	Temporal client.Client
+	Temporal  client.Client
+	Namespace string // whose histories Start and Replace read
 	// Pages is where Temporal's UI shows the workflows of the namespace, see PagesOf;
 	// empty where that is not known.
 	Pages string
@@ -39,21 +41,41 @@ func PagesOf(ui, namespace string) string {
 // callTimeout is how long one call to Temporal may take.
 const callTimeout = 10 * time.Second
 
-// Start starts the task's run where none was started before, or the last one failed.
-// Returns KindConflict where one is under way or has completed. Any other error is
-// ambiguous: the run may have been started.
+// Start starts the task's run where none was started before, or the last one failed. A run
+// that follows another begins with what that one had seen. Returns KindConflict where one is
+// under way or has completed. Any other error is ambiguous: the run may have been started.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	ctx = tracing.Below(ctx, t.TraceParent)
-	opts := startOptions(t)
-	opts.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY
-	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-	opts.WorkflowExecutionErrorWhenAlreadyStarted = true
-	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID})
+	err := c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, task.Seen{})
+	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		return err
+	}
+	desc, failed := c.describe(ctx, t.ID)
+	if failed != nil {
+		return failed
+	}
+	if !running(desc) && !completed(desc) {
+		seen, failed := c.remembered(ctx, desc)
+		if failed != nil {
+			return failed
+		}
+		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY, seen)
+	}
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return &mediagate.Error{Kind: mediagate.KindConflict, Message: "a run of " + t.ID + " was started before", Err: err}
 	}
+	return err
+}
+
+// start starts a run of the task, unless one is under way or the policy refuses it.
+func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, seen task.Seen) error {
+	opts := startOptions(t)
+	opts.WorkflowIDReusePolicy = reuse
+	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	opts.WorkflowExecutionErrorWhenAlreadyStarted = true
+	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Seen: seen})
 	return err
 }
 
@@ -182,18 +204,23 @@ func (c Client) Look(ctx context.Context, taskID string) (activities.RunState, e
 // Replace starts a new run of the task. A run that is under way is terminated first, for
 // the reason that operators will read; one that is busy by now is left alone. A run that
 // completed though the task is open saw an end that the database has lost, in a
-// failover or a power cut: it is replaced as well (D1).
-func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
+// failover or a power cut: it is replaced as well, and lostTail says so. The new run begins
+// with what the one before it had seen (D1, D5).
+func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	desc, err := c.describe(ctx, t.ID)
 	if err != nil || busy(desc) {
-		return err
+		return false, err
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {
-		return err
+		return false, err
 	}
-	return c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID})
+	seen, err := c.remembered(ctx, desc)
+	if err != nil {
+		return false, err
+	}
+	return completed(desc), c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID, Seen: seen})
 }
 
 // EnsureRound starts a delivery round unless it runs. One that ran to its end and is

@@ -9,15 +9,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -28,8 +33,27 @@ type service struct {
 	signalled, started error
 	run                *workflowservice.DescribeWorkflowExecutionResponse // nil: none
 
+	history []*historypb.HistoryEvent // of the run, the newest event first
+
 	calls   []string
 	options client.StartWorkflowOptions
+	seen    task.Seen // of the run that is started
+}
+
+// historyReader reads the history of the service's run.
+type historyReader struct {
+	workflowservice.WorkflowServiceClient
+	of *service
+}
+
+func (s *service) WorkflowService() workflowservice.WorkflowServiceClient {
+	return historyReader{of: s}
+}
+
+func (s historyReader) GetWorkflowExecutionHistoryReverse(
+	context.Context, *workflowservice.GetWorkflowExecutionHistoryReverseRequest, ...grpc.CallOption,
+) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
+	return &workflowservice.GetWorkflowExecutionHistoryReverseResponse{History: &historypb.History{Events: s.of.history}}, nil
 }
 
 func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) error {
@@ -37,8 +61,16 @@ func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) e
 	return s.signalled
 }
 
-func (s *service) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+func (s *service) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
 	s.calls, s.options = append(s.calls, "start "+o.ID), o
+	for _, arg := range args {
+		if in, ok := arg.(workflows.Input); ok {
+			s.seen = in.Seen
+		}
+	}
+	if s.run != nil && o.WorkflowIDReusePolicy == enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE {
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("", "", "")
+	}
 	return nil, s.started
 }
 
@@ -74,24 +106,124 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// D1: the server says whether a run was started before.
+// D1: the server says whether a run was started before. A run that failed is followed by
+// another, which begins with what that one had seen (D5).
 func TestD1Start(t *testing.T) {
 	t.Parallel()
+	ended := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
+		desc := described(0, 0)
+		desc.WorkflowExecutionInfo.Status = status
+		return desc
+	}
 	for name, test := range map[string]struct {
+		run             *workflowservice.DescribeWorkflowExecutionResponse
 		err             error
 		fails, conflict bool
+		starts          int
+		seen            int
 	}{
-		"started":        {nil, false, false},
-		"started before": {serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true, true},
-		"away":           {serviceerror.NewUnavailable("connection refused"), true, false},
+		"started":             {nil, nil, false, false, 1, 0},
+		"away":                {nil, serviceerror.NewUnavailable("connection refused"), true, false, 1, 0},
+		"one is under way":    {described(0, 0), nil, true, true, 1, 0},
+		"one has completed":   {ended(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil, true, true, 1, 0},
+		"one was terminated":  {ended(enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED), nil, false, false, 2, 3},
+		"another was quicker": {ended(enumspb.WORKFLOW_EXECUTION_STATUS_FAILED), serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true, true, 2, 3},
 	} {
-		temporal := &service{started: test.err}
+		temporal := &service{started: test.err, run: test.run, history: []*historypb.HistoryEvent{scheduled(t, 3)}}
 		err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{ID: "task_1"})
 		if (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.conflict {
 			t.Errorf("%s: %v", name, err)
 		}
-		if o := temporal.options; o.WorkflowIDReusePolicy != enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY || !o.WorkflowExecutionErrorWhenAlreadyStarted {
-			t.Errorf("%s: started with %+v", name, o)
+		if len(temporal.calls) != test.starts || temporal.seen.N != test.seen {
+			t.Errorf("%s: %v, knowing of attempt %d; want %+v", name, temporal.calls, temporal.seen.N, test)
+		}
+	}
+}
+
+func payloads(t *testing.T, value any) *commonpb.Payloads {
+	t.Helper()
+	encoded, err := converter.GetDefaultDataConverter().ToPayloads(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+func knows(n int, job string) task.Seen {
+	return task.Seen{Sending: task.Sending{N: n, Channel: "a"}, Ref: mediagate.JobRef{JobID: job}}
+}
+
+// scheduled is a step that was given what the run had seen: attempt n.
+func scheduled(t *testing.T, n int) *historypb.HistoryEvent {
+	t.Helper()
+	return &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+			Input: payloads(t, activities.StepArgs{TaskID: "task_1", Seen: knows(n, "")}),
+		}},
+	}
+}
+
+// D5: a run that replaces another begins with what that one had seen: by its result, or by
+// its last steps, and what the sender had reported that was in its call.
+func TestD5MemoryOfTheRunBefore(t *testing.T) {
+	t.Parallel()
+	type events = []*historypb.HistoryEvent
+	other := &historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
+	result := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{
+			Result: payloads(t, knows(2, "job")),
+		}},
+	}
+	answer := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+			Result: payloads(t, activities.Answer{Seen: knows(2, "job")}),
+		}},
+	}
+	question := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
+		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
+			MarkerName: "LocalActivity", Details: map[string]*commonpb.Payloads{"result": payloads(t, activities.Answer{Seen: knows(2, "job")})},
+		}},
+	}
+	started := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+			Input: payloads(t, workflows.Input{TaskID: "task_1", Seen: knows(2, "job")}),
+		}},
+	}
+	timedOut := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
+		Attributes: &historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes{ActivityTaskTimedOutEventAttributes: &historypb.ActivityTaskTimedOutEventAttributes{
+			Failure: &failurepb.Failure{Cause: &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
+				TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{LastHeartbeatDetails: payloads(t, knows(2, "job"))},
+			}}},
+		}},
+	}
+	for name, test := range map[string]struct {
+		history events
+		beat    any // of a step that is under way; nil: none is
+	}{
+		"its result":             {events{result, answer}, nil},
+		"its last answer":        {events{other, answer, scheduled(t, 1)}, nil},
+		"its last question":      {events{other, question, scheduled(t, 1)}, nil},
+		"what it began with":     {events{other, started}, nil},
+		"a sender that was lost": {events{timedOut, other, scheduled(t, 1)}, nil},
+		"a sender in its call":   {events{other, scheduled(t, 1)}, knows(2, "job")},
+		"a copy under way":       {events{other, answer}, 7},
+	} {
+		run := described(0, time.Hour)
+		if run.PendingActivities = nil; test.beat != nil {
+			run.PendingActivities = []*workflowpb.PendingActivityInfo{{HeartbeatDetails: payloads(t, test.beat)}}
+		}
+		temporal := &service{run: run, history: test.history}
+		if _, err := (workflows.Client{Temporal: temporal}).Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(knows(2, "job"), temporal.seen); diff != "" {
+			t.Errorf("%s: the new run knows (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -140,7 +272,7 @@ func TestD2LookAndReplace(t *testing.T) {
 			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
 				t.Errorf("the run is %s, %v; want %s", state, err, test.state)
 			}
-			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+			if _, err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
 				t.Error(err)
 			}
 			if diff := cmp.Diff(test.replaced, temporal.calls); diff != "" {

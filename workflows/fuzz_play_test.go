@@ -48,6 +48,7 @@ type play struct {
 	origin  map[string]int  // of each run: the first of those that it was reset from
 	alive   bool            // a run is
 	ended   bool            // the last run completed
+	seen    task.Seen       // what the runs have seen so far
 	busy    map[string]bool // its activities that are under way
 	wedge   bool            // the next run is to do nothing
 	reset   bool            // the next run gets the signals by hand of this one again
@@ -90,6 +91,9 @@ func newPlay(s scenario) *play {
 		t.Webhook = nil
 	}
 	p.Store.Add(t)
+	if len(p.Lapses) > 0 {
+		p.Store.KeepPast()
+	}
 	p.look()
 	return p
 }
@@ -130,10 +134,19 @@ func (p *play) run() {
 	p.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil) // no such run any more
 	p.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(p.ask)
 	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { p.began(info, true, nil) })
-	p.env.SetOnActivityCompletedListener(func(info *activity.Info, _ converter.EncodedValue, err error) { p.began(info, false, err) })
+	p.env.SetOnActivityCompletedListener(func(info *activity.Info, value converter.EncodedValue, err error) {
+		p.began(info, false, err)
+		var answer activities.Answer
+		if err == nil && value.HasValue() && value.Get(&answer) == nil {
+			p.hear(answer)
+		}
+	})
 	p.env.SetOnActivityCanceledListener(func(info *activity.Info) { p.began(info, false, context.Canceled) })
 	for _, e := range p.Happening {
 		p.env.RegisterDelayedCallback(func() { p.happen(e.What) }, e.At)
+	}
+	for _, l := range p.Lapses {
+		p.env.RegisterDelayedCallback(func() { p.lapse(l.Back) }, l.At)
 	}
 	for _, w := range p.Absent {
 		p.env.RegisterDelayedCallback(func() { p.setChannels(w.What) }, w.From)
@@ -159,7 +172,27 @@ func (p *play) ask(ctx context.Context, q activities.Question) (answer activitie
 	for i := range q.Commands {
 		q.Commands[i].ID += fmt.Sprint("@", p.origin[activity.GetInfo(ctx).WorkflowExecution.ID])
 	}
-	return p.Activities.Ask(ctx, q)
+	answer, err = p.Activities.Ask(ctx, q)
+	p.hear(answer)
+	return answer, err
+}
+
+// hear notes what a run hears of its task: another run begins with it.
+func (p *play) hear(answer activities.Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if answer.Seen.N >= p.seen.N {
+		p.seen = answer.Seen
+	}
+}
+
+// lapse has the database lose its last seconds.
+func (p *play) lapse(back time.Duration) {
+	p.note("the database loses its last %s", back)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Store.Lapse(back)
+	p.frozen = p.peek()
 }
 
 // began notes that an activity begins or ends.
@@ -224,6 +257,11 @@ func (p *play) stage(ctx workflow.Context) error {
 	})
 	for wanted := p.slipped("Start") != "before"; ; wanted = false {
 		_ = workflow.Await(ctx, func() bool { return wanted || over || p.peek().Status.Terminal() || ensure.ReceiveAsync(nil) })
+		if left := p.lastLapse() - p.elapsed(); !over && left >= 0 && p.peek().Status.Terminal() {
+			_ = workflow.Sleep(ctx, left+time.Second)
+			wanted = false
+			continue
+		}
 		if over || p.peek().Status.Terminal() {
 			break
 		}
@@ -264,15 +302,16 @@ func (p *play) runOnce(ctx workflow.Context) {
 		p.given = nil
 	}
 	p.reset = false
+	seen := p.seen
 	p.mu.Unlock()
 	p.note("%s begins, of %d", id, p.origin[id])
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueMain, WaitForCancellation: true})
-	err := workflow.ExecuteChildWorkflow(ctx, "Generate", workflows.Input{TaskID: taskID}).Get(ctx, nil)
+	err := workflow.ExecuteChildWorkflow(ctx, "Generate", workflows.Input{TaskID: taskID, Seen: seen}).Get(ctx, nil)
 	p.mu.Lock()
 	p.alive, p.ended = false, err == nil
 	p.mu.Unlock()
 	p.note("%s ends: %v", id, err)
-	if st := p.peek(); err == nil && !st.Status.Terminal() {
+	if st := p.peek(); err == nil && !st.Status.Terminal() && len(p.Lapses) == 0 {
 		p.violate("a run ended well though the task is %s", st.Status)
 	}
 	if err != nil && !strings.Contains(err.Error(), "terminated by the play") {
@@ -280,12 +319,21 @@ func (p *play) runOnce(ctx workflow.Context) {
 	}
 }
 
+// lastLapse is when the database loses its last seconds for the last time.
+func (p *play) lastLapse() (last time.Duration) {
+	last = -1
+	for _, l := range p.Lapses {
+		last = max(last, l.At)
+	}
+	return last
+}
+
 func (p *play) runID() string { return fmt.Sprint("run-", p.runs) }
 
 // generate is the real workflow, which the play can terminate.
 //
 //workflowcheck:ignore
-func (p *play) generate(ctx workflow.Context, in workflows.Input) (err error) {
+func (p *play) generate(ctx workflow.Context, in workflows.Input) (seen task.Seen, err error) {
 	ended, killed := false, false
 	p.mu.Lock()
 	early, wedged := p.early, p.wedge
@@ -297,7 +345,10 @@ func (p *play) generate(ctx workflow.Context, in workflows.Input) (err error) {
 	if wedged {
 		p.note("the run is wedged")
 	} else {
-		workflow.Go(ctx, func(ctx workflow.Context) { err, ended = workflows.Generate(ctx, in), true })
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			seen, err = workflows.Generate(ctx, in)
+			ended = true
+		})
 	}
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		workflow.GetSignalChannel(ctx, signalTerminate).Receive(ctx, nil)
@@ -305,9 +356,9 @@ func (p *play) generate(ctx workflow.Context, in workflows.Input) (err error) {
 	})
 	inner, _ := workflow.NewDisconnectedContext(ctx)
 	if e := workflow.Await(inner, func() bool { return ended || killed }); e != nil || ended {
-		return errors.Join(e, err)
+		return seen, errors.Join(e, err)
 	}
-	return temporal.NewNonRetryableApplicationError("terminated by the play", "terminated", nil)
+	return task.Seen{}, temporal.NewNonRetryableApplicationError("terminated by the play", "terminated", nil)
 }
 
 // stop ends a play that would not end by itself.
@@ -485,11 +536,11 @@ func (e *engine) Look(context.Context, string) (activities.RunState, error) {
 	return activities.RunIdle, nil
 }
 
-func (e *engine) Replace(ctx context.Context, t mediagate.Task, reason string) error {
+func (e *engine) Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error) {
 	if state, _ := e.Look(ctx, t.ID); state == activities.RunBusy {
-		return nil
+		return false, nil
 	}
-	return e.reach("Replace", func() {
+	return false, e.reach("Replace", func() {
 		e.p.note("the run is replaced: %s", reason)
 		e.p.terminate()
 		e.ensure()

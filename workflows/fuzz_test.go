@@ -59,7 +59,11 @@ type scenario struct {
 	Lost      []lapse
 	Receiver  []mediagate.DeliveryOutcome
 	Happening []event
+	Lapses    []regress
 }
+
+// regress is a moment at which the database is as it was some seconds before.
+type regress struct{ At, Back time.Duration }
 
 // answer is how a vendor takes one submit, after Delay. Made says that it makes the job
 // all the same.
@@ -169,10 +173,28 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 	s.Happening = slicesOf(t, "happenings", 6, func(t *rapid.T) event {
 		return event{moments.Draw(t, "at"), rapid.SampledFrom(happenings).Draw(t, "what")}
 	})
+	if s.Lapses = drawLapses(t, s.Timeout); len(s.Lapses) > 0 {
+		// An operator who ends the run at the same moment takes its memory, and that of the call.
+		s.Happening = slices.DeleteFunc(s.Happening, func(e event) bool {
+			return e.What == "terminate" || e.What == "reset" || e.What == "wedge"
+		})
+	}
 	if s.Modal { // or it would hardly ever be asked at the right moment
 		s.Happening = append(s.Happening, event{rapid.OneOf(seconds(15, 300), seconds(300, 3600)).Draw(t, "the client speaks"), "modal"})
 	}
 	return s
+}
+
+// drawLapses makes a third of the scenarios lose some seconds, once or twice.
+func drawLapses(t *rapid.T, timeout time.Duration) (lapses []regress) {
+	if rapid.IntRange(0, 2).Draw(t, "lapses") > 0 {
+		return nil
+	}
+	for range rapid.IntRange(1, 2).Draw(t, "how many") {
+		at := rapid.OneOf(seconds(1, 90), seconds(1, 90), seconds(1, int(timeout.Seconds()))).Draw(t, "lapse at")
+		lapses = append(lapses, regress{at, seconds(1, 30).Draw(t, "back")})
+	}
+	return lapses
 }
 
 func slicesOf[T any](t *rapid.T, label string, most int, draw func(*rapid.T) T) []T {
@@ -191,6 +213,9 @@ func (s scenario) calm() (last time.Duration) {
 	}
 	for _, e := range s.Happening {
 		last = max(last, e.At)
+	}
+	for _, l := range s.Lapses {
+		last = max(last, l.At)
 	}
 	return last
 }

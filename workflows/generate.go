@@ -15,8 +15,9 @@ import (
 )
 
 // Generate is the run of a task. It asks for the next step, takes it, and asks again,
-// until the task has ended and its callback is on its way.
-func Generate(ctx workflow.Context, in Input) error {
+// until the task has ended and its callback is on its way. Its result is what it has seen of
+// the task: the database may lose it (D5).
+func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 	// The cancel of the run is recorded as the client's. It does not stop the run, which
 	// has to end the task.
 	cancelled := ctx
@@ -29,10 +30,10 @@ func Generate(ctx workflow.Context, in Input) error {
 			answer, err = r.ask(ctx, activities.Question{})
 			continue
 		case answer.Missing:
-			return temporal.NewNonRetryableApplicationError(
+			return task.Seen{}, temporal.NewNonRetryableApplicationError(
 				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
 		case answer.Step.Kind != task.Done && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
-			return workflow.NewContinueAsNewError(ctx, Generate, r.in)
+			return task.Seen{}, workflow.NewContinueAsNewError(ctx, Generate, r.in)
 		}
 		r.show(ctx, answer)
 		step, left := answer.Step, answer.Ends.Sub(answer.Now)
@@ -60,18 +61,19 @@ func Generate(ctx workflow.Context, in Input) error {
 		case task.Done:
 			if err = r.startCallback(ctx, step.Round); err == nil && !r.signals.pending() {
 				r.list(ctx, answer)
-				return nil
+				return r.in.Seen, nil
 			}
 		default:
 			panic(fmt.Sprintf("this build does not know the step %q", step.Kind))
 		}
 	}
-	return err
+	return task.Seen{}, err
 }
 
-// run is what a run remembers. The database knows all of it.
+// run is what a run remembers. The database knows all of it, unless it has lost its last
+// commits.
 type run struct {
-	in      Input
+	in      Input // with what the run has seen so far
 	signals signals
 	at      task.Step // the step that was taken last: what commands are given for
 	shown   attributes
@@ -82,15 +84,23 @@ var errRowMissing = errors.New("row_missing")
 
 // ask records what has reached the run, and returns the next step.
 func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answer, error) {
-	q.TaskID, q.Begun, q.Commands = r.in.TaskID, r.in.Begun, r.signals.drain(r.at)
+	q.TaskID, q.Seen, q.Commands = r.in.TaskID, r.in.Seen, r.signals.drain(r.at)
 	ctx = workflow.WithLocalActivityOptions(ctx, load("ask for the next step"))
 	return r.answerOf(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
 }
 
 func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
 	err = future.Get(ctx, &answer)
-	r.in.Begun = max(r.in.Begun, answer.N) // D17
+	r.remember(answer.Seen)
 	return answer, err
+}
+
+// remember keeps what an answer says of the task. An answer that knows less, of a row that
+// is missing or cannot be read, does not count.
+func (r *run) remember(seen task.Seen) {
+	if seen.N >= r.in.Seen.N {
+		r.in.Seen = seen
+	}
 }
 
 // take takes a step, and asks whenever a signal comes meanwhile. A step that is not
@@ -100,7 +110,7 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer, options workf
 	r.at = step
 	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
 	defer stop()
-	future := workflow.ExecuteActivity(stepCtx, activity, activities.StepArgs{TaskID: r.in.TaskID, Step: step, Begun: r.in.Begun, Behind: behind})
+	future := workflow.ExecuteActivity(stepCtx, activity, activities.StepArgs{TaskID: r.in.TaskID, Step: step, Seen: r.in.Seen, Behind: behind})
 	for {
 		err := workflow.Await(ctx, func() bool { return future.IsReady() || r.signals.pending() })
 		if err != nil {
@@ -121,6 +131,7 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer, options workf
 		r.show(ctx, meanwhile)
 	}
 	next, err := r.answerOf(ctx, future)
+	r.in.Seen = r.in.Seen.With(reported(err))
 	switch {
 	case err == nil:
 		return next, nil
@@ -167,6 +178,15 @@ func ended(step task.Step, err error) *task.StepEnded {
 		ended.Reason = e.Message
 	}
 	return ended
+}
+
+// reported is what the sender of a step that timed out had reported last.
+func reported(err error) (seen task.Seen) {
+	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
+	if !ok || !timeout.HasLastHeartbeatDetails() || timeout.LastHeartbeatDetails(&seen) != nil {
+		return task.Seen{}
+	}
+	return seen
 }
 
 // notStarted reports that no worker began the step in the time that it had for that.

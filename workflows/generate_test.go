@@ -244,15 +244,16 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	other := b.NewVideo()
 	other.ID = "other"
 	b.Store.Add(other)
-	_, err := b.Store.OpenIntent(t.Context(), other.ID, c.Slots(), task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: start.Add(time.Second), CallEnds: start.Add(time.Second),
-	})
+	}
+	_, err := b.Store.OpenIntent(t.Context(), other.ID, c.Slots(), task.IntentStored{Sending: sent})
 	b.ok(err)
 	b.at(10*time.Minute, func() {
 		if b.state().QueuedAt.IsZero() {
 			t.Error("the task is not queued")
 		}
-		_, err := b.Store.Change(t.Context(), other.ID, task.Accepted{N: 1}, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
+		_, err := b.Store.Change(t.Context(), other.ID, task.Accepted{Sending: sent}, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
 		b.ok(err)
 		epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
 		b.ok(err)

@@ -36,6 +36,10 @@ func running(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
+func completed(desc *description) bool {
+	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+}
+
 // stateOf is what Temporal says of the run.
 func stateOf(desc *description, now time.Time) activities.RunState {
 	pending := desc.GetPendingWorkflowTask()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Task queues, each with its own bound in the worker (D18).
@@ -56,11 +57,10 @@ var (
 	AttrReason   = temporal.NewSearchAttributeKeyKeyword("MediagateReason")
 )
 
-// Input is what a task's run starts with. Begun is the highest attempt that the runs
-// which it continues have seen (D17).
+// Input is what a task's run starts with. Seen is what the runs before it have seen (D5).
 type Input struct {
-	TaskID string `json:"task"`
-	Begun  int    `json:"begun,omitempty"`
+	TaskID string    `json:"task"`
+	Seen   task.Seen `json:"seen,omitzero"`
 }
 
 // ChannelInput is what a channel's workflow starts with.

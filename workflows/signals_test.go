@@ -36,8 +36,11 @@ func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Qu
 
 func sleeping(d time.Duration) activities.Answer {
 	step := task.Step{Kind: task.Sleep, N: 1, Why: task.WhyVendor, Until: start.Add(d)}
-	return activities.Answer{Now: start, Explanation: task.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}}
+	return activities.Answer{Now: start, Explanation: task.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen}
 }
+
+// seen is what runs of these tests hear of the task.
+var seen = task.Seen{Sending: task.Sending{N: 1}}
 
 var done = activities.Answer{Explanation: task.Explanation{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}}}
 
@@ -315,7 +318,7 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	b := setup(t, video)
 	step := task.Step{Kind: task.Submit, N: 2, Provider: "p"}
 	stop := activities.Answer{Explanation: task.Explanation{Step: task.Step{Kind: task.Settle}}, Stop: true}
-	questions := b.asked(activities.Answer{Explanation: task.Explanation{Step: step, N: 1}, Now: start, Ends: start.Add(time.Hour)}, stop, done)
+	questions := b.asked(activities.Answer{Explanation: task.Explanation{Step: step, N: 1}, Now: start, Ends: start.Add(time.Hour), Seen: seen}, stop, done)
 	over := make(chan struct{}) // the suite does not wait for a step that is cancelled
 	b.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
 		b.signal(mediagate.ActionFail, nil)
@@ -326,8 +329,8 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	close(over)
 	want := []activities.Question{
 		{TaskID: taskID},
-		{TaskID: taskID, Begun: 1, Running: &step, Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}}},
-		{TaskID: taskID, Begun: 1},
+		{TaskID: taskID, Seen: seen, Running: &step, Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}}},
+		{TaskID: taskID, Seen: seen},
 	}
 	if diff := cmp.Diff(want, *questions); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
@@ -383,7 +386,7 @@ func TestContinueAsNew(t *testing.T) {
 	}
 	var in workflows.Input
 	b.ok(converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
-	if in != (workflows.Input{TaskID: taskID, Begun: 1}) {
+	if in != (workflows.Input{TaskID: taskID, Seen: seen}) {
 		t.Errorf("it continues with %+v", in)
 	}
 	commands := 0

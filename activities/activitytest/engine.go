@@ -81,9 +81,9 @@ func (e *Engine) Look(_ context.Context, taskID string) (activities.RunState, er
 }
 
 // Replace starts a new run of the task.
-func (e *Engine) Replace(ctx context.Context, t mediagate.Task, _ string) error {
+func (e *Engine) Replace(ctx context.Context, t mediagate.Task, _ string) (lostTail bool, err error) {
 	e.note("replace %s", t.ID)
-	return hooked(ctx, e.OnReplace, t.ID)
+	return false, hooked(ctx, e.OnReplace, t.ID)
 }
 
 // EnsureRound starts a delivery round.

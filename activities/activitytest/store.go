@@ -39,6 +39,7 @@ type Store struct {
 	served   map[string][]string // by channel: accounts that were given slots, the latest last
 	removals map[mediagate.Removal]mediagate.RemovalState
 	fetched  map[string]int64 // by account
+	past     []moment         // nil: nothing is kept
 }
 
 // entry is all that is stored of a task.
@@ -100,7 +101,11 @@ func under[T any](ctx context.Context, s *Store, method string, f func() (T, err
 func locked[T any](s *Store, f func() (T, error)) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return f()
+	result, err := f()
+	if s.past != nil && err == nil {
+		s.past = append(s.past, s.present())
+	}
+	return result, err
 }
 
 // run is under for a method that returns no more than an error.
@@ -422,7 +427,7 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.At
 func attemptRow(taskID string, a task.Attempt) mediagate.Attempt {
 	return mediagate.Attempt{
 		TaskID: taskID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: a.Route, ExternalID: a.ExternalID,
-		SendBefore: a.SendBefore, Ref: a.Ref, State: a.State, Outcome: a.Outcome, Results: a.Results, Trouble: a.Trouble, Error: a.Error,
+		CanStop: a.CanStop, SendBefore: a.SendBefore, CallEnds: a.CallEnds, Ref: a.Ref, State: a.State, Outcome: a.Outcome, Results: a.Results, Trouble: a.Trouble, Error: a.Error,
 		AbsentAt: a.AbsentAt, AgainAt: a.AbsentAgainAt, Sends: a.Sends, Refusal: a.Refusal,
 		CreatedAt: a.CreatedAt, AcceptedAt: a.AcceptedAt, EndedAt: a.EndedAt,
 	}

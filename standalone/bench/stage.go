@@ -78,13 +78,14 @@ func (s *stage) accepted(ctx context.Context, firstPoll time.Duration) (mediagat
 		return t, err
 	}
 	now := time.Now()
-	if _, err := s.g.Store.OpenIntent(ctx, t.ID, mediagate.Slots{}, task.IntentStored{
+	sent := task.Sending{
 		N: 1, Channel: channelKling, Provider: "kling", Fingerprint: s.fingerprint, Route: t.Plan.Routes[0],
 		ExternalID: t.ID, SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
-	}); err != nil {
+	}
+	if _, err := s.g.Store.OpenIntent(ctx, t.ID, mediagate.Slots{}, task.IntentStored{Sending: sent}); err != nil {
 		return t, err
 	}
-	_, err = s.g.Store.Change(ctx, t.ID, task.Accepted{N: 1, FirstPollAt: now.Add(firstPoll), Submission: mediagate.Submission{Ref: mediagate.JobRef{
+	_, err = s.g.Store.Change(ctx, t.ID, task.Accepted{Sending: sent, FirstPollAt: now.Add(firstPoll), Submission: mediagate.Submission{Ref: mediagate.JobRef{
 		JobID: "job-" + t.ID, ExternalID: t.ID, Operation: "video", State: "text2video",
 	}}})
 	return t, err

@@ -152,7 +152,7 @@ func slotTaken(st *stage) {
 	other := st.NewVideo()
 	other.ID = otherTask
 	st.Store.Add(other)
-	if _, err := st.Store.OpenIntent(context.Background(), otherTask, c.Slots(), task.IntentStored{N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: otherTask}); err != nil {
+	if _, err := st.Store.OpenIntent(context.Background(), otherTask, c.Slots(), task.IntentStored{Sending: task.Sending{N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: otherTask}}); err != nil {
 		panic(err) // the doubles' own
 	}
 }

@@ -115,10 +115,10 @@ func TestD6HandedOverBeforeAKill(t *testing.T) {
 	}
 
 	w := h.world(t)
-	intent := task.IntentStored{ // what the killed one has stored
+	intent := task.IntentStored{Sending: task.Sending{ // what the killed one has stored
 		N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: "account-s",
 		Route: w.NewImage().Plan.Routes[0], ExternalID: activitytest.TaskID, SendBefore: h.Before, CallEnds: h.Before,
-	}
+	}}
 	if _, err := w.Store.OpenIntent(t.Context(), activitytest.TaskID, mediagate.Slots{}, intent); err != nil {
 		t.Fatal(err)
 	}

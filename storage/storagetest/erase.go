@@ -128,9 +128,9 @@ func (b *bench) rich(p payer) string {
 			Submission: &mediagate.Submission{Ref: mediagate.JobRef{JobID: "part-zebrafish"}, Outcome: &outcome},
 		}},
 		task.PartEnded{N: 1, Part: task.Part{Part: 1, State: mediagate.PartRefused, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal}},
-		task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: refusal, Detail: "zebrafish"},
+		task.Refused{Sending: intent.Sending, Failure: refusal, Detail: "zebrafish"},
 		intentOf(id, 2, b.now()),
-		task.Accepted{N: 2, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"}}, FirstPollAt: b.now()})
+		task.Accepted{Sending: intentOf(id, 2, b.now()).Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"}}, FirstPollAt: b.now()})
 	b.spoil("UPDATE attempts SET refusal = ? WHERE task_id = ? AND n = 1", `{"code":"provider_unavailable","message":"zebrafish"}`, id)
 	b.spoil("UPDATE tasks SET modal_input = ? WHERE id = ?", `{"prompt":"zebrafish","mask_url":"https://client.example.com/zebrafish"}`, id)
 	return id
@@ -326,7 +326,7 @@ var eraseTests = map[string]func(*bench){
 		intent := intentOf(late, 1, b.now())
 		intent.Route.Parts = 2
 		part := task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
-		b.change(late, intent, part, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+		b.change(late, intent, part, task.SubmitUnknown{Sending: intent.Sending})
 		rows := b.claim("claim")
 		b.pass(time.Minute)
 		b.settle(cancelled(running))
@@ -340,23 +340,23 @@ var eraseTests = map[string]func(*bench){
 		same(b, "the failure", before[broken].Failure, &mediagate.Failure{Code: mediagate.CodeGenerationFailed, Retryable: true})
 
 		outcome := richOutcome()
-		changed := b.change(late, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}}, FirstPollAt: b.now()})
+		changed := b.change(late, task.Accepted{Sending: intentOf(late, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}}, FirstPollAt: b.now()})
 		same(b, "to be stopped at the vendor", changed.Effects.Stop, []int{1})
 		same(b, "polled for", b.waiting(), 0)
 		b.load("it has its slot, as the cancelled one", 2, 0, b.state(late).Last().CreatedAt)
 		for id := range before {
 			for _, e := range []task.Event{
 				task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}}},
-				task.Refused{N: 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
-				task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore, Detail: "zebrafish"},
+				task.Refused{Sending: intent.Sending, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
+				task.SubmitUnknown{Sending: intent.Sending, Detail: "zebrafish"},
 				task.PartEnded{N: 1, Part: task.Part{State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome}}},
 				task.VendorEnded{N: 1, Outcome: outcome},
 				task.VendorEnded{N: 2, Outcome: outcome},
 				task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "zebrafish"}}},
-				task.Accepted{N: 1, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}, Outcome: &outcome}},
+				task.Accepted{Sending: intentOf(late, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "zebrafish"}, Outcome: &outcome}},
 				task.StepEnded{Step: task.Mirror, N: 1, Failed: true, Reason: "zebrafish"},
 				task.EndDue{},
-				task.Asked{Begun: 9},
+				task.Asked{Seen: task.Seen{Sending: task.Sending{N: 9}}},
 			} {
 				b.change(id, e)
 			}
@@ -453,7 +453,7 @@ var eraseTests = map[string]func(*bench){
 		id := b.submit(p, unit(1))
 		intent, outcome := intentOf(id, 1, b.now()), richOutcome()
 		intent.Route.Parts = 2
-		b.change(id, intent, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+		b.change(id, intent, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}, task.SubmitUnknown{Sending: intent.Sending})
 		b.pass(time.Minute)
 		b.settle(cancelled(id))
 		b.change(id, task.PartEnded{N: 1, Part: task.Part{
@@ -462,7 +462,7 @@ var eraseTests = map[string]func(*bench){
 		}})
 		part := b.attempt(id).Parts[0]
 		same(b, "part", []any{part.Error, part.Failure, *part.Submission.Outcome}, []any{"", &mediagate.Failure{}, outcome.WithoutInputs()})
-		b.change(id, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(id), Outcome: &outcome}})
+		b.change(id, task.Accepted{Sending: intentOf(id, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(id), Outcome: &outcome}})
 		got := b.attempt(id)
 		same(b, "accepted", []any{got.Ref, *got.Outcome}, []any{ref(id), outcome.WithoutInputs()})
 	},

@@ -23,7 +23,7 @@ var figureTests = map[string]func(*bench){
 				id := b.submit(p, unit(1))
 				intent := intentOf(id, 1, b.now())
 				intent.Route.Find = true // otherwise it parks at once
-				b.change(id, intent, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+				b.change(id, intent, task.SubmitUnknown{Sending: intent.Sending})
 				return id
 			},
 			mediagate.WaitVendor: func() string { return b.accepted(p, unit(1)) },

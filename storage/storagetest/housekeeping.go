@@ -134,7 +134,7 @@ var housekeepingTests = map[string]func(*bench){
 		for i, channel := range []string{"kling-a", "kling-b", "kling-a"} {
 			intent := intentOf(id, i+1, b.now())
 			intent.Channel = channel
-			b.change(id, intent, task.Refused{N: i + 1, SendBefore: intent.SendBefore, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}})
+			b.change(id, intent, task.Refused{Sending: intent.Sending, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}})
 		}
 		b.change(id, intentOf(id, 4, b.now()))
 		got := must(b.Refusals(b.Context(), id))
@@ -144,7 +144,7 @@ var housekeepingTests = map[string]func(*bench){
 		same(b, "attempts", []any{len(attempts), attempts[3]}, []any{4, one})
 		same(b, "attempt", one, mediagate.Attempt{
 			TaskID: id, N: 4, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: id + "-4",
-			SendBefore: b.now().Add(10 * time.Second), State: mediagate.AttemptIntent, Sends: 1, CreatedAt: b.now(),
+			SendBefore: b.now().Add(10 * time.Second), CallEnds: b.now().Add(45 * time.Second), State: mediagate.AttemptIntent, Sends: 1, CreatedAt: b.now(),
 		})
 		b.kind(errOf(b.Attempt(b.Context(), id, 5)), mediagate.KindNotFound)
 	},

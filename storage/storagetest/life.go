@@ -73,7 +73,7 @@ func (l *life) begin() {
 		return intent
 	}
 	taken := func(n int) task.Event {
-		return task.Accepted{N: n, Submission: mediagate.Submission{Ref: ref(l.w.State.ID)}, FirstPollAt: l.w.Now}
+		return task.Accepted{Sending: sent(n).(task.IntentStored).Sending, Submission: mediagate.Submission{Ref: ref(l.w.State.ID)}, FirstPollAt: l.w.Now}
 	}
 	switch rapid.SampledFrom([]string{"at the vendor", "given up", "queued", "parked", "abandoned", "new"}).Draw(l.t, "begins") {
 	case "at the vendor":

@@ -196,7 +196,7 @@ var limitTests = map[string]func(*bench){
 		b.changeAccount(p, func(a *mediagate.Account) { a.InFlight, a.Unpaid = new(2), new(unit(3)) })
 		id := b.accepted(p, unit(3))
 		b.change(id, task.RerouteRequested{})
-		b.change(id, intentOf(id, 2, b.now()), task.Accepted{N: 2, Submission: mediagate.Submission{Ref: ref(id + "b")}, FirstPollAt: b.now()})
+		b.change(id, intentOf(id, 2, b.now()), task.Accepted{Sending: intentOf(id, 2, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(id + "b")}, FirstPollAt: b.now()})
 		same(b, "while it is open", b.abandoned(p), mediagate.Abandoned{})
 		b.settle(cancelled(id))
 		same(b, "once it is cancelled", b.abandoned(p), mediagate.Abandoned{Jobs: 1, Cost: unit(3)})

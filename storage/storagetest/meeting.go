@@ -111,10 +111,10 @@ var meetingTests = map[string]func(*bench){
 		for range 8 {
 			id := b.submit(p, unit(1))
 			intent := b.intent(id)
-			b.change(id, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+			b.change(id, task.SubmitUnknown{Sending: intent.Sending})
 			b.race(2, func(i int) {
 				if i == 0 {
-					b.alter(id, nil, task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now()})
+					b.alter(id, nil, task.Accepted{Sending: intentOf(id, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now()})
 				} else {
 					b.alter(id, nil, cancelled(id).events...)
 				}

@@ -258,7 +258,7 @@ func (m *moneyModel) sendOne(t *rapid.T) {
 		return
 	}
 	h.sent = true
-	if _, err := m.Change(m.Context(), h.id, intentOf(h.id, 1, m.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(h.id)}, FirstPollAt: m.now()}); err != nil {
+	if _, err := m.Change(m.Context(), h.id, intentOf(h.id, 1, m.now()), task.Accepted{Sending: intentOf(h.id, 1, m.now()).Sending, Submission: mediagate.Submission{Ref: ref(h.id)}, FirstPollAt: m.now()}); err != nil {
 		t.Fatalf("send: %v", err)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "stays") == 0 {

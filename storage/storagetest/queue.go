@@ -34,7 +34,7 @@ func (b *bench) tryAt(id, channel string, slots mediagate.Slots) bool {
 // refuse ends the first attempt of a task, which frees its slot at once, and the task.
 func (b *bench) refuse(id string) {
 	b.Helper()
-	b.change(id, task.Refused{N: 1, SendBefore: b.state(id).Last().SendBefore, Failure: *failure.Failure}, task.EndDue{})
+	b.change(id, task.Refused{Sending: b.sending(id), Failure: *failure.Failure}, task.EndDue{})
 }
 
 // queued takes a task in and queues it.
@@ -92,18 +92,22 @@ var queueTests = map[string]func(*bench){
 	},
 	"a job that runs on, or may run, has its slot for a while": func(b *bench) {
 		p := b.newPayer(unit(30))
-		taken := task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()}
-		for name, events := range map[string]func(sent time.Time) []task.Event{
-			"abandoned": func(time.Time) []task.Event { return []task.Event{taken, task.CancelRequested{}, task.EndDue{}} },
-			"given up":  func(time.Time) []task.Event { return []task.Event{taken, task.RerouteRequested{}} },
-			"lost":      func(sent time.Time) []task.Event { return []task.Event{task.SubmitUnknown{N: 1, SendBefore: sent}} },
-			"lost to its vendor": func(time.Time) []task.Event {
-				return []task.Event{taken, task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost}}
+		taken := func(sent task.Sending) task.Event {
+			return task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()}
+		}
+		for name, events := range map[string]func(sent task.Sending) []task.Event{
+			"abandoned": func(sent task.Sending) []task.Event {
+				return []task.Event{taken(sent), task.CancelRequested{}, task.EndDue{}}
+			},
+			"given up": func(sent task.Sending) []task.Event { return []task.Event{taken(sent), task.RerouteRequested{}} },
+			"lost":     func(sent task.Sending) []task.Event { return []task.Event{task.SubmitUnknown{Sending: sent}} },
+			"lost to its vendor": func(sent task.Sending) []task.Event {
+				return []task.Event{taken(sent), task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost}}
 			},
 		} {
 			id, next := b.submit(p, unit(1)), b.submit(p, unit(1))
 			same(b, name+": opened", b.try(id, limited(1)), true)
-			b.change(id, events(b.state(id).Last().SendBefore)...)
+			b.change(id, events(b.sending(id))...)
 			b.noError(b.ExpireSlots(b.Context())) // of none, yet
 			same(b, name+": while it may run", b.try(next, limited(1)), false)
 			b.pass(mediagate.SlotsLost*plan.Expected - time.Microsecond)

@@ -42,7 +42,7 @@ var restoreTests = map[string]func(*bench){
 	"tasks are told once, and who waits is listed": func(b *bench) {
 		p := b.newPayer(unit(100))
 		fresh, sent, ended := b.submit(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
-		b.change(sent, intentOf(sent, 1, b.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(sent)}, FirstPollAt: b.now()})
+		b.change(sent, intentOf(sent, 1, b.now()), task.Accepted{Sending: intentOf(sent, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(sent)}, FirstPollAt: b.now()})
 		b.change(ended, task.CancelRequested{}, task.EndDue{})
 		b.pass(time.Hour)
 		noted := must(b.NoteRestore(b.Context(), b.now().Add(-time.Minute)))
@@ -72,9 +72,8 @@ var restoreTests = map[string]func(*bench){
 	"a lookup that finds the job stores where": func(b *bench) {
 		id := b.submit(b.newPayer(unit(1)), unit(1))
 		intent := intentOf(id, 1, b.now())
-		b.change(id, task.Restored{At: b.now()}, task.Asked{}, task.Found{
-			N: 1, Channel: intent.Channel, Provider: intent.Provider, Fingerprint: intent.Fingerprint, Route: intent.Route, CanStop: true,
-			Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now(),
+		b.change(id, task.Restored{At: b.now()}, task.Asked{}, task.Accepted{
+			Sending: intent.Sending, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now(),
 		})
 		row := must(b.Attempt(b.Context(), id, 1))
 		same(b, "channel", row.Channel, intent.Channel)

@@ -27,7 +27,7 @@ func (b *bench) remove(kind mediagate.Removal, kept time.Duration) (removed int)
 func (b *bench) resting(e end) string {
 	b.Helper()
 	b.settle(e)
-	b.change(e.id, task.Asked{Begun: 1})
+	b.change(e.id, task.Asked{Seen: task.Seen{Sending: task.Sending{N: 1}}})
 	b.deliver(mediagate.Delivery{TaskID: e.id, Round: 1, Attempt: 1, At: b.now(), Status: 200}, mediagate.WebhookDelivered)
 	b.sweepAway()
 	return e.id
@@ -69,7 +69,7 @@ var reasons = []struct {
 	{"its callback is open", func(b *bench, p payer) string {
 		id := b.accepted(p, unit(1))
 		b.settle(completed(id, unit(1)))
-		b.change(id, task.Asked{Begun: 1})
+		b.change(id, task.Asked{Seen: task.Seen{Sending: task.Sending{N: 1}}})
 		return id
 	}},
 	{"its callback is delivered anew", func(b *bench, p payer) string {
@@ -122,7 +122,7 @@ var retentionTests = map[string]func(*bench){
 		p := b.newPayer(unit(50))
 		id := b.rich(p)
 		b.settle(richEnd(id))
-		b.change(id, task.Asked{Begun: 2})
+		b.change(id, task.Asked{Seen: task.Seen{Sending: task.Sending{N: 2}}})
 		b.deliver(mediagate.Delivery{TaskID: id, Round: 1, Attempt: 1, At: b.now(), Status: 200}, mediagate.WebhookDelivered)
 		b.sweepAway()
 		kept := b.resting(failed(b.accepted(p, unit(1))))

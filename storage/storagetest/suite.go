@@ -242,10 +242,10 @@ func (b *bench) change(id string, events ...task.Event) task.Changed {
 // intentOf is the intent of a task's attempt, at a vendor that can neither stop a job
 // nor find one.
 func intentOf(id string, n int, now time.Time) task.IntentStored {
-	return task.IntentStored{
+	return task.IntentStored{Sending: task.Sending{
 		N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: task.Numbered(id, n),
 		SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(45 * time.Second),
-	}
+	}}
 }
 
 // intent stores the intent of the first attempt.
@@ -270,7 +270,7 @@ func (b *bench) accepted(p payer, hold mediagate.Micros) string {
 
 func (b *bench) accept(id string, firstPollAt time.Time) {
 	b.Helper()
-	b.change(id, intentOf(id, 1, b.now()), task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: firstPollAt})
+	b.change(id, intentOf(id, 1, b.now()), task.Accepted{Sending: intentOf(id, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: firstPollAt})
 }
 
 // parked is a task without an attempt that no step can be made of.
@@ -300,6 +300,12 @@ func (b *bench) state(id string) *task.State {
 	b.Helper()
 	s := must(b.State(b.Context(), id, 0))
 	return &s
+}
+
+// sending is that of the task's last attempt.
+func (b *bench) sending(id string) task.Sending {
+	b.Helper()
+	return b.state(id).Last().Sending()
 }
 
 // attempt is the task's last one.
@@ -359,7 +365,7 @@ func made(id string, cost mediagate.Micros) end {
 	intent, o := intentOf(id, 1, time.Time{}), success(cost)
 	intent.Route.Sync = true
 	return end{id, mediagate.StatusCompleted, []task.Event{
-		intent, task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &o}}, task.Mirrored{N: 1, Results: files(id)},
+		intent, task.Accepted{Sending: intent.Sending, Submission: mediagate.Submission{Outcome: &o}}, task.Mirrored{N: 1, Results: files(id)},
 	}}
 }
 

@@ -169,16 +169,16 @@ var usageTests = map[string]func(*bench){
 	"a synchronous vendor's charge is kept": func(b *bench) {
 		p := b.newPayer(unit(20))
 		id, over := b.submit(p, unit(1)), b.submit(p, unit(1))
-		charged := func(amount string) task.Accepted {
-			return task.Accepted{N: 1, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(amount, "tokens")}}}
+		charged := func(id, amount string) task.Accepted {
+			return task.Accepted{Sending: b.sending(id), Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, VendorCharge: mediagate.ChargedBy(amount, "tokens")}}}
 		}
 		b.intent(id)
-		b.change(id, charged("1290"))
+		b.change(id, charged(id, "1290"))
 		b.settle(cancelled(id))
 		intent := b.intent(over)
-		b.change(over, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore})
+		b.change(over, task.SubmitUnknown{Sending: intent.Sending})
 		b.settle(cancelled(over))
-		b.change(over, charged("10"))
+		b.change(over, charged(over, "10"))
 		rows := b.usage(mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByProvider}})
 		same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "1300", Unit: "tokens"}})
 	},

@@ -87,14 +87,19 @@ var wakeTests = map[string]func(*bench){
 			b.change(id, append([]task.Event{intentOf(id, 1, b.now())}, events...)...)
 			return id
 		}
-		taken := task.Accepted{N: 1, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()}
+		taken := func(events ...task.Event) (id string) {
+			id = b.accepted(p, unit(1))
+			b.change(id, events...)
+			return id
+		}
 		inputs := b.draft(p, unit(1))
 		inputs.Task.Plan.Inputs = []mediagate.Input{{Field: "image_url"}}
 		must2(b.Submit(b.Context(), inputs))
 		stoppable := b.submit(p, unit(1))
 		canStop := intentOf(stoppable, 1, b.now())
 		canStop.CanStop = true
-		b.change(stoppable, canStop, taken, task.CancelRequested{})
+		b.change(stoppable, canStop, task.Accepted{Sending: canStop.Sending, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()},
+			task.CancelRequested{})
 		ended := b.submit(p, unit(1))
 		b.settle(cancelled(ended))
 		const activity, margin = 10 * time.Minute, 30 * time.Second
@@ -105,10 +110,10 @@ var wakeTests = map[string]func(*bench){
 			inputs.Task.ID:       {task.CheckInputs, activity},
 			b.submit(p, unit(1)): {task.Submit, activity},
 			sent():               {task.Submit, activity},
-			sent(taken):          {task.Sleep, plan.Timeout + margin},
+			taken():              {task.Sleep, plan.Timeout + margin},
 			stoppable:            {task.CancelJob, activity},
-			sent(taken, task.VendorEnded{N: 1, Outcome: success(1)}): {task.Mirror, activity},
-			sent(taken, task.VendorEnded{N: 1, Outcome: failure}):    {task.Settle, activity},
+			taken(task.VendorEnded{N: 1, Outcome: success(1)}): {task.Mirror, activity},
+			taken(task.VendorEnded{N: 1, Outcome: failure}):    {task.Settle, activity},
 			sent(task.CancelRequested{}):                             {task.Sleep, 45*time.Second + margin},
 			ended:                                                    {task.Done, never},
 		} {
@@ -339,7 +344,7 @@ var wakeTests = map[string]func(*bench){
 		lost, other := b.submit(p, unit(1)), b.parked(p, mediagate.ParkProviderAway)
 		intent := intentOf(lost, 1, b.now())
 		intent.Route.Find = true
-		b.change(lost, intent, task.SubmitUnknown{N: 1, SendBefore: intent.SendBefore}, task.StepEnded{Step: task.Lookup, N: 1})
+		b.change(lost, intent, task.SubmitUnknown{Sending: intent.Sending}, task.StepEnded{Step: task.Lookup, N: 1})
 		same(b, "lost", b.state(lost).ParkReason, mediagate.ParkSubmissionUnknown)
 		for _, id := range append(all, other) {
 			b.change(id, task.Asked{})

@@ -47,19 +47,23 @@ type World struct {
 	excuses int       // jobs beyond the first that somebody has answered for
 
 	backedUp bool // after each event
+	lapses   bool // the database loses its last seconds now and then
 	backups  []backup
 
-	past     []task.Event // to be told again
-	steps    []task.Step  // that the run slept on or took
-	claims   int
-	began    int
-	entries  int
-	promised bool
-	ended    *task.State
+	past      []task.Event // to be told again
+	steps     []task.Step  // that the run slept on or took
+	claims    int
+	seen      task.Seen // by the run
+	heartbeat task.Seen // of a sender that died, until the step is tried again
+	entries   int
+	promised  bool
+	ended     *task.State
+	endsAs    mediagate.Status // as its run has seen it end, which is to be so again
 }
 
 // backup is the task as a backup of the database has it.
 type backup struct {
+	at       time.Time
 	state    task.State
 	entries  int
 	promised bool
@@ -124,7 +128,7 @@ func (w *World) apply(e task.Event) error {
 	w.past = append(w.past, e)
 	w.check(before, e, effects)
 	if w.backedUp {
-		w.backups = append(w.backups, backup{clone(w.State), w.entries, w.promised, w.ended})
+		w.backups = append(w.backups, backup{w.Now, clone(w.State), w.entries, w.promised, w.ended})
 	}
 	return nil
 }
@@ -150,6 +154,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		fail("progress %d after %d, %s", s.Progress, before.Progress, s.Status)
 	case s.Version < before.Version || s.Version > before.Version+1:
 		fail("version %d after %d", s.Version, before.Version)
+	case w.endsAs != "" && s.Status.Terminal() && s.Status != w.endsAs && !(w.promised && s.Status == mediagate.StatusCancelled):
+		fail("ended as %s, and was seen as %s", s.Status, w.endsAs)
 	case w.promised && s.Status == mediagate.StatusCompleted:
 		fail("completed after a promised cancel")
 	case (s.Failure != nil) != (s.Status == mediagate.StatusFailed):
@@ -258,7 +264,7 @@ func (w *World) Wait(d time.Duration) {
 
 func (w *World) key(a *task.Attempt) string {
 	if w.twice {
-		return fmt.Sprintf("%s %s, sent %d times", a.Channel, a.ExternalID, a.Sends)
+		return fmt.Sprintf("%s %s, sent before %s", a.Channel, a.ExternalID, at(a.SendBefore))
 	}
 	return a.Channel + " " + a.ExternalID
 }
@@ -280,40 +286,43 @@ func (w *World) found(a *task.Attempt) (channel string) {
 // whether its answer arrives.
 func (w *World) sent() {
 	a := w.State.Last()
-	name, sending := w.key(a), a.SendBefore
+	name, sending, callEnds := w.key(a), a.Sending(), a.CallEnds
 	answer := rapid.SampledFrom(w.vendor).Draw(w.t, "vendor")
 	if w.jobs[name] { // it takes no name twice
 		answer = "refuses"
 	}
+	w.mayLapse()
 	switch answer {
 	case "accepts":
 		w.jobs[name] = true
-		w.accept(a.N)
+		w.accept(sending)
 	case "refuses":
-		_ = w.apply(task.Refused{N: a.N, SendBefore: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true})
+		_ = w.apply(task.Refused{Sending: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true})
 	case "refuses for now":
 		code := rapid.SampledFrom([]mediagate.FailureCode{mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused}).Draw(w.t, "code")
 		_ = w.apply(task.Refused{
-			N: a.N, SendBefore: sending, Elsewhere: w.chance("elsewhere", 30),
+			Sending: sending, Elsewhere: w.chance("elsewhere", 30),
 			Failure: mediagate.Failure{Code: code, Retryable: code == mediagate.CodeProviderAway},
 		})
 	case "late":
-		wait := a.CallEnds.Sub(w.Now)
+		wait := callEnds.Sub(w.Now)
 		w.late = append(w.late, landing{at: w.Now.Add(wait * time.Duration(rapid.IntRange(1, 10).Draw(w.t, "tenths")) / 10), key: name})
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending})
+		_ = w.apply(task.SubmitUnknown{Sending: sending})
 	case "lost":
 		if w.chance("made", 50) {
 			w.jobs[name] = true
 		}
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: sending, SenderLost: w.chance("sender lost", 50)})
+		_ = w.apply(task.SubmitUnknown{Sending: sending, SenderLost: w.chance("sender lost", 50)})
 	case "died after":
 		w.jobs[name] = true
+		w.heartbeat = task.Seen{Sending: sending}
 	case "died": // before it sent anything
+		w.heartbeat = task.Seen{Sending: sending}
 	}
 }
 
-func (w *World) accept(n int) {
-	_ = w.apply(task.Accepted{N: n, Submission: w.submission(n), FirstPollAt: w.Now.Add(time.Second)})
+func (w *World) accept(sending task.Sending) {
+	_ = w.apply(task.Accepted{Sending: sending, Submission: w.submission(sending.N), FirstPollAt: w.Now.Add(time.Second)})
 }
 
 func (w *World) submission(n int) mediagate.Submission {
@@ -332,11 +341,29 @@ func (w *World) Outcome() *mediagate.Outcome {
 	return &mediagate.Outcome{Succeeded: true, Seconds: float64(rapid.IntRange(0, 9).Draw(w.t, "seconds"))}
 }
 
-// step takes the next step as the run does, well or badly.
-func (w *World) step() {
-	if err := w.apply(task.Asked{Begun: w.began}); err != nil {
+// ask is the run's question. The answer is what it remembers.
+func (w *World) ask(seen task.Seen) {
+	if err := w.apply(task.Asked{Seen: seen}); err != nil {
 		w.t.Fatal(err)
 	}
+	w.remember()
+}
+
+// remember has the run hear how the task stands.
+func (w *World) remember() {
+	if seen := w.State.Seen(); seen.N >= w.seen.N {
+		w.seen = seen
+	}
+	w.promised = w.promised || w.seen.Cancelled
+}
+
+// step takes the next step as the run does, well or badly.
+func (w *World) step() {
+	if w.heartbeat.N > 0 { // the step is tried again
+		w.ask(w.heartbeat)
+		w.heartbeat = task.Seen{}
+	}
+	w.ask(w.seen)
 	step := w.State.Advance(w.Now)
 	w.steps = append(w.steps, step)
 	if step.Kind == task.Sleep {
@@ -380,6 +407,7 @@ func (w *World) step() {
 	}
 	_ = w.apply(task.StepEnded{Step: step.Kind, N: step.N})
 	w.notTwice(step)
+	w.remember()
 }
 
 // notTwice holds that no step is answered twice without a pause.
@@ -429,12 +457,8 @@ func (w *World) submit(step task.Step) error {
 		if modal {
 			channel = w.State.Attempt(w.State.Modal.N).Channel
 		}
-		err := w.apply(task.IntentStored{
-			N: step.N, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
-			ExternalID: id, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second),
-		})
+		err := w.apply(task.IntentStored{Sending: w.sending(step.N, channel, id)})
 		if err == nil {
-			w.began = step.N
 			if modal {
 				w.excuses++ // it is the same job
 			}
@@ -442,7 +466,7 @@ func (w *World) submit(step task.Step) error {
 		}
 		return err
 	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
-		return w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
+		return w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
 		err := w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)})
 		if err == nil {
@@ -457,17 +481,22 @@ func (w *World) lookUp(step task.Step) {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a.State == mediagate.AttemptIntent:
-		_ = w.apply(task.SubmitUnknown{N: a.N, SendBefore: a.SendBefore, SenderLost: true})
+		_ = w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
 	case !w.find:
 	case w.found(a) == "":
 		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
 	case a.Channel == "":
-		_ = w.apply(task.Found{
-			N: a.N, Channel: w.found(a), Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: true}, CanStop: w.stop,
-			Submission: w.submission(a.N), FirstPollAt: w.Now.Add(time.Second),
-		})
+		w.accept(w.sending(a.N, w.found(a), a.ExternalID))
 	default:
-		w.accept(a.N)
+		w.accept(a.Sending())
+	}
+}
+
+// sending is one that is made now.
+func (w *World) sending(n int, channel, name string) task.Sending {
+	return task.Sending{
+		N: n, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
+		ExternalID: name, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second), Sends: 1,
 	}
 }
 
@@ -652,10 +681,60 @@ func (w *World) restore() {
 	b := rapid.SampledFrom(w.backups).Draw(w.t, "backup")
 	w.State, w.entries, w.promised, w.ended = clone(b.state), b.entries, b.promised, b.ended
 	w.past, w.steps = nil, nil
+	w.heartbeat = task.Seen{}
 	if w.chance("the run is new", 50) {
-		w.began = 0
+		w.seen = task.Seen{}
 	}
 	_ = w.apply(task.Restored{At: w.Now})
+}
+
+// PlayLapsed lets so many things happen while the database loses its last seconds now and
+// then, as in a failover to a replica that lagged, and nobody says so. The vendor's jobs,
+// calls that are under way, and the memories of the run and of senders stay.
+func (w *World) PlayLapsed(length int) {
+	w.t.Helper()
+	w.full, w.backedUp, w.lapses = 10, true, true
+	w.backups = append(w.backups, backup{at: w.Now, state: clone(w.State)})
+	for range length {
+		switch rapid.SampledFrom([]string{"step", "step", "step", "step", "poll", "wish", "wait"}).Draw(w.t, "who") {
+		case "step":
+			w.step()
+		case "poll":
+			w.Poll()
+		case "wish":
+			w.wish()
+		case "wait":
+			w.Wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
+		}
+		w.mayLapse()
+		w.oneJob()
+	}
+	w.lapses = false
+	w.step()
+	w.Exhaust()
+	w.Wait(time.Hour)
+	w.oneJob()
+}
+
+// lapse is the most that the database loses.
+const lapse = 30 * time.Second
+
+// mayLapse takes the task back to how it was some seconds ago, now and then.
+func (w *World) mayLapse() {
+	w.t.Helper()
+	if !w.lapses || !w.chance("lapse", 25) {
+		return
+	}
+	recent := slices.DeleteFunc(slices.Clone(w.backups), func(b backup) bool { return w.Now.Sub(b.at) > lapse })
+	if len(recent) == 0 {
+		return
+	}
+	b := rapid.SampledFrom(recent).Draw(w.t, "state")
+	if s := w.seen.Status; s == mediagate.StatusFailed || s == mediagate.StatusCancelled {
+		w.endsAs = s
+	}
+	w.State, w.entries, w.promised, w.ended = clone(b.state), b.entries, b.promised || w.seen.Cancelled, b.ended
+	w.past, w.steps = nil, nil
 }
 
 // Let lets these things happen. One that is refused ends the test.

@@ -300,7 +300,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	}
 	server, err := api.New(api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
-		Starter: workflows.Client{Temporal: g.Temporal, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
+		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
 		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
@@ -381,7 +381,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
-		Engine:    workflows.Client{Temporal: g.Temporal}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics.TailLost, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),

@@ -1,0 +1,94 @@
+package activities
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// sender is what a SubmitJob knows and the database may not (D5): which sending it has
+// begun, and the id of the job that the vendor made of it. Its heartbeat carries that, so
+// that the next try of the activity, or the run, knows it after this process has died.
+type sender struct {
+	news chan chan<- struct{} // has the heartbeat report at once, and close the channel
+
+	mu   sync.Mutex
+	seen task.Seen
+}
+
+// newSender begins with what the try before had reported.
+func newSender(ctx context.Context) *sender {
+	s := &sender{news: make(chan chan<- struct{}, 1)}
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &s.seen) != nil {
+		s.seen = task.Seen{} // of another build
+	}
+	return s
+}
+
+// reportPatience is how long a sender waits for its report before it calls the vendor. A
+// Temporal that is away keeps no job from being sent.
+const reportPatience = time.Second
+
+// begins reports the sending that is about to be made.
+func (s *sender) begins(sending task.Sending) {
+	reported := s.note(task.Seen{Sending: sending})
+	select {
+	case <-reported:
+	case <-time.After(reportPatience):
+	}
+}
+
+// note has the next report say what is seen now, and makes it at once.
+func (s *sender) note(seen task.Seen) (reported <-chan struct{}) {
+	s.mu.Lock()
+	s.seen = seen
+	s.mu.Unlock()
+	done := make(chan struct{})
+	select {
+	case s.news <- done:
+	default: // the report that is under way is followed by another
+	}
+	return done
+}
+
+func (s *sender) details() []any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen.N == 0 {
+		return nil
+	}
+	return []any{s.seen}
+}
+
+// with adds to what the run has seen what this sender knows of a later sending.
+func (s *sender) with(seen task.Seen) task.Seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return seen.With(s.seen)
+}
+
+// recall has the row take over what the try before knew, before anything else is done.
+func (a *Activities) recall(ctx context.Context, began *sender, in *StepArgs) error {
+	if began.details() == nil {
+		return nil
+	}
+	in.Seen = began.with(in.Seen)
+	_, err := a.persist(ctx, in.TaskID, task.Asked{Seen: in.Seen})
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		return nil // the step says so
+	}
+	return err
+}
+
+// sendingOf is the last sending of the attempt in the row.
+func sendingOf(row mediagate.Attempt) task.Sending {
+	return task.Sending{
+		N: row.N, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint, Route: row.Route, CanStop: row.CanStop,
+		ExternalID: row.ExternalID, SendBefore: row.SendBefore, CallEnds: row.CallEnds, Sends: row.Sends,
+	}
+}

@@ -1,0 +1,210 @@
+package task
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A database may lose its last commits: in a failover to a replica that lagged, or because
+// a backup was restored. Temporal, and the processes that are in a call, then know more
+// than the row (D5, D17):
+//
+//   - A report carries the identity of its attempt. If the row lacks the attempt, or the
+//     attempt's last sending, the report puts it back.
+//   - A run remembers what it has seen of its task, and a sender what it has begun. Each
+//     question carries that memory, and the row takes over what it lacks.
+//
+// An attempt that was put back is not sent. Either its job is known, or it is an intent like
+// any other whose sender died: the bucket is searched, and the vendor asked.
+
+// Sending identifies one sending of an attempt. The intent stores it; the reports of the
+// vendor's answer and the memories repeat it.
+type Sending struct {
+	N           int             `json:"n,omitempty"`
+	Channel     string          `json:"channel,omitempty"`
+	Provider    string          `json:"provider,omitempty"`
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	Route       mediagate.Route `json:"route,omitzero"`
+	CanStop     bool            `json:"can_stop,omitempty"`
+	ExternalID  string          `json:"external_id,omitempty"`
+	SendBefore  time.Time       `json:"send_before,omitzero"`
+	CallEnds    time.Time       `json:"call_ends,omitzero"`
+	Sends       int             `json:"sends,omitempty"` // how often the attempt was sent, this time included
+}
+
+// Seen is what a run, or the sender of an attempt, has seen of its task. It becomes part of
+// the run's history: it holds ids, words of ours and times.
+type Seen struct {
+	Sending                      // the last one; only N where nothing else is known of the attempt
+	Ref       mediagate.JobRef   `json:"ref,omitzero"`        // the vendor's, once it has answered
+	Cancelled bool               `json:"cancelled,omitempty"` // a cancel was requested
+	Failed    bool               `json:"failed,omitempty"`    // an operator's fail was requested
+	Status    mediagate.Status   `json:"status,omitempty"`    // of a task that has ended
+	Failure   *mediagate.Failure `json:"failure,omitempty"`   // of a task that failed, without words
+}
+
+// With adds what another memory knows of a later sending, or of the same one.
+func (s Seen) With(other Seen) Seen {
+	later := other.N > s.N || other.N == s.N && !other.SendBefore.Before(s.SendBefore)
+	if later && (other.Ref.JobID != "" || s.Ref.JobID == "") {
+		s.Sending, s.Ref = other.Sending, other.Ref
+	}
+	return s
+}
+
+// Stray is a job that no attempt of its task has.
+type Stray struct {
+	Sending Sending
+	Ref     mediagate.JobRef
+}
+
+// Sending is the attempt's identity, with its last sending.
+func (a *Attempt) Sending() Sending {
+	return Sending{
+		N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: a.Route, CanStop: a.CanStop,
+		ExternalID: a.ExternalID, SendBefore: a.SendBefore, CallEnds: a.CallEnds, Sends: a.Sends,
+	}
+}
+
+// identify gives the attempt the identity and the sending.
+func (a *Attempt) identify(s Sending) {
+	a.N, a.Channel, a.Provider, a.Fingerprint = s.N, s.Channel, s.Provider, s.Fingerprint
+	a.Route, a.CanStop, a.ExternalID = s.Route, s.CanStop, s.ExternalID
+	a.SendBefore, a.CallEnds, a.Sends = s.SendBefore, s.CallEnds, max(s.Sends, 1)
+}
+
+// Seen is what a run sees of the task.
+func (s *State) Seen() Seen {
+	seen := Seen{Cancelled: !s.CancelRequestedAt.IsZero(), Failed: !s.FailRequestedAt.IsZero()}
+	if !s.open() {
+		seen.Status, seen.Failure = s.Status, s.Failure.Wordless()
+	}
+	if a := s.Last(); a != nil {
+		seen.Ref = a.Ref
+		if seen.N = a.N; !a.unidentified() {
+			seen.Sending = a.Sending()
+		}
+	}
+	return seen
+}
+
+// reported returns the attempt that a report is about. An attempt, or a sending, that the
+// row lacks is put back. It returns nil if the report fits no attempt: the row has one of
+// that number at another channel or account, or under another name.
+func (c *change) reported(s Sending) *Attempt {
+	a, lacked := c.identified(s)
+	if lacked {
+		c.witness(mediagate.EvidenceAnswer)
+	}
+	return a
+}
+
+// identified is reported without the evidence. It says whether the row lacked something.
+func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
+	a = c.Attempt(s.N)
+	switch {
+	case a == nil && (s.Channel == "" || c.Unreadable):
+		return nil, false
+	case a == nil:
+		return c.putBack(s), true
+	case a.unidentified() && s.Channel != "":
+		a.identify(s)
+	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint || a.ExternalID != s.ExternalID && !c.Erased:
+		return nil, false
+	case s.SendBefore.After(a.SendBefore) && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown):
+		a.identify(s)
+		a.reopen()
+		return a, true
+	}
+	return a, false
+}
+
+// putBack adds an attempt that the row lacks, as an intent. Open ones before it are
+// abandoned. If the task does not wait for the attempt, the attempt is abandoned itself.
+func (c *change) putBack(s Sending) *Attempt {
+	s.Route.Parts = 0 // which of several calls were made is lost as well
+	put := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
+	put.identify(s)
+	before := c.Last()
+	wanted := c.open() && s.N > c.lastN()
+	switch {
+	case !wanted:
+		c.abandon(&put)
+	case before != nil && c.waitsForClient() && s.Route.Operation == mediagate.OperationModal: // D15: it is the same job
+		c.Modal.State = mediagate.ModalSubmitted
+		before.State, before.EndedAt, before.Await, before.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
+	case before != nil:
+		c.abandon(before) // what comes of its job is only recorded
+	}
+	if wanted {
+		c.leaveQueue()
+		c.TailLost = false // the doubt is the attempt's
+		if s.Route.Sync {
+			c.begin()
+		}
+	}
+	at, _ := slices.BinarySearchFunc(c.Attempts, s.N, func(a Attempt, n int) int { return a.N - n })
+	c.Attempts = slices.Insert(c.Attempts, at, put)
+	return &c.Attempts[at]
+}
+
+func (c *change) witness(e mediagate.Evidence) {
+	if !slices.Contains(c.Evidence, e) {
+		c.Evidence = append(c.Evidence, e)
+	}
+}
+
+// stray notes a job that no attempt has: its vendor is asked to stop it (D5).
+func (c *change) stray(s Sending, ref mediagate.JobRef) {
+	if s.Channel == "" {
+		return
+	}
+	c.witness(mediagate.EvidenceStray)
+	c.Sweep = true
+	if ref.JobID != "" {
+		c.Stray = append(c.Stray, Stray{Sending: s, Ref: ref})
+	}
+}
+
+// remember has the row take over what a run or a sender has seen and the row lacks: a
+// cancel or a fail first, then the attempt, its sending and its job, then the end of a task
+// that failed (D13). A completed task completes again by its job or its files.
+func (c *change) remember(seen Seen) {
+	lacked := false
+	if (seen.Cancelled || seen.Status == mediagate.StatusCancelled) && c.CancelRequestedAt.IsZero() {
+		c.CancelRequestedAt, lacked = c.now, true
+	}
+	if seen.Failed && c.FailRequestedAt.IsZero() {
+		c.FailRequestedAt, lacked = c.now, true
+	}
+	if seen.N > 0 && seen.N >= c.lastN() && c.rememberAttempt(seen) {
+		lacked = true
+	}
+	if seen.Status == mediagate.StatusFailed && seen.Failure != nil && c.CancelRequestedAt.IsZero() {
+		c.end(failed(seen.Failure))
+		lacked = true
+	}
+	if lacked {
+		c.witness(mediagate.EvidenceRun)
+	}
+}
+
+// rememberAttempt has the row take over the last attempt of which a run or a sender knows.
+// It says whether the row lacked something.
+func (c *change) rememberAttempt(seen Seen) (lacked bool) {
+	if seen.Channel == "" {
+		return c.putBackNumbered(seen.N)
+	}
+	a, lacked := c.identified(seen.Sending)
+	job := mediagate.Submission{Ref: seen.Ref}
+	switch {
+	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
+		c.stray(seen.Sending, seen.Ref)
+	case seen.Ref.JobID != "" && a.Ref.JobID == "" && a.Outcome == nil:
+		c.accept(a, job, c.now)
+		return true
+	}
+	return lacked
+}
