@@ -37,11 +37,28 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	check := g.checkOf(name, literal, port)
+	addrs := []netip.Addr{literal}
+	if !literal.IsValid() {
+		if addrs, err = g.resolve(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	for i, addr := range addrs {
+		if err := check(addr); err != nil {
+			return nil, err
+		}
+		addrs[i] = addr.Unmap()
+	}
+	return g.connect(ctx, addrs, port, check)
+}
+
+// checkOf returns the check of the addresses of a host, which may be a literal itself.
+func (g *guard) checkOf(name string, literal netip.Addr, port string) func(netip.Addr) error {
 	isTrusted := slices.Contains(g.trusted, net.JoinHostPort(name, port))
 	oddPort := !g.anyPort && port != "80" && port != "443"
 	local := !literal.IsValid() && localName(name)
-
-	check := func(addr netip.Addr) error {
+	return func(addr netip.Addr) error {
 		if addr.Zone() != "" {
 			return violation(reasonZone)
 		}
@@ -61,20 +78,6 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 		}
 		return nil
 	}
-
-	addrs := []netip.Addr{literal}
-	if !literal.IsValid() {
-		if addrs, err = g.resolve(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	for i, addr := range addrs {
-		if err := check(addr); err != nil {
-			return nil, err
-		}
-		addrs[i] = addr.Unmap()
-	}
-	return g.connect(ctx, addrs, port, check)
 }
 
 func (g *guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
