@@ -400,11 +400,11 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 	b := succeeded(t, media("https://m.example.com/dead"))
 	b.Async.End(taskID, media(fresh))
 	b.Channels.Set(b.Renewed())
-	b.Fetcher.OnFetch = func(_ context.Context, url, host string) (io.ReadCloser, int64, error) {
+	b.Fetcher.OnFetch = func(_ context.Context, url, channel string) (io.ReadCloser, int64, error) {
 		switch {
 		case url != fresh:
 			return nil, 0, mediagate.Errorf(mediagate.KindGone, "dead")
-		case host == "":
+		case channel == "":
 			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
 		}
 		return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil

@@ -96,12 +96,15 @@ type Descriptions interface {
 	Operation(r mediagate.Route) (o providers.Operation, ok bool)
 }
 
-// Fetcher opens a result file of a vendor, or media of a client, through the
-// guarded client. It returns KindGone for 401, 403, 404 and 410, KindInvalid for
-// an address that the rules refuse, KindTransient otherwise. length is -1 when
-// unknown.
+// Fetcher opens files through the guarded client. It returns KindGone for 401, 403, 404
+// and 410, KindInvalid for an address that the rules refuse, KindTransient otherwise.
+// length is -1 when unknown.
 type Fetcher interface {
-	Fetch(ctx context.Context, url, mediaHost string) (body io.ReadCloser, length int64, err error)
+	// FetchMedia opens media of a client.
+	FetchMedia(ctx context.Context, url string) (body io.ReadCloser, length int64, err error)
+	// FetchResult opens a result file of a vendor, on the way of the channel's calls. An
+	// empty channel is one that this worker does not have.
+	FetchResult(ctx context.Context, url, channel string) (body io.ReadCloser, length int64, err error)
 }
 
 // Bucket keeps result files.

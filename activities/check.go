@@ -208,7 +208,7 @@ func (a *Activities) openInput(ctx context.Context, task mediagate.Task, request
 	if f, ok := a.file(url); ok {
 		return a.openOwn(ctx, f.Key(), field)
 	}
-	body, length, err := a.Fetcher.Fetch(ctx, url, "")
+	body, length, err := a.Fetcher.FetchMedia(ctx, url)
 	if err != nil {
 		return nil, 0, media.NotOpened(field, err)
 	}
@@ -299,7 +299,7 @@ func (in *inputs) Open(ctx context.Context, url string, limit int64) (io.ReadClo
 	if key, ok := in.own[url]; ok {
 		body, length, err = in.bucket.Open(ctx, key)
 	} else {
-		body, length, err = in.fetcher.Fetch(ctx, url, "")
+		body, length, err = in.fetcher.FetchMedia(ctx, url)
 	}
 	field := in.field(url)
 	if err != nil {

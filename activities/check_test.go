@@ -85,10 +85,10 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	files := b.Fetcher.OnFetch
 	var away atomic.Bool
 	away.Store(true)
-	b.Fetcher.OnFetch = func(ctx context.Context, url, host string) (io.ReadCloser, int64, error) {
+	b.Fetcher.OnFetch = func(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
 		switch {
 		case !strings.HasSuffix(url, "/1"):
-			return files(ctx, url, host)
+			return files(ctx, url, channel)
 		case away.Load():
 			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "503")
 		default:

@@ -22,6 +22,10 @@ func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c chann
 // shutOut is what keeps a task from any attempt. Its code is the reason to park
 // for: what is wrong with all of the channels, if that is one thing.
 func (a *Activities) shutOut(candidates []channel.Candidate) error {
+	return &mediagate.Error{Kind: mediagate.KindShutOut, Code: string(a.shutOutReason(candidates)), Message: "no channel for the task takes new jobs"}
+}
+
+func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.ParkReason {
 	reason := mediagate.ParkProviderAway
 	for i, c := range candidates {
 		why := cmp.Or(a.Breakers.State(c.Name).Reason, mediagate.ParkProviderAway)
@@ -31,7 +35,7 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 			reason = mediagate.ParkProviderAway
 		}
 	}
-	return &mediagate.Error{Kind: mediagate.KindShutOut, Code: string(reason), Message: "no channel for the task takes new jobs"}
+	return reason
 }
 
 // following decides under which name attempt n is made at the vendor, and which

@@ -124,9 +124,9 @@ func TestInputs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, withPicture)
-			b.Fetcher.OnFetch = func(_ context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
-				if url != picture || mediaHost != "" {
-					t.Errorf("fetched %q, with %q allowed", url, mediaHost)
+			b.Fetcher.OnFetch = func(_ context.Context, url, channel string) (io.ReadCloser, int64, error) {
+				if url != picture || channel != "" {
+					t.Errorf("fetched %q, as a result of %q", url, channel)
 				}
 				return c.file()
 			}

@@ -94,7 +94,7 @@ func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.A
 		}
 	}
 	return func(ctx context.Context) (io.ReadCloser, int64, error) {
-		body, length, err := a.Fetcher.Fetch(ctx, m.URL, channel.MediaHost)
+		body, length, err := a.Fetcher.FetchResult(ctx, m.URL, channel.Name)
 		if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
 			return nil, 0, gone // the host may be the channel's own, which may be private
 		}

@@ -216,9 +216,9 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 	t.Run("an address that may be the channel's own", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://10.0.0.1/a"))
-		b.Fetcher.OnFetch = func(_ context.Context, _, host string) (io.ReadCloser, int64, error) {
-			if host != "" {
-				t.Errorf("the host of another account, %q, is trusted", host)
+		b.Fetcher.OnFetch = func(_ context.Context, _, channel string) (io.ReadCloser, int64, error) {
+			if channel != "" {
+				t.Errorf("the channel of another account, %q, is trusted", channel)
 			}
 			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
 		}

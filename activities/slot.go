@@ -20,7 +20,9 @@ import (
 //   - One is full, or any has a concurrency: the task is queued for all of them (D7), also
 //     for those that take no jobs now. The first that can grants it a slot. A parked task
 //     goes on if a full channel has no trouble; if all of them are behind breakers it stays
-//     parked while it is queued, so that its parking ends (D12).
+//     parked while it is queued, so that its parking ends (D12). If all refuse our account
+//     the task parks while it is queued: the breakers' pauses grow, and a person has to mend
+//     what is wrong.
 //   - None takes jobs, and none has a concurrency: the error says why (shutOut).
 //
 // The task refuses the intent if it has ended, is cancelled, late or overtaken. Then
@@ -91,7 +93,11 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	for i, c := range candidates {
 		names[i] = c.Name
 	}
-	return prepared{events: []task.Event{task.Queued{N: n, Channels: names, Well: well}}}, nil
+	queued := task.Queued{N: n, Channels: names, Well: well}
+	if reason := a.shutOutReason(candidates); !full && reason != mediagate.ParkProviderAway {
+		queued.Refused = reason
+	}
+	return prepared{events: []task.Event{queued}}, nil
 }
 
 // openAt stores the intent at the channel, if it has a slot.

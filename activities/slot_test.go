@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,6 +180,45 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 			}
 			if answer := b.submit(1); len(answer.QueuedFor) == 0 || answer.ParkReason != c.parked || answer.N != 0 {
 				t.Errorf("queued for %v, parked for %q, want %q", answer.QueuedFor, answer.ParkReason, c.parked)
+			}
+		})
+	}
+}
+
+// D12: a task that is queued for channels which all refuse our account is parked as well, so
+// that a person sees it before the breaker lets a probe through. While the vendor is merely
+// away the task is only queued.
+func TestD12QueuedBehindARefusal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ a, b, parked mediagate.ParkReason }{
+		"credentials":                {mediagate.ParkCredentials, mediagate.ParkCredentials, mediagate.ParkCredentials},
+		"no funds":                   {mediagate.ParkFunds, mediagate.ParkFunds, mediagate.ParkFunds},
+		"away":                       {mediagate.ParkProviderAway, mediagate.ParkProviderAway, ""},
+		"one of them is away":        {mediagate.ParkCredentials, mediagate.ParkProviderAway, ""},
+		"one of them is merely full": {mediagate.ParkCredentials, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			one, other := b.account("a", 1, 1), b.account("b", 1, 2)
+			b.Channels.Set(one, other)
+			b.shut("a", c.a)
+			if c.b == "" {
+				b.occupy(other)
+			} else {
+				b.shut("b", c.b)
+			}
+			answer := b.submit(1)
+			if answer.Step.Why != task.WhySlot || len(answer.QueuedFor) != 2 || answer.ParkReason != c.parked {
+				t.Fatalf("%+v, parked for %q, want %q", answer.Step, answer.ParkReason, c.parked)
+			}
+			if !strings.HasSuffix(answer.Doing(), cmp.Or(string(c.parked), "slot")) {
+				t.Errorf("the task says %q", answer.Doing())
+			}
+			since := answer.ParkedAt
+			b.advance(10 * time.Second) // before the probe
+			if answer = b.submit(1); answer.ParkReason != c.parked || !answer.ParkedAt.Equal(since) {
+				t.Errorf("parked for %q since %s, want %q since %s", answer.ParkReason, answer.ParkedAt, c.parked, since)
 			}
 		})
 	}

@@ -15,7 +15,6 @@ type Channel struct {
 	Aka         []string // other fingerprints of the same account
 	Vendor      providers.Provider
 	Adapter     providers.Adapter // its row of the table of adapters
-	MediaHost   string            // host and port of a base_url that says itself that it may be private: results may come from there though it is
 }
 
 // Candidate is a channel that can make a job, and the route that it would take.

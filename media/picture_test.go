@@ -3,6 +3,7 @@ package media
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -204,26 +205,53 @@ func TestAlphaIsNotMultiplied(t *testing.T) {
 	}
 }
 
-// canvas is a WebP that states other sides than its pixels have.
-func canvas(tb testing.TB, width, height int) []byte {
+// canvas is a WebP with an extended header, which states a canvas and flags, before a
+// picture of 64 × 64 pixels and after chunks.
+func canvas(tb testing.TB, width, height int, flags byte, chunks ...string) []byte {
 	tb.Helper()
 	var inner bytes.Buffer
 	if err := sample.Grid(&inner, mimeWebP, 64, 64); err != nil {
 		tb.Fatal(err)
 	}
 	head := make([]byte, 10)
+	head[0] = flags
 	head[4], head[5] = byte(width-1), byte((width-1)>>8)
 	head[7], head[8] = byte(height-1), byte((height-1)>>8)
 	body := append([]byte("WEBPVP8X\x0a\x00\x00\x00"), head...)
+	for _, chunk := range chunks {
+		body = append(body, chunk...)
+	}
 	body = append(body, inner.Bytes()[12:]...)
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 }
 
+// A WebP that the decoder refuses, because its header says other than its pixels do, is left
+// uncut: it may be whole.
+func TestWebPHeader(t *testing.T) {
+	t.Parallel()
+	const alpha = "ALPH\x02\x00\x00\x00\x00\x00"
+	for name, c := range map[string]struct {
+		file  []byte
+		uncut bool
+	}{
+		"the same":         {canvas(t, 64, 64, 0), false},
+		"alpha of its own": {canvas(t, 64, 64, webpAlpha), false},
+		"a larger canvas":  {canvas(t, 80, 64, 0), true},
+		"a smaller canvas": {canvas(t, 64, 3, 0), true},
+		"alpha twice":      {canvas(t, 64, 64, webpAlpha, alpha), true},
+	} {
+		width, height, err := sides(mimeWebP, bytes.NewReader(c.file))
+		if c.uncut != errors.Is(err, ErrUncut) || !c.uncut && (err != nil || width != 64 || height != 64) {
+			t.Errorf("%s: %d × %d (%v)", name, width, height, err)
+		}
+		if _, err := decodePicture(mimeWebP, bytes.NewReader(c.file), 64, 64); c.uncut == (err == nil) {
+			t.Errorf("%s: the decoder says %v", name, err)
+		}
+	}
+}
+
 func TestSidesAreThoseOfThePixels(t *testing.T) {
 	t.Parallel()
-	if w, h, err := sides(mimeWebP, bytes.NewReader(canvas(t, 3, 3))); err != nil || w != 64 || h != 64 {
-		t.Errorf("%d × %d (%v), want those of the pixels", w, h, err)
-	}
 	file := encoded(t, image.NewGray(image.Rect(0, 0, 9, 9)))
 	if _, err := decodePicture(mimePNG, bytes.NewReader(file), 8, 9); err == nil {
 		t.Error("a picture of other sides than were told is taken")

@@ -21,6 +21,9 @@ const (
 	mimeWebP = "image/webp"
 )
 
+// webpAlpha is the flag of an extended WebP that promises alpha.
+const webpAlpha = 1 << 4
+
 // ErrUncut is the cause of an error about a grid that may be whole, and that the
 // decoders do not know, another type, an animation, or a rare feature, or that is too
 // large or too small to be cut.
@@ -57,9 +60,12 @@ func sides(mime string, r io.Reader) (width, height int, err error) {
 	return c.Width, c.Height, unsupported(err)
 }
 
-// webpConfig reads the sides of the pixels: those of the canvas, which come
-// first, may be others.
+// webpConfig reads the sides of the pixels. The header of an extended file may promise another
+// canvas than the pixels have, or alpha that the file lacks: viewers show such a picture, the
+// decoder refuses it, so its error has ErrUncut as its cause.
 func webpConfig(r io.Reader) (image.Config, error) {
+	var canvas, pixels image.Point // canvas is zero in a file without an extended header
+	var promised, alpha bool
 	_, chunks, err := riff.NewReader(r)
 	for err == nil {
 		var (
@@ -71,16 +77,40 @@ func webpConfig(r io.Reader) (image.Config, error) {
 			break
 		}
 		switch string(id[:]) {
+		case "VP8X":
+			var head [10]byte
+			_, err = io.ReadFull(data, head[:])
+			promised = head[0]&webpAlpha != 0
+			canvas = image.Pt(int(head[4])|int(head[5])<<8|int(head[6])<<16, int(head[7])|int(head[8])<<8|int(head[9])<<16)
+			canvas = canvas.Add(image.Pt(1, 1))
+			continue
+		case "ALPH":
+			alpha = true
+			continue
 		case "ANIM", "ANMF":
 			return image.Config{}, ErrUncut
 		case "VP8L":
-			return vp8l.DecodeConfig(data)
+			var c image.Config
+			c, err = vp8l.DecodeConfig(data)
+			pixels, promised = image.Pt(c.Width, c.Height), false // its alpha is among its pixels
 		case "VP8 ":
 			d := vp8.NewDecoder()
 			d.Init(data, int(size))
-			h, err := d.DecodeFrameHeader()
-			return image.Config{Width: h.Width, Height: h.Height}, err
+			var h vp8.FrameHeader
+			h, err = d.DecodeFrameHeader()
+			pixels = image.Pt(h.Width, h.Height)
+		default:
+			continue
 		}
+		switch {
+		case err != nil:
+			return image.Config{}, err
+		case canvas != image.Point{} && canvas != pixels:
+			return image.Config{}, fmt.Errorf("a frame of %v on a canvas of %v: %w", pixels, canvas, ErrUncut)
+		case alpha != promised:
+			return image.Config{}, fmt.Errorf("alpha that the header does not promise, or only promises: %w", ErrUncut)
+		}
+		return image.Config{Width: pixels.X, Height: pixels.Y}, nil
 	}
 	return image.Config{}, fmt.Errorf("read the chunks: %w", err)
 }

@@ -1,9 +1,15 @@
 package outbound
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -13,9 +19,12 @@ const (
 	dialTimeout     = 15 * time.Second
 	headerTimeout   = 60 * time.Second
 	maxHeaderBytes  = 64 << 10
-	mediaRedirects  = 5
 	webhookDeadline = 10 * time.Second
+	lookupTimeout   = 2 * time.Second // of a name that a proxy resolves as well
 )
+
+// MediaRedirects is how many redirects of a download are followed.
+const MediaRedirects = 5
 
 // Options shapes a client.
 type Options struct {
@@ -30,6 +39,9 @@ type Options struct {
 	// AllowHosts are hosts with their ports (see Host) whose addresses are not
 	// judged, on that port: a vendor account's own base URL may be private.
 	AllowHosts []string
+	// Proxy makes all connections of the client; nil: none. Variables of the environment
+	// are never looked at. It is an operator's setting, so its own address may be private.
+	Proxy *url.URL
 	// KeepIdle is how many connections wait for the next request. Of a host that
 	// is judged there must be none: its name may lead elsewhere by then.
 	KeepIdle int
@@ -39,17 +51,21 @@ type Options struct {
 // minute are many.
 const idleTimeout = 50 * time.Second
 
-// Client returns an HTTP client that keeps the rules. It uses no proxy,
-// shares no connection between requests unless it may keep idle ones, so that
+// Client returns an HTTP client that keeps the rules. It shares no connection between requests unless it may keep idle ones, so that
 // each is resolved and judged anew, and asks for no compression, so that what it
 // reads is what was sent.
 func (r Rules) Client(o Options) *http.Client {
 	g := &guard{rules: r, anyPort: o.IgnorePorts, trusted: slices.Clone(o.AllowHosts)}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	dial, proxy := g.dialWithin, (func(*http.Request) (*url.URL, error))(nil)
+	if o.Proxy != nil {
+		dial, proxy = (&net.Dialer{Timeout: dialTimeout}).DialContext, http.ProxyURL(o.Proxy)
+	}
 	base := &http.Transport{
-		Proxy:                  nil,
-		DialContext:            g.dialWithin,
+		Proxy:                  proxy,
+		OnProxyConnectResponse: tunnelled,
+		DialContext:            dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    tlsTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
@@ -62,7 +78,7 @@ func (r Rules) Client(o Options) *http.Client {
 		Protocols:              protocols,
 	}
 	return &http.Client{
-		Transport:     &transport{guard: g, base: base, follow: o.Redirects > 0},
+		Transport:     &transport{guard: g, base: base, follow: o.Redirects > 0, proxied: o.Proxy != nil},
 		Timeout:       o.Timeout,
 		CheckRedirect: redirects(o.Redirects),
 	}
@@ -82,19 +98,24 @@ func (r Rules) WebhookClient(timeout time.Duration) *http.Client {
 // choice; what protects our network is the rule on addresses. The context
 // bounds the transfer, which may rightly take long.
 func (r Rules) MediaClient(allowHosts ...string) *http.Client {
-	return r.Client(Options{Redirects: mediaRedirects, IgnorePorts: true, AllowHosts: allowHosts})
+	return r.Client(Options{Redirects: MediaRedirects, IgnorePorts: true, AllowHosts: allowHosts})
 }
 
 // transport judges the URL of each request, the first and every redirect,
 // before a connection is made for it.
 type transport struct {
-	guard  *guard
-	base   *http.Transport
-	follow bool // redirects
+	guard   *guard
+	base    *http.Transport
+	follow  bool // redirects
+	proxied bool
 }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.guard.admit(req); err != nil {
+	err := t.guard.admit(req)
+	if err == nil && t.proxied {
+		err = t.guard.admitByName(req)
+	}
+	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // a RoundTripper closes the body, also on errors
 		}
@@ -143,6 +164,40 @@ func (g *guard) admit(req *http.Request) error {
 		return nil
 	}
 	return g.rules.screen(to, g.anyPort)
+}
+
+// tunnelled refuses an answer of a proxy to CONNECT that is no tunnel.
+func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return unreached(fmt.Sprintf("the proxy answered %d", resp.StatusCode), nil)
+	}
+	return nil
+}
+
+// admitByName checks the addresses of a host that a proxy connects to, as dial does. A name
+// that cannot be resolved here is left to the proxy: behind one, names of the public DNS often
+// cannot be. The proxy resolves the name again, so it has to refuse private addresses itself.
+func (g *guard) admitByName(req *http.Request) error {
+	to, err := inspect(req.URL)
+	if err != nil || to.addr.IsValid() { // admit has checked the address
+		return err
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), lookupTimeout)
+	defer cancel()
+	addrs, err := g.resolve(ctx, to.host)
+	if err != nil {
+		if localName(to.host) && !slices.Contains(g.trusted, to.hostPort()) {
+			return violation(reasonLocal)
+		}
+		return nil
+	}
+	check := g.checkOf(to.host, netip.Addr{}, strconv.FormatUint(uint64(to.port), 10))
+	for _, addr := range addrs {
+		if err := check(addr); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // carried are the request headers that go along with a redirect. Everything

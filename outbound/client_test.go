@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,9 +24,9 @@ import (
 
 func devRules() Rules { return Rules{Allow: prefixes("127.0.0.0/8")} }
 
-func get(t *testing.T, c *http.Client, url string, header http.Header) (*http.Response, error) {
+func get(t *testing.T, c *http.Client, to string, header http.Header) (*http.Response, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, to, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +262,64 @@ func TestNoRedirectFromHTTPSToHTTP(t *testing.T) {
 	t.Cleanup(start.Close)
 	if _, err := get(t, client, start.URL, nil); err != nil {
 		t.Errorf("from http to https: %v", err)
+	}
+}
+
+// A client with a proxy makes all connections to it, wherever that is. What names lead to is
+// checked by what our resolver says; a name that it does not know is the proxy's to check.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodConnect {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		asked <- r.URL.String()
+	}))
+	t.Cleanup(proxy.Close)
+	through, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := Rules{Resolver: dns{"cdn.example.com": {"93.184.215.14"}, "inner.example.com": {"10.0.0.1"}, "kling.internal": {"10.0.0.1"}}}
+	for name, tt := range map[string]struct {
+		url  string
+		want string // as the proxy is asked; empty: not at all
+		kind mediagate.Kind
+	}{
+		"a public name":             {url: "http://cdn.example.com/a", want: "http://cdn.example.com/a"},
+		"a name unknown here":       {url: "http://other.example.com/a", want: "http://other.example.com/a"},
+		"a public address":          {url: "http://93.184.215.14:8080/a", want: "http://93.184.215.14:8080/a"},
+		"a redirect":                {url: "http://cdn.example.com/?to=http://other.example.com/b", want: "http://other.example.com/b"},
+		"a private name":            {url: "http://inner.example.com/a", kind: mediagate.KindInvalid},
+		"a local name":              {url: "http://db.internal/a", kind: mediagate.KindInvalid},
+		"a private address":         {url: "http://10.0.0.1/a", kind: mediagate.KindInvalid},
+		"the proxy itself":          {url: proxy.URL + "/a", kind: mediagate.KindInvalid},
+		"a redirect into our net":   {url: "http://cdn.example.com/?to=http://inner.example.com/b", kind: mediagate.KindInvalid},
+		"the channel's own host":    {url: "http://kling.internal:9900/a", want: "http://kling.internal:9900/a"},
+		"another port of it":        {url: "http://kling.internal:9901/a", kind: mediagate.KindInvalid},
+		"a tunnel that is not made": {url: "https://cdn.example.com/a", kind: mediagate.KindUnreached},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := rules.Client(Options{Redirects: MediaRedirects, IgnorePorts: true, Proxy: through, AllowHosts: []string{"kling.internal:9900"}})
+			_, err := get(t, client, tt.url, nil)
+			got := ""
+			select {
+			case got = <-asked:
+			default:
+			}
+			if got != tt.want || tt.want == "" && !mediagate.Is(err, tt.kind) || tt.want != "" && err != nil {
+				t.Errorf("the proxy was asked for %q, %v; want %q", got, err, tt.want)
+			}
+			if tt.kind == mediagate.KindUnreached && Describe(err) != "the proxy answered 403" {
+				t.Errorf("described as %q", Describe(err))
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -20,12 +21,12 @@ type guard struct {
 	trusted []string // canonical hosts with ports that are not judged
 }
 
-// minDialShare is the least that one of several addresses gets of the time
-// that is left, so that a dead one does not use up all of it.
-const minDialShare = 2 * time.Second
+// attemptDelay is how long one address may leave us waiting before the next is dialled
+// beside it, as RFC 8305 recommends.
+const attemptDelay = 250 * time.Millisecond
 
 // dial resolves the host, refuses it if any of its addresses breaks a rule,
-// and connects to the first that answers. To pick the good addresses out of
+// and connects to the one that answers first. To pick the good addresses out of
 // a mixed set would leave the choice to whoever answers the DNS query.
 func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
@@ -36,11 +37,28 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	check := g.checkOf(name, literal, port)
+	addrs := []netip.Addr{literal}
+	if !literal.IsValid() {
+		if addrs, err = g.resolve(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	for i, addr := range addrs {
+		if err := check(addr); err != nil {
+			return nil, err
+		}
+		addrs[i] = addr.Unmap()
+	}
+	return g.connect(ctx, addrs, port, check)
+}
+
+// checkOf returns the check of the addresses of a host, which may be a literal itself.
+func (g *guard) checkOf(name string, literal netip.Addr, port string) func(netip.Addr) error {
 	isTrusted := slices.Contains(g.trusted, net.JoinHostPort(name, port))
 	oddPort := !g.anyPort && port != "80" && port != "443"
 	local := !literal.IsValid() && localName(name)
-
-	check := func(addr netip.Addr) error {
+	return func(addr netip.Addr) error {
 		if addr.Zone() != "" {
 			return violation(reasonZone)
 		}
@@ -60,20 +78,6 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 		}
 		return nil
 	}
-
-	addrs := []netip.Addr{literal}
-	if !literal.IsValid() {
-		if addrs, err = g.resolve(ctx, name); err != nil {
-			return nil, err
-		}
-	}
-	for i, addr := range addrs {
-		if err := check(addr); err != nil {
-			return nil, err
-		}
-		addrs[i] = addr.Unmap()
-	}
-	return g.connect(ctx, addrs, port, check)
 }
 
 func (g *guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
@@ -105,35 +109,76 @@ func (g *guard) connect(ctx context.Context, addrs []netip.Addr, port string, ch
 		}
 		dial = dialer.DialContext
 	}
+	return race(ctx, alternate(addrs), func(ctx context.Context, addr netip.Addr) (net.Conn, error) {
+		return dial(ctx, "tcp", net.JoinHostPort(addr.String(), port))
+	})
+}
+
+// race dials the addresses in their order and returns the first connection (RFC 8305, "happy
+// eyeballs"): a dead address, as of a host whose IPv6 leads nowhere, costs attemptDelay and not
+// a share of the deadline. The next address is dialled as soon as one fails. A broken rule,
+// which dial finds at the socket, ends the race.
+func race(
+	ctx context.Context, addrs []netip.Addr, dial func(context.Context, netip.Addr) (net.Conn, error),
+) (net.Conn, error) {
+	type outcome struct {
+		conn net.Conn
+		err  error
+	}
+	outcomes := make(chan outcome)
+	open, dialled := 0, 0
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		go func(late int) { // an address may have answered as the race ended
+			for range late {
+				if o := <-outcomes; o.err == nil {
+					_ = o.conn.Close()
+				}
+			}
+		}(open)
+	}()
 	var last error
-	for i, addr := range addrs {
-		conn, err := dialShare(ctx, dial, net.JoinHostPort(addr.String(), port), len(addrs)-i)
-		if err == nil {
-			return conn, nil
+	for dialled < len(addrs) || open > 0 {
+		var delay <-chan time.Time
+		if dialled < len(addrs) {
+			addr := addrs[dialled]
+			dialled++
+			open++
+			go func() {
+				conn, err := dial(ctx, addr)
+				outcomes <- outcome{conn, err}
+			}()
+			delay = time.After(attemptDelay)
 		}
-		if broken, ok := errors.AsType[*mediagate.Error](err); ok {
-			return nil, broken // the second look, at the socket, found a broken rule
-		}
-		last = err
-		if ctx.Err() != nil {
-			break
+		select {
+		case o := <-outcomes:
+			open--
+			if o.err == nil {
+				return o.conn, nil
+			}
+			if broken, ok := errors.AsType[*mediagate.Error](o.err); ok {
+				return nil, broken
+			}
+			last = o.err
+		case <-delay:
+		case <-ctx.Done():
+			return nil, unreached("connection failed", errors.Join(ctx.Err(), last))
 		}
 	}
 	return nil, unreached("connection failed", last)
 }
 
-// dialShare dials with the share of the remaining time that one of n
-// addresses is due.
-func dialShare(
-	ctx context.Context, dial func(context.Context, string, string) (net.Conn, error), address string, n int,
-) (net.Conn, error) {
-	if deadline, ok := ctx.Deadline(); ok && n > 1 {
-		share := max(time.Until(deadline)/time.Duration(n), minDialShare)
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, share)
-		defer cancel()
+// alternate orders addresses so that the two families take turns, beginning with that of the
+// first.
+func alternate(addrs []netip.Addr) []netip.Addr {
+	place, next := map[netip.Addr]int{}, map[bool]int{} // within its family
+	for _, addr := range addrs {
+		place[addr] = next[addr.Is4()]
+		next[addr.Is4()]++
 	}
-	return dial(ctx, "tcp", address)
+	slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return cmp.Compare(place[a], place[b]) })
+	return addrs
 }
 
 // dialWithin bounds dial for requests whose context has no deadline.

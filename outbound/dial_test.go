@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,6 +55,7 @@ func TestDial(t *testing.T) {
 	t.Parallel()
 	names := dns{
 		"two.example.com":   {"93.184.215.14", "2606:4700::1111"},
+		"four.example.com":  {"2606:4700::1", "2606:4700::2", "93.184.215.14", "::ffff:93.184.215.15"},
 		"mixed.example.com": {"93.184.215.14", "10.0.0.1"},
 		"inner.example.com": {"10.0.0.1", "::ffff:10.0.0.2"},
 		"blend.example.com": {"93.184.215.14", "127.0.0.1"},
@@ -76,6 +79,10 @@ func TestDial(t *testing.T) {
 		"second address": {
 			address: "two.example.com:443", up: []string{"[2606:4700::1111]:443"},
 			dialled: []string{"93.184.215.14:443", "[2606:4700::1111]:443"}, kind: none,
+		},
+		"families take turns": {
+			address: "four.example.com:443", dialled: []string{"[2606:4700::1]:443", "93.184.215.14:443", "[2606:4700::2]:443", "93.184.215.15:443"},
+			kind: mediagate.KindUnreached,
 		},
 		"no address answers": {
 			address: "two.example.com:80", dialled: []string{"93.184.215.14:80", "[2606:4700::1111]:80"}, kind: mediagate.KindUnreached,
@@ -168,3 +175,91 @@ func TestConnectJudgesAgain(t *testing.T) {
 	}
 	_ = conn.Close()
 }
+
+// line is how an address answers a dial: after some time it connects, unless a flag is set.
+type line struct {
+	after   time.Duration
+	refused bool
+	silent  bool
+	broken  bool // the address breaks a rule at the socket
+}
+
+// A host whose first address is dead costs a quarter of a second, not a share of the deadline;
+// one that refuses costs nothing. What connects too late is closed again.
+func TestConnectRaces(t *testing.T) {
+	t.Parallel()
+	first, second, third := "[2606:4700::1]:443", "93.184.215.14:443", "93.184.215.15:443"
+	for name, tt := range map[string]struct {
+		lines map[string]line
+		took  time.Duration
+		kind  mediagate.Kind
+		open  string
+	}{
+		"the first answers":        {lines: map[string]line{first: {after: 100 * time.Millisecond}}, took: 100 * time.Millisecond, open: first},
+		"the first is dead":        {lines: map[string]line{first: {silent: true}, second: {}}, took: attemptDelay, open: second},
+		"two are dead":             {lines: map[string]line{first: {silent: true}, second: {silent: true}, third: {}}, took: 2 * attemptDelay, open: third},
+		"the first refuses":        {lines: map[string]line{first: {refused: true}, second: {}}, open: second},
+		"the first is slow":        {lines: map[string]line{first: {after: time.Second}, second: {after: time.Minute}, third: {silent: true}}, took: time.Second, open: first},
+		"two answer, one too late": {lines: map[string]line{first: {after: attemptDelay + time.Second}, second: {after: 2 * time.Second}, third: {silent: true}}, took: attemptDelay + time.Second, open: first},
+		"refused after the second": {lines: map[string]line{first: {after: time.Second, refused: true}, second: {silent: true}, third: {after: time.Second}}, took: 2*attemptDelay + time.Second, open: third},
+		"a rule at the socket":     {lines: map[string]line{first: {silent: true}, second: {broken: true}, third: {}}, took: attemptDelay, kind: mediagate.KindInvalid},
+		"none answers":             {lines: map[string]line{first: {silent: true}, second: {silent: true}, third: {silent: true}}, took: dialTimeout, kind: mediagate.KindUnreached},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				open := map[string]bool{}
+				g := &guard{rules: Rules{
+					Resolver: dns{"many.example.com": {"2606:4700::1", "93.184.215.14", "93.184.215.15"}},
+					Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
+						l := tt.lines[address]
+						if l.silent {
+							<-ctx.Done()
+							return nil, ctx.Err()
+						}
+						time.Sleep(l.after) // also when nobody waits any more
+						switch {
+						case l.refused:
+							return nil, syscall.ECONNREFUSED
+						case l.broken:
+							return nil, violation(reasonAddress)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						open[address] = true
+						return closing{close: func() { mu.Lock(); defer mu.Unlock(); delete(open, address) }}, nil
+					},
+				}}
+				began := time.Now()
+				_, err := g.dialWithin(t.Context(), "tcp", "many.example.com:443")
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("took %s, want %s", took, tt.took)
+				}
+				if tt.open != "" && err != nil || tt.open == "" && mediagate.KindOf(err) != tt.kind {
+					t.Errorf("error %v, want kind %s", err, tt.kind)
+				}
+				time.Sleep(2 * time.Minute) // all that was dialled has ended
+				var left []string
+				for address := range open {
+					left = append(left, address)
+				}
+				var want []string
+				if tt.open != "" {
+					want = []string{tt.open}
+				}
+				if diff := cmp.Diff(want, left); diff != "" {
+					t.Errorf("open connections (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// closing is a connection of which only Close is called.
+type closing struct {
+	net.Conn
+	close func()
+}
+
+func (c closing) Close() error { c.close(); return nil }

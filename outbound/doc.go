@@ -8,6 +8,10 @@
 // resolve to something else by then. The connection goes to an address that
 // was judged, never to a name that would be resolved again.
 //
+// Calls to vendors may go through an operator's proxy, which connects in our place. Then text
+// and addresses are judged by what our own resolver says, if it knows the name, and the proxy
+// decides in the end. Callbacks and clients' media never use a proxy.
+//
 // Broken rules are *mediagate.Error of mediagate.KindInvalid, with a reason
 // that may be shown to the client. A host that cannot be found or reached is
 // mediagate.KindUnreached: it may work the next time.

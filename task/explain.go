@@ -94,6 +94,9 @@ func (e Explanation) sleeping() string {
 	case WhyLookup:
 		return "the vendor's answer was lost: waiting for the next lookup"
 	case WhySlot:
+		if e.ParkReason != "" {
+			return "queued for a slot, and parked since no channel takes jobs: " + string(e.ParkReason)
+		}
 		return "queued for a slot"
 	case WhyParked:
 		return "parked: " + string(e.ParkReason)
@@ -147,6 +150,9 @@ func (e Explanation) awakening() string {
 	case WhyLookup:
 		return "the vendor is asked for the job by our own id"
 	case WhySlot:
+		if e.ParkReason != "" {
+			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, or as the one job that finds out"
+		}
 		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
 	case WhyModal:
 		return "the task fails with modal_expired and is refunded"

@@ -123,6 +123,9 @@ func (c *change) queued(e Queued) error {
 	if e.Well {
 		c.unpark()
 	}
+	if e.Refused != "" && c.QueuedAt.IsZero() {
+		c.park(e.Refused)
+	}
 	if c.QueuedAt.IsZero() {
 		c.QueuedAt = c.now
 	}

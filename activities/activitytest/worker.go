@@ -61,7 +61,8 @@ func (c *Channels) All() []channel.Channel {
 
 // Fetcher opens files.
 type Fetcher struct {
-	OnFetch func(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error)
+	// OnFetch opens a result of the channel, or media of a client, whose channel is empty.
+	OnFetch func(ctx context.Context, url, channel string) (io.ReadCloser, int64, error)
 
 	urls noted[string]
 }
@@ -69,11 +70,16 @@ type Fetcher struct {
 // URLs are the addresses that were opened.
 func (f *Fetcher) URLs() []string { return f.urls.all() }
 
-// Fetch opens the file; by itself each holds its own address.
-func (f *Fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
+// FetchMedia opens a client's file.
+func (f *Fetcher) FetchMedia(ctx context.Context, url string) (io.ReadCloser, int64, error) {
+	return f.FetchResult(ctx, url, "")
+}
+
+// FetchResult opens the file; by itself each holds its own address.
+func (f *Fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
 	f.urls.add(url)
 	if f.OnFetch != nil {
-		return f.OnFetch(ctx, url, mediaHost)
+		return f.OnFetch(ctx, url, channel)
 	}
 	return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
 }

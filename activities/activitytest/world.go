@@ -70,7 +70,7 @@ func (w *World) AsyncBound() channel.Channel {
 			Name: AsyncChannel, Provider: AsyncProvider, PollMin: 2 * time.Second, PollMax: 15 * time.Second,
 			Credentials: mediagate.Secrets(map[string]string{"api_key": Secret}),
 		},
-		Fingerprint: "account-a", Vendor: w.Async.Finding(), MediaHost: "media.example.com",
+		Fingerprint: "account-a", Vendor: w.Async.Finding(),
 	}
 }
 

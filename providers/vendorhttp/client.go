@@ -53,6 +53,11 @@ func New(cfg Config, opt Options) *Client {
 		opt:     opt,
 		secrets: cfg.Secrets,
 	}
+	if opt.Proxy != nil {
+		if password, _ := opt.Proxy.User.Password(); password != "" {
+			c.secrets = append(slices.Clone(c.secrets), mediagate.NewSecret(password))
+		}
+	}
 	c.cleaner.Store(newCleaner(c.base, c.secrets))
 	if c.now == nil {
 		c.now = time.Now
@@ -63,6 +68,9 @@ func New(cfg Config, opt Options) *Client {
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: opt.RootCAs, NextProtos: []string{"http/1.1"}}
 	reads := c.transport()
 	reads.DialContext = c.dial
+	if opt.Proxy != nil {
+		reads.Proxy = http.ProxyURL(opt.Proxy)
+	}
 	reads.MaxIdleConnsPerHost = 16
 	reads.IdleConnTimeout = 30 * time.Second
 	c.reads = &http.Client{Transport: unled{reads}, CheckRedirect: noRedirect}
@@ -75,20 +83,27 @@ func (c *Client) transport() *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
-		Proxy:                  c.opt.Proxy,
 		TLSClientConfig:        c.tls,
 		TLSHandshakeTimeout:    c.opt.Timeouts.TLS,
-		MaxResponseHeaderBytes: 64 << 10,
+		MaxResponseHeaderBytes: maxHead,
 		DisableCompression:     true,
 		Protocols:              protocols,
 	}
 }
 
 // through makes the client of one call that is sent once, whose one
-// connection runs through the gate.
-func (c *Client) through(g *gate) *http.Client {
+// connection runs through the gate. A tunnel of a proxy is made before the gate: the
+// proxy's own words are no part of the request.
+func (c *Client) through(g *gate, secure bool) *http.Client {
 	dialer := gatedDialer{gate: g, dial: c.dial, tls: c.tls, time: c.opt.Timeouts.TLS}
 	t := c.transport()
+	switch {
+	case c.opt.Proxy == nil:
+	case secure:
+		dialer.dial = c.tunnel
+	default: // the proxy gets the request itself
+		t.Proxy = http.ProxyURL(c.opt.Proxy)
+	}
 	t.DialContext, t.DialTLSContext = dialer.Plain, dialer.TLS
 	t.DisableKeepAlives = true // see the package comment
 	return &http.Client{Transport: unled{t}, CheckRedirect: noRedirect}
@@ -110,6 +125,9 @@ func (u unled) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return resp, err
 }
+
+// maxHead bounds the head of an answer.
+const maxHead = 64 << 10
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 

@@ -74,7 +74,6 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 		if x.gate.late() {
 			return nil, errLate
 		}
-		client = x.client.through(x.gate)
 	}
 	head := &headLimit{limit: x.limits.Header, expire: func() { x.cancel(errHead) }}
 	defer head.stop()
@@ -85,6 +84,9 @@ func (x *exchange) do(ctx context.Context) (*http.Response, error) {
 		return nil, fmt.Errorf("making the request: %w", err)
 	}
 	x.out = out
+	if x.gate != nil {
+		client = x.client.through(x.gate, req.URL.Scheme == "https")
+	}
 	resp, err := client.Do(req)
 	if err != nil && errors.Is(context.Cause(ctx), errHead) {
 		err = errHead

@@ -399,7 +399,7 @@ func TestBrokenStreams(t *testing.T) {
 	}{
 		"cut":     {Limits{}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		"stalled": {Limits{Stall: 20 * time.Millisecond}, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
-		"slow": {Limits{Total: 50 * time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		"slow": {Limits{Total: time.Second}, func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = io.WriteString(w, ".")
 				_ = http.NewResponseController(w).Flush()

@@ -104,13 +104,23 @@ func (d gatedDialer) TLS(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	config := d.tls.Clone()
-	config.ServerName = host
-	secure := tls.Client(conn, config)
 	ctx, cancel := context.WithTimeout(ctx, d.time)
 	defer cancel()
+	secure, err := handshake(ctx, conn, d.tls, host)
+	if err != nil {
+		return nil, err
+	}
+	return gatedConn{secure, d.gate}, nil
+}
+
+// handshake makes a TLS connection with the host of a connection, which it closes where
+// that fails.
+func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host string) (net.Conn, error) {
+	config = config.Clone()
+	config.ServerName = host
+	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return gatedConn{secure, d.gate}, nil
+	return secure, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"io"
-	"net/http"
 	"net/url"
 	"time"
 )
@@ -15,8 +14,8 @@ type Options struct {
 	Version string           // of the gateway, for User-Agent
 	Now     func() time.Time // the clock of send gates and tokens; time.Now when nil
 
-	RootCAs  *x509.CertPool                        // nil: the system's
-	Proxy    func(*http.Request) (*url.URL, error) // nil: none, the environment is not looked at
+	RootCAs  *x509.CertPool // nil: the system's
+	Proxy    *url.URL       // of all calls; nil: none, the environment is not looked at
 	Timeouts Timeouts
 	MaxBody  int64 // bytes of an answer, whatever a call allows; 0: what the call allows
 

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -198,13 +197,14 @@ func slotsUnderLoad(t *testing.T, tasks, kills int) {
 			"concurrency": slots, "requests_per_second": 200, "poll_interval": map[string]string{"min": "100ms", "max": "500ms"},
 		}),
 	}})
+	w.noteGrants()
 	newcomer := *w
 	newcomer.openAccount()
 	began := time.Now()
 	short := job{model: alpha, directive: "duration=0.1s", noHook: true}
 	w.submitMany(tasks, short)
 	for range 3 {
-		newcomer.servedInTurn(short, slots)
+		newcomer.servedInTurn(short)
 	}
 	for i := range kills {
 		victim := []*service{w.workers[0], w.temporal}[i%2]
@@ -213,7 +213,7 @@ func slotsUnderLoad(t *testing.T, tasks, kills int) {
 		victim.kill()
 		victim.start(t)
 	}
-	newcomer.servedInTurn(short, slots)
+	newcomer.servedInTurn(short)
 
 	w.awaitDone(tasks)
 	t.Logf("%d tasks in %s", tasks, time.Since(began).Round(time.Second))
@@ -261,40 +261,35 @@ func (w *world) awaitDone(n int) {
 	})
 }
 
-// servedInTurn submits a task while others have queued thousands. From the
-// moment it is queued, each free slot is granted in turns: of the others' tasks
-// only those begin before it that had a grant already, and two more.
-func (w *world) servedInTurn(j job, slots int) {
+// noteGrants has the database note the order in which tasks are queued and granted slots,
+// which it does under the lock of the channel.
+func (w *world) noteGrants() {
+	w.t.Helper()
+	w.exec("CREATE TABLE grant_order (place bigserial, task_id text, granted boolean)",
+		`CREATE FUNCTION note_grant() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			INSERT INTO grant_order (task_id, granted) VALUES (NEW.task_id, NEW.granted_at IS NOT NULL); RETURN NULL; END $$`,
+		"CREATE TRIGGER note_queued AFTER INSERT ON queue FOR EACH ROW EXECUTE FUNCTION note_grant()",
+		`CREATE TRIGGER note_granted AFTER UPDATE OF granted_at ON queue FOR EACH ROW
+			WHEN (NEW.granted_at IS NOT NULL) EXECUTE FUNCTION note_grant()`)
+}
+
+// servedInTurn submits a task while others have queued thousands. From the moment it is
+// queued the accounts take turns, so that at most one of the others' tasks is granted a slot
+// before it. When tasks use their grants is up to the machine.
+func (w *world) servedInTurn(j job) {
 	w.t.Helper()
 	task := w.submit(j)
-	queued := ""
-	eventually(w.t, recoverTime, task.id+" is queued, or served", func() error {
-		at, err := w.column(`SELECT COALESCE((SELECT queued_at::text FROM tasks WHERE id = $1), '') ||
-			CASE WHEN EXISTS (SELECT 1 FROM attempts WHERE task_id = $1) THEN ' served' ELSE '' END`, task.id)
-		if err == nil && at[0] == "" {
-			err = errors.New("it is neither")
-		}
-		if err == nil {
-			queued, _, _ = strings.Cut(at[0], " served")
-		}
-		return err
-	})
 	eventually(w.t, recoverTime, task.id+" is served", func() error {
 		if len(w.attempted(task)) == 0 {
 			return errors.New("it waits")
 		}
 		return nil
 	})
-	if queued == "" {
-		return // at once
-	}
-	before, err := w.column(`SELECT count(*)::text FROM attempts WHERE created_at > $2::timestamptz
-		AND created_at < (SELECT created_at FROM attempts WHERE task_id = $1 AND n = 1)`, task.id, queued)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	var n int
-	if _, err := fmt.Sscan(cmp.Or(before[0], "0"), &n); err != nil || n > slots+2 {
-		w.t.Errorf("%d jobs began while a newcomer waited, %v; want at most %d", n, err, slots+2)
+	before, err := w.column(`SELECT other.task_id FROM grant_order other, (
+			SELECT min(place) FILTER (WHERE NOT granted) AS queued, min(place) FILTER (WHERE granted) AS granted
+			FROM grant_order WHERE task_id = $1) own
+		WHERE other.granted AND other.place > own.queued AND other.place < own.granted`, task.id)
+	if err != nil || len(before) > 1 {
+		w.t.Errorf("granted a slot while a newcomer waited: %v, %v; want at most one task", before, err)
 	}
 }

@@ -443,7 +443,11 @@ func (w *World) submit(step task.Step) error {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a == nil && w.chance("full", w.full):
-		return w.apply(task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)})
+		queued := task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)}
+		if !queued.Well && w.chance("refused", 30) {
+			queued.Refused = mediagate.ParkCredentials
+		}
+		return w.apply(queued)
 	case a == nil:
 		id, kept := w.State.NextExternalID()
 		channel := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "channel")

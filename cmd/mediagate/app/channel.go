@@ -9,7 +9,6 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/outbound"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 )
@@ -57,12 +56,13 @@ func shown(channels []mediagate.Channel) []api.Channel {
 	return list
 }
 
-// openChannels opens the adapters of channels. observe, which may be nil, makes for each
-// channel what hears of its calls.
-func openChannels(channels []mediagate.Channel, opt providers.Options, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
+// openChannels opens the adapters of channels, whose calls and downloads go the channel's way.
+// observe, which may be nil, makes for each channel what hears of its calls.
+func openChannels(channels []mediagate.Channel, opt providers.Options, files fetcher, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
 		opt.Watch = t.watch(ch)
+		opt.Proxy, opt.Follow = files.ways[ch.Name].proxy, files.follow(ch.Name)
 		if observe != nil {
 			opt.Observe = observe(ch.Name)
 		}
@@ -74,11 +74,6 @@ func openChannels(channels []mediagate.Channel, opt providers.Options, observe f
 		accounts := all.Fingerprints(ch)
 		opened[i] = channel.Channel{
 			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Adapter: adapter,
-		}
-		if ch.BaseURL != "" {
-			if opened[i].MediaHost, err = outbound.PrivateHost(ch.BaseURL); err != nil {
-				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)
-			}
 		}
 	}
 	return channel.NewConfigured(opened), nil

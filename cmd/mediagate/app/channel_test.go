@@ -30,7 +30,7 @@ func TestChannelsServeAliases(t *testing.T) {
 			t.Parallel()
 			channels, err := openChannels(known([]Channel{{
 				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
-			}}, models), providers.Options{}, nil, nil)
+			}}, models), providers.Options{}, fetcher{}, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

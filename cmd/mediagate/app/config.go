@@ -120,6 +120,7 @@ type Retention struct {
 type Outbound struct {
 	Allow          []string      `yaml:"allow" help:"CIDRs that are exceptions to the address rules, any port"`
 	WebhookTimeout time.Duration `yaml:"webhook_timeout" help:"bound of one webhook attempt, at most 30s"`
+	Proxy          string        `yaml:"proxy" secret:"url" help:"http or https URL of the proxy of all calls to vendors; empty: none"`
 }
 
 // Channel is one vendor account.
@@ -127,6 +128,7 @@ type Channel struct {
 	Name              string            `yaml:"name"`
 	Provider          string            `yaml:"provider"`
 	BaseURL           string            `yaml:"base_url,omitempty" secret:"url"`
+	Proxy             string            `yaml:"proxy,omitempty" secret:"url"` // in place of outbound.proxy; none: no proxy
 	Credentials       map[string]string `yaml:"credentials" secret:"true"`
 	Options           map[string]string `yaml:"options,omitempty"`
 	Models            []string          `yaml:"models,omitempty"`

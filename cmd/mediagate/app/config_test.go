@@ -617,17 +617,21 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	c.DatabasePooler = "session"
 	c.APIConnections, c.IdleTimeout = app.APIConnections{}, 0
 	c.Outbound.Allow = []string{"10.0.0.1"}
+	c.Outbound.Proxy = "socks5://gate:hunter2@proxy:1080"
 	c.Moderation.Mode = "guess"
 	c.Groups = map[string]app.Group{"gold": {PriceFactor: "cheap", Capacity: -1}}
 	c.AccountDefaults = app.AccountDefaults{Rate: new(-1), InFlight: new(2_000_000_000), Unpaid: new("-1"), UploadsPerDay: new(app.ByteSize(-1))}
-	c.Channels = []app.Channel{{Name: "a", Provider: "nobody"}, {Name: "a", Provider: "kling"}}
+	c.Channels = []app.Channel{{Name: "a", Provider: "nobody"}, {Name: "a", Provider: "kling", Proxy: "http://gate:hunter2@proxy:3128/path"}}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a secret is shown:\n%s", err)
+	}
 	for _, path := range []string{
 		"database_url:", "database_pool.size:", "database_pool.max_age:", "database_pooler:", "admin_listen:", "admin_key:", "encryption_keys[0]:", "s3.secret_access_key:", "public_url:", "task_timeout:",
-		"api_connections.total:", "idle_timeout:", "outbound.allow[0]:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
+		"api_connections.total:", "idle_timeout:", "outbound.allow[0]:", "outbound.proxy:", "channels[1].proxy:", "moderation.mode:", "groups.default:", "groups.gold.price_factor:", "groups.gold.capacity:",
 		"account_defaults.rate:", "account_defaults.in_flight:", "account_defaults.unpaid:", "account_defaults.uploads_per_day:",
 		"channels[0]", `"nobody"`, "channels[1].name:", "channels[1].poll_interval:", "channels[1].requests_per_second:",
 	} {

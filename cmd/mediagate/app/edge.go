@@ -21,26 +21,37 @@ func (b bucket) Mirror(ctx context.Context, key string, open activities.Opener, 
 	return b.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
-// fetcher opens vendors' files through the guarded client.
-type fetcher struct{ rules outbound.Rules }
-
-// Fetch opens a file. mediaHost, which has its port, may be private.
-func (f fetcher) Fetch(ctx context.Context, url, mediaHost string) (io.ReadCloser, int64, error) {
-	var own []string
-	if mediaHost != "" {
-		own = append(own, mediaHost)
-	}
-	return open(ctx, f.rules.MediaClient(own...), url)
+// fetcher opens files through the guarded client.
+type fetcher struct {
+	rules outbound.Rules
+	ways  map[string]way // by channel
 }
 
-// Follow opens a file to which a vendor's download was redirected, and follows so
-// many redirects more.
-func (f fetcher) Follow(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
-	file, length, err := open(ctx, f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true}), url)
-	if redirects == 0 && errors.Is(err, errRedirect) {
-		err = mediagate.Errorf(mediagate.KindInvalid, "the provider's download is redirected too often")
+// FetchMedia opens media of a client, through no proxy.
+func (f fetcher) FetchMedia(ctx context.Context, url string) (io.ReadCloser, int64, error) {
+	return open(ctx, f.rules.MediaClient(), url)
+}
+
+// FetchResult opens a vendor's file. It may be on the private host of the channel.
+func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
+	o := outbound.Options{Redirects: outbound.MediaRedirects, IgnorePorts: true, Proxy: f.ways[channel].proxy}
+	if host := f.ways[channel].host; host != "" {
+		o.AllowHosts = []string{host}
 	}
-	return file, length, err
+	return open(ctx, f.rules.Client(o), url)
+}
+
+// follow makes what opens a file to which a download of the channel's was redirected, and
+// follows so many redirects more.
+func (f fetcher) follow(channel string) func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
+	return func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
+		client := f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true, Proxy: f.ways[channel].proxy})
+		file, length, err := open(ctx, client, url)
+		if redirects == 0 && errors.Is(err, errRedirect) {
+			err = mediagate.Errorf(mediagate.KindInvalid, "the provider's download is redirected too often")
+		}
+		return file, length, err
+	}
 }
 
 // errRedirect is the cause of an answer that is a redirect still.

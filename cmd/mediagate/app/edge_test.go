@@ -22,6 +22,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 
@@ -29,7 +30,6 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/outbound"
-	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -249,23 +249,63 @@ func TestFetchFromTheChannelsOwnHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channels, err := openChannels([]mediagate.Channel{{
-				Name: "a", Provider: "gemini", BaseURL: c.base, Credentials: mediagate.Secrets(map[string]string{"api_key": "k"}), Weight: 1,
-			}}, providers.Options{}, nil, nil)
+			ways, err := Config{Channels: []Channel{{Name: "a", BaseURL: c.base}}}.ways()
 			if err != nil {
 				t.Fatal(err)
 			}
-			own, _ := channels.Channel("a")
 			dialled := false
 			rules := outbound.Rules{Allow: c.allow, Resolver: inner{}, Dial: func(context.Context, string, string) (net.Conn, error) {
 				dialled = true
 				return nil, errors.New("nobody is there")
 			}}
-			_, _, err = fetcher{rules: rules}.Fetch(t.Context(), c.link, own.MediaHost)
+			_, _, err = fetcher{rules, ways}.FetchResult(t.Context(), c.link, "a")
 			if want := map[bool]mediagate.Kind{true: mediagate.KindTransient, false: mediagate.KindInvalid}[c.follows]; dialled != c.follows || !mediagate.Is(err, want) {
 				t.Errorf("dialled %v, %v, want %v", dialled, err, c.follows)
 			}
 		})
+	}
+}
+
+// Results and redirected downloads go through the proxy of their channel, or that of all; media
+// of clients go through none.
+func TestProxyOfDownloads(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string]int{}
+	proxy := func(name string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[name]++
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	ways, err := Config{
+		Outbound: Outbound{Proxy: proxy("all")},
+		Channels: []Channel{{Name: "plain"}, {Name: "own", Proxy: proxy("own")}, {Name: "direct", Proxy: "none"}},
+	}.ways()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fetcher{ways: ways, rules: outbound.Rules{Resolver: addressBook{}, Dial: func(context.Context, string, string) (net.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked["nobody"]++
+		return nil, errors.New("not connected")
+	}}}
+	link := "http://" + linkHost + "/a.mp4"
+	for channel, want := range map[string]string{"plain": "all", "own": "own", "direct": "nobody", "": "all"} {
+		_, _, _ = f.FetchResult(t.Context(), link, channel)
+		_, _, _ = f.follow(channel)(t.Context(), link, 3)
+		if diff := cmp.Diff(map[string]int{want: 2}, asked); diff != "" {
+			t.Errorf("%q asked (-want +got):\n%s", channel, diff)
+		}
+		clear(asked)
+	}
+	_, _, _ = f.FetchMedia(t.Context(), link)
+	if diff := cmp.Diff(map[string]int{"nobody": 1}, asked); diff != "" {
+		t.Errorf("a client's media asked (-want +got):\n%s", diff)
 	}
 }
 
@@ -300,7 +340,7 @@ func TestFollow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, _, err := c.from.Follow(t.Context(), fmt.Sprintf("%s/%d", server.URL, c.leads), c.redirects)
+			file, _, err := c.from.follow("")(t.Context(), fmt.Sprintf("%s/%d", server.URL, c.leads), c.redirects)
 			if !c.ok {
 				if !mediagate.Is(err, mediagate.KindInvalid) {
 					t.Errorf("%v, want a refusal", err)

@@ -60,6 +60,7 @@ type Gateway struct {
 	opts     Options
 	log      *slog.Logger
 	rules    outbound.Rules
+	files    fetcher
 	site     outbound.Site
 	hints    hint.Keys
 	catalog  *catalog.Catalog // of the start
@@ -117,9 +118,14 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if g.traces, err = openTraces(ctx, o.Version, o.Logger); err != nil {
 		return nil, err
 	}
+	ways, err := c.ways()
+	if err != nil {
+		return nil, err
+	}
+	g.files = fetcher{g.rules, ways}
 	channels := known(c.Channels, g.catalog)
 	o.Role.warnOfMutes(ctx, channels, o.Logger)
-	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version, Follow: fetcher{g.rules}.Follow}, g.metrics.VendorCalls, g.traces); err != nil {
+	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -379,7 +385,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings.CreditsPerUnit, settings.Keep = g.Config.CreditsPerUnit, mediagate.Retention(g.Config.Retention)
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: fetcher{rules: g.rules}, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
 		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics.TailLost, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),

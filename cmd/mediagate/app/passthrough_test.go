@@ -65,7 +65,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	channels, err := openChannels(known(settings, models), providers.Options{}, nil, nil)
+	channels, err := openChannels(known(settings, models), providers.Options{}, fetcher{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

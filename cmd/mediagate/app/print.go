@@ -121,6 +121,8 @@ func field(v reflect.Value, secret string) any {
 	switch {
 	case secret == "" || v.IsZero():
 		return printable(v)
+	case secret == "url" && v.String() == noProxy: // a channel's way past outbound.proxy
+		return noProxy
 	case secret == "url":
 		return redactURL(v.String())
 	case v.Kind() == reflect.Map:

@@ -52,6 +52,7 @@ func TestPrintRedactsURLs(t *testing.T) {
 		"host=db password=hunter2":                                         none,
 		"host=db password=hunter2 options=a://b":                           none,
 		"hunter2":                                                          none,
+		"none":                                                             "none",
 		"postgres:hunter2":                                                 none,
 		"https://s3.example.com/prefix?region=eu":                          "https://s3.example.com/prefix?region=eu",
 		"https://me:hunter2@s3.example.com":                                "https://" + none + "@s3.example.com",
@@ -60,7 +61,8 @@ func TestPrintRedactsURLs(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
 			c := app.Config{
-				DatabaseURL: in, PublicURL: in, S3: app.S3{Endpoint: in, PublicEndpoint: in}, Channels: []app.Channel{{BaseURL: in}},
+				DatabaseURL: in, PublicURL: in, S3: app.S3{Endpoint: in, PublicEndpoint: in}, Channels: []app.Channel{{BaseURL: in, Proxy: in}},
+				Outbound: app.Outbound{Proxy: in},
 			}
 			text, err := c.Print()
 			if err != nil {
@@ -78,13 +80,17 @@ func TestPrintRedactsURLs(t *testing.T) {
 				} `yaml:"s3"`
 				Channels []struct {
 					BaseURL string `yaml:"base_url"`
+					Proxy   string `yaml:"proxy"`
 				} `yaml:"channels"`
+				Outbound struct {
+					Proxy string `yaml:"proxy"`
+				} `yaml:"outbound"`
 			}
 			if err := yaml.Unmarshal([]byte(text), &got); err != nil {
 				t.Fatal(err)
 			}
-			places := []string{got.DatabaseURL, got.PublicURL, got.S3.Endpoint, got.S3.PublicEndpoint, got.Channels[0].BaseURL}
-			if diff := cmp.Diff([]string{want, want, want, want, want}, places); diff != "" {
+			places := []string{got.DatabaseURL, got.PublicURL, got.S3.Endpoint, got.S3.PublicEndpoint, got.Channels[0].BaseURL, got.Channels[0].Proxy, got.Outbound.Proxy}
+			if diff := cmp.Diff([]string{want, want, want, want, want, want, want}, places); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -144,6 +144,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		_, err := netip.ParsePrefix(cidr)
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
 	}
+	v.proxy("outbound.proxy", c.Outbound.Proxy)
 	v.groups(c.Groups)
 	v.channels(c, role)
 	return v.problems
@@ -281,6 +282,9 @@ func (v *validator) channels(c Config, role Role) {
 		credentials := path + ".credentials"
 		if apart := c.ChannelCredentials[ch.Name]; len(apart) > 0 && maps.Equal(apart, ch.Credentials) {
 			credentials = below("channel_credentials", ch.Name)
+		}
+		if ch.Proxy != noProxy {
+			v.proxy(path+".proxy", ch.Proxy)
 		}
 		v.vendor(path, credentials, ch, role)
 	}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/mediagate/mediagate/outbound"
+)
+
+// noProxy is what a channel says that uses no proxy beside others that do.
+const noProxy = "none"
+
+// proxy checks the setting of a proxy, which may be left out. User and password are part of
+// it; its messages never show them.
+func (v *validator) proxy(path, value string) {
+	if value == "" {
+		return
+	}
+	u, err := url.Parse(value)
+	if err != nil {
+		v.add(path, "must be an http or https URL")
+		return
+	}
+	u.User = nil
+	if problem := bareAddress.problem(u.String()); problem != "" {
+		v.add(path, problem)
+		return
+	}
+	v.check(!strings.Contains(value, "#"), path, "must have no fragment: a # in a password is %%23")
+}
+
+// proxyOf is the proxy of a channel's calls; nil: none.
+func (c Config) proxyOf(ch Channel) *url.URL {
+	text := cmp.Or(ch.Proxy, c.Outbound.Proxy)
+	if text == "" || text == noProxy {
+		return nil
+	}
+	u, _ := url.Parse(text) // was checked
+	return u
+}
+
+// way is how a channel's calls reach its vendor.
+type way struct {
+	proxy *url.URL // nil: none
+	host  string   // host and port of a base_url that says itself that it may be private: results may come from there
+}
+
+// ways are those of the channels, by name. Results of channels that are not here, of the
+// empty name, go the way of outbound.proxy.
+func (c Config) ways() (map[string]way, error) {
+	ways := map[string]way{"": {proxy: c.proxyOf(Channel{})}}
+	for _, ch := range c.Channels {
+		w := way{proxy: c.proxyOf(ch)}
+		if ch.BaseURL != "" {
+			var err error
+			if w.host, err = outbound.PrivateHost(ch.BaseURL); err != nil {
+				return nil, fmt.Errorf("channel %s: base_url: %w", ch.Name, err)
+			}
+		}
+		ways[ch.Name] = w
+	}
+	return ways, nil
+}

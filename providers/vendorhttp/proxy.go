@@ -1,0 +1,64 @@
+package vendorhttp
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// tunnel connects to the address through the proxy, by CONNECT. net/http can do so as well,
+// but then hides when its TLS handshake with the vendor ends and the request begins, which
+// the gate has to know.
+func (c *Client) tunnel(ctx context.Context, network, address string) (net.Conn, error) {
+	proxy := c.opt.Proxy
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeouts.Dial+c.opt.Timeouts.TLS)
+	defer cancel()
+	port := cmp.Or(proxy.Port(), map[string]string{"http": "80", "https": "443"}[proxy.Scheme])
+	conn, err := c.dial(ctx, network, net.JoinHostPort(proxy.Hostname(), port))
+	if err == nil && proxy.Scheme == "https" {
+		conn, err = handshake(ctx, conn, c.tls, proxy.Hostname())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the proxy cannot be reached: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	err = connect(conn, address, proxy.User)
+	if !stop() {
+		err = cmp.Or(err, ctx.Err()) // the deadline has passed
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect through the proxy: %w", err), conn.Close())
+	}
+	return conn, nil
+}
+
+// connect asks a proxy to connect to the address. Nothing follows its answer before we
+// write, so that no byte of the vendor's is lost in the reader.
+func connect(conn io.ReadWriter, address string, user *url.Userinfo) error {
+	to := &url.URL{Opaque: address}
+	req := &http.Request{Method: http.MethodConnect, URL: to, Host: address, Header: http.Header{}}
+	if user != nil {
+		password, _ := user.Password()
+		login := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
+		req.Header.Set("Proxy-Authorization", "Basic "+login)
+	}
+	if err := req.Write(conn); err != nil {
+		return err
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHead)), req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answered %d", resp.StatusCode)
+	}
+	return nil
+}
