@@ -3,7 +3,7 @@
 import { useMutation, useQueries } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call } from '../api/client';
+import { call, newKey } from '../api/client';
 import type { Button as ArtButton, Item, Quote, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
 import { Button, Problem, formatAmount } from '../ui';
@@ -62,7 +62,7 @@ function usePress(task: Task) {
     mutationFn: (button: ArtButton) =>
       call<{ data: { task_id: string }[] }>('POST', endpoint, {
         body: { task_id: task.id, custom_id: button.customId },
-        headers: { 'Idempotency-Key': crypto.randomUUID() },
+        headers: { 'Idempotency-Key': newKey() },
       }),
     onSuccess: (answer) => navigate({ to: '/tasks/$id', params: { id: answer.data[0]!.task_id } }),
   });

@@ -30,6 +30,7 @@ export const en = {
   ui: {
     copy: 'Copy',
     copied: 'Copied',
+    failed: 'Not copied: select the text and copy it by hand',
     close: 'Close',
     cancel: 'Cancel',
     none: '–',

@@ -102,7 +102,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
           </Button>
         </div>
       )}
-      <Dialog open={open !== null} title={open ? <DialogTitle open={open} /> : ''} onClose={close}>
+      <Dialog open={open !== null} title={open ? <DialogTitle open={open} /> : ''} onClose={close} stays={open?.what === 'made'}>
         {open?.what === 'create' && (
           <KeyForm maker={own} models={models} currency={currency} busy={create.isPending} error={create.error} onSubmit={create.mutate} onCancel={close} />
         )}

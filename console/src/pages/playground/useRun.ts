@@ -2,7 +2,7 @@
 // Idempotency-Key, so nothing is made or charged twice.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { ApiError, AwayError, call, send } from '../../api/client';
+import { ApiError, AwayError, call, newKey, send } from '../../api/client';
 import { rememberRequest, type Request } from '../../requests';
 import type { Spoken } from './Speech';
 
@@ -16,9 +16,6 @@ interface Sent {
 export type Outcome = { task: string } | { spoken: Spoken };
 
 const isLost = (error: unknown) => error instanceof AwayError || (error instanceof ApiError && error.status >= 502);
-
-// randomUUID is there in secure contexts only.
-const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
 
 export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
   const queries = useQueryClient();
