@@ -93,7 +93,7 @@ function KeyMoney({ currency, name }: { currency: string; name: string }) {
       {b && (
         <>
           <p className="big">
-            {b.unlimited_quota ? w.noQuota : <Amount value={b.remain_balance} currency={currency} />}
+            {b.unlimited_quota ? <span>{w.noQuota}</span> : <Amount value={b.remain_balance} currency={currency} />}
             {!b.unlimited_quota && <span className="soft">{w.left}</span>}
           </p>
           <Facts rows={[[w.keySpent, <Amount value={b.used_balance} currency={currency} />]]} />

@@ -93,7 +93,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
         {count.data && (
           <div className="note warn stack">
             <p>
-              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && w.bulk.skipped}
+              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && <span>{w.bulk.skipped}</span>}
             </p>
             <ul className="bulktasks mono">
               {count.data.tasks?.slice(0, shown).map((id) => (

@@ -193,7 +193,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
                       <Soon unix={task.waits_for.until} />:{' '}
                     </strong>
                   )}
-                  {readable(task.waits_for.then)}
+                  <span>{readable(task.waits_for.then)}</span>
                 </>
               ) : (
                 words.ui.none

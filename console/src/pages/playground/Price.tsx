@@ -55,10 +55,15 @@ export function Price({ quote, example }: { quote: Quote | undefined; example: b
       <summary>
         <span className="pg-cost" aria-live="polite">
           <span className="sr">{w.label} </span>
-          {example && w.about} <Amount value={quote.cost} currency={quote.currency} />
+          {example && <span>{w.about} </span>}
+          <Amount value={quote.cost} currency={quote.currency} />
         </span>
         <span className={short ? 'pg-left fault' : 'pg-left'}>
-          {typeof left === 'number' && (short ? w.short : w.left)} {typeof left === 'number' && <Amount value={short ? left : left - quote.cost} currency={quote.currency} />}
+          {typeof left === 'number' && (
+            <>
+              <span>{short ? w.short : w.left}</span> <Amount value={short ? left : left - quote.cost} currency={quote.currency} />
+            </>
+          )}
         </span>
       </summary>
       <table>
