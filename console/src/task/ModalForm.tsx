@@ -2,6 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { ApiError, call, newKey } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
 import type { Art, Task, Upload } from '../api/types';
 import { mayUse, queryClient, useSession } from '../session';
 import { Button, Field, Problem, TextArea } from '../ui';
@@ -36,7 +37,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
     onMutate: () => setFault(null),
     onError: (error) => !(error instanceof ApiError) && setFault(error.message),
     onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: ['art', task.id] });
+      await queryClient.invalidateQueries({ queryKey: queryKeys.art(task.id) });
       refreshTask(task.id);
     },
   });

@@ -1,6 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { call } from '../../api/client';
-import type { List, Model } from '../../api/types';
+import { modelsQuery } from '../../api/models';
 import { mayUse, useSession } from '../../session';
 import { PageHead, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -15,9 +14,8 @@ export function Keys() {
   usePageTitle(w.title);
   const session = useSession();
   const models = useQuery({
-    queryKey: ['models', 'ids'],
-    queryFn: async ({ signal }) => (await call<List<Model>>('GET', '/v1/models', { signal })).data.map((model) => model.id),
-    staleTime: 60_000,
+    ...modelsQuery,
+    select: (list) => list.data.map((model) => model.id),
     enabled: mayUse(session, 'read'),
   });
   return (

@@ -3,6 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { LedgerEntry, Story } from '../../api/admin';
 import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
@@ -21,7 +22,7 @@ export function OperatorTask() {
   const { id } = useParams({ from: '/frame/operator/tasks/$id' });
   usePageTitle(w.task);
   const { data, error } = useQuery({
-    queryKey: ['admin', 'tasks', 'story', id],
+    queryKey: queryKeys.story(id),
     queryFn: ({ signal }) => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { signal }),
     refetchInterval: (q) => (isUnknown(q.state.error) ? false : q.state.data && !isOpen(q.state.data) ? 30_000 : 3_000),
   });

@@ -2,10 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { call } from '../../api/client';
-import type { Task } from '../../api/types';
 import { requestOf } from '../../requests';
 import { useSession } from '../../session';
+import { taskQuery } from '../../task/useTask';
 import '../../styles/playground.css';
 import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -43,8 +42,8 @@ function Chosen() {
 /** A task whose request this browser does not have: its model is known, and that is all. */
 function Elsewhere({ task }: { task: string }) {
   const search = useSearch({ from: '/frame/playground' });
-  const { data, error } = useQuery({ queryKey: ['task', task, 'model'], queryFn: () => call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(task)}`) });
-  const { target, missing } = useTarget(data?.data.model, undefined);
+  const { data, error } = useQuery(taskQuery(task));
+  const { target, missing } = useTarget(data?.model, undefined);
   if (error) return <Told error={error} />;
   if (missing) return <Told>{w.unknown}</Told>;
   if (!target) return <Loading />;

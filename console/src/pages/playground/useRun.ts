@@ -3,6 +3,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { ApiError, AwayError, call, newKey, send } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import { rememberRequest, type Request } from '../../requests';
 import type { Spoken } from './Speech';
 
@@ -37,8 +38,8 @@ export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
     onSuccess: (outcome, { request }) => {
       lost.current = undefined;
       if ('task' in outcome) rememberRequest({ ...request, task: outcome.task, at: Math.floor(Date.now() / 1000) });
-      void queries.invalidateQueries({ queryKey: ['balance'] });
-      void queries.invalidateQueries({ queryKey: ['tasks'] });
+      void queries.invalidateQueries({ queryKey: queryKeys.balances });
+      void queries.invalidateQueries({ queryKey: queryKeys.tasks });
       onDone(outcome, request);
     },
     onError: (error, { request, key }) => {
