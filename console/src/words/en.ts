@@ -276,6 +276,7 @@ export const en = {
       linksHint: 'This page renews them by itself.',
       filesGone: 'Files removed',
       attemptOk: (n: number) => `Callback taken with ${n}`,
+      attemptRefused: (n: number) => `Callback answered with ${n}, and not taken`,
       attemptFailed: 'Callback failed',
       nextAttempt: 'Callback is tried again',
       money: 'Money',

@@ -6,6 +6,7 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { LedgerEntry, Story } from '../../api/admin';
 import { useSession } from '../../session';
+import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { FailureNote, Money, StateBadge } from '../../task/State';
 import { isOpen, isUnknown } from '../../task/useTask';
@@ -145,7 +146,7 @@ function View({ story }: { story: Story }) {
                   <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
                   <td><Time unix={d.at} /></td>
                   <td className="wide">
-                    {d.status !== null && <Badge tone={d.error === null ? 'good' : 'bad'}>{d.status}</Badge>}
+                    {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                     {d.error !== null && <Foreign text={d.error} limit={200} />}
                   </td>
                   <td className="number">{d.duration_ms} ms</td>

@@ -4,6 +4,7 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Delivery, List, Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
+import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { isOpen, putTask } from '../../task/useTask';
 import { Badge, Button, Problem, Table, Time, type Tone } from '../../ui';
@@ -52,7 +53,7 @@ export function Callback({ task }: { task: Task }) {
                 <Time unix={d.at} />
               </td>
               <td>
-                {d.status !== null && <Badge tone={d.error === null ? 'good' : 'bad'}>{d.status}</Badge>}
+                {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                 {d.error !== null && <Foreign text={d.error} limit={200} />}
               </td>
               <td className="number">{w.milliseconds(d.duration_ms)}</td>
