@@ -4,6 +4,7 @@ import type { Session } from './api/types';
 import { queryClient, sessionQuery } from './session';
 import { Broken, Missing } from './shell/Broken';
 import { Layout } from './shell/Layout';
+import { loadPart } from './shell/load';
 import { SignIn } from './pages/SignIn';
 
 const root = createRootRoute({ notFoundComponent: Missing, errorComponent: Broken });
@@ -27,18 +28,9 @@ const frame = createRoute({
   },
 });
 
-/**
- * The component of a page. While the service is away its module is waited for, and the page
- * that is shown stays: the router would load the whole application anew, from nowhere. One
- * that went with an older version is left to the router.
- */
+/** The component of a page. */
 function page<M extends Record<string, any>, N extends keyof M>(load: () => Promise<M>, name: N) {
-  return lazyRouteComponent(() => load().catch(() => answers().then(load)), name);
-}
-
-/** Waits until the service answers. */
-async function answers(): Promise<void> {
-  while (!(await fetch('/healthz').then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
+  return lazyRouteComponent(() => loadPart(load), name);
 }
 
 const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined);

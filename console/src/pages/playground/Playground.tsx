@@ -4,6 +4,7 @@ import { Link, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { requestOf } from '../../requests';
 import { useSession } from '../../session';
+import { loadPart } from '../../shell/load';
 import { taskQuery } from '../../task/useTask';
 import '../../styles/playground.css';
 import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
@@ -15,7 +16,7 @@ import { useSource } from './source';
 const w = words.playground;
 
 // The form library is as large as the rest of the console: it comes when a form is shown.
-const Bench = lazy(() => import('./Bench').then(({ Bench }) => ({ default: Bench })));
+const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => ({ default: Bench })));
 
 export function Playground() {
   usePageTitle(w.title);
