@@ -5,6 +5,7 @@ import { queryClient, sessionQuery } from './session';
 import { Broken, Missing } from './shell/Broken';
 import { Layout } from './shell/Layout';
 import { loadPart } from './shell/load';
+import { homeOf, mayOpen } from './shell/pages';
 import { SignIn } from './pages/SignIn';
 
 const root = createRootRoute({ notFoundComponent: Missing, errorComponent: Broken });
@@ -24,6 +25,8 @@ const frame = createRoute({
   beforeLoad: async ({ location }): Promise<{ session: Session }> => {
     const session = await queryClient.ensureQueryData(sessionQuery);
     if (!session) throw redirect({ to: '/sign-in', search: location.pathname === '/' ? {} : { to: location.href }, hash: location.hash });
+    // The address may be that of somebody else who was here before.
+    if (location.pathname !== '/' && !mayOpen(session, location.pathname)) throw redirect({ to: '/', replace: true });
     return { session };
   },
 });
@@ -51,7 +54,7 @@ const home = createRoute({
   getParentRoute: () => frame,
   path: '/',
   beforeLoad: ({ context }) => {
-    throw redirect({ to: context.session.operator ? '/operator' : '/playground', replace: true });
+    throw redirect({ to: homeOf(context.session), replace: true });
   },
 });
 
@@ -93,9 +96,6 @@ const usage = createRoute({
 const operator = createRoute({
   getParentRoute: () => frame,
   path: '/operator',
-  beforeLoad: ({ context }) => {
-    if (!context.session.operator) throw redirect({ to: '/' });
-  },
 });
 const stuck = createRoute({
   getParentRoute: () => operator,

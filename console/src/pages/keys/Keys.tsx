@@ -21,7 +21,7 @@ export function Keys() {
   return (
     <>
       <PageHead title={w.title} lead={w.lead} />
-      {mayUse(session, 'manage') ? <KeyList path="/v1/keys" own={session.key} models={models.data} currency={session.currency} /> : <p className="note">{w.notAllowed}</p>}
+      <KeyList path="/v1/keys" own={session.key} models={models.data} currency={session.currency} />
     </>
   );
 }

@@ -3,7 +3,6 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { requestOf } from '../../requests';
-import { useSession } from '../../session';
 import { loadPart } from '../../shell/load';
 import { taskQuery } from '../../task/useTask';
 import '../../styles/playground.css';
@@ -20,10 +19,7 @@ const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => (
 
 export function Playground() {
   usePageTitle(w.title);
-  const session = useSession();
   const search = useSearch({ from: '/frame/playground' });
-  // The key of the operator is for the admin API only.
-  if (session.operator) return <Told>{w.operator}</Told>;
   if (!search.from && !search.model && !search.endpoint) return <Chooser />;
   return <Suspense fallback={<Loading />}>{search.from && !requestOf(search.from) ? <Elsewhere task={search.from} /> : <Chosen />}</Suspense>;
 }
