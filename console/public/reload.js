@@ -22,14 +22,15 @@
     return true;
   };
 
-  // The page's own script or style: nothing of the application runs yet. A service that is away
-  // is waited for.
+  // The page's own scripts and styles, without which nothing is shown. What comes later is loaded
+  // by the application. A service that is away is waited for.
   const answers = () => fetch('/healthz').then((answer) => answer.ok, () => false);
   const again = async () => {
     while (!(await answers())) await new Promise((resolve) => setTimeout(resolve, 1_000));
     window.reloadPage();
   };
   addEventListener('error', ({ target }) => {
+    if (document.readyState === 'complete') return;
     if (target instanceof HTMLScriptElement || (target instanceof HTMLLinkElement && target.rel === 'stylesheet')) void again();
   }, true);
 })();

@@ -7,7 +7,7 @@ import { useAway } from '../api/client';
 import { sessionEnded, sessionQuery, signOut } from '../session';
 import { Button, Logo } from '../ui';
 import { words } from '../words';
-import { pagesOf } from './pages';
+import { mayOpen, pagesOf } from './pages';
 
 const w = words.shell;
 
@@ -24,7 +24,9 @@ export function Layout() {
   useEffect(() => {
     // A session that ended by itself goes on at the same page; after Sign out the next one begins anew.
     if (session === null) void navigate({ to: '/sign-in', search: sessionEnded() ? { to: href } : {} });
-    // Only the end of the session leads away.
+    // Somebody else has signed in, in another tab.
+    else if (session && !mayOpen(session, path)) void navigate({ to: '/' });
+    // Only another session leads away, or the end of this one.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [session]);
   const resolved = useRouterState({ select: (s) => (s.resolvedLocation ?? s.location).pathname });
