@@ -49,10 +49,13 @@ define test-standalone
 	cd standalone && $(GO) test $(1) -timeout 20m ./e2e
 endef
 
-.PHONY: test test/short test/race test/replay
-test: deps build ## run all tests
+.PHONY: test test/console test/short test/race test/replay
+test: deps build test/console ## run all tests
 	$(GO) test ./...
 	$(call test-standalone,)
+
+test/console: console/dist/index.html ## test the console's functions; TestConsole walks through its pages
+	cd console && npm test --silent
 
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
 	$(GO) test -short . ./billing ./catalog/... ./failpoint ./freeport ./outbound ./webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
@@ -67,7 +70,7 @@ MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/k
 # Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers and SQLite take minutes to compile and run for the race
 # detector, and are not ours: what links them runs without.
-test/race: deps build ## run all tests, under the race detector and shuffled where goroutines meet
+test/race: deps build test/console ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off ./workflows ./storage -rapid.checks=25

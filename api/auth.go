@@ -64,7 +64,7 @@ type credential struct {
 
 // findCredential is the one credential that the call came with. Several keys that differ
 // are refused: whoever stands before us may have looked at another one. A session counts
-// where there is no key.
+// where none of them can be a key.
 func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if len(c.Request().Header.Values("Authorization")) > 1 {
 		return credential{}, errTwoHeaders
@@ -76,11 +76,13 @@ func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if to == accessLists {
 		tokens = append(tokens, c.foreignKeys()...)
 	}
-	switch tokens = slices.Compact(tokens); len(tokens) {
-	case 0:
+	if !slices.ContainsFunc(tokens, s.mayBeKey) {
 		if token := s.sessionToken(c); token != "" {
 			return credential{token, true}, nil
 		}
+	}
+	switch tokens = slices.Compact(tokens); len(tokens) {
+	case 0:
 		return credential{}, errNoHeader
 	case 1:
 		return credential{token: tokens[0]}, nil

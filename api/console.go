@@ -83,6 +83,8 @@ func (s *Server) handleConsole(c *call) error {
 	case s.console.files == nil:
 		return c.String(http.StatusNotFound, "This build has no console: build it with Node to have one.\n")
 	case file == nil && strings.HasPrefix(name, consoleAssets):
+		// During an update a process of another version has it: no cache may keep this answer.
+		header.Set("Cache-Control", "no-store")
 		return mediagate.Errorf(mediagate.KindNotFound, "no such file: %s", asked(c.Request()))
 	case file == nil:
 		file = s.console.files[consoleIndex]

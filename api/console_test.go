@@ -73,6 +73,9 @@ func TestConsoleFiles(t *testing.T) {
 	for _, path := range []string{"/console/assets/", "/console/assets/index-2.js", "/console/assets/../index.html"} {
 		a := g.send(request{path: path})
 		a.wantError(t, 404, "not_found_error", "no such file: GET "+path)
+		if got := a.header.Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s: Cache-Control is %q", path, got)
+		}
 		a.wantConsoleHeader(t, " https://media.s3.example.com https://api.example.com")
 	}
 	if a := g.send(request{method: http.MethodPost, path: "/console/tasks"}); a.status != 405 || a.header.Get("Allow") != "GET, HEAD" {

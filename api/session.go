@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,19 +116,27 @@ func originOf(address string) string {
 }
 
 // sessionToken is the token of the cookie, empty where there is none that could be ours or
-// where there is a key, which comes before.
+// where a header has a key, which comes before. A proxy before us may have put other
+// credentials of the browser there: those of Basic auth, or the token of an identity provider.
 func (s *Server) sessionToken(c *call) string {
 	r := c.Request()
-	for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
-		if len(r.Header.Values(name)) > 0 {
-			return ""
-		}
+	given := slices.Concat(r.Header.Values("X-Api-Key"), r.Header.Values("X-Goog-Api-Key"))
+	if token, ok := bearer(r); ok {
+		given = append(given, token)
+	}
+	if slices.ContainsFunc(given, s.mayBeKey) {
+		return ""
 	}
 	cookies := r.CookiesNamed(s.sessionCookie(r).Name)
 	if len(cookies) != 1 || !isToken(cookies[0].Value) {
 		return ""
 	}
 	return cookies[0].Value
+}
+
+// mayBeKey reports whether the text has the form of an API key, or is the admin key.
+func (s *Server) mayBeKey(text string) bool {
+	return wellFormed(text) || s.isAdminHash(HashKey(text))
 }
 
 // findSession returns the live session of the token: KindUnauthenticated when there is

@@ -309,7 +309,8 @@ func TestSessionsNeedCSRF(t *testing.T) {
 	}
 }
 
-// A key comes before a cookie, whatever it is.
+// A key comes before a cookie, whatever it is. Credentials that can be no key do not: browsers
+// and proxies send those of Basic auth and of identity providers beside the cookie.
 func TestKeyComesBeforeCookie(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -322,19 +323,29 @@ func TestKeyComesBeforeCookie(t *testing.T) {
 	}{
 		"a live key":              {"/v1/tasks", http.Header{"Authorization": {"Bearer " + g.other()}}, 200},
 		"an unknown key":          {"/v1/tasks", http.Header{"Authorization": {"Bearer " + stranger}}, 401},
-		"another scheme":          {"/v1/tasks", http.Header{"Authorization": {"Basic eDp5"}}, 401},
-		"an empty header":         {"/v1/tasks", http.Header{"Authorization": {""}}, 401},
+		"another scheme":          {"/v1/tasks", http.Header{"Authorization": {"Basic eDp5"}}, 200},
+		"an empty header":         {"/v1/tasks", http.Header{"Authorization": {""}}, 200},
+		"an identity's token":     {"/v1/tasks", http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.e30."}}, 200},
+		"one of each":             {"/v1/models", http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.e30."}, "X-Api-Key": {stranger}}, 400},
+		"other keys":              {"/v1/models?key=AIza", http.Header{"X-Api-Key": {"sk-ant"}}, 200},
+		"two headers":             {"/v1/tasks", http.Header{"Authorization": {"Basic eDp5", "Basic eDp6"}}, 400},
 		"another header":          {"/v1/models", http.Header{"X-Api-Key": {stranger}}, 401},
 		"where it does not count": {"/v1/tasks", http.Header{"X-Api-Key": {g.key}}, 401},
 		"another one":             {"/v1/models", http.Header{"X-Goog-Api-Key": {stranger}}, 401},
 		"in the query":            {"/v1/models?key=" + stranger, nil, 401},
 		"the session":             {session, http.Header{"Authorization": {"Bearer " + g.key}}, 401},
+		"Basic at the session":    {session, http.Header{"Authorization": {"Basic eDp5"}}, 200},
+		"a token at the session":  {session, http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.e30."}, "X-Api-Key": {""}}, 200},
+		"the admin key":           {session, http.Header{"Authorization": {"Bearer " + adminKey}}, 401},
+		"an operator's identity":  {"/admin/v1/accounts", http.Header{"Authorization": {"Bearer eyJhbGciOiJub25lIn0.e30."}}, 403},
 		"a client's key":          {"/admin/v1/accounts", http.Header{"Authorization": {"Bearer " + adminKey}}, 200},
 	} {
 		if a := b.ask(request{path: test.path, header: test.header}); a.status != test.status {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
+	// A call that changes something still needs the token of its session.
+	b.ask(request{method: http.MethodPost, path: videos, body: videoBody, header: http.Header{"Authorization": {"Basic eDp5"}, "X-Csrf-Token": {"x"}}}).wantError(t, 403, "permission_error", "X-CSRF-Token")
 	// A key needs no token.
 	if a := b.ask(request{method: http.MethodPost, path: videos, body: videoBody, key: g.key, header: http.Header{"X-Csrf-Token": {"x"}}}); a.status != 200 {
 		t.Errorf("a submit with a key: %d %s", a.status, a.body)

@@ -4,6 +4,8 @@ import type { Session } from './api/types';
 import { queryClient, sessionQuery } from './session';
 import { Broken, Missing } from './shell/Broken';
 import { Layout } from './shell/Layout';
+import { loadPart } from './shell/load';
+import { homeOf, mayOpen } from './shell/pages';
 import { SignIn } from './pages/SignIn';
 
 const root = createRootRoute({ notFoundComponent: Missing, errorComponent: Broken });
@@ -23,22 +25,15 @@ const frame = createRoute({
   beforeLoad: async ({ location }): Promise<{ session: Session }> => {
     const session = await queryClient.ensureQueryData(sessionQuery);
     if (!session) throw redirect({ to: '/sign-in', search: location.pathname === '/' ? {} : { to: location.href }, hash: location.hash });
+    // The address may be that of somebody else who was here before.
+    if (location.pathname !== '/' && !mayOpen(session, location.pathname)) throw redirect({ to: '/', replace: true });
     return { session };
   },
 });
 
-/**
- * The component of a page. While the service is away its module is waited for, and the page
- * that is shown stays: the router would load the whole application anew, from nowhere. One
- * that went with an older version is left to the router.
- */
+/** The component of a page. */
 function page<M extends Record<string, any>, N extends keyof M>(load: () => Promise<M>, name: N) {
-  return lazyRouteComponent(() => load().catch(() => answers().then(load)), name);
-}
-
-/** Waits until the service answers. */
-async function answers(): Promise<void> {
-  while (!(await fetch('/healthz').then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
+  return lazyRouteComponent(() => loadPart(load), name);
 }
 
 const text = (value: unknown) => (typeof value === 'string' || typeof value === 'number' ? String(value) : undefined);
@@ -59,7 +54,7 @@ const home = createRoute({
   getParentRoute: () => frame,
   path: '/',
   beforeLoad: ({ context }) => {
-    throw redirect({ to: context.session.operator ? '/operator' : '/playground', replace: true });
+    throw redirect({ to: homeOf(context.session), replace: true });
   },
 });
 
@@ -101,9 +96,6 @@ const usage = createRoute({
 const operator = createRoute({
   getParentRoute: () => frame,
   path: '/operator',
-  beforeLoad: ({ context }) => {
-    if (!context.session.operator) throw redirect({ to: '/' });
-  },
 });
 const stuck = createRoute({
   getParentRoute: () => operator,

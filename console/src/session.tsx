@@ -1,6 +1,7 @@
 // Who is signed in. The session itself is a cookie that no script can read.
 import { QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { ApiError, AwayError, call, rememberToken, whenForbidden, whenSignedOut } from './api/client';
+import { queryKeys } from './api/queryKeys';
 import type { Scope, Session } from './api/types';
 import { forgetRequests } from './requests';
 
@@ -17,12 +18,10 @@ export const queryClient = new QueryClient({
   },
 });
 
-const sessionKey = ['session'];
-
 // Forgets all that was read and typed in the session before.
 // The session stays: whoever watches an entry that is taken out hears of it no more.
 function forget(): void {
-  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== sessionKey[0] });
+  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== queryKeys.session[0] });
   queryClient.getMutationCache().clear();
   forgetRequests();
 }
@@ -34,10 +33,10 @@ async function readSession(): Promise<Session | null> {
   if (!localStorage.getItem(hint)) return null;
   try {
     const session = await call<Session>('GET', '/console/session');
-    const before = queryClient.getQueryData<Session>(sessionKey);
+    const before = queryClient.getQueryData<Session>(queryKeys.session);
     if (before && (before.key?.id !== session.key?.id || before.operator !== session.operator)) {
       // Somebody else has signed in, in another tab: nothing of whoever was here is shown.
-      void queryClient.resetQueries({ predicate: (query) => query.queryKey[0] !== sessionKey[0] });
+      void queryClient.resetQueries({ predicate: (query) => query.queryKey[0] !== queryKeys.session[0] });
       forgetRequests();
     }
     rememberToken(session.csrf);
@@ -51,13 +50,13 @@ async function readSession(): Promise<Session | null> {
   return null;
 }
 
-export const sessionQuery = queryOptions({ queryKey: sessionKey, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
+export const sessionQuery = queryOptions({ queryKey: queryKeys.session, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
 
 function begin(session: Session): void {
   localStorage.setItem(hint, 'yes');
   rememberToken(session.csrf);
   ended = false;
-  queryClient.setQueryData(sessionKey, session);
+  queryClient.setQueryData(queryKeys.session, session);
 }
 
 /** The session of a page that is shown to those who are signed in only. */
@@ -83,7 +82,7 @@ export async function signOut(): Promise<void> {
   await call<void>('DELETE', '/console/session');
   localStorage.removeItem(hint);
   forget();
-  queryClient.setQueryData(sessionKey, null);
+  queryClient.setQueryData(queryKeys.session, null);
 }
 
 // Whether the session ended by itself: the page to sign in says so.
@@ -91,13 +90,13 @@ let ended = false;
 export function sessionEnded(): boolean {
   return ended;
 }
-whenForbidden(() => void queryClient.invalidateQueries({ queryKey: sessionKey }));
+whenForbidden(() => void queryClient.invalidateQueries({ queryKey: queryKeys.session }));
 whenSignedOut(() => {
-  if (queryClient.getQueryData(sessionKey) === null) return;
+  if (queryClient.getQueryData(queryKeys.session) === null) return;
   ended = true;
   localStorage.removeItem(hint);
   forget();
-  queryClient.setQueryData(sessionKey, null);
+  queryClient.setQueryData(queryKeys.session, null);
 });
 
 export function mayUse(session: Session, scope: Scope): boolean {

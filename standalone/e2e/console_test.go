@@ -195,7 +195,7 @@ func TestConsole(t *testing.T) {
 		},
 	}}
 	with := map[string]any{"key": w.key, "other": otherKey, "reader": reader, "admin": w.adminKey, "account": w.account}
-	for _, scenario := range []string{"links", "customer", "webhook", "art", "song", "revoked", "tenants", "operator", "attacks", "pages", "restart"} {
+	for _, scenario := range []string{"links", "customer", "plain", "webhook", "art", "song", "revoked", "tenants", "operator", "landing", "phone", "update", "attacks", "pages", "restart"} {
 		t.Run(scenario, func(t *testing.T) { b.run(t, scenario, with) })
 	}
 }

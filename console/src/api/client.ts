@@ -50,6 +50,9 @@ export function useAway(): boolean {
   );
 }
 
+/** A new Idempotency-Key. crypto.randomUUID is there in secure contexts only, not over plain http. */
+export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
+
 export type Query = Record<string, string | number | boolean | undefined | null>;
 
 interface Options {

@@ -4,32 +4,12 @@ import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-route
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useAway } from '../api/client';
-import type { Session } from '../api/types';
-import { mayUse, sessionQuery, signOut } from '../session';
+import { sessionEnded, sessionQuery, signOut } from '../session';
 import { Button, Logo } from '../ui';
 import { words } from '../words';
+import { mayOpen, pagesOf } from './pages';
 
 const w = words.shell;
-
-function pages(session: Session) {
-  if (session.operator) {
-    return [
-      { to: '/operator', label: w.operator },
-      { to: '/operator/channels', label: w.channels },
-      { to: '/operator/accounts', label: w.accounts },
-      { to: '/operator/books', label: w.books },
-      { to: '/operator/audit', label: w.audit },
-    ] as const;
-  }
-  const reads = mayUse(session, 'read');
-  const manages = mayUse(session, 'manage');
-  return [
-    ...(reads ? ([{ to: '/playground', label: w.playground }, { to: '/tasks', label: w.tasks }] as const) : []),
-    ...(manages ? ([{ to: '/keys', label: w.keys }] as const) : []),
-    { to: '/account', label: w.account } as const,
-    ...(reads ? ([{ to: '/usage', label: w.usage }] as const) : []),
-  ];
-}
 
 export function Layout() {
   const { data: session } = useQuery(sessionQuery);
@@ -42,8 +22,11 @@ export function Layout() {
   const leave = useMutation({ mutationFn: signOut });
 
   useEffect(() => {
-    if (session === null) void navigate({ to: '/sign-in', search: { to: href } });
-    // Only the end of the session leads away.
+    // A session that ended by itself goes on at the same page; after Sign out the next one begins anew.
+    if (session === null) void navigate({ to: '/sign-in', search: sessionEnded() ? { to: href } : {} });
+    // Somebody else has signed in, in another tab.
+    else if (session && !mayOpen(session, path)) void navigate({ to: '/' });
+    // Only another session leads away, or the end of this one.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [session]);
   const resolved = useRouterState({ select: (s) => (s.resolvedLocation ?? s.location).pathname });
@@ -70,7 +53,7 @@ export function Layout() {
           {w.menu}
         </button>
         <nav aria-label={w.navigation}>
-          {pages(session).map((page) => (
+          {pagesOf(session).map((page) => (
             <Link key={page.to} to={page.to} activeOptions={{ exact: page.to === '/operator' }}>
               {page.label}
             </Link>

@@ -3,7 +3,8 @@
 import { useMutation, useQueries } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call } from '../api/client';
+import { call, newKey } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
 import type { Button as ArtButton, Item, Quote, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
 import { Button, Problem, formatAmount } from '../ui';
@@ -62,7 +63,7 @@ function usePress(task: Task) {
     mutationFn: (button: ArtButton) =>
       call<{ data: { task_id: string }[] }>('POST', endpoint, {
         body: { task_id: task.id, custom_id: button.customId },
-        headers: { 'Idempotency-Key': crypto.randomUUID() },
+        headers: { 'Idempotency-Key': newKey() },
       }),
     onSuccess: (answer) => navigate({ to: '/tasks/$id', params: { id: answer.data[0]!.task_id } }),
   });
@@ -70,7 +71,7 @@ function usePress(task: Task) {
   const kinds = [...new Map((task.buttons ?? []).map((b) => [kindOf(b), b])).entries()];
   const quotes = useQueries({
     queries: kinds.map(([kind, button]) => ({
-      queryKey: ['quote', task.id, kind],
+      queryKey: queryKeys.quote(endpoint, { task_id: task.id, kind }),
       queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint, task_id: task.id, custom_id: button.customId } }),
       staleTime: 600_000,
       enabled: allowed && mayUse(session, 'read'),

@@ -70,7 +70,7 @@ export function Brush({ src, ref, onError }: { src: string; ref: Ref<BrushHandle
           <legend className="sr">{w.tool}</legend>
           {[false, true].map((erases) => (
             <label key={String(erases)}>
-              <input type="radio" name="tool" checked={erase === erases} onChange={() => setErase(erases)} /> {erases ? w.eraser : w.brush}
+              <input type="radio" name="tool" checked={erase === erases} onChange={() => setErase(erases)} /> <span>{erases ? w.eraser : w.brush}</span>
             </label>
           ))}
         </fieldset>

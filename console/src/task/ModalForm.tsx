@@ -1,7 +1,8 @@
 // What an art task in MODAL waits for: a mask painted over its picture, a prompt, or both.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { ApiError, call } from '../api/client';
+import { ApiError, call, newKey } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
 import type { Art, Task, Upload } from '../api/types';
 import { mayUse, queryClient, useSession } from '../session';
 import { Button, Field, Problem, TextArea } from '../ui';
@@ -30,13 +31,13 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
       }
       await call('POST', '/v1/artgen/generations/modal', {
         body: { task_id: task.id, prompt: prompt.trim() || undefined, mask_url },
-        headers: { 'Idempotency-Key': crypto.randomUUID() },
+        headers: { 'Idempotency-Key': newKey() },
       });
     },
     onMutate: () => setFault(null),
     onError: (error) => !(error instanceof ApiError) && setFault(error.message),
     onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: ['art', task.id] });
+      await queryClient.invalidateQueries({ queryKey: queryKeys.art(task.id) });
       refreshTask(task.id);
     },
   });

@@ -65,7 +65,7 @@ function SongCard({ task, song, number, until }: { task: Task; song: Song; numbe
         <div>
           <h2 className="foreign" dir="auto">{title}</h2>
           <p className="soft songtags">
-            {song.duration_seconds && formatLength(Number(song.duration_seconds))}
+            {song.duration_seconds && <span>{formatLength(Number(song.duration_seconds))}</span>}
             {'tags' in song && song.tags && <span className="foreign" dir="auto"> · {song.tags.slice(0, 300)}</span>}
           </p>
         </div>

@@ -1,8 +1,9 @@
 // One task, live. The query cache is the only place where it is kept: the first read, the
 // stream of its changes and the reads after its end all write there.
-import { queryOptions, useQuery, type QueryKey } from '@tanstack/react-query';
+import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { ApiError, call } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
 import type { Art, Task } from '../api/types';
 import { queryClient } from '../session';
 
@@ -26,8 +27,6 @@ export function filesOf(task: Task) {
   return result?.videos ?? result?.images ?? result?.audios ?? [];
 }
 
-const key = (id: string): QueryKey => ['task', id];
-
 // Answers may overtake each other: what is known of a task is never taken back.
 function newer(known: Task | undefined, task: Task): Task {
   if (known && isOpen(task) && (!isOpen(known) || task.progress < known.progress)) return known;
@@ -36,17 +35,17 @@ function newer(known: Task | undefined, task: Task): Task {
 
 async function read(id: string, wait?: number, signal?: AbortSignal): Promise<Task> {
   const { data } = await call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(id)}`, { query: { wait }, signal });
-  return newer(queryClient.getQueryData<Task>(key(id)), data);
+  return newer(queryClient.getQueryData<Task>(queryKeys.task(id)), data);
 }
 
 /** Puts what a call answered into the cache. */
 export function putTask(task: Task): void {
-  queryClient.setQueryData<Task>(key(task.id), (known) => newer(known, task));
+  queryClient.setQueryData<Task>(queryKeys.task(task.id), (known) => newer(known, task));
 }
 
 /** Reads the task again, for instance because one of its links has stopped working. */
 export function refreshTask(id: string): void {
-  void queryClient.invalidateQueries({ queryKey: key(id) });
+  void queryClient.invalidateQueries({ queryKey: queryKeys.task(id) });
 }
 
 // When to read the task again by ourselves: a minute before its links expire, and while
@@ -64,7 +63,7 @@ function nextRead(task: Task | undefined): number | false {
 
 export function taskQuery(id: string) {
   return queryOptions({
-    queryKey: key(id),
+    queryKey: queryKeys.task(id),
     queryFn: ({ signal }) => read(id, undefined, signal),
     staleTime: 10_000,
     refetchInterval: (query) => nextRead(query.state.data),
@@ -81,7 +80,7 @@ export function useTask(id: string) {
 /** An art task in its own words: they alone say that it waits for the modal call. */
 export function useArt(task: Task): Art | undefined {
   const { data } = useQuery({
-    queryKey: ['art', task.id, task.status],
+    queryKey: queryKeys.artAt(task.id, task.status),
     queryFn: ({ signal }) => call<Art>('GET', `/v1/artgen/${encodeURIComponent(task.id)}`, { signal }),
     enabled: task.type === 'art',
     refetchInterval: isOpen(task) ? 2_000 : false,
@@ -114,7 +113,7 @@ async function run(id: string, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
     await whenVisible(signal);
     await stream(id, signal);
-    const known = queryClient.getQueryData<Task>(key(id));
+    const known = queryClient.getQueryData<Task>(queryKeys.task(id));
     if (signal.aborted || (known && !isOpen(known))) return;
     // The stream broke: a long poll says why, and brings the task forward meanwhile.
     try {

@@ -21,7 +21,7 @@ export function formatDuration(seconds: number): string {
 
 /** A moment, exact in its title. */
 export function Time({ unix }: { unix: number | null | undefined }) {
-  if (unix === null || unix === undefined) return <>{words.ui.none}</>;
+  if (unix === null || unix === undefined) return <span>{words.ui.none}</span>;
   return (
     <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
       {short.format(unix * 1000)}
@@ -42,7 +42,7 @@ export function useNow(every = 1000): number {
 /** How long ago a moment was. */
 export function Ago({ unix }: { unix: number | null | undefined }) {
   const now = useNow(10_000);
-  if (unix === null || unix === undefined) return <>{words.ui.never}</>;
+  if (unix === null || unix === undefined) return <span>{words.ui.never}</span>;
   return (
     <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
       {words.ui.ago(formatDuration(now - unix))}
@@ -50,12 +50,17 @@ export function Ago({ unix }: { unix: number | null | undefined }) {
   );
 }
 
-/** An amount of the currency: two decimals at least, six at most. */
+const digits = { minimumFractionDigits: 2, maximumFractionDigits: 6 };
+const plain = new Intl.NumberFormat(locale, digits);
+
+/** An amount of the currency: two decimals at least, six at most. The operator may name any
+ * currency, but Intl throws unless the name has three letters: other names follow the number. */
 export function formatAmount(amount: number | string, currency: string): string {
-  return new Intl.NumberFormat(locale, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 }).format(Number(amount));
+  if (!/^[a-z]{3}$/i.test(currency)) return `${plain.format(Number(amount))} ${currency}`;
+  return new Intl.NumberFormat(locale, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', ...digits }).format(Number(amount));
 }
 
 export function Amount({ value, currency }: { value: number | string | null | undefined; currency: string }) {
-  if (value === null || value === undefined) return <>{words.ui.none}</>;
+  if (value === null || value === undefined) return <span>{words.ui.none}</span>;
   return <span className="amount">{formatAmount(value, currency)}</span>;
 }

@@ -3,6 +3,7 @@
 import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
 import { ApiError, AwayError, wordsOf } from '../api/client';
 import { words } from '../words';
+import { copyText } from './copy';
 
 const w = words.ui;
 
@@ -148,21 +149,20 @@ export function Badge({ tone = 'neutral', children }: { tone?: Tone; children: R
 }
 
 export function CopyButton({ text, label = w.copy }: { text: string; label?: string }) {
-  const [done, setDone] = useState(false);
+  const [outcome, setOutcome] = useState<'copied' | 'failed'>();
   const timer = useRef<number>(undefined);
   useEffect(() => () => window.clearTimeout(timer.current), []);
   return (
     <Button
       variant="quiet"
-      onClick={() => {
-        void navigator.clipboard.writeText(text).then(() => {
-          setDone(true);
-          window.clearTimeout(timer.current);
-          timer.current = window.setTimeout(() => setDone(false), 2000);
-        });
+      onClick={async (e) => {
+        const copied = await copyText(text, e.currentTarget);
+        setOutcome(copied ? 'copied' : 'failed');
+        window.clearTimeout(timer.current);
+        timer.current = window.setTimeout(() => setOutcome(undefined), copied ? 2_000 : 10_000);
       }}
     >
-      <span aria-live="polite">{done ? w.copied : label}</span>
+      <span aria-live="polite">{outcome ? w[outcome] : label}</span>
     </Button>
   );
 }
@@ -186,9 +186,10 @@ export function Code({ text, block = false }: { text: string; block?: boolean })
   );
 }
 
-/** A dialog over the page, by the browser's own element: Escape closes it, the rest of the
- * page cannot be reached while it is open, and the focus comes back. */
-export function Dialog({ open, title, onClose, className, children }: { open: boolean; title: ReactNode; onClose: () => void; className?: string; children: ReactNode }) {
+/** A dialog over the page, by the browser's own element: Escape closes it, unless it stays
+ * until a button is pressed. The rest of the page cannot be reached while it is open, and the
+ * focus comes back. */
+export function Dialog({ open, title, onClose, stays = false, className, children }: { open: boolean; title: ReactNode; onClose: () => void; stays?: boolean; className?: string; children: ReactNode }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -198,7 +199,14 @@ export function Dialog({ open, title, onClose, className, children }: { open: bo
     if (!open && dialog.open) dialog.close();
   }, [open]);
   return (
-    <dialog ref={ref} className={className} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+    <dialog
+      ref={ref}
+      className={className}
+      aria-labelledby={id}
+      onCancel={(e) => stays && e.preventDefault()}
+      // Browsers close a dialog at the second Escape, whatever happened to the first.
+      onClose={() => (stays && open ? ref.current?.showModal() : onClose())}
+    >
       {open && (
         <>
           <div className="dialoghead">

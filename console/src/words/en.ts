@@ -30,6 +30,7 @@ export const en = {
   ui: {
     copy: 'Copy',
     copied: 'Copied',
+    failed: 'Not copied: select the text and copy it by hand',
     close: 'Close',
     cancel: 'Cancel',
     none: '–',
@@ -50,7 +51,6 @@ export const en = {
   playground: {
     title: 'Playground',
     lead: 'Try a model: the form knows what it takes and what that costs, and gives you the same request as code.',
-    operator: 'The playground asks for media in the name of an account. Sign in with an API key to use it.',
     unknown: 'This key can use no such model.',
     elsewhere: 'What this task was asked for is known only to the browser that asked for it: fill in the form anew.',
     type: 'Type',
@@ -275,6 +275,7 @@ export const en = {
       linksHint: 'This page renews them by itself.',
       filesGone: 'Files removed',
       attemptOk: (n: number) => `Callback taken with ${n}`,
+      attemptRefused: (n: number) => `Callback answered with ${n}, and not taken`,
       attemptFailed: 'Callback failed',
       nextAttempt: 'Callback is tried again',
       money: 'Money',
@@ -366,7 +367,6 @@ export const en = {
   keys: {
     title: 'Keys',
     lead: 'A program signs its calls with a key. Give each program its own, with no more than it needs: then you can see what each one spends, and end one without the others.',
-    notAllowed: 'The key of this session may not manage keys: it lacks the scope “manage”.',
     empty: 'No keys yet',
     emptyHint: 'Create one to make calls of the API.',
     create: 'Create key',

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import { mayUse, useSession } from '../../session';
 import { Amount, Facts, PageHead, Problem, Time, usePageTitle } from '../../ui';
@@ -39,7 +40,7 @@ export function Account() {
 
 function Money({ currency }: { currency: string }) {
   const account = useQuery({
-    queryKey: ['account'],
+    queryKey: queryKeys.account,
     queryFn: ({ signal }) => call<OwnAccount>('GET', '/v1/account', { signal }),
     refetchInterval: 15_000,
   });
@@ -75,7 +76,7 @@ function Money({ currency }: { currency: string }) {
 // What the key of the session has left. It needs no scope.
 function KeyMoney({ currency, name }: { currency: string; name: string }) {
   const balance = useQuery({
-    queryKey: ['balance'],
+    queryKey: queryKeys.keyBalance,
     queryFn: async ({ signal }) => {
       const answer = await call<KeyBalance | { success: false; message: string }>('GET', '/v1/balance', { signal });
       if (!answer.success) throw new Error(answer.message);
@@ -93,7 +94,7 @@ function KeyMoney({ currency, name }: { currency: string; name: string }) {
       {b && (
         <>
           <p className="big">
-            {b.unlimited_quota ? w.noQuota : <Amount value={b.remain_balance} currency={currency} />}
+            {b.unlimited_quota ? <span>{w.noQuota}</span> : <Amount value={b.remain_balance} currency={currency} />}
             {!b.unlimited_quota && <span className="soft">{w.left}</span>}
           </p>
           <Facts rows={[[w.keySpent, <Amount value={b.used_balance} currency={currency} />]]} />

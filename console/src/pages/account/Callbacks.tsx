@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
 import { Ago, Badge, Button, Empty, Loading, Problem, type Tone } from '../../ui';
 import { words } from '../../words';
@@ -14,7 +15,7 @@ const tones: Record<State, Tone> = { pending: 'busy', delivered: 'good', dropped
 
 export function Callbacks({ maySend }: { maySend: boolean }) {
   const tasks = useQuery({
-    queryKey: ['tasks', 'callbacks'],
+    queryKey: queryKeys.callbacks,
     queryFn: ({ signal }) => call<TaskList>('GET', '/v1/tasks', { query: { limit: 100 }, signal }),
     refetchInterval: 5_000,
   });
@@ -41,7 +42,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
   const client = useQueryClient();
   const send = useMutation({
     mutationFn: () => call<unknown>('POST', `/v1/tasks/${task.id}/redeliver`),
-    onSuccess: () => client.invalidateQueries({ queryKey: ['tasks'] }),
+    onSuccess: () => client.invalidateQueries({ queryKey: queryKeys.tasks }),
   });
   const state = task.webhook!.state;
   const sent = send.isSuccess && state === 'pending';

@@ -2,6 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import { Badge, Button, Field, Problem } from '../../ui';
 import { words } from '../../words';
@@ -13,14 +14,14 @@ type Test = components['schemas']['WebhookTest'];
 
 export function Webhook() {
   const client = useQueryClient();
-  const account = useQuery({ queryKey: ['account'], queryFn: ({ signal }) => call<OwnAccount>('GET', '/v1/account', { signal }) });
+  const account = useQuery({ queryKey: queryKeys.account, queryFn: ({ signal }) => call<OwnAccount>('GET', '/v1/account', { signal }) });
   const kept = account.data?.webhook ?? '';
   const [typed, setTyped] = useState<string | null>(null); // null: what is kept
   const address = (typed ?? kept).trim();
   const save = useMutation({
     mutationFn: () => call<OwnAccount>('PATCH', '/v1/account', { body: { webhook: address || null } }),
     onSuccess: (changed) => {
-      client.setQueryData(['account'], changed);
+      client.setQueryData(queryKeys.account, changed);
       setTyped(null);
     },
   });

@@ -3,19 +3,19 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { ApiError, call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { WebhookSecret as Secret } from '../../api/types';
 import { Button, Check, Code, Dialog, Loading, Problem, Time, useNow } from '../../ui';
 import { words } from '../../words';
 
 const w = words.account;
 const path = '/v1/webhooks/secret';
-const queryKey = ['webhook secret'];
 
 export function WebhookSecret() {
   const [shown, setShown] = useState(false);
   const [rotating, setRotating] = useState(false);
   const client = useQueryClient();
-  const secret = useQuery({ queryKey, queryFn: ({ signal }) => call<Secret>('GET', path, { signal }), enabled: shown || rotating, gcTime: 0 });
+  const secret = useQuery({ queryKey: queryKeys.webhookSecret, queryFn: ({ signal }) => call<Secret>('GET', path, { signal }), enabled: shown || rotating, gcTime: 0 });
   const now = useNow(30_000);
   const previous = secret.data?.previous_expires_at ?? 0;
   const overlaps = previous > now;
@@ -43,7 +43,7 @@ export function WebhookSecret() {
         <Rotation
           overlaps={overlaps}
           onDone={(made) => {
-            client.setQueryData(queryKey, made);
+            client.setQueryData(queryKeys.webhookSecret, made);
             setShown(true);
             setRotating(false);
           }}

@@ -93,17 +93,16 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
         <div className="wide">
           <dt>{w.limits}</dt>
           <dd>
-            {item.models.length === 0 && limits.length === 0 && w.noLimits}
+            {item.models.length === 0 && limits.length === 0 && <span>{w.noLimits}</span>}
             {item.models.length > 0 && (
               <span className="foreign mono" title={item.models.join('\n')}>
                 {item.models.slice(0, 3).join(', ')}
-                {item.models.length > 3 && ` ${w.andMore(item.models.length - 3)}`}
+                {item.models.length > 3 && <span> {w.andMore(item.models.length - 3)}</span>}
               </span>
             )}
             {limits.length > 0 && (
               <span className="foreign">
-                {item.models.length > 0 && ' · '}
-                {limits.join(' · ')}
+                {(item.models.length > 0 ? ' · ' : '') + limits.join(' · ')}
               </span>
             )}
           </dd>

@@ -3,6 +3,7 @@
 import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Key, List } from '../../api/types';
 import { renewSession } from '../../session';
 import { Button, Dialog, Empty, Loading, Problem } from '../../ui';
@@ -37,13 +38,13 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
   const client = useQueryClient();
   const [open, setOpen] = useState<Open | null>(null);
   const list = useInfiniteQuery({
-    queryKey: ['keys', path, account],
+    queryKey: queryKeys.keyList(path, account),
     queryFn: ({ pageParam, signal }) => call<List<Key>>('GET', path, { query: { account, limit: 100, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => (page.has_more ? page.data.at(-1)?.id : undefined),
   });
   const head = useRef<HTMLDivElement>(null);
-  const done = () => client.invalidateQueries({ queryKey: ['keys'] });
+  const done = () => client.invalidateQueries({ queryKey: queryKeys.keys });
 
   const create = useMutation({
     mutationFn: (body: Body) => call<Key>('POST', createAt, { body }),
@@ -102,7 +103,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
           </Button>
         </div>
       )}
-      <Dialog open={open !== null} title={open ? <DialogTitle open={open} /> : ''} onClose={close}>
+      <Dialog open={open !== null} title={open ? <DialogTitle open={open} /> : ''} onClose={close} stays={open?.what === 'made'}>
         {open?.what === 'create' && (
           <KeyForm maker={own} models={models} currency={currency} busy={create.isPending} error={create.error} onSubmit={create.mutate} onCancel={close} />
         )}

@@ -12,7 +12,7 @@ export function ModelMatches({ patterns, models }: { patterns: string; models: r
   return (
     <div className="matches">
       <p className="hint" role="status">
-        {list.length ? w.matchesNow(matched.length, models.length) : w.matchesAll(models.length)}
+        <span>{list.length ? w.matchesNow(matched.length, models.length) : w.matchesAll(models.length)}</span>
         {idle.length > 0 && <span className="idle foreign"> {w.matchesNothing(idle.slice(0, 5).join(', '))}</span>}
       </p>
       {matched.length > 0 && (

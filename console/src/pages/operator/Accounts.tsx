@@ -2,6 +2,7 @@ import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiError, call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
 import { useSession } from '../../session';
@@ -17,7 +18,7 @@ export function Accounts() {
   const { after } = useSearch({ from: '/frame/operator/accounts' });
   const [creating, setCreating] = useState(false);
   const { data, error } = useQuery({
-    queryKey: ['admin', 'accounts', after],
+    queryKey: queryKeys.adminAccounts(after),
     queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { after, limit: 50 }, signal }),
     placeholderData: keepPreviousData,
   });

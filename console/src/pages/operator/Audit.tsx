@@ -2,6 +2,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { AuditEntry } from '../../api/admin';
 import type { List } from '../../api/types';
 import { Foreign } from '../../task/Foreign';
@@ -15,7 +16,7 @@ export function Audit() {
   usePageTitle(w.audit);
   const { after } = useSearch({ from: '/frame/operator/audit' });
   const { data, error } = useQuery({
-    queryKey: ['admin', 'audit', after],
+    queryKey: queryKeys.audit(after),
     queryFn: ({ signal }) => call<List<AuditEntry>>('GET', '/admin/v1/audit', { query: { after, limit: 50 }, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: after ? false : 10_000,

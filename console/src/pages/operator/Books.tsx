@@ -3,6 +3,7 @@ import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { LedgerReport } from '../../api/admin';
 import type { UsageItem } from '../../api/types';
 import { useSession } from '../../session';
@@ -51,7 +52,7 @@ function Usage() {
   const { currency } = useSession();
   const [by, setBy] = useState<(typeof groups)[number]>('day');
   const { data, error } = useQuery({
-    queryKey: ['admin', 'usage', by],
+    queryKey: queryKeys.adminUsage(by),
     queryFn: ({ signal }) => call<{ data: Row[] }>('GET', '/admin/v1/usage', { query: { group_by: by }, signal }),
     placeholderData: keepPreviousData,
   });

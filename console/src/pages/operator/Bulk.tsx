@@ -5,6 +5,7 @@ import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import type { Action, Matched } from '../../api/admin';
 import { call, type Query } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import { queryClient } from '../../session';
 import { Button, Code, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
@@ -43,7 +44,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
   const count = useMutation({ mutationFn: () => call<Matched>('POST', '/admin/v1/tasks/actions', { body: { ...body, dry_run: true } }) });
   const begin = useMutation({
     mutationFn: () => call<Matched>('POST', '/admin/v1/tasks/actions', { body }),
-    onSuccess: () => void queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] }),
+    onSuccess: () => void queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks }),
   });
   // The form is gone then, and the focus with it.
   useEffect(() => {
@@ -93,7 +94,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
         {count.data && (
           <div className="note warn stack">
             <p>
-              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && w.bulk.skipped}
+              <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && <span>{w.bulk.skipped}</span>}
             </p>
             <ul className="bulktasks mono">
               {count.data.tasks?.slice(0, shown).map((id) => (

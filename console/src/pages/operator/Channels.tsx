@@ -33,7 +33,7 @@ export function Channels() {
                 <span className="foreign">{c.name}</span>
                 <p className="soft">
                   {c.provider || w.unconfigured}
-                  {c.models.length > 0 && ` · ${c.models.join(', ')}`}
+                  {c.models.length > 0 && <span> · {c.models.join(', ')}</span>}
                 </p>
               </th>
               <td>

@@ -4,6 +4,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Action } from '../../api/admin';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import { queryClient } from '../../session';
 import { Button, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
@@ -57,12 +58,12 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
   const give = useMutation({
     mutationFn: () => call('POST', `/admin/v1/tasks/${encodeURIComponent(id)}/actions`, { body: { action, reason: reason.trim(), ...(channel ? { channel } : {}) } }),
     onSuccess: async () => {
-      await queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] });
+      await queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks });
       onClose();
       onDone(w.ordered(w.action[action], id));
     },
     // A command that does not apply any more: what does is shown behind.
-    onError: () => void queryClient.invalidateQueries({ queryKey: ['admin', 'tasks'] }),
+    onError: () => void queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks }),
   });
   const fault = faults(give.error, action === 'reroute' ? ['reason', 'channel'] : ['reason']);
   return (

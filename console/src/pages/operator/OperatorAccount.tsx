@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tans
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { ApiError, call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
 import { queryClient, useSession } from '../../session';
@@ -21,7 +22,7 @@ export function OperatorAccount() {
   usePageTitle(w.account);
   const path = `/admin/v1/accounts/${encodeURIComponent(id)}`;
   const { data: account, error } = useQuery({
-    queryKey: ['admin', 'account', id],
+    queryKey: queryKeys.adminAccount(id),
     queryFn: ({ signal }) => call<Account>('GET', path, { signal }),
     placeholderData: keepPreviousData,
     refetchInterval: 10_000,
@@ -34,7 +35,7 @@ function View({ account, path }: { account: Account; path: string }) {
   const { currency } = useSession();
   const [open, setOpen] = useState<'grant' | 'change' | null>(null);
   const ledger = useInfiniteQuery({
-    queryKey: ['admin', 'ledger', account.id],
+    queryKey: queryKeys.adminLedger(account.id),
     queryFn: ({ pageParam, signal }) => call<List<LedgerEntry>>('GET', `${path}/ledger`, { query: { limit: 20, after: pageParam }, signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.has_more ? last.data.at(-1)?.id : undefined),
@@ -99,7 +100,7 @@ function useChange(id: string, send: () => Promise<unknown>, onDone: () => void)
   return useMutation({
     mutationFn: send,
     onSuccess: async () => {
-      await Promise.all([queryClient.invalidateQueries({ queryKey: ['admin', 'account', id] }), queryClient.invalidateQueries({ queryKey: ['admin', 'ledger', id] })]);
+      await Promise.all([queryClient.invalidateQueries({ queryKey: queryKeys.adminAccount(id) }), queryClient.invalidateQueries({ queryKey: queryKeys.adminLedger(id) })]);
       onDone();
     },
   });

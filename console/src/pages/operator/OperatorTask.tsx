@@ -3,8 +3,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { LedgerEntry, Story } from '../../api/admin';
 import { useSession } from '../../session';
+import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { FailureNote, Money, StateBadge } from '../../task/State';
 import { isOpen, isUnknown } from '../../task/useTask';
@@ -21,7 +23,7 @@ export function OperatorTask() {
   const { id } = useParams({ from: '/frame/operator/tasks/$id' });
   usePageTitle(w.task);
   const { data, error } = useQuery({
-    queryKey: ['admin', 'tasks', 'story', id],
+    queryKey: queryKeys.story(id),
     queryFn: ({ signal }) => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { signal }),
     refetchInterval: (q) => (isUnknown(q.state.error) ? false : q.state.data && !isOpen(q.state.data) ? 30_000 : 3_000),
   });
@@ -121,7 +123,7 @@ function View({ story }: { story: Story }) {
                   <td><Time unix={a.accepted} /></td>
                   <td><Time unix={a.ended} /></td>
                   <td className="wide">
-                    {a.error ? <Foreign text={a.error} limit={200} /> : words.ui.none}
+                    {a.error ? <Foreign text={a.error} limit={200} /> : <span>{words.ui.none}</span>}
                     {a.parts?.map((p) => <Foreign key={p.part} text={w.part(p.part, p.state, p.error ?? '')} limit={200} />)}
                   </td>
                 </tr>
@@ -144,7 +146,7 @@ function View({ story }: { story: Story }) {
                   <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
                   <td><Time unix={d.at} /></td>
                   <td className="wide">
-                    {d.status !== null && <Badge tone={d.error === null ? 'good' : 'bad'}>{d.status}</Badge>}
+                    {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                     {d.error !== null && <Foreign text={d.error} limit={200} />}
                   </td>
                   <td className="number">{d.duration_ms} ms</td>

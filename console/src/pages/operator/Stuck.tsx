@@ -4,6 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import type { OperatorTask } from '../../api/admin';
 import { ApiError, call, type Query } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
 import { StateBadge } from '../../task/State';
 import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
@@ -30,7 +31,7 @@ export function Stuck() {
   const filter: Query = { ...queryOf(search), account: search.account, channel: search.channel, webhook: search.webhook, stuck: stuck || undefined };
   const query = { ...filter, after: search.after, limit: 50 };
   const { data, error } = useQuery({
-    queryKey: ['admin', 'tasks', query],
+    queryKey: queryKeys.adminTaskList(query),
     queryFn: ({ signal }) => call<List<OperatorTask>>('GET', '/admin/v1/tasks', { query, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: 5_000,
@@ -193,7 +194,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
                       <Soon unix={task.waits_for.until} />:{' '}
                     </strong>
                   )}
-                  {readable(task.waits_for.then)}
+                  <span>{readable(task.waits_for.then)}</span>
                 </>
               ) : (
                 words.ui.none

@@ -1,6 +1,6 @@
 // What the operators' pages share.
 import { Link } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactNode } from 'react';
+import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import { ApiError } from '../../api/client';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
@@ -18,14 +18,14 @@ function At({ unix, children }: { unix: number; children: ReactNode }) {
 /** A moment to come. */
 export function Soon({ unix }: { unix: number | null }) {
   const now = useNow();
-  if (unix === null) return <>{words.ui.none}</>;
+  if (unix === null) return <span>{words.ui.none}</span>;
   return <At unix={unix}>{unix > now ? w.soon(formatDuration(unix - now)) : w.now}</At>;
 }
 
 /** How long something has lasted. */
 export function Lasting({ unix }: { unix: number | null }) {
   const now = useNow(5_000);
-  if (unix === null) return <>{words.ui.none}</>;
+  if (unix === null) return <span>{words.ui.none}</span>;
   return <At unix={unix}>{formatDuration(now - unix)}</At>;
 }
 
@@ -64,7 +64,7 @@ export function Elsewhere({ url, children, className }: { url: string; children:
 }
 
 /** Says what was done, and takes the focus: what had it may be gone with what was done. */
-export function useSaid(): [said: ReactNode, say: (text: string) => void] {
+export function useSaid(): [said: ReactElement, say: (text: string) => void] {
   const [text, setText] = useState('');
   const [times, setTimes] = useState(0);
   const line = useRef<HTMLParagraphElement>(null);

@@ -2,11 +2,12 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { Channel, LedgerReport, Readiness } from '../../api/admin';
 import { ApiError, call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
 import type { Tone } from '../../ui';
 
 export const channelsQuery = queryOptions({
-  queryKey: ['admin', 'channels'],
+  queryKey: queryKeys.channels,
   queryFn: ({ signal }) => call<List<Channel>>('GET', '/admin/v1/channels', { query: { limit: 100 }, signal }),
   refetchInterval: 5_000,
 });
@@ -24,7 +25,7 @@ export function usable(channels: readonly Channel[] | undefined): string[] {
 
 // The check looks at everything that there is, so it is not repeated by itself.
 export const ledgerQuery = queryOptions({
-  queryKey: ['admin', 'ledger check'],
+  queryKey: queryKeys.ledgerCheck,
   queryFn: ({ signal }) => call<LedgerReport>('GET', '/admin/v1/ledger/check', { signal }),
   staleTime: 30 * 60_000,
   gcTime: 60 * 60_000,
@@ -33,7 +34,7 @@ export const ledgerQuery = queryOptions({
 });
 
 export const readyQuery = queryOptions({
-  queryKey: ['ready'],
+  queryKey: queryKeys.ready,
   queryFn: async ({ signal }): Promise<Readiness> => {
     try {
       return await call<Readiness>('GET', '/readyz', { signal });

@@ -7,11 +7,12 @@ import { mayUse, useSession } from '../../session';
 import { TaskView } from '../../task/TaskView';
 import { Ago, Button, Empty, Problem, Select } from '../../ui';
 import { words } from '../../words';
+import { bodyOf } from './body';
 import type { Target } from './catalog';
 import { Form } from './Form';
 import { ModelHead } from './ModelHead';
 import { Price, useQuote, useSettled } from './Price';
-import { bodyOf, carriedOver, initialValues, withExamples, type Values } from './schema';
+import { carriedOver, initialValues, withExamples, type Values } from './schema';
 import { Snippets } from './Snippets';
 import { Speech, type Spoken } from './Speech';
 import { useRun } from './useRun';
@@ -50,6 +51,12 @@ function faultOfError(error: unknown): Fault | undefined {
   return path ? { path, message: error.message, missing: false } : undefined;
 }
 
+/** Whether the beginning of a section is on the screen. */
+function isInSight(section: HTMLElement | null): boolean {
+  const top = section?.getBoundingClientRect().top ?? 0;
+  return top >= 0 && top < window.innerHeight / 2;
+}
+
 export function Bench(props: Props) {
   const { subject, target, note, task } = props;
   const { endpoint, model, schema } = target;
@@ -76,8 +83,16 @@ export function Bench(props: Props) {
   const sending = useRun((outcome) => {
     setAttempted(false);
     if ('spoken' in outcome) setSpoken(outcome.spoken);
-    else void navigate({ search: (now) => ({ ...now, model, task: outcome.task }) });
+    else void navigate({ search: (now) => ({ ...now, model, task: outcome.task }), resetScroll: false });
+    isNew.current = true;
   });
+  const result = useRef<HTMLElement>(null);
+  const isNew = useRef(false);
+  useEffect(() => {
+    // Below the form, on a phone, what was just asked for would be out of sight.
+    if (isNew.current && !isInSight(result.current)) result.current?.scrollIntoView({ block: 'start' });
+    isNew.current = false;
+  }, [task, spoken]);
 
   useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
 
@@ -161,7 +176,7 @@ export function Bench(props: Props) {
           </Form>
         </div>
       </section>
-      <section className="stack pg-result" aria-label={w.result}>
+      <section className="stack pg-result" aria-label={w.result} ref={result}>
         {spoken && <div className="card"><Speech spoken={spoken} /></div>}
         {task && (
           <div className="card stack">

@@ -6,6 +6,7 @@ import type { ArrayFieldItemTemplateProps, ArrayFieldTemplateProps, FieldProps, 
 import { useMemo, type ReactNode } from 'react';
 import { Button } from '../../ui';
 import { words } from '../../words';
+import { keepHidden } from './body';
 import { FormStateContext, useFaultsAt, type FormState } from './field';
 import { Images, Links } from './media';
 import { formSchema, isGroup, isOpen, kindOf, mainFields, type Schema, type Values } from './schema';
@@ -148,7 +149,8 @@ export function Form({ schema, values, onChange, onSubmit, state, children }: { 
         fields={fields}
         widgets={widgets}
         experimental_defaultFormStateBehavior={defaults}
-        onChange={(e) => onChange((e.formData ?? {}) as Values)}
+        // Changes that no field made are those of the library's own defaults, which are not wanted.
+        onChange={(e, field) => field && onChange(keepHidden(schema, values, (e.formData ?? {}) as Values, field))}
         onSubmit={onSubmit}
       >
         {children}

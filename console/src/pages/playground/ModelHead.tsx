@@ -59,7 +59,7 @@ export function PriceRange({ prices }: { prices: PriceList }) {
   const many = prices.unit === 'character' ? 1000 : 1;
   return (
     <>
-      {least < most && `${w.from} `}
+      {least < most && <span>{w.from} </span>}
       <Amount value={Number((least * many).toPrecision(6))} currency={prices.currency} /> {w.units[prices.unit as keyof typeof w.units] ?? prices.unit}
     </>
   );

@@ -2,10 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { call } from '../../api/client';
-import type { Task } from '../../api/types';
 import { requestOf } from '../../requests';
-import { useSession } from '../../session';
+import { loadPart } from '../../shell/load';
+import { taskQuery } from '../../task/useTask';
 import '../../styles/playground.css';
 import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -16,14 +15,11 @@ import { useSource } from './source';
 const w = words.playground;
 
 // The form library is as large as the rest of the console: it comes when a form is shown.
-const Bench = lazy(() => import('./Bench').then(({ Bench }) => ({ default: Bench })));
+const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => ({ default: Bench })));
 
 export function Playground() {
   usePageTitle(w.title);
-  const session = useSession();
   const search = useSearch({ from: '/frame/playground' });
-  // The key of the operator is for the admin API only.
-  if (session.operator) return <Told>{w.operator}</Told>;
   if (!search.from && !search.model && !search.endpoint) return <Chooser />;
   return <Suspense fallback={<Loading />}>{search.from && !requestOf(search.from) ? <Elsewhere task={search.from} /> : <Chosen />}</Suspense>;
 }
@@ -43,8 +39,8 @@ function Chosen() {
 /** A task whose request this browser does not have: its model is known, and that is all. */
 function Elsewhere({ task }: { task: string }) {
   const search = useSearch({ from: '/frame/playground' });
-  const { data, error } = useQuery({ queryKey: ['task', task, 'model'], queryFn: () => call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(task)}`) });
-  const { target, missing } = useTarget(data?.data.model, undefined);
+  const { data, error } = useQuery(taskQuery(task));
+  const { target, missing } = useTarget(data?.model, undefined);
   if (error) return <Told error={error} />;
   if (missing) return <Told>{w.unknown}</Told>;
   if (!target) return <Loading />;

@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Quote } from '../../api/types';
 import { Amount } from '../../ui';
 import { words } from '../../words';
@@ -22,7 +23,7 @@ export function useSettled<T>(value: T, milliseconds = 350): T {
 /** The price of a body, or of nothing. */
 export function useQuote(endpoint: string, body: Values | undefined) {
   return useQuery({
-    queryKey: ['quote', endpoint, body],
+    queryKey: queryKeys.quote(endpoint, body),
     queryFn: ({ signal }) => call<Quote>('POST', '/v1/quote', { body: { ...body, endpoint }, signal }),
     enabled: body !== undefined,
     placeholderData: keepPreviousData,
@@ -36,7 +37,7 @@ interface Balance {
   unlimited_quota?: boolean;
 }
 export const balanceQuery = queryOptions({
-  queryKey: ['balance', 'left'],
+  queryKey: queryKeys.leftBalance,
   // The key's quota and the account's balance: the smaller one ends first.
   queryFn: async () => {
     const [key, account] = await Promise.all([call<Balance>('GET', '/v1/balance'), call<Balance>('GET', '/v1/user/balance')]);
@@ -55,10 +56,15 @@ export function Price({ quote, example }: { quote: Quote | undefined; example: b
       <summary>
         <span className="pg-cost" aria-live="polite">
           <span className="sr">{w.label} </span>
-          {example && w.about} <Amount value={quote.cost} currency={quote.currency} />
+          {example && <span>{w.about} </span>}
+          <Amount value={quote.cost} currency={quote.currency} />
         </span>
         <span className={short ? 'pg-left fault' : 'pg-left'}>
-          {typeof left === 'number' && (short ? w.short : w.left)} {typeof left === 'number' && <Amount value={short ? left : left - quote.cost} currency={quote.currency} />}
+          {typeof left === 'number' && (
+            <>
+              <span>{short ? w.short : w.left}</span> <Amount value={short ? left : left - quote.cost} currency={quote.currency} />
+            </>
+          )}
         </span>
       </summary>
       <table>

@@ -2,19 +2,15 @@
 // contract, which the OpenAPI document describes.
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { ApiError, call } from '../../api/client';
-import type { Contract, Model, Quote } from '../../api/types';
+import { queryKeys } from '../../api/queryKeys';
+import { modelsQuery } from '../../api/models';
+import type { Contract, Quote } from '../../api/types';
 import { withDefinitions, type Schema } from './schema';
 
 export const types = ['video', 'image', 'music', 'art', 'speech'] as const;
 export type ModelType = (typeof types)[number];
 
 const minutes = 60_000;
-
-export const modelsQuery = queryOptions({
-  queryKey: ['models'],
-  queryFn: () => call<{ data: Model[] }>('GET', '/v1/models', { query: { expand: 'category' } }),
-  staleTime: 5 * minutes,
-});
 
 interface Operation {
   requestBody?: { content?: Record<string, { schema: Schema; examples?: Record<string, { value: Record<string, unknown> }> }> };
@@ -26,7 +22,7 @@ interface Document {
   components: { schemas: Record<string, Schema> };
 }
 export const documentQuery = queryOptions({
-  queryKey: ['openapi'],
+  queryKey: queryKeys.document,
   queryFn: async () => submitsOf(await call<Document>('GET', '/openapi.json')),
   staleTime: 30 * minutes,
 });
@@ -92,7 +88,7 @@ const hasContract = (submit: Submit | undefined) => !submit || !['music', 'speec
 
 const contractQuery = (model: string) =>
   queryOptions({
-    queryKey: ['contract', model],
+    queryKey: queryKeys.contract(model),
     queryFn: () => (model.includes('/') ? call<Contract>('GET', '/v1/model-schema', { query: { model } }) : call<Contract>('GET', `/v1/models/${encodeURIComponent(model)}/schema`)),
     staleTime: 5 * minutes,
   });
@@ -103,7 +99,7 @@ export type PriceList = Pick<Contract['pricing'], 'currency' | 'unit' | 'rows'>;
 export function usePrices(model: ListedModel): PriceList | undefined {
   const contract = useQuery({ ...contractQuery(model.id), enabled: hasContract(model.submit) });
   const quote = useQuery({
-    queryKey: ['quote', model.submit?.endpoint, model.submit?.example],
+    queryKey: queryKeys.quote(model.submit?.endpoint, model.submit?.example),
     queryFn: () => call<Quote>('POST', '/v1/quote', { body: { endpoint: model.submit?.endpoint, ...model.submit?.example } }),
     enabled: !!model.submit && !hasContract(model.submit),
     staleTime: 5 * minutes,

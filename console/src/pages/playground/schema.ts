@@ -135,20 +135,6 @@ export function clean(value: unknown): unknown {
   return entries.length ? Object.fromEntries(entries) : undefined;
 }
 
-/** The body of a request: the fields in the order of the schema, items numbered by their place. */
-export function bodyOf(schema: Schema, model: string, values: Values): Values {
-  const body: Values = {};
-  for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const fixed = asSchema(property).const;
-    const value = name === 'model' ? (fixed ?? model) : clean(values[name]);
-    if (value === undefined) continue;
-    body[name] = numbered.includes(name) && Array.isArray(value) ? value.map((item, i) => ({ ...(item as Values), index: i + 1 })) : value;
-  }
-  return body;
-}
-// Lists whose items say their own place, which nobody should have to type.
-const numbered = ['multi_prompt'];
-
 /** The body with an example for each field that is missing: what it would cost can then
  * be said before everything is filled in. Nothing stands for a task, for a number, or within an item. */
 export function withExamples(schema: Schema, body: Values, missing: readonly string[]): Values | undefined {

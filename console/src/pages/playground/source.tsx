@@ -2,7 +2,9 @@
 import { useQuery } from '@tanstack/react-query';
 import { useContext } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
+import { taskQuery } from '../../task/useTask';
 import { formatTime } from '../../ui';
 import { words } from '../../words';
 import { typeOfEndpoint } from './catalog';
@@ -25,7 +27,7 @@ const songWords = (song: Song, i: number) => w.song(i + 1, (song.title ?? '').sl
 function useSources() {
   const { endpoint, model } = useContext(FormStateContext);
   const query = { type: typeOfEndpoint(endpoint), model: model === 'art' ? undefined : model, limit: 100 };
-  const tasks = useQuery({ queryKey: ['tasks', 'sources', query], queryFn: () => call<TaskList>('GET', '/v1/tasks', { query }) });
+  const tasks = useQuery({ queryKey: queryKeys.sources(query), queryFn: () => call<TaskList>('GET', '/v1/tasks', { query }) });
   // A modal call goes to a task that waits for it; everything else to one that is done.
   const status = endpoint.endsWith('/modal') ? 'processing' : 'completed';
   return tasks.data?.data.filter((task) => task.status === status) ?? [];
@@ -75,10 +77,10 @@ export function ClipIndex({ id, schema, value, onChange }: InputProps) {
 export function useSource(schema: Schema | undefined, task: string | undefined, clip: string | undefined): Values | undefined {
   const takes = (name: string) => !!schema?.properties && name in schema.properties;
   const bySong = takes('clip_id') || takes('audio_url');
-  const made = useQuery({ queryKey: ['tasks', 'source', task], queryFn: () => call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(task ?? '')}`), enabled: !!task && bySong });
+  const made = useQuery({ ...taskQuery(task ?? ''), enabled: !!task && bySong });
   if (!task) return {};
   if (bySong && made.isPending) return undefined;
-  const song = songsOf(made.data?.data)[Number(clip ?? 1) - 1];
+  const song = songsOf(made.data)[Number(clip ?? 1) - 1];
   const fields = { task_id: task, audio_index: clip && Number(clip), clip_id: song?.clip_id, audio_url: song?.audio_url };
   return Object.fromEntries(Object.entries(fields).filter(([name, value]) => takes(name) && value !== undefined));
 }

@@ -2,7 +2,8 @@
 // Idempotency-Key, so nothing is made or charged twice.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { ApiError, AwayError, call, send } from '../../api/client';
+import { ApiError, AwayError, call, newKey, send } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import { rememberRequest, type Request } from '../../requests';
 import type { Spoken } from './Speech';
 
@@ -16,9 +17,6 @@ interface Sent {
 export type Outcome = { task: string } | { spoken: Spoken };
 
 const isLost = (error: unknown) => error instanceof AwayError || (error instanceof ApiError && error.status >= 502);
-
-// randomUUID is there in secure contexts only.
-const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
 
 export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
   const queries = useQueryClient();
@@ -40,8 +38,8 @@ export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
     onSuccess: (outcome, { request }) => {
       lost.current = undefined;
       if ('task' in outcome) rememberRequest({ ...request, task: outcome.task, at: Math.floor(Date.now() / 1000) });
-      void queries.invalidateQueries({ queryKey: ['balance'] });
-      void queries.invalidateQueries({ queryKey: ['tasks'] });
+      void queries.invalidateQueries({ queryKey: queryKeys.balances });
+      void queries.invalidateQueries({ queryKey: queryKeys.tasks });
       onDone(outcome, request);
     },
     onError: (error, { request, key }) => {

@@ -124,7 +124,7 @@ function Segments({ id, schema, value, required, onChange, drawn = false }: Inpu
           <input type="radio" name={id} id={o === options[0] ? id : undefined} checked={chosen === o} onChange={() => onChange(o)} />
           <span>
             {drawn && <Ratio ratio={String(o)} />}
-            {withUnit(schema, o)}
+            <span>{withUnit(schema, o)}</span>
           </span>
         </label>
       ))}

@@ -1,8 +1,10 @@
 // The attempts to deliver a task's callback, and another round of them.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Delivery, List, Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
+import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { isOpen, putTask } from '../../task/useTask';
 import { Badge, Button, Problem, Table, Time, type Tone } from '../../ui';
@@ -14,7 +16,7 @@ const tones: Record<NonNullable<Task['webhook']>['state'], Tone> = { pending: 'b
 
 export function useDeliveries(task: Task): List<Delivery> | undefined {
   const { data } = useQuery({
-    queryKey: ['deliveries', task.id],
+    queryKey: queryKeys.deliveries(task.id),
     queryFn: ({ signal }) => call<List<Delivery>>('GET', `/v1/tasks/${task.id}/deliveries`, { signal }),
     enabled: task.webhook !== undefined && !isOpen(task),
     refetchInterval: task.webhook?.state === 'pending' ? 3_000 : false,
@@ -29,7 +31,7 @@ export function Callback({ task }: { task: Task }) {
     mutationFn: () => call<{ data: Task }>('POST', `/v1/tasks/${task.id}/redeliver`),
     onSuccess: ({ data }) => {
       putTask(data);
-      void queryClient.invalidateQueries({ queryKey: ['deliveries', task.id] });
+      void queryClient.invalidateQueries({ queryKey: queryKeys.deliveries(task.id) });
     },
   });
   const webhook = task.webhook!;
@@ -51,7 +53,7 @@ export function Callback({ task }: { task: Task }) {
                 <Time unix={d.at} />
               </td>
               <td>
-                {d.status !== null && <Badge tone={d.error === null ? 'good' : 'bad'}>{d.status}</Badge>}
+                {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                 {d.error !== null && <Foreign text={d.error} limit={200} />}
               </td>
               <td className="number">{w.milliseconds(d.duration_ms)}</td>

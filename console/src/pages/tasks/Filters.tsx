@@ -2,8 +2,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
-import { ApiError, call, wordsOf } from '../../api/client';
-import type { List, Model } from '../../api/types';
+import { ApiError, wordsOf } from '../../api/client';
+import { modelsQuery } from '../../api/models';
 import { Button, Field, Select } from '../../ui';
 import { words } from '../../words';
 
@@ -38,11 +38,7 @@ export function faultOf(error: unknown): Filter | undefined {
 
 export function Filters({ search, error }: { search: Filtered; error: unknown }) {
   const navigate = useNavigate({ from: '/tasks' });
-  const { data: models } = useQuery({
-    queryKey: ['models'],
-    queryFn: ({ signal }) => call<List<Model>>('GET', '/v1/models', { signal }),
-    staleTime: 60_000,
-  });
+  const { data: models } = useQuery(modelsQuery);
   const set = (name: Filter, value: string) => void navigate({ search: (s) => ({ ...s, [name]: value || undefined, after: undefined }), replace: true });
   const fault = (name: Filter) => (faultOf(error) === name ? wordsOf(error) : null);
   const known = models?.data.map((m) => m.id) ?? [];

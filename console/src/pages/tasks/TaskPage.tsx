@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
@@ -108,8 +109,8 @@ function Remove({ task }: { task: Task }) {
     mutationFn: () => call<void>('DELETE', `/v1/tasks/${task.id}`),
     onSuccess: async () => {
       await navigate({ to: '/tasks' });
-      queryClient.removeQueries({ queryKey: ['task', task.id] });
-      void queryClient.invalidateQueries({ queryKey: ['tasks'] });
+      queryClient.removeQueries({ queryKey: queryKeys.task(task.id) });
+      void queryClient.invalidateQueries({ queryKey: queryKeys.tasks });
     },
   });
   return (

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
 import { useSession } from '../../session';
 import { Poster } from '../../task/Poster';
@@ -21,7 +22,7 @@ export function Tasks() {
   const gallery = search.view === 'gallery';
   const query = { ...queryOf(search), after: search.after, limit: gallery ? 24 : 50 };
   const { data, error, isPlaceholderData } = useQuery({
-    queryKey: ['tasks', query],
+    queryKey: queryKeys.taskList(query),
     queryFn: async ({ signal }) => {
       const list = await call<TaskList>('GET', '/v1/tasks', { query, signal });
       list.data.forEach(putTask);

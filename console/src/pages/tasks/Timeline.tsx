@@ -1,6 +1,7 @@
 // When what happened to a task.
 import type { ReactNode } from 'react';
 import type { Task } from '../../api/types';
+import { wasTaken } from '../../task/deliveries';
 import { shortDuration } from '../../task/State';
 import { filesOf, isOpen } from '../../task/useTask';
 import { formatTime, useNow, type Tone } from '../../ui';
@@ -31,8 +32,8 @@ export function Timeline({ task }: { task: Task }) {
     });
   }
   for (const d of deliveries?.data ?? []) {
-    const taken = d.error === null;
-    moments.push({ at: d.at, text: taken ? w.attemptOk(d.status ?? 0) : w.attemptFailed, more: taken ? null : d.error?.slice(0, 200), tone: taken ? 'good' : 'bad' });
+    const text = wasTaken(d) ? w.attemptOk(d.status ?? 0) : d.status === null ? w.attemptFailed : w.attemptRefused(d.status);
+    moments.push({ at: d.at, text, more: d.error?.slice(0, 200), tone: wasTaken(d) ? 'good' : 'bad' });
   }
   const next = deliveries?.data.at(-1)?.next_attempt_at;
   if (next && next > now) moments.push({ at: next, text: w.nextAttempt, tone: 'busy', coming: true });

@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
 import { words } from '../../words';
@@ -45,7 +46,7 @@ export function Statement({ range, currency }: { range: Range; currency: string 
 
 function Lines({ range, currency }: { range: Range; currency: string }) {
   const pages = useInfiniteQuery({
-    queryKey: ['statement', range.query],
+    queryKey: queryKeys.statement(range.query),
     queryFn: ({ pageParam, signal }) => call<Page>('GET', path, { query: { ...range.query, limit: 100, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => (page.has_more ? page.data.at(-1)?.id : undefined),

@@ -36,7 +36,7 @@ export function SumsTable({ by, sums, total, nameOf, series, currency }: Common 
         <tr key={sum.name}>
           <th scope="row" className="foreign">
             {by !== 'day' && <span className={`swatch c${colour(sum.name)}`} />}
-            {nameOf(sum.name)}
+            <span>{nameOf(sum.name)}</span>
           </th>
           {row(sum)}
         </tr>

@@ -2,6 +2,7 @@ import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { ApiError, call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
 import type { Key, List, UsageItem } from '../../api/types';
 import { mayUse, useSession } from '../../session';
 import { Amount, Button, Empty, Field, Loading, PageHead, Problem, Select, usePageTitle } from '../../ui';
@@ -29,13 +30,13 @@ export function Usage() {
 
   const query = { ...range.query, group_by: by === 'day' ? 'day' : `day,${by}` };
   const usage = useQuery({
-    queryKey: ['usage', query],
+    queryKey: queryKeys.usage(query),
     queryFn: ({ signal }) => call<{ data: UsageItem[] }>('GET', path, { query, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: 60_000,
   });
   const keys = useQuery({
-    queryKey: ['keys', 'names'],
+    queryKey: queryKeys.keyNames,
     queryFn: ({ signal }) => call<List<Key>>('GET', '/v1/keys', { query: { limit: 100 }, signal }),
     enabled: by === 'key' && mayUse(session, 'manage'),
   });

@@ -35,7 +35,8 @@ export async function until(what, probe) {
 export async function open(chromium) {
 	return puppeteer.launch({
 		executablePath: chromium, headless: true,
-		args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio'],
+		args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required', '--mute-audio',
+			'--host-resolver-rules=MAP mediagate.test 127.0.0.1'],
 	})
 }
 

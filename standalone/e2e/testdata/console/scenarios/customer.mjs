@@ -23,7 +23,7 @@ export default async ({come, base, key}) => {
 	const mine = await made.jsonValue()
 	const answer = await fetch(base + '/v1/models', {headers: {Authorization: `Bearer ${mine}`}})
 	must(answer.ok, `the new key: ${answer.status}`)
-	await v.page.keyboard.press('Escape')
+	await v.press('button', 'I have saved it')
 
 	// With it, a film.
 	await v.press('button', 'Sign out')

@@ -1,0 +1,11 @@
+// The models of the session's key, which several pages list.
+import { queryOptions } from '@tanstack/react-query';
+import { call } from './client';
+import { queryKeys } from './queryKeys';
+import type { Model } from './types';
+
+export const modelsQuery = queryOptions({
+  queryKey: queryKeys.models,
+  queryFn: () => call<{ data: Model[] }>('GET', '/v1/models', { query: { expand: 'category' } }),
+  staleTime: 5 * 60_000,
+});

@@ -1,0 +1,48 @@
+// The keys of the query cache, all in one place: two requests that share a key overwrite each
+// other's answers. Keys that begin alike are invalidated together.
+import type { Query } from './client';
+
+export const queryKeys = {
+  session: ['session'],
+  ready: ['ready'],
+  document: ['openapi'],
+  models: ['models'],
+  contract: (model: string) => ['contract', model],
+  quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
+
+  account: ['account'],
+  /** What is left to spend: of the key, and of the key and its account. */
+  balances: ['balance'],
+  keyBalance: ['balance', 'key'],
+  leftBalance: ['balance', 'left'],
+  webhookSecret: ['webhook secret'],
+  usage: (query: Query) => ['usage', query],
+  statement: (query: Query) => ['statement', query],
+
+  /** All lists of keys, of which each has a path and an account. */
+  keys: ['keys'],
+  keyList: (path: string, account: string | undefined) => ['keys', 'list', path, account],
+  keyNames: ['keys', 'names'],
+
+  /** All lists of tasks. */
+  tasks: ['tasks'],
+  taskList: (query: Query) => ['tasks', 'list', query],
+  callbacks: ['tasks', 'callbacks'],
+  sources: (query: Query) => ['tasks', 'sources', query],
+  task: (id: string) => ['task', id],
+  art: (id: string) => ['art', id],
+  artAt: (id: string, status: string) => ['art', id, status],
+  deliveries: (id: string) => ['deliveries', id],
+
+  channels: ['admin', 'channels'],
+  adminAccounts: (after: string | undefined) => ['admin', 'accounts', after],
+  adminAccount: (id: string) => ['admin', 'account', id],
+  adminLedger: (account: string) => ['admin', 'ledger', account],
+  ledgerCheck: ['admin', 'ledger check'],
+  adminUsage: (by: string) => ['admin', 'usage', by],
+  audit: (query: unknown) => ['admin', 'audit', query],
+  /** All of the operator's lists of tasks, and stories of one. */
+  adminTasks: ['admin', 'tasks'],
+  adminTaskList: (query: Query) => ['admin', 'tasks', 'list', query],
+  story: (id: string) => ['admin', 'tasks', 'story', id],
+} as const;
