@@ -271,6 +271,7 @@ func TestAdminTaskList(t *testing.T) {
 		"?status=processing":             {video},
 		"?model=alpha-v3&status=pending": {stuck},
 		"?channel=%00":                   nil,
+		"?webhook=pending":               nil,
 	} {
 		a := g.operate(http.MethodGet, "/tasks"+query, "")
 		var got []string
@@ -294,6 +295,7 @@ func TestAdminTaskList(t *testing.T) {
 		"?stuck=maybe":         {400, "stuck"},
 		"?status=open":         {400, "status"},
 		"?limit=101":           {400, "limit"},
+		"?webhook=lost":        {400, "webhook"},
 		"?after=nothing":       {400, "after"},
 		"?after=" + unknownID:  {400, "after"},
 		"?account=acc_nothing": {404, "account_id"},
