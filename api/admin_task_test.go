@@ -307,6 +307,25 @@ func TestAdminTaskList(t *testing.T) {
 	}
 }
 
+// A task that gets no attempt says which of its channels an operator has drained.
+func TestAdminTaskOfDrainedChannel(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	id := g.submit(videos, `{"model":"alpha-video-o1","prompt":"a"}`) // which kling-b does not serve
+	g.park(id, mediagate.ParkProviderAway)
+	if a := g.operate(http.MethodGet, "/tasks/"+id, ""); a.at("stuck", "reason") != "provider_unavailable" || a.at("stuck", "drained") != nil {
+		t.Errorf("no channel is drained: %s", a.body)
+	}
+	for channel, want := range map[string]any{"kling-a": []any{"kling-a"}, "kling-b": nil} {
+		g.operate(http.MethodPatch, "/channels/"+channel, `{"enabled":false}`)
+		if a := g.operate(http.MethodGet, "/tasks?stuck=true", ""); !cmp.Equal(a.at("data", 0, "stuck", "drained"), want) {
+			t.Errorf("%s is drained: %s", channel, a.body)
+		}
+		g.operate(http.MethodPatch, "/channels/"+channel, `{"enabled":true}`)
+	}
+}
+
 // unknownID has the form of a task's id, and is nobody's.
 const unknownID = "task_00000000000000000000000000"
 
