@@ -113,6 +113,29 @@ type TaskJob struct {
 	Matched   int `json:"matched"` // when the job began
 }
 
+// TaskJobStatus is how far a job for many tasks has come.
+type TaskJobStatus struct {
+	State TaskJobState
+	Count *TaskJobCount // nil where Temporal does not say
+}
+
+// TaskJobCount counts the tasks that a job has come to.
+type TaskJobCount struct {
+	Done    int `json:"done"`    // were given the command
+	Skipped int `json:"skipped"` // to which it does not apply, or that are gone
+	Failed  int `json:"failed"`  // met errors, however often they were tried
+}
+
+// TaskJobState is what Temporal says of a job.
+type TaskJobState string
+
+// The states of a job. TaskJobStopped is one that was cancelled, was terminated or failed.
+const (
+	TaskJobRunning TaskJobState = "running"
+	TaskJobDone    TaskJobState = "done"
+	TaskJobStopped TaskJobState = "stopped"
+)
+
 // ActionID is the id under which the job's command for a task is on record. So a task is
 // given it once, however often the job comes by.
 func (j TaskJob) ActionID(taskID string) string { return "act_" + j.ID + "/" + taskID }

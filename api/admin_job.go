@@ -102,6 +102,34 @@ func (s *Server) handleTaskActions(c *call) error {
 	return c.json(http.StatusAccepted, jobView{matched, &job.ID})
 }
 
+var errJob = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "job not found", Param: "job_id"}
+
+// jobStatusView is how far a job has come. Progress is null where Temporal does not say.
+type jobStatusView struct {
+	Job      string                  `json:"job"`
+	State    mediagate.TaskJobState  `json:"state"`
+	Progress *mediagate.TaskJobCount `json:"progress"`
+	Workflow workflowView            `json:"workflow"`
+}
+
+// handleJob shows a job for many tasks.
+func (s *Server) handleJob(c *call) error {
+	id := c.Param("job_id")
+	if !looksLike(id, jobPrefix) {
+		return errJob
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, describeTime)
+	defer cancel()
+	status, run, page, err := s.cfg.Starter.Job(ctx, id)
+	switch {
+	case mediagate.Is(err, mediagate.KindNotFound):
+		return errJob
+	case err != nil:
+		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err}
+	}
+	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})
+}
+
 func (s *Server) answerDryRun(c *call, f mediagate.TaskFilter, matched int) error {
 	view := dryView{Matched: matched, Tasks: []string{}}
 	if matched == 0 {

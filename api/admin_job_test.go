@@ -57,6 +57,14 @@ func TestTaskActions(t *testing.T) {
 	if diff := cmp.Diff(want, g.jobs()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
+	shown := `{"job":"` + id + `","state":"running","progress":{"done":2,"skipped":1,"failed":0},` +
+		`"workflow":{"id":"actions/` + id + `","run_id":"run-of-` + id + `","url":"https://temporal.example.com/actions%2F` + id + `"}}`
+	if a := g.operate(http.MethodGet, "/tasks/actions/"+id, ""); a.status != 200 || strings.TrimSpace(a.body) != shown {
+		t.Errorf("the job: %d %s, want %s", a.status, a.body, shown)
+	}
+	for _, unknown := range []string{"job_00000000000000000000000000", "x"} {
+		g.operate(http.MethodGet, "/tasks/actions/"+unknown, "").wantError(t, 404, "not_found_error", "job_id")
+	}
 	audit := g.operate(http.MethodGet, "/audit?limit=1", "")
 	if body := audit.body; !strings.Contains(body, `"task_job"`) || !strings.Contains(body, id) || !strings.Contains(body, "the other is slow") {
 		t.Errorf("the audit: %s", body)

@@ -37,8 +37,11 @@ type waitView struct {
 	Channels []string `json:"channels"`
 }
 
+// stuckView is why a task is stuck. Drained are the channels of it that an operator has
+// disabled, where they may be why it gets no attempt.
 type stuckView struct {
 	Reason  string   `json:"reason"`
+	Drained []string `json:"drained,omitempty"`
 	Since   *int64   `json:"since"`
 	Until   *int64   `json:"until"`
 	Actions []string `json:"actions"`
@@ -105,9 +108,29 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, story 
 	}
 	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels)}
 	if stuck := story.Stuck(); stuck != nil {
-		v.Stuck = &stuckView{stuck.Reason, unixOrNull(stuck.Since), unixOrNull(stuck.Until), noNull(stuck.Actions)}
+		v.Stuck = &stuckView{Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions)}
+		if stuck.Reason == string(mediagate.ParkProviderAway) {
+			if v.Stuck.Drained, err = s.drainedFor(ctx, t); err != nil {
+				return operatorTask{}, err
+			}
+		}
 	}
 	return v, nil
+}
+
+// drainedFor names the channels that serve the task and that an operator has disabled.
+func (s *Server) drainedFor(ctx context.Context, t *mediagate.Task) (names []string, err error) {
+	states, err := s.cfg.Store.ChannelStates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range s.cfg.Channels {
+		disabled := slices.ContainsFunc(states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled })
+		if disabled && slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return c.Serves(t.Model, r) }) {
+			names = append(names, c.Name)
+		}
+	}
+	return names, nil
 }
 
 func noNull(list []string) []string { return append([]string{}, list...) }

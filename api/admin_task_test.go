@@ -272,6 +272,7 @@ func TestAdminTaskList(t *testing.T) {
 		"?status=processing":             {video},
 		"?model=alpha-v3&status=pending": {stuck},
 		"?channel=%00":                   nil,
+		"?webhook=pending":               nil,
 	} {
 		a := g.operate(http.MethodGet, "/tasks"+query, "")
 		var got []string
@@ -295,6 +296,7 @@ func TestAdminTaskList(t *testing.T) {
 		"?stuck=maybe":         {400, "stuck"},
 		"?status=open":         {400, "status"},
 		"?limit=101":           {400, "limit"},
+		"?webhook=lost":        {400, "webhook"},
 		"?after=nothing":       {400, "after"},
 		"?after=" + unknownID:  {400, "after"},
 		"?account=acc_nothing": {404, "account_id"},
@@ -303,6 +305,25 @@ func TestAdminTaskList(t *testing.T) {
 		if a := g.operate(http.MethodGet, "/tasks"+query, ""); a.status != want.status || !strings.HasPrefix(a.at("error", "message").(string), want.message) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
+	}
+}
+
+// A task that gets no attempt says which of its channels an operator has drained.
+func TestAdminTaskOfDrainedChannel(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	id := g.submit(videos, `{"model":"alpha-video-o1","prompt":"a"}`) // which kling-b does not serve
+	g.park(id, mediagate.ParkProviderAway)
+	if a := g.operate(http.MethodGet, "/tasks/"+id, ""); a.at("stuck", "reason") != "provider_unavailable" || a.at("stuck", "drained") != nil {
+		t.Errorf("no channel is drained: %s", a.body)
+	}
+	for channel, want := range map[string]any{"kling-a": []any{"kling-a"}, "kling-b": nil} {
+		g.operate(http.MethodPatch, "/channels/"+channel, `{"enabled":false}`)
+		if a := g.operate(http.MethodGet, "/tasks?stuck=true", ""); !cmp.Equal(a.at("data", 0, "stuck", "drained"), want) {
+			t.Errorf("%s is drained: %s", channel, a.body)
+		}
+		g.operate(http.MethodPatch, "/channels/"+channel, `{"enabled":true}`)
 	}
 }
 

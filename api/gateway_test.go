@@ -133,6 +133,16 @@ func (s *starter) StartJob(_ context.Context, job mediagate.TaskJob) error {
 	return s.fail
 }
 
+func (s *starter) Job(_ context.Context, id string) (status mediagate.TaskJobStatus, runID, page string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	page = "https://temporal.example.com/actions%2F" + id
+	if !slices.ContainsFunc(s.jobs, func(j mediagate.TaskJob) bool { return j.ID == id }) {
+		return status, "", page, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+	}
+	return mediagate.TaskJobStatus{State: mediagate.TaskJobRunning, Count: &mediagate.TaskJobCount{Done: 2, Skipped: 1}}, "run-of-" + id, page, s.fail
+}
+
 // started are the tasks whose workflows were started, once all are. No submit may run
 // beside it: it waits for the group that a submit adds to.
 func (g *gateway) started() []mediagate.Task {

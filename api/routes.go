@@ -196,6 +196,7 @@ func routes() []route {
 		{method: get, path: admin + "/tasks/:task_id", access: accessAdmin, handler: (*Server).handleAdminTask},
 		{method: post, path: admin + "/tasks/:task_id/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAdminAction},
 		{method: post, path: admin + "/tasks/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleTaskActions},
+		{method: get, path: admin + "/tasks/actions/:job_id", access: accessAdmin, handler: (*Server).handleJob},
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},

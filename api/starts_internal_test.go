@@ -47,6 +47,9 @@ func (p *temporal) Start(ctx context.Context, t mediagate.Task) error {
 func (p *temporal) Wake(context.Context, string) (bool, error) { return false, nil }
 
 func (p *temporal) StartJob(context.Context, mediagate.TaskJob) error { return nil }
+func (p *temporal) Job(context.Context, string) (status mediagate.TaskJobStatus, runID, page string, err error) {
+	return status, "", "", nil
+}
 
 // count is how many starts were asked for, and how many of them went well.
 func (p *temporal) count() (asked, started int) {

@@ -173,6 +173,9 @@ type Starter interface {
 	// StartJob starts a job that gives a command to many tasks. After an error it may
 	// have begun.
 	StartJob(ctx context.Context, job mediagate.TaskJob) error
+	// Job says how far a job has come, and names its newest run and that run's page, as
+	// Run does. Returns KindNotFound where there is no such job.
+	Job(ctx context.Context, id string) (status mediagate.TaskJobStatus, runID, page string, err error)
 }
 
 // Runs lists what Temporal knows of tasks' runs.

@@ -207,7 +207,11 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 	if err != nil {
 		return f, false, err
 	}
-	f.Status, f.Type = mediagate.Status(status), mediagate.Type(kind)
+	webhook, err := oneOfQuery(q, "webhook", words(mediagate.WebhookStates())...)
+	if err != nil {
+		return f, false, err
+	}
+	f.Status, f.Type, f.Webhook = mediagate.Status(status), mediagate.Type(kind), mediagate.WebhookState(webhook)
 	if f.CreatedAfter, err = timeQuery(q, "created_after"); err != nil {
 		return f, false, err
 	}
@@ -236,9 +240,11 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 	if err != nil {
 		return f, false, err
 	}
-	webhook, err := oneOfQuery(q, "webhook", words(mediagate.WebhookStates())...)
-	f.Channel, f.Stuck, f.Webhook = q.Get("channel"), stuck == yes, mediagate.WebhookState(webhook)
-	return f, none || !storable(f.Channel), err
+	if err != nil {
+		return f, false, err
+	}
+	f.Channel, f.Stuck = q.Get("channel"), stuck == yes
+	return f, none || !storable(f.Channel), nil
 }
 
 // storable reports whether the database can hold the text.

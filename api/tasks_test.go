@@ -172,8 +172,8 @@ func TestListFilters(t *testing.T) {
 	start := g.clock.now()
 	add(videos, `{"model":"alpha-v3","prompt":"0","metadata":{"reference":"a b&c"}}`)
 	add(images, imageBody)
-	add(videos, `{"model":"alpha-video-o1","prompt":"2"}`)
-	add(videos, videoBody)
+	add(videos, `{"model":"alpha-video-o1","prompt":"2","webhook":"ftp://hooks.example.com"}`)
+	add(videos, `{"model":"alpha-v3","prompt":"a cat","webhook":"https://hooks.example.com"}`)
 	g.cancel(ids[0])
 	g.other()
 	tests := map[string]struct {
@@ -181,8 +181,11 @@ func TestListFilters(t *testing.T) {
 		want  []string
 	}{
 		"all":                    {"", ids},
-		"empty parameters":       {"?limit=&after=&status=&model=&type=&reference=&created_after=&created_before=", ids},
+		"empty parameters":       {"?limit=&after=&status=&model=&type=&reference=&webhook=&created_after=&created_before=", ids},
 		"unknown parameters":     {"?colour=red", ids},
+		"callback dropped":       {"?webhook=dropped", ids[:2]},
+		"callback delivered":     {"?webhook=delivered", nil},
+		"callback, one model":    {"?webhook=dropped&model=alpha-video-o1", ids[1:2]},
 		"limit":                  {"?limit=2", ids[:2]},
 		"after":                  {"?after=" + ids[1], ids[2:]},
 		"after and limit":        {"?limit=1&after=" + ids[1], ids[2:3]},
@@ -256,7 +259,7 @@ func TestListRefusals(t *testing.T) {
 	for query, param := range map[string]string{
 		"limit=0": "limit", "limit=101": "limit", "limit=-1": "limit", "limit=x": "limit", "limit=1.5": "limit",
 		"after=x": "after", "after=" + noTask: "after", "after=" + foreign: "after", "after=%00": "after",
-		"status=queued": "status", "status=PENDING": "status", "type=audio": "type",
+		"status=queued": "status", "status=PENDING": "status", "type=audio": "type", "webhook=failed": "webhook", "webhook=Pending": "webhook",
 		"created_after=yesterday": "created_after", "created_before=-1": "created_before", "created_after=2026-01-01": "created_after",
 		"after=" + noTask + "&reference=%00": "after", "limit=5;": "limit", "status=%zz": "status", "created_after=0%": "created_after",
 	} {

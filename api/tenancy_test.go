@@ -280,9 +280,10 @@ func probes() map[string][]probe {
 		"POST /admin/v1/tasks/actions": {func(of things) request {
 			return request{method: "POST", path: "/admin/v1/tasks/actions", body: `{"filter":{"account":"` + of.account + `"},"action":"fail","reason":"x","dry_run":true}`}
 		}},
-		"POST /callbacks/:token":          {func(things) request { return request{method: "POST", path: "/callbacks/nobody"} }},
-		"GET /admin/v1/channels":          plain("/admin/v1/channels"),
-		"GET /admin/v1/channels/:channel": plain("/admin/v1/channels/kling-a"),
+		"GET /admin/v1/tasks/actions/:job_id": plain("/admin/v1/tasks/actions/job_00000000000000000000000000"),
+		"POST /callbacks/:token":              {func(things) request { return request{method: "POST", path: "/callbacks/nobody"} }},
+		"GET /admin/v1/channels":              plain("/admin/v1/channels"),
+		"GET /admin/v1/channels/:channel":     plain("/admin/v1/channels/kling-a"),
 		"PATCH /admin/v1/channels/:channel": {func(things) request {
 			return request{method: "PATCH", path: "/admin/v1/channels/kling-a", body: `{"enabled":true}`}
 		}},

@@ -17,16 +17,17 @@ import (
 //	type, model, channel, status     tasks_of_account: account, type, model,           tasks_of_all: the same
 //	                                 channel, status, id                               without the account
 //	reference                        tasks_references: reference, account, id          the same
-//	webhook                          tasks_abandoned: id, of given up callbacks        the same
+//	webhook                          tasks_callbacks_of_account: account,              tasks_callbacks: the same
+//	                                 state of the callback, id                         without the account
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
 //
 // A time is a range of ids in each of them. Type, model and channel together are a kind.
 // A list with a filter of the second line first goes from kind to kind by the index, with
 // one look at each, and then merges the newest of each kind and status that the filter
 // allows. What has a reference is looked at whole where another filter goes with it:
-// references are the client's own, and meant to tell one task from the others. So is what
-// has a callback that was given up; of other states of callbacks all that the account has
-// is looked at. Of what is stuck, all that is overdue is looked at, and all that is parked
+// references are the client's own, and meant to tell one task from the others. Another filter
+// beside that of the callback's state reads the tasks with this state until the page is full.
+// Of what is stuck, all that is overdue is looked at, and all that is parked
 // where there is another filter.
 
 // defaultLimit is the length of a list that names none.
@@ -84,7 +85,7 @@ func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement
 	case f.Stuck:
 		return s.listingOfStuck(f), nil
 	case f.Reference != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
-		return listingOfAll(f), nil
+		return s.listingOfAll(f), nil
 	default:
 		return s.listingOfKinds(ctx, f)
 	}
@@ -100,17 +101,13 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 		}
 	}
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
-	// The planner takes the index of references only when it sees the second half.
+	// The planner takes the partial indexes of references and callbacks only when the condition names their own.
 	and(f.Reference != "", "tasks.reference <> '' AND tasks.reference =", f.Reference)
 	and(f.Model != "", "tasks.model =", f.Model)
 	and(f.Type != "", "tasks.type =", f.Type)
 	and(f.Status != "", "tasks.status =", f.Status)
 	and(f.Channel != "", "tasks.channel =", f.Channel)
-	if f.Webhook == mediagate.WebhookAbandoned { // said so that the planner finds the index of them
-		list.say(" AND tasks.webhook_state = 'abandoned'")
-	} else {
-		and(f.Webhook != "", "tasks.webhook_state =", f.Webhook)
-	}
+	and(f.Webhook != "", "tasks.webhook_state <> '' AND tasks.webhook_state =", f.Webhook)
 	if id == "" {
 		return list
 	}
@@ -126,9 +123,14 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 // listingOfAll is a list of all tasks, or all of an account, or all with a reference.
 // Its limit is a parameter, for which PostgreSQL plans the statement each time anew:
 // where nearly all tasks are of one account, a plan for any account may go through
-// those of all.
-func listingOfAll(f mediagate.TaskFilter) *statement {
-	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, "tasks.id").with(" ORDER BY tasks.id "+order(f)+" LIMIT ?", f.Limit+1)
+// those of all. Only the indexes of callbacks have the order in which a list of callbacks
+// asks for its ids.
+func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
+	id := "tasks.id"
+	if f.Webhook != "" {
+		id = s.bytewiseID(id)
+	}
+	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, id).with(" ORDER BY "+id+" "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
 // kindOfTask is what the index has in front of the id.

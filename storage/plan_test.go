@@ -28,11 +28,12 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 	}
 	defer func() { _ = db.Close() }()
 	for _, statement := range []string{
-		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, channel, created_at, ended_at, deadline_at)
+		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, channel, webhook_state, created_at, ended_at, deadline_at)
 			SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
 					ORDER BY place DESC) FROM generate_series(0, 9) AS place) || lpad(i::text, 16, '0'),
 				CASE i WHEN 1 THEN 'acc_one' ELSE 'acc_many' END, 'key', 'alpha-v3', 'video', 'completed', 100, repeat('x', 300), '{}', '[]', 1,
-				CASE i WHEN 2 THEN 'r1' ELSE '' END, CASE i % 2 WHEN 0 THEN 'kling-a' ELSE 'kling-b' END, at, at, at
+				CASE i WHEN 2 THEN 'r1' ELSE '' END, CASE i % 2 WHEN 0 THEN 'kling-a' ELSE 'kling-b' END,
+				CASE WHEN i IN (3, 4) THEN 'pending' WHEN i <= $2 / 2 THEN 'delivered' ELSE '' END, at, at, at
 			FROM (SELECT i, $1::timestamptz - ($2 - i) * interval '1 minute' AS at FROM generate_series(1, $2::int) AS i) AS n`,
 		`INSERT INTO ledger_transfers (id, kind, account_id, key_id, task_id, amount, at)
 			SELECT 'txn_' || substr(id, 6, 10) || k.kind || substr(id, 17), k.kind, account_id, key_id, id, 1, created_at
@@ -214,6 +215,11 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		"channel, none":          {Channel: "none"},
 		"channel, failed":        {Channel: "kling-a", Status: mediagate.StatusFailed},
 		"channel, created":       {Channel: "kling-a", CreatedBefore: now.Add(-manyTasks / 2 * time.Minute)},
+		"callback, many":         {Webhook: mediagate.WebhookDelivered},
+		"callback, few":          {Webhook: mediagate.WebhookPending},
+		"callback, none":         {Webhook: mediagate.WebhookDropped},
+		"callback, after":        {Webhook: mediagate.WebhookDelivered, After: middle},
+		"callback, created":      {Webhook: mediagate.WebhookDelivered, CreatedAfter: now.Add(time.Hour)},
 		"abandoned":              {Webhook: mediagate.WebhookAbandoned},
 	}
 	lists("all accounts", "", map[string]mediagate.TaskFilter{"stuck": {Stuck: true}})

@@ -11,6 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
@@ -176,17 +177,60 @@ func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) 
 // Run returns the id of the task's newest run, empty where there is none, and the
 // address of its page in Temporal's UI. The page is there with an error, too.
 func (c Client) Run(ctx context.Context, taskID string) (runID, page string, err error) {
+	_, runID, page, err = c.look(ctx, taskID)
+	return runID, page, err
+}
+
+// look describes a workflow's newest run, nil where there is none, and names it and its page.
+func (c Client) look(ctx context.Context, id string) (desc *description, runID, page string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.Pages != "" {
-		page = c.Pages + url.PathEscape(taskID)
+		page = c.Pages + url.PathEscape(id)
 	}
-	desc, err := c.describe(ctx, taskID)
+	desc, err = c.describe(ctx, id)
 	runID = desc.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	if runID != "" && page != "" {
 		page += "/" + url.PathEscape(runID) + "/history"
 	}
-	return runID, page, err
+	return desc, runID, page, err
+}
+
+// Job says how far a job for many tasks has come, and names its workflow's newest run and
+// that run's page in Temporal's UI, where these are known. Returns KindNotFound where
+// Temporal knows no such job.
+func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobStatus, runID, page string, err error) {
+	desc, runID, page, err := c.look(ctx, IDActions(id))
+	switch {
+	case err != nil:
+		return status, runID, page, err
+	case desc == nil:
+		return status, "", page, mediagate.Errorf(mediagate.KindNotFound, "no such job")
+	}
+	var p activities.JobProgress
+	switch desc.GetWorkflowExecutionInfo().GetStatus() {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		status.State = mediagate.TaskJobRunning
+		for _, step := range desc.GetPendingActivities() {
+			if beat := step.GetHeartbeatDetails(); beat != nil && converter.GetDefaultDataConverter().FromPayloads(beat, &p) == nil {
+				status.Count = countOf(p)
+			}
+		}
+	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		status.State = mediagate.TaskJobDone
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err = c.Temporal.GetWorkflow(ctx, IDActions(id), runID).Get(ctx, &p); err == nil {
+			status.Count = countOf(p)
+		}
+	default:
+		status.State = mediagate.TaskJobStopped
+	}
+	return status, runID, page, err
+}
+
+func countOf(p activities.JobProgress) *mediagate.TaskJobCount {
+	return &mediagate.TaskJobCount{Done: p.Done, Skipped: p.Skipped, Failed: p.Failed}
 }
 
 // Look describes the task's newest run. It asks for the run itself, since lists lag

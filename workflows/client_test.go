@@ -434,3 +434,33 @@ func TestStartsAreFair(t *testing.T) {
 		}
 	}
 }
+
+// A job's progress is that of its last heartbeat.
+func TestJob(t *testing.T) {
+	t.Parallel()
+	beat, err := converter.GetDefaultDataConverter().ToPayloads(activities.JobProgress{After: "task_1", Done: 3, Skipped: 2, Failed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
+		return &workflowservice.DescribeWorkflowExecutionResponse{
+			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status, Execution: &commonpb.WorkflowExecution{WorkflowId: "actions/job_1", RunId: "run"}},
+			PendingActivities:     []*workflowpb.PendingActivityInfo{{HeartbeatDetails: beat}},
+		}
+	}
+	c := func(s *service) workflows.Client {
+		return workflows.Client{Temporal: s, Pages: "https://temporal.example.com/"}
+	}
+	got, run, page, err := c(&service{run: of(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)}).Job(t.Context(), "job_1")
+	want := mediagate.TaskJobStatus{State: mediagate.TaskJobRunning, Count: &mediagate.TaskJobCount{Done: 3, Skipped: 2, Failed: 1}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" || run != "run" || page != "https://temporal.example.com/actions%2Fjob_1/run/history" {
+		t.Errorf("%v, run %q, page %q (-want +got):\n%s", err, run, page, diff)
+	}
+	got, _, _, err = c(&service{run: of(enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)}).Job(t.Context(), "job_1")
+	if diff := cmp.Diff(mediagate.TaskJobStatus{State: mediagate.TaskJobStopped}, got); err != nil || diff != "" {
+		t.Errorf("cancelled: %v (-want +got):\n%s", err, diff)
+	}
+	if _, _, _, err := c(&service{}).Job(t.Context(), "job_1"); !mediagate.Is(err, mediagate.KindNotFound) {
+		t.Errorf("a job that is none: %v", err)
+	}
+}

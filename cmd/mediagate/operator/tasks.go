@@ -123,14 +123,18 @@ type taskLine struct {
 		State string `json:"state"`
 	} `json:"webhook"`
 	Stuck *struct {
-		Reason string `json:"reason"`
-		Since  int64  `json:"since"`
+		Reason  string   `json:"reason"`
+		Drained []string `json:"drained"`
+		Since   int64    `json:"since"`
 	} `json:"stuck"`
 }
 
 func (t taskLine) stuck() string {
 	if t.Stuck == nil {
 		return ""
+	}
+	if len(t.Stuck.Drained) > 0 {
+		return t.Stuck.Reason + " (drained: " + strings.Join(t.Stuck.Drained, ", ") + ")"
 	}
 	return t.Stuck.Reason
 }
@@ -202,7 +206,7 @@ func (t taskPage) print(out io.Writer) error {
 		say("error", t.Error.Code+": "+t.Error.Message)
 	}
 	if t.Stuck != nil {
-		say("STUCK", t.Stuck.Reason+", since "+moment(t.Stuck.Since))
+		say("STUCK", t.stuck()+", since "+moment(t.Stuck.Since))
 	}
 	if t.WaitsFor != nil {
 		say("waits for", t.waits())

@@ -6,6 +6,8 @@ export type Action = 'retry' | 'reroute' | 'fail' | 'poll_now' | 'redeliver';
 
 export interface Stuck {
   reason: string;
+  /** The task's channels that an operator has disabled. */
+  drained?: string[];
   since: number | null;
   until: number | null;
   actions: Action[];
@@ -70,7 +72,14 @@ export interface Matched {
   matched: number;
   tasks?: string[];
   job?: string | null;
-  url?: string | null;
+}
+
+/** How far a job for many tasks has come. */
+export interface JobStatus {
+  job: string;
+  state: 'running' | 'done' | 'stopped';
+  progress: { done: number; skipped: number; failed: number } | null;
+  workflow: Story['workflow'];
 }
 
 export interface Channel {

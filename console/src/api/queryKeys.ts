@@ -27,7 +27,7 @@ export const queryKeys = {
   /** All lists of tasks. */
   tasks: ['tasks'],
   taskList: (query: Query) => ['tasks', 'list', query],
-  callbacks: ['tasks', 'callbacks'],
+  callbacks: (state: string) => ['tasks', 'callbacks', state],
   sources: (query: Query) => ['tasks', 'sources', query],
   task: (id: string) => ['task', id],
   art: (id: string) => ['art', id],
@@ -38,11 +38,11 @@ export const queryKeys = {
   adminAccounts: (after: string | undefined) => ['admin', 'accounts', after],
   adminAccount: (id: string) => ['admin', 'account', id],
   adminLedger: (account: string) => ['admin', 'ledger', account],
-  ledgerCheck: ['admin', 'ledger check'],
   adminUsage: (by: string) => ['admin', 'usage', by],
   audit: (query: unknown) => ['admin', 'audit', query],
   /** All of the operator's lists of tasks, and stories of one. */
   adminTasks: ['admin', 'tasks'],
   adminTaskList: (query: Query) => ['admin', 'tasks', 'list', query],
+  taskJob: (id: string) => ['admin', 'task job', id],
   story: (id: string) => ['admin', 'tasks', 'story', id],
 } as const;

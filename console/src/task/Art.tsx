@@ -3,8 +3,9 @@
 import { useMutation, useQueries } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call, newKey } from '../api/client';
+import { call } from '../api/client';
 import { queryKeys } from '../api/queryKeys';
+import { untilAnswered, useSubmitKey } from '../api/submit';
 import type { Button as ArtButton, Item, Quote, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
 import { Button, Problem, formatAmount } from '../ui';
@@ -59,12 +60,14 @@ function usePress(task: Task) {
   const session = useSession();
   const navigate = useNavigate();
   const allowed = mayUse(session, 'generate');
+  const keys = useSubmitKey();
   const press = useMutation({
-    mutationFn: (button: ArtButton) =>
-      call<{ data: { task_id: string }[] }>('POST', endpoint, {
-        body: { task_id: task.id, custom_id: button.customId },
-        headers: { 'Idempotency-Key': newKey() },
-      }),
+    mutationFn: (button: ArtButton) => {
+      const body = { task_id: task.id, custom_id: button.customId };
+      return call<{ data: { task_id: string }[] }>('POST', endpoint, { body, headers: { 'Idempotency-Key': keys.of(body) } });
+    },
+    ...untilAnswered,
+    onSettled: (_, error) => keys.settle(error),
     onSuccess: (answer) => navigate({ to: '/tasks/$id', params: { id: answer.data[0]!.task_id } }),
   });
   // One price for each kind of button.

@@ -1,11 +1,12 @@
 // What an art task in MODAL waits for: a mask painted over its picture, a prompt, or both.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { ApiError, call, newKey } from '../api/client';
+import { ApiError, call } from '../api/client';
 import { queryKeys } from '../api/queryKeys';
+import { isLost, untilAnswered, useSubmitKey } from '../api/submit';
 import type { Art, Task, Upload } from '../api/types';
 import { mayUse, queryClient, useSession } from '../session';
-import { Button, Field, Problem, TextArea } from '../ui';
+import { Button, Field, Problem, TextArea, keepEnter } from '../ui';
 import { words } from '../words';
 import { Brush, type BrushHandle } from './Brush';
 import { useLink } from './links';
@@ -18,24 +19,31 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
   const brush = useRef<BrushHandle>(null);
   const [prompt, setPrompt] = useState(art.prompt);
   const [fault, setFault] = useState<string | null>(null);
+  const keys = useSubmitKey();
+  const uploaded = useRef<{ bytes: Uint8Array; url: string }>(undefined);
+  // The same mask keeps its link: a request that is repeated has to be the same.
+  const linkTo = async (mask: Blob) => {
+    const bytes = new Uint8Array(await mask.arrayBuffer());
+    const before = uploaded.current;
+    if (before?.bytes.length === bytes.length && bytes.every((b, i) => b === before.bytes[i])) return before.url;
+    const form = new FormData();
+    form.append('file', mask, 'mask.png');
+    const { url } = await call<Upload>('POST', '/v1/uploads/images', { body: form });
+    uploaded.current = { bytes, url };
+    return url;
+  };
   const send = useMutation({
     mutationFn: async () => {
       const mask = await brush.current?.mask();
       if (inpaints && !mask) throw new Error(w.nothingPainted);
       if (!mask && prompt.trim() === '') throw new Error(w.nothingSaid);
-      let mask_url: string | undefined;
-      if (mask) {
-        const form = new FormData();
-        form.append('file', mask, 'mask.png');
-        mask_url = (await call<Upload>('POST', '/v1/uploads/images', { body: form })).url;
-      }
-      await call('POST', '/v1/artgen/generations/modal', {
-        body: { task_id: task.id, prompt: prompt.trim() || undefined, mask_url },
-        headers: { 'Idempotency-Key': newKey() },
-      });
+      const body = { task_id: task.id, prompt: prompt.trim() || undefined, mask_url: mask && (await linkTo(mask)) };
+      await call('POST', '/v1/artgen/generations/modal', { body, headers: { 'Idempotency-Key': keys.of(body) } });
     },
+    ...untilAnswered,
+    onSettled: (_, error) => keys.settle(error),
     onMutate: () => setFault(null),
-    onError: (error) => !(error instanceof ApiError) && setFault(error.message),
+    onError: (error: Error) => !(error instanceof ApiError) && !isLost(error) && setFault(error.message),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: queryKeys.art(task.id) });
       refreshTask(task.id);
@@ -46,6 +54,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
   return (
     <form
       className="modal stack"
+      onKeyDown={keepEnter}
       onSubmit={(e) => {
         e.preventDefault();
         send.mutate();
@@ -58,7 +67,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
       {inpaints && <Ground sourceId={art.source_task_id} brush={brush} />}
       <TextArea label={w.prompt} hint={inpaints ? w.promptOptional : undefined} error={promptError} maxLength={6000} value={prompt} onChange={(e) => setPrompt(e.target.value)} />
       {fault && <p role="alert" className="note bad">{fault}</p>}
-      {send.error instanceof ApiError && !promptError && <Problem error={send.error} />}
+      {(send.error instanceof ApiError || isLost(send.error)) && !promptError && <Problem error={send.error} />}
       <div className="actions">
         <Button type="submit" variant="main" disabled={send.isPending}>
           {send.isPending ? w.sending : w.send}

@@ -30,6 +30,7 @@ export function filesOf(task: Task) {
 // Answers may overtake each other: what is known of a task is never taken back.
 function newer(known: Task | undefined, task: Task): Task {
   if (known && isOpen(task) && (!isOpen(known) || task.progress < known.progress)) return known;
+  if (known && isOpen(known) && !isOpen(task)) void queryClient.invalidateQueries({ queryKey: queryKeys.balances }); // its hold is gone
   return task;
 }
 
@@ -48,6 +49,8 @@ export function refreshTask(id: string): void {
   void queryClient.invalidateQueries({ queryKey: queryKeys.task(id) });
 }
 
+const longestTimer = 2_000_000; // seconds: what a browser's timer holds
+
 // When to read the task again by ourselves: a minute before its links expire, and while
 // its callback is on its way. An open task is streamed; the slow read beside the stream is
 // for a connection that died without a word.
@@ -58,7 +61,7 @@ function nextRead(task: Task | undefined): number | false {
   const now = Date.now() / 1000;
   const ends = filesOf(task).filter((f) => f.url.length > 0 && f.expires_at > now).map((f) => f.expires_at);
   if (ends.length === 0) return false;
-  return Math.min(Math.max(Math.min(...ends) - now - 60, 10), 3600) * 1000;
+  return Math.min(Math.max(Math.min(...ends) - now - 60, 10), longestTimer) * 1000;
 }
 
 export function taskQuery(id: string) {

@@ -4,7 +4,9 @@ import { words } from '../words';
 
 const locale = 'en-GB';
 const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' });
-const short = new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+const moment = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
+const short = new Intl.DateTimeFormat(locale, moment);
+const shortUTC = new Intl.DateTimeFormat(locale, { ...moment, timeZone: 'UTC' });
 
 export function formatTime(unix: number): string {
   return full.format(unix * 1000);
@@ -19,12 +21,12 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(s / 86400)} d${Math.floor((s % 86400) / 3600) ? ` ${Math.floor((s % 86400) / 3600)} h` : ''}`;
 }
 
-/** A moment, exact in its title. */
-export function Time({ unix }: { unix: number | null | undefined }) {
+/** A moment, exact in its title. It is of UTC where it stands below days of UTC. */
+export function Time({ unix, utc = false }: { unix: number | null | undefined; utc?: boolean }) {
   if (unix === null || unix === undefined) return <span>{words.ui.none}</span>;
   return (
     <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
-      {short.format(unix * 1000)}
+      {(utc ? shortUTC : short).format(unix * 1000)}
     </time>
   );
 }

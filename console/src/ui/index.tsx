@@ -1,6 +1,6 @@
 // The parts of which pages are made. They are plain HTML elements with our style: the
 // browser's own dialog, select and details are accessible by themselves.
-import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
+import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
 import { ApiError, AwayError, wordsOf } from '../api/client';
 import { words } from '../words';
 import { copyText } from './copy';
@@ -195,7 +195,10 @@ export function Dialog({ open, title, onClose, stays = false, className, childre
   useEffect(() => {
     const dialog = ref.current;
     if (!dialog) return;
-    if (open && !dialog.open) dialog.showModal();
+    if (open && !dialog.open) {
+      dialog.showModal();
+      focusFirst(dialog);
+    }
     if (!open && dialog.open) dialog.close();
   }, [open]);
   return (
@@ -210,7 +213,9 @@ export function Dialog({ open, title, onClose, stays = false, className, childre
       {open && (
         <>
           <div className="dialoghead">
-            <h2 id={id}>{title}</h2>
+            <h2 id={id} tabIndex={-1}>
+              {title}
+            </h2>
             <Button variant="quiet" onClick={onClose} aria-label={w.close}>
               ✕
             </Button>
@@ -220,6 +225,19 @@ export function Dialog({ open, title, onClose, stays = false, className, childre
       )}
     </dialog>
   );
+}
+
+// The browser would begin with the button that closes. A dialog without a field begins with its title:
+// Enter must not press a button that nobody has read.
+function focusFirst(dialog: HTMLDialogElement): void {
+  const field = dialog.querySelector<HTMLElement>('input:enabled, select:enabled, textarea:enabled');
+  (field ?? dialog.querySelector<HTMLElement>('h2'))?.focus();
+}
+
+/** Keeps Enter in a one-line field from submitting a form that costs money: its button does. */
+export function keepEnter(event: KeyboardEvent): void {
+  if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement) || event.target.type === 'file') return;
+  event.preventDefault();
 }
 
 export function Empty({ title, children }: { title: ReactNode; children?: ReactNode }) {

@@ -270,6 +270,7 @@ CREATE TABLE tasks (
 -- Erased tasks are in none, however many there are.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id COLLATE "C") WHERE erased_at IS NULL;
+CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id COLLATE "C") WHERE webhook_state <> '' AND erased_at IS NULL;
 CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'processing');
@@ -277,7 +278,7 @@ CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
 -- Lists of operators, of all accounts.
 CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id COLLATE "C") WHERE erased_at IS NULL;
 CREATE INDEX tasks_stuck ON tasks (id COLLATE "C") WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
-CREATE INDEX tasks_abandoned ON tasks (id) WHERE webhook_state = 'abandoned' AND erased_at IS NULL;
+CREATE INDEX tasks_callbacks ON tasks (webhook_state, id COLLATE "C") WHERE webhook_state <> '' AND erased_at IS NULL;
 -- What is due.
 CREATE INDEX tasks_parked ON tasks (channel, retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
 CREATE INDEX tasks_parked_retry ON tasks (retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;

@@ -42,7 +42,7 @@ function Money({ currency }: { currency: string }) {
   const account = useQuery({
     queryKey: queryKeys.account,
     queryFn: ({ signal }) => call<OwnAccount>('GET', '/v1/account', { signal }),
-    refetchInterval: 15_000,
+    refetchInterval: (q) => (Number(q.state.data?.held) > 0 ? 15_000 : false),
   });
   const a = account.data;
   return (
@@ -82,7 +82,6 @@ function KeyMoney({ currency, name }: { currency: string; name: string }) {
       if (!answer.success) throw new Error(answer.message);
       return answer as KeyBalance;
     },
-    refetchInterval: 15_000,
   });
   const b = balance.data;
   return (

@@ -1,10 +1,11 @@
-// The newest tasks that were given an address to call, and how their callbacks went.
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+// The newest tasks that were given an address to call, by how their callbacks went.
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
-import { Ago, Badge, Button, Empty, Loading, Problem, type Tone } from '../../ui';
+import { Ago, Badge, Button, Empty, Loading, Problem, Select, type Tone } from '../../ui';
 import { words } from '../../words';
 
 const w = words.account;
@@ -13,20 +14,43 @@ const states = words.task.page.callbackState;
 type State = NonNullable<Task['webhook']>['state'];
 const tones: Record<State, Tone> = { pending: 'busy', delivered: 'good', dropped: 'warn', abandoned: 'bad' };
 
+const length = 50;
+
+/** The newest tasks whose callback is in one of these states. The API lists one state at a time. */
+async function readCallbacks(of: readonly State[], signal: AbortSignal): Promise<Task[]> {
+  const lists = await Promise.all(of.map((webhook) => call<TaskList>('GET', '/v1/tasks', { query: { webhook, limit: length }, signal })));
+  // A callback that changed between two of the answers is in both.
+  const tasks = new Map(lists.flatMap((list) => list.data.map((task) => [task.id, task])));
+  return [...tasks.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, length);
+}
+
 export function Callbacks({ maySend }: { maySend: boolean }) {
+  const [state, setState] = useState<State | ''>('');
+  const of = state ? [state] : (Object.keys(tones) as State[]);
   const tasks = useQuery({
-    queryKey: queryKeys.callbacks,
-    queryFn: ({ signal }) => call<TaskList>('GET', '/v1/tasks', { query: { limit: 100 }, signal }),
-    refetchInterval: 5_000,
+    queryKey: queryKeys.callbacks(state),
+    queryFn: ({ signal }) => readCallbacks(of, signal),
+    placeholderData: keepPreviousData,
+    refetchInterval: (q) => (q.state.data?.some((task) => task.webhook?.state === 'pending') ? 5_000 : false),
   });
-  const called = tasks.data?.data.filter((task) => task.webhook) ?? [];
+  const called = tasks.data ?? [];
   return (
-    <section>
-      <h2>{w.callbacks}</h2>
-      <p className="soft">{w.callbacksHint}</p>
+    <section className="stack">
+      <div className="callbackshead">
+        <div>
+          <h2>{w.callbacks}</h2>
+          <p className="soft">{w.callbacksHint(length)}</p>
+        </div>
+        <Select
+          label={words.tasks.state}
+          value={state}
+          onChange={(e) => setState(e.target.value as State | '')}
+          options={[{ value: '', label: words.tasks.any }, ...Object.entries(states).map(([value, label]) => ({ value, label }))]}
+        />
+      </div>
       {!tasks.data && <Problem error={tasks.error} />}
       {tasks.isPending && <Loading />}
-      {tasks.data && called.length === 0 && <Empty title={w.noCallbacks}>{w.noCallbacksHint}</Empty>}
+      {tasks.data && called.length === 0 && <Empty title={w.noCallbacks}>{state === '' && <span>{w.noCallbacksHint}</span>}</Empty>}
       {called.length > 0 && (
         <ul className="callbacks">
           {called.map((task) => (

@@ -1,13 +1,14 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { ApiError, call } from '../../api/client';
+import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
 import { useSession } from '../../session';
 import { Ago, Amount, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { faults } from './parts';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -63,12 +64,12 @@ function Create() {
     mutationFn: () => call<Account>('POST', '/admin/v1/accounts', { body: { name: name.trim(), ...(group.trim() ? { group: group.trim() } : {}) } }),
     onSuccess: (account) => navigate({ to: '/operator/accounts/$id', params: { id: account.id } }),
   });
-  const fault = (field: string) => (create.error instanceof ApiError && create.error.param === field ? create.error.message : null);
+  const fault = faults(create.error, ['name', 'group']);
   return (
     <form className="stack" onSubmit={(e) => (e.preventDefault(), create.mutate())}>
-      <Field label={w.name} required autoFocus maxLength={255} value={name} error={fault('name')} onChange={(e) => setName(e.target.value)} />
-      <Field label={w.group} hint={w.groupHint} value={group} error={fault('group')} onChange={(e) => setGroup(e.target.value)} />
-      <Problem error={create.error} />
+      <Field label={w.name} required maxLength={255} value={name} error={fault.at('name')} onChange={(e) => setName(e.target.value)} />
+      <Field label={w.group} hint={w.groupHint} value={group} error={fault.at('group')} onChange={(e) => setGroup(e.target.value)} />
+      <Problem error={fault.elsewhere} />
       <Button type="submit" variant="main" disabled={create.isPending || name.trim() === ''}>{w.createAccount}</Button>
     </form>
   );

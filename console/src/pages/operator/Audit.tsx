@@ -19,7 +19,6 @@ export function Audit() {
     queryKey: queryKeys.audit(after),
     queryFn: ({ signal }) => call<List<AuditEntry>>('GET', '/admin/v1/audit', { query: { after, limit: 50 }, signal }),
     placeholderData: keepPreviousData,
-    refetchInterval: after ? false : 10_000,
   });
   return (
     <>

@@ -1,13 +1,13 @@
 // One command for all tasks that the page's filter selects: first how many they are, then
 // a job that can be watched and stopped in Temporal's web interface.
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import type { Action, Matched } from '../../api/admin';
+import type { Action, JobStatus, Matched } from '../../api/admin';
 import { call, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { queryClient } from '../../session';
-import { Button, Code, Dialog, Field, Problem, Select } from '../../ui';
+import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
 import { Elsewhere, faults } from './parts';
@@ -125,20 +125,52 @@ function Begun({ job, box, onClose }: { job: Matched; box: React.RefObject<HTMLD
   return (
     <div className="stack" role="status" tabIndex={-1} ref={box}>
       <p>{job.job ? w.bulk.begun(job.matched) : w.bulk.nothing}</p>
-      {job.job && (
-        <>
-          <p className="soft">{w.bulk.watch}</p>
-          <Code text={`actions/${job.job}`} />
-          {job.url && (
-            <p>
-              <Elsewhere url={job.url}>{w.inTemporal}</Elsewhere>
-            </p>
-          )}
-        </>
-      )}
+      {job.job && <JobProgress id={job.job} matched={job.matched} />}
       <div>
         <Button onClick={onClose}>{words.ui.close}</Button>
       </div>
     </div>
+  );
+}
+
+/** How far the job has come, until it ends, and its workflow. */
+function JobProgress({ id, matched }: { id: string; matched: number }) {
+  const { data, error } = useQuery({
+    queryKey: queryKeys.taskJob(id),
+    queryFn: ({ signal }) => call<JobStatus>('GET', `/admin/v1/tasks/actions/${encodeURIComponent(id)}`, { signal }),
+    refetchInterval: (q) => (q.state.data && q.state.data.state !== 'running' ? false : 1_000),
+    // Between two slices of its work the job says nothing: what it said before stands.
+    structuralSharing: (before, now) => {
+      const [was, is] = [before as JobStatus | undefined, now as JobStatus];
+      return { ...is, progress: is.progress ?? was?.progress ?? null };
+    },
+  });
+  const ended = data !== undefined && data.state !== 'running';
+  useEffect(() => {
+    if (ended) void queryClient.invalidateQueries({ queryKey: queryKeys.adminTasks });
+  }, [ended]);
+  const p = data?.progress;
+  const come = p ? p.done + p.skipped + p.failed : 0;
+  return (
+    <>
+      {!data && <Problem error={error} />}
+      {data && (
+        <div className="stack">
+          <p className="row">
+            <Badge tone={data.state === 'running' ? 'busy' : data.state === 'done' ? 'good' : 'warn'}>{w.bulk.state[data.state]}</Badge>
+            <progress aria-label={w.bulk.progress} max={Math.max(matched, come)} value={come} />
+            <span>{w.bulk.come(come, Math.max(matched, come))}</span>
+          </p>
+          {p && <p className="soft">{w.bulk.counts(p.done, p.skipped, p.failed)}</p>}
+        </div>
+      )}
+      <p className="soft">{w.bulk.watch}</p>
+      <Code text={`actions/${id}`} />
+      {data?.workflow.url && (
+        <p>
+          <Elsewhere url={data.workflow.url}>{w.inTemporal}</Elsewhere>
+        </p>
+      )}
+    </>
   );
 }

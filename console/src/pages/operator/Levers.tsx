@@ -77,7 +77,7 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
       <p className="mono soft id">{id}</p>
       <p>{w.actionHint[action]}</p>
       {action === 'reroute' && <ChannelChoice value={channel} error={fault.at('channel')} onChange={setChannel} />}
-      <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoFocus autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
+      <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
       <Problem error={fault.elsewhere} />
       <div className="row">
         <Button type="submit" variant={action === 'fail' ? 'danger' : 'main'} disabled={reason.trim() === ''}>

@@ -2,7 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { ApiError, call } from '../../api/client';
+import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
@@ -12,6 +12,7 @@ import { Amount, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem,
 import { words } from '../../words';
 import { KeyList } from '../keys/Keys';
 import { LedgerTable } from './OperatorTask';
+import { faults } from './parts';
 import { saveAs } from './save';
 import '../../styles/operator.css';
 
@@ -25,7 +26,7 @@ export function OperatorAccount() {
     queryKey: queryKeys.adminAccount(id),
     queryFn: ({ signal }) => call<Account>('GET', path, { signal }),
     placeholderData: keepPreviousData,
-    refetchInterval: 10_000,
+    refetchInterval: (q) => (Number(q.state.data?.held) > 0 ? 10_000 : false),
   });
   if (!account) return error ? <Problem error={error} /> : <Loading />;
   return <View account={account} path={path} />;
@@ -112,12 +113,12 @@ function Grant({ path, id, onDone }: { path: string; id: string; onDone: () => v
   // Sent twice it changes nothing: the reference is made once for each form.
   const [reference, setReference] = useState(() => `console-${new Date().toISOString()}`);
   const give = useChange(id, () => call('POST', `${path}/grants`, { body: { amount: amount.trim(), reference } }), onDone);
-  const fault = (field: string) => (give.error instanceof ApiError && give.error.param === field ? give.error.message : null);
+  const fault = faults(give.error, ['amount', 'reference']);
   return (
     <form className="stack" onSubmit={(e) => (e.preventDefault(), give.mutate())}>
-      <Field label={w.amountIn(currency)} hint={w.grantHint} inputMode="decimal" required autoFocus value={amount} error={fault('amount')} onChange={(e) => setAmount(e.target.value)} />
-      <Field label={w.field.reference} hint={w.referenceHint} required value={reference} error={fault('reference')} onChange={(e) => setReference(e.target.value)} />
-      <Problem error={give.error} />
+      <Field label={w.amountIn(currency)} hint={w.grantHint} inputMode="decimal" required value={amount} error={fault.at('amount')} onChange={(e) => setAmount(e.target.value)} />
+      <Field label={w.field.reference} hint={w.referenceHint} required value={reference} error={fault.at('reference')} onChange={(e) => setReference(e.target.value)} />
+      <Problem error={fault.elsewhere} />
       <Button type="submit" variant="main" disabled={give.isPending || amount.trim() === ''}>{w.grant}</Button>
     </form>
   );
@@ -139,15 +140,15 @@ function Change({ account, path, onDone }: { account: Account; path: string; onD
       }),
     onDone,
   );
-  const fault = (field: string) => (change.error instanceof ApiError && change.error.param === field ? change.error.message : null);
+  const fault = faults(change.error, ['name', 'group', ...limits]);
   return (
     <form className="stack" onSubmit={(e) => (e.preventDefault(), change.mutate())}>
-      <Field label={w.name} required value={name} error={fault('name')} onChange={(e) => setName(e.target.value)} />
-      <Field label={w.group} hint={w.groupHint} value={group} error={fault('group')} onChange={(e) => setGroup(e.target.value)} />
+      <Field label={w.name} required value={name} error={fault.at('name')} onChange={(e) => setName(e.target.value)} />
+      <Field label={w.group} hint={w.groupHint} value={group} error={fault.at('group')} onChange={(e) => setGroup(e.target.value)} />
       {limits.map((l) => (
-        <Field key={l} label={w.limit[l]} hint={w.limitHint[l]} inputMode="decimal" value={values[l]} error={fault(l)} onChange={(e) => setValues({ ...values, [l]: e.target.value })} />
+        <Field key={l} label={w.limit[l]} hint={w.limitHint[l]} inputMode="decimal" value={values[l]} error={fault.at(l)} onChange={(e) => setValues({ ...values, [l]: e.target.value })} />
       ))}
-      <Problem error={change.error} />
+      <Problem error={fault.elsewhere} />
       <Button type="submit" variant="main" disabled={change.isPending}>{w.save}</Button>
     </form>
   );

@@ -25,7 +25,7 @@ export function OperatorTask() {
   const { data, error } = useQuery({
     queryKey: queryKeys.story(id),
     queryFn: ({ signal }) => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { signal }),
-    refetchInterval: (q) => (isUnknown(q.state.error) ? false : q.state.data && !isOpen(q.state.data) ? 30_000 : 3_000),
+    refetchInterval: (q) => (isUnknown(q.state.error) || (q.state.data && !isOpen(q.state.data) && q.state.data.webhook?.state !== 'pending') ? false : 3_000),
   });
   if (!data) return isUnknown(error) ? <Unknown /> : error ? <Problem error={error} /> : <Loading />;
   // Nothing of one task stays on the page of another, its request least of all.
@@ -54,7 +54,7 @@ function View({ story }: { story: Story }) {
           </h2>
           <Facts
             rows={[
-              stuck && [w.why, <Why reason={stuck.reason} />],
+              stuck && [w.why, <Why stuck={stuck} />],
               stuck && stuck.since !== null && [w.since, <><Time unix={stuck.since} />, <Ago unix={stuck.since} /></>],
               wait && !stuck && [w.waitsFor, wait.step],
               wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],

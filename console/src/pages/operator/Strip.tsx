@@ -1,17 +1,15 @@
-// What is not as it should be, in one line: the parts of the service, the channels, the books.
+// What is not as it should be, in one line: the parts of the service and the channels.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';
 import { words } from '../../words';
-import { channelsQuery, ledgerQuery, readyQuery, toneOf } from './queries';
+import { channelsQuery, readyQuery, toneOf } from './queries';
 
 const w = words.operator;
 
 export function Strip() {
   const ready = useQuery(readyQuery);
   const channels = useQuery(channelsQuery);
-  // The check is work for the database: not while something is wrong with it.
-  const ledger = useQuery({ ...ledgerQuery, enabled: ready.data?.status === 'ready' });
   const bad = channels.data?.data.filter((c) => c.state !== 'up') ?? [];
   return (
     <p className="row strip" role="status">
@@ -28,11 +26,6 @@ export function Strip() {
           <Badge tone={toneOf(c)}>{w.channelIs(c.name, w.channelState[c.state])}</Badge>
         </Link>
       ))}
-      {ledger.data && (
-        <Link to="/operator/books">
-          <Badge tone={ledger.data.ok ? 'good' : 'bad'}>{ledger.data.ok ? w.booksRight : w.booksWrong(ledger.data.problems.length)}</Badge>
-        </Link>
-      )}
     </p>
   );
 }

@@ -7,12 +7,13 @@ import { ApiError, call, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
 import { StateBadge } from '../../task/State';
+import { isOpen } from '../../task/useTask';
 import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { dayOf, queryOf } from '../tasks/Filters';
 import { Bulk } from './Bulk';
 import { Levers, OrderDialog, type Order } from './Levers';
-import { Lasting, Soon, Why, readable, useSaid } from './parts';
+import { Lasting, Soon, Why, readable, useSaid, whyOf } from './parts';
 import { channelsQuery } from './queries';
 import { Strip } from './Strip';
 import '../../styles/operator.css';
@@ -34,7 +35,8 @@ export function Stuck() {
     queryKey: queryKeys.adminTaskList(query),
     queryFn: ({ signal }) => call<List<OperatorTask>>('GET', '/admin/v1/tasks', { query, signal }),
     placeholderData: keepPreviousData,
-    refetchInterval: 5_000,
+    // What is stuck may come at any time; a list of tasks that have all ended stays as it is.
+    refetchInterval: (q) => (stuck || q.state.data?.data.some(isOpen) ? 5_000 : false),
   });
   const [order, setOrder] = useState<Order | null>(null);
   const [said, say] = useSaid();
@@ -122,15 +124,18 @@ function Typed({ label, value, error, onChange }: { label: string; value: string
 /** How many are stuck, and for what: one cause often has many tasks. */
 function Reasons({ tasks, more }: { tasks: readonly OperatorTask[]; more: boolean }) {
   const counts = new Map<string, number>();
-  for (const task of tasks) if (task.stuck) counts.set(task.stuck.reason, (counts.get(task.stuck.reason) ?? 0) + 1);
+  for (const { stuck } of tasks) {
+    const why = stuck && (whyOf(stuck) ?? stuck.reason);
+    if (why) counts.set(why, (counts.get(why) ?? 0) + 1);
+  }
   return (
     <p className="row" role="status">
       {tasks.length > 0 && <strong>{w.countStuck(tasks.length, more)}</strong>}
       {[...counts]
         .sort((a, b) => b[1] - a[1])
-        .map(([reason, n]) => (
-          <Badge key={reason} tone="warn">
-            {w.park[reason] ?? reason}: {n}
+        .map(([why, n]) => (
+          <Badge key={why} tone="warn">
+            {why}: {n}
           </Badge>
         ))}
     </p>
@@ -175,7 +180,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
             <td className="wide">
               {task.stuck ? (
                 <>
-                  <Why reason={task.stuck.reason} />
+                  <Why stuck={task.stuck} />
                   {task.stuck.since !== null && (
                     <p className="soft">
                       {w.stuckFor} <Lasting unix={task.stuck.since} />

@@ -1,6 +1,7 @@
 // What the operators' pages share.
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
+import type { Stuck } from '../../api/admin';
 import { ApiError } from '../../api/client';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
@@ -34,9 +35,15 @@ export function readable(sentence: string): string {
   return sentence.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, (t) => formatTime(Date.parse(t) / 1000));
 }
 
+/** Why a task is stuck, in words, if there are any. A drained channel is no fault of the vendor's. */
+export function whyOf({ reason, drained }: Stuck): string | undefined {
+  return drained?.length ? w.drained(drained) : w.park[reason];
+}
+
 /** Why a task is stuck: in words, and by the name that the runbook has. */
-export function Why({ reason }: { reason: string }) {
-  const known = w.park[reason];
+export function Why({ stuck }: { stuck: Stuck }) {
+  const { reason } = stuck;
+  const known = whyOf(stuck);
   return (
     <>
       {known && <span className="strong">{known} </span>}

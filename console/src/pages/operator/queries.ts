@@ -1,6 +1,6 @@
 // What several of the operators' pages ask.
 import { queryOptions } from '@tanstack/react-query';
-import type { Channel, LedgerReport, Readiness } from '../../api/admin';
+import type { Channel, Readiness } from '../../api/admin';
 import { ApiError, call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { List } from '../../api/types';
@@ -22,16 +22,6 @@ export function toneOf(channel: Channel): Tone {
 export function usable(channels: readonly Channel[] | undefined): string[] {
   return (channels ?? []).filter((c) => c.enabled && c.provider !== '').map((c) => c.name);
 }
-
-// The check looks at everything that there is, so it is not repeated by itself.
-export const ledgerQuery = queryOptions({
-  queryKey: queryKeys.ledgerCheck,
-  queryFn: ({ signal }) => call<LedgerReport>('GET', '/admin/v1/ledger/check', { signal }),
-  staleTime: 30 * 60_000,
-  gcTime: 60 * 60_000,
-  refetchOnWindowFocus: false,
-  refetchOnReconnect: false,
-});
 
 export const readyQuery = queryOptions({
   queryKey: queryKeys.ready,

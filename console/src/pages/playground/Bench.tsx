@@ -5,8 +5,9 @@ import { ApiError, wordsOf } from '../../api/client';
 import { draft, keepDraft, madeRequests, requestOf, type Remembered, type Request } from '../../requests';
 import { mayUse, useSession } from '../../session';
 import { TaskView } from '../../task/TaskView';
-import { Ago, Button, Empty, Problem, Select } from '../../ui';
+import { Ago, Button, Empty, Problem, Select, keepEnter } from '../../ui';
 import { words } from '../../words';
+import { adviceOf } from './advice';
 import { bodyOf } from './body';
 import type { Target } from './catalog';
 import { Form } from './Form';
@@ -34,11 +35,12 @@ interface Props {
 }
 
 // What the form begins with: the request to run again, else what was typed for this model,
-// else the shown task's, else what of another model's request is of use here.
-function valuesAtFirst({ target, again, source, task }: Props): Values {
+// else the shown task's, else what of another model's request is of use here. Where the request
+// of a task to run again is not known, nothing else stands in for it.
+function valuesAtFirst({ target, again, source, task, note }: Props): Values {
   const isHere = (r: Request | undefined) => r?.endpoint === target.endpoint && r.model === target.model;
   const shown = task ? requestOf(task) : undefined;
-  const typed = draft();
+  const typed = note ? undefined : draft();
   const known = again ?? (isHere(typed) && !source ? typed : isHere(shown) ? shown : undefined);
   const start = known?.body ?? { ...initialValues(target.schema), ...(typed && !source ? carriedOver(target.schema, typed.body) : {}) };
   return { ...start, ...source };
@@ -62,9 +64,11 @@ export function Bench(props: Props) {
   const { endpoint, model, schema } = target;
   const session = useSession();
   const navigate = useNavigate({ from: '/playground' });
-  const [form, setForm] = useState(() => ({ subject, values: valuesAtFirst(props), attempted: false }));
-  // What is around the form stays, and with it the focus.
-  if (form.subject !== subject) setForm({ subject, values: valuesAtFirst(props), attempted: false });
+  const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
+  const [form, setForm] = useState(begun);
+  // What is around the form stays, and with it the focus. A task may be run again a second time.
+  if (form.subject !== subject || (props.again && !form.again)) setForm(begun());
+  else if (form.again && !props.again) setForm({ ...form, again: false });
   const { values, attempted } = form;
   const setValues = (next: Values) => setForm((now) => ({ ...now, values: next }));
   const setAttempted = (next: boolean) => setForm((now) => ({ ...now, attempted: next }));
@@ -125,11 +129,8 @@ export function Bench(props: Props) {
     setValues(next);
     if (sending.error) sending.reset();
   };
-  const vary = () => {
-    const next = { ...values, seed: randomSeed(schema.properties?.seed as object) };
-    setValues(next);
-    submit({ endpoint, model, body: bodyOf(schema, model, next) });
-  };
+  // The form may hold another request by now.
+  const vary = (made: Request) => submit({ ...made, body: { ...made.body, seed: randomSeed(schema.properties?.seed as object) } });
   const mayRun = mayUse(session, 'generate');
   const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
 
@@ -142,6 +143,7 @@ export function Bench(props: Props) {
           className="card"
           ref={place}
           onKeyDown={(e) => {
+            keepEnter(e);
             if (e.key === 'Enter' && (e.ctrlKey || e.metaKey) && mayRun) submit({ endpoint, model, body });
           }}
         >
@@ -202,16 +204,17 @@ export function Bench(props: Props) {
   );
 }
 
-function Again({ task, target, busy, onAgain, onVary }: { task: string; target: Target; busy: boolean; onAgain: (request: Request) => void; onVary: () => void }) {
-  const made = requestOf(task);
-  if (!made || made.endpoint !== target.endpoint || made.model !== target.model) return null;
+function Again({ task, target, busy, onAgain, onVary }: { task: string; target: Target; busy: boolean; onAgain: (request: Request) => void; onVary: (request: Request) => void }) {
+  const kept = requestOf(task);
+  if (!kept || kept.endpoint !== target.endpoint || kept.model !== target.model) return null;
+  const made: Request = { endpoint: kept.endpoint, model: kept.model, body: kept.body };
   return (
     <>
-      <Button aria-disabled={busy} onClick={() => onAgain({ endpoint: made.endpoint, model: made.model, body: made.body })}>
+      <Button aria-disabled={busy} onClick={() => onAgain(made)}>
         {w.again}
       </Button>
       {target.schema.properties && 'seed' in target.schema.properties && (
-        <Button aria-disabled={busy} onClick={onVary} title={w.varyHint}>
+        <Button aria-disabled={busy} onClick={() => onVary(made)} title={w.varyHint}>
           {w.vary}
         </Button>
       )}
@@ -221,7 +224,7 @@ function Again({ task, target, busy, onAgain, onVary }: { task: string; target: 
 
 /** What a request was refused for, and what to do about it. */
 function RunProblem({ error }: { error: unknown }) {
-  const advice = error instanceof ApiError ? w.advice[error.status as keyof typeof w.advice] : undefined;
+  const advice = adviceOf(error);
   if (!advice) return <Problem error={error} />;
   return (
     <div role="alert" className="note bad">

@@ -44,7 +44,6 @@ export const balanceQuery = queryOptions({
     const left = [key.unlimited_quota ? undefined : key.remain_balance, account.remain_balance].filter((b) => b !== undefined);
     return left.length ? Math.min(...left) : null;
   },
-  refetchInterval: 30_000,
 });
 
 export function Price({ quote, example }: { quote: Quote | undefined; example: boolean }) {

@@ -8,6 +8,7 @@ import { mayUse, useSession } from '../../session';
 import { Button } from '../../ui';
 import { words } from '../../words';
 import { useGroup, useInput } from './field';
+import { isPicture } from './picture';
 import type { Schema } from './schema';
 import type { InputProps } from './widgets';
 
@@ -16,11 +17,11 @@ const w = words.playground.media;
 const accepted = ['image/jpeg', 'image/png', 'image/webp', 'image/gif'];
 const mostBytes = 20 * 1024 * 1024;
 
-/** Why a file cannot be uploaded, or undefined. */
-function refusal(file: File): string | undefined {
-  if (!accepted.includes(file.type)) return w.wrongType(file.name);
-  if (file.size > mostBytes) return w.tooLarge(file.name, (file.size / 1024 / 1024).toFixed(1));
+/** Why a file cannot be uploaded, or undefined. Its bytes say what it is: its type goes by its name. */
+async function refusal(file: File): Promise<string | undefined> {
   if (file.size === 0) return w.empty(file.name);
+  if (!isPicture(new Uint8Array(await file.slice(0, 12).arrayBuffer()))) return w.wrongType(file.name);
+  if (file.size > mostBytes) return w.tooLarge(file.name, (file.size / 1024 / 1024).toFixed(1));
   return undefined;
 }
 
@@ -58,8 +59,8 @@ function useUploads(onUploaded: (urls: string[]) => void, room: number) {
   const [over, setOver] = useState(false);
   const session = useSession();
   const uploading = useMutation({ mutationFn: (files: File[]) => Promise.all(files.map(upload)), onSuccess: onUploaded });
-  const take = (files: File[]) => {
-    const wrong = files.map(refusal).find((r) => r !== undefined) ?? (files.length > room ? w.tooMany(room) : undefined);
+  const take = async (files: File[]) => {
+    const wrong = (await Promise.all(files.map(refusal))).find((r) => r !== undefined) ?? (files.length > room ? w.tooMany(room) : undefined);
     setRefused(wrong);
     uploading.reset();
     if (!wrong && files.length) uploading.mutate(files);
@@ -79,7 +80,7 @@ function useUploads(onUploaded: (urls: string[]) => void, room: number) {
       onDrop: (e: DragEvent) => {
         e.preventDefault();
         setOver(false);
-        take([...e.dataTransfer.files]);
+        void take([...e.dataTransfer.files]);
       },
     },
   };
@@ -123,7 +124,7 @@ export function ImageInput({ id, schema, value, onChange }: InputProps) {
       <div className="pg-drop" {...uploads.drop}>
         {url !== '' && <Thumb url={url} alt={w.preview} />}
         <input {...useInput(id)} type="url" value={url} placeholder={uploads.allowed ? w.dropOrPaste : w.paste} onChange={(e) => onChange(e.target.value || undefined)} />
-        {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} busy={uploads.busy} onFiles={uploads.take} />}
+        {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} busy={uploads.busy} onFiles={(files) => void uploads.take(files)} />}
         {url !== '' && (
           <Button variant="quiet" onClick={() => onChange(undefined)} aria-label={w.removeFrom(String(schema.title))}>
             ✕
@@ -204,7 +205,7 @@ export function Images({ id, schema, value, onChange }: ListProps) {
       {room > 0 && (
         <div className="pg-drop" {...uploads.drop}>
           <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany : w.paste} onAdd={(url) => onChange([...urls, url])} />
-          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} busy={uploads.busy} onFiles={uploads.take} />}
+          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} busy={uploads.busy} onFiles={(files) => void uploads.take(files)} />}
         </div>
       )}
       <Said text={uploads.problem} />

@@ -2,8 +2,9 @@
 // Idempotency-Key, so nothing is made or charged twice.
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { ApiError, AwayError, call, newKey, send } from '../../api/client';
+import { call, send } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
+import { untilAnswered, useSubmitKey } from '../../api/submit';
 import { rememberRequest, type Request } from '../../requests';
 import type { Spoken } from './Speech';
 
@@ -16,11 +17,9 @@ interface Sent {
 }
 export type Outcome = { task: string } | { spoken: Spoken };
 
-const isLost = (error: unknown) => error instanceof AwayError || (error instanceof ApiError && error.status >= 502);
-
 export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
   const queries = useQueryClient();
-  const lost = useRef<{ text: string; key: string }>(undefined);
+  const keys = useSubmitKey();
   const repeatable = useRef(true);
   const run = useMutation({
     mutationFn: async ({ request, key }: Sent): Promise<Outcome> => {
@@ -33,24 +32,20 @@ export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
       return { task: data[0]!.task_id };
     },
     // Speech is no submit: a repeat would be charged again.
-    retry: (count, error) => isLost(error) && repeatable.current && count < 60,
-    retryDelay: (count) => Math.min(1000 * 2 ** count, 5000),
+    ...untilAnswered,
+    retry: (count, error) => repeatable.current && untilAnswered.retry(count, error),
     onSuccess: (outcome, { request }) => {
-      lost.current = undefined;
       if ('task' in outcome) rememberRequest({ ...request, task: outcome.task, at: Math.floor(Date.now() / 1000) });
       void queries.invalidateQueries({ queryKey: queryKeys.balances });
       void queries.invalidateQueries({ queryKey: queryKeys.tasks });
       onDone(outcome, request);
     },
-    onError: (error, { request, key }) => {
-      lost.current = isLost(error) ? { text: JSON.stringify(request), key } : undefined;
-    },
+    onSettled: (_, error) => keys.settle(error),
   });
   return {
     run: (request: Request) => {
-      const text = JSON.stringify(request);
       repeatable.current = request.endpoint !== '/v1/audio/speech';
-      run.mutate({ request, key: lost.current?.text === text ? lost.current.key : newKey() });
+      run.mutate({ request, key: keys.of(request) });
     },
     reset: run.reset,
     pending: run.isPending,

@@ -9,7 +9,7 @@ import { words } from '../../words';
 
 const w = words.tasks;
 
-const names = ['status', 'type', 'model', 'reference', 'created_after', 'created_before'] as const;
+const names = ['status', 'type', 'model', 'reference', 'webhook', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];
 export type Filtered = Partial<Record<Filter, string>>;
 
@@ -49,6 +49,7 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
       <Select label={w.state} error={fault('status')} value={search.status ?? ''} onChange={(e) => set('status', e.target.value)} options={[any, ...Object.entries(words.task.status).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.type} error={fault('type')} value={search.type ?? ''} onChange={(e) => set('type', e.target.value)} options={[any, ...Object.entries(w.types).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.model} error={fault('model')} value={search.model ?? ''} onChange={(e) => set('model', e.target.value)} options={[any, ...choices]} />
+      <Select label={words.task.page.callback} error={fault('webhook')} value={search.webhook ?? ''} onChange={(e) => set('webhook', e.target.value)} options={[any, ...Object.entries(words.task.page.callbackState).map(([value, label]) => ({ value, label }))]} />
       <Reference value={search.reference ?? ''} error={fault('reference')} onChange={(value) => set('reference', value)} />
       <Field label={w.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
       <Field label={w.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
@@ -61,11 +62,13 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
   );
 }
 
-// An address may also have a moment, as the API takes it.
+// An address may also have a moment, as the API takes it. Its day is that of the person who looks.
 export function dayOf(text: string | undefined): string {
   if (!text || isDay(text)) return text ?? '';
   const moment = new Date(/^\d+$/.test(text) ? Number(text) * 1000 : text);
-  return Number.isNaN(moment.getTime()) ? '' : moment.toISOString().slice(0, 10);
+  if (Number.isNaN(moment.getTime())) return '';
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
 }
 
 /** Asks when the typing rests. */

@@ -29,7 +29,7 @@ export function Tasks() {
       return list;
     },
     placeholderData: keepPreviousData,
-    refetchInterval: (q) => (search.after && !q.state.data?.data.some(isOpen) ? 30_000 : 4_000),
+    refetchInterval: (q) => (q.state.data?.data.some(isOpen) ? 4_000 : false),
   });
   const filtered = Object.keys(filtersOf(search)).length > 0;
   return (

@@ -98,7 +98,7 @@ function LineRow({ line, currency }: { line: Line; currency: string }) {
   return (
     <tr>
       <td className="nowrap">
-        <Time unix={line.at} />
+        <Time unix={line.at} utc />
       </td>
       <td>{w.kinds[line.kind]}</td>
       <td className="foreign mono ref">

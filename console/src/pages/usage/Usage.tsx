@@ -33,7 +33,7 @@ export function Usage() {
     queryKey: queryKeys.usage(query),
     queryFn: ({ signal }) => call<{ data: UsageItem[] }>('GET', path, { query, signal }),
     placeholderData: keepPreviousData,
-    refetchInterval: 60_000,
+    refetchInterval: (q) => (q.state.data?.data.some((item) => item.tasks.pending + item.tasks.processing > 0) ? 60_000 : false),
   });
   const keys = useQuery({
     queryKey: queryKeys.keyNames,

@@ -5,16 +5,20 @@ import {ask, must} from '../browser.mjs'
 export default async ({come, admin}) => {
 	const id = await ask('park')
 	const v = await come()
+	const asked = []
+	v.page.on('request', r => asked.push(new URL(r.url()).pathname))
 	await v.signIn(admin)
 	await v.page.waitForFunction(() => location.pathname === '/console/operator')
 	await v.sees('Stuck tasks')
 	await v.sees(id)
 	await v.inspect('stuck')
+	must(!asked.includes('/admin/v1/ledger/check'), 'opening the page checks the ledger')
 	await v.press('link', id)
 	await v.sees('What happened')
 	await v.sees('submission_unknown')
 	await v.inspect('story')
 	await v.press('button', 'Retry')
+	await v.page.waitForFunction(() => document.activeElement?.matches('dialog[open] input'))
 	await v.fill('textbox', 'Reason', 'the vendor confirms that there is no job')
 	await v.inspect('lever')
 	await v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
@@ -33,5 +37,7 @@ export default async ({come, admin}) => {
 	await v.page.waitForFunction(() => /\d+ tasks? match/.test(document.querySelector('dialog[open]').innerText))
 	await v.inspect('bulk')
 	must(await v.page.evaluate(() => document.querySelector('dialog[open] pre').innerText.includes('model = delta-02')), 'the filter is not shown')
+	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button')].find(b => /^Retry \d+ task/.test(b.innerText)).click())
+	await v.page.waitForFunction(() => /Done[^]*skipped since it does not apply/.test(document.querySelector('dialog[open]').innerText), {polling: 200})
 	await v.leave()
 }

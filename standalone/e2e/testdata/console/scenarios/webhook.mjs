@@ -32,6 +32,15 @@ export default async ({come, base, key}) => {
 		must(Date.now() < end, `${task} called nobody: ${called}`)
 		await new Promise((resolve) => setTimeout(resolve, 100))
 	}
+	await v.go('/account')
+	const shown = (state) => v.page.waitForFunction((id, state) => [...document.querySelectorAll('li.callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), {polling: 200}, task, state)
+	await shown('Delivered')
+	await v.choose('State', 'delivered')
+	await shown('Delivered')
+	await v.choose('State', 'abandoned')
+	await v.sees('No callbacks')
+	await v.seesNot(task)
+
 	await v.fill('textbox', 'Address', '')
 	await v.press('button', 'Save')
 	await v.page.waitForFunction(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)

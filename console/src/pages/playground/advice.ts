@@ -1,0 +1,13 @@
+import { ApiError } from '../../api/client';
+import { words } from '../../words';
+
+const w = words.playground.advice;
+
+/** What to do about a request that was refused: first what is wrong, then what helps. */
+export function adviceOf(error: unknown): readonly string[] | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  // Two operations of music answer 403 where all others answer 402; the message says what is short.
+  if (/^the key's (quota|cap)\b/.test(error.message)) return w.limit;
+  if (error.message.startsWith('insufficient balance')) return w.balance;
+  return w.status[error.status];
+}
