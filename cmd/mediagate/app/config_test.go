@@ -339,7 +339,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"s3.endpoint: must have no query",
 				"s3.public_endpoint: must have no path and no query and no fragment",
 				`ops_listen: "127.0.0.1:9090/metrics" is not host:port`,
-				"public_url: must have no query",
+				"public_url: must have no path and no query",
 				"cors_origins[5]: must be scheme://host, with a port where it is not the scheme's own, or *",
 				"cors_origins[6]: must be scheme://host, with a port where it is not the scheme's own, or *",
 				"cors_origins[7]: must be scheme://host, with a port where it is not the scheme's own, or *",
