@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -209,8 +210,32 @@ func (s *Server) handleSession(c *call) error {
 
 var signInFields = outlineOf("key", "link")
 
+// checkTLS refuses a sign-in from a page of ours without TLS where the cookie needs TLS: the
+// browser would drop the cookie, and the console ask for the key again. Browsers keep it for
+// their own machine.
+func (s *Server) checkTLS(r *http.Request) error {
+	public := originOf(s.cfg.PublicURL)
+	page, err := url.Parse(r.Header.Get("Origin"))
+	if err != nil || page.Scheme != "http" || !s.sessionCookie(r).Secure || isOwnMachine(page.Hostname()) {
+		return nil
+	}
+	if own, err := url.Parse(public); err != nil || page.Host != r.Host && page.Hostname() != own.Hostname() {
+		return nil // the page of another site
+	}
+	return mediagate.Errorf(mediagate.KindForbidden, "over http a browser keeps no session, since public_url is https: open %s%s", public, consolePath)
+}
+
+// isOwnMachine reports a host at which a browser finds its own machine.
+func isOwnMachine(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
 // handleSignIn makes a session of a key or of a link. A session that the browser had ends.
 func (s *Server) handleSignIn(c *call) error {
+	if err := s.checkTLS(c.Request()); err != nil {
+		return err
+	}
 	if err := s.crossOrigin.Check(c.Request()); err != nil {
 		return errCrossSite
 	}

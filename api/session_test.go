@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,14 +220,44 @@ func TestSignInRefusals(t *testing.T) {
 	}
 }
 
-// A proxy may have given the request another Host than the browser's.
+// A proxy may have given the request another Host than the browser's. A page without TLS gets
+// no session where the cookie needs TLS, and is told where to go: the browser would drop the
+// cookie. Browsers keep it for their own machine.
 func TestSignInBehindProxy(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.example.org/media" })
-	for origin, status := range map[string]int{"https://api.example.org": 201, "http://api.example.org": 403, "https://x.example.org": 403} {
-		a := g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + g.key + `"}`, header: http.Header{"Origin": {origin}}})
-		if a.status != status {
+	const plain, foreign = "over http a browser keeps no session, since public_url is https: open https://api.example.org/console", "another site"
+	g := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.example.org" })
+	for origin, message := range map[string]string{
+		"https://api.example.org":     "",
+		"http://api.example.org":      plain,
+		"http://api.example.org:8080": plain,
+		"http://example.com":          plain, // the Host of these requests
+		"https://example.com":         "",
+		"https://x.example.org":       foreign,
+		"http://x.example.org":        foreign,
+		"":                            "",
+	} {
+		header := http.Header{}
+		if origin != "" {
+			header.Set("Origin", origin)
+		}
+		a := g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + g.key + `"}`, header: header})
+		switch {
+		case message != "":
+			a.wantError(t, 403, "permission_error", message)
+		case a.status != 201:
 			t.Errorf("%s: %d %s", origin, a.status, a.body)
+		}
+	}
+	for _, host := range []string{"localhost:8080", "127.0.0.1:8080", "[::1]:8080"} {
+		r := httptest.NewRequest(http.MethodPost, session, strings.NewReader(`{"key":"`+g.key+`"}`))
+		r.Host = host
+		r.Header.Set("Origin", "http://"+host)
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		g.server.ServeHTTP(w, r)
+		if w.Code != 201 {
+			t.Errorf("%s: %d %s", host, w.Code, w.Body)
 		}
 	}
 }

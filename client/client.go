@@ -34,6 +34,14 @@ const (
 	longestPause = time.Minute
 	// largestAnswer is the most that is read of an answer, in bytes.
 	largestAnswer = 16 << 20
+	// longestSilence bounds how long nothing may come: until the header of an answer, and
+	// between two pieces of its body.
+	longestSilence = 30 * time.Second
+	// longestHeld is the most that the gateway holds back an answer: while it waits for a
+	// task, or until a speech has begun.
+	longestHeld = time.Minute
+	// leastPace is in bytes a second. The gateway takes no body that comes more slowly.
+	leastPace = 16 << 10
 )
 
 // Error is an answer that is an error.
@@ -69,22 +77,67 @@ func (e *Error) Temporary() bool {
 	return !e.final && (e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError)
 }
 
+// request is a call, and what bounds it.
+type request struct {
+	method, path string
+	body         []byte // nil: none
+	header       http.Header
+	// held is how long the gateway may hold back the answer.
+	held time.Duration
+	// whole: the body of the answer has to come within the bound of its header. Without it,
+	// each piece of the body has longestSilence.
+	whole bool
+	// check reports an answer that counts as lost, though its status is one of success; nil
+	// takes any.
+	check func(answer []byte) error
+}
+
+// bound is how long the header of the answer may take.
+func (r request) bound() time.Duration {
+	return longestSilence + r.held + time.Duration(len(r.body))*time.Second/leastPace
+}
+
 // Call makes a call that may be repeated and returns the body of its answer. The path
 // begins with a slash; a nil body is none. An answer from 300 on is an *Error: a redirect
 // is not followed, since it would take the key along. Of a call
 // that makes something, header holds the Idempotency-Key: calls whose answer is lost, and
-// those that are to come back later, are made again, up to six times.
+// those that are to come back later, are made again, up to six times. An answer is lost, too,
+// if it does not begin within 90 seconds, or pauses for 30.
 func (c *Client) Call(ctx context.Context, method, path string, body any, header http.Header) (json.RawMessage, error) {
-	var text []byte
-	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return nil, err
-		}
+	text, err := encode(body)
+	if err != nil {
+		return nil, err
 	}
+	return c.repeat(ctx, request{method: method, path: path, body: text, header: header, held: longestHeld})
+}
+
+// encode writes a body as JSON; nil is none.
+func encode(body any) ([]byte, error) {
+	if body == nil {
+		return nil, nil
+	}
+	return json.Marshal(body)
+}
+
+// get makes a call that asks for something which is at hand.
+func (c *Client) get(ctx context.Context, path string) (json.RawMessage, error) {
+	return c.repeat(ctx, request{method: http.MethodGet, path: path})
+}
+
+// post makes a call whose answer the gateway does not hold back.
+func (c *Client) post(ctx context.Context, path string, body any, header http.Header) (json.RawMessage, error) {
+	text, err := encode(body)
+	if err != nil {
+		return nil, err
+	}
+	return c.repeat(ctx, request{method: http.MethodPost, path: path, body: text, header: header})
+}
+
+// repeat makes a call until its answer counts, up to six times.
+func (c *Client) repeat(ctx context.Context, r request) (json.RawMessage, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
-		answer, err := c.once(ctx, method, path, text, header)
+		answer, err := c.once(ctx, r)
 		refused, isRefusal := errors.AsType[*Error](err)
 		if err == nil || isRefusal && !refused.Temporary() || try == tries || ctx.Err() != nil {
 			return answer, err
@@ -103,16 +156,16 @@ func (c *Client) Call(ctx context.Context, method, path string, body any, header
 }
 
 // once makes a call.
-func (c *Client) once(ctx context.Context, method, path string, body []byte, header http.Header) (json.RawMessage, error) {
+func (c *Client) once(ctx context.Context, call request) (json.RawMessage, error) {
 	if err := ctx.Err(); err != nil { // not every transport looks
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, call.method, strings.TrimSuffix(c.URL, "/")+call.path, bytes.NewReader(call.body))
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(r.Header, header)
-	if body != nil && r.Header.Get("Content-Type") == "" {
+	maps.Copy(r.Header, call.header)
+	if call.body != nil && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	r.Header.Set("Authorization", "Bearer "+c.Key)
@@ -121,7 +174,7 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, hea
 	}
 	stays := *c.http()
 	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	response, err := stays.Do(r)
+	response, err := send(&stays, r, call.bound(), call.whole)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +185,11 @@ func (c *Client) once(ctx context.Context, method, path string, body []byte, hea
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return nil, refusal(response, text)
+	}
+	if call.check != nil {
+		if err := call.check(text); err != nil {
+			return nil, err
+		}
 	}
 	return text, nil
 }

@@ -34,11 +34,46 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	next := a.list[0]
 	a.list = a.list[1:]
-	if next == nil {
+	switch next {
+	case nil:
 		return nil, errors.New("reset by peer")
+	case silent:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	if body, ok := next.Body.(*slow); ok {
+		body.ctx = r.Context()
 	}
 	return next, nil
 }
+
+// silent is a connection that is taken, and on which nothing comes.
+var silent = new(http.Response)
+
+// slow is a body that comes byte for byte, and ends with its request.
+type slow struct {
+	io.Reader
+	pause time.Duration
+	ctx   context.Context // of the request
+}
+
+// slowly is an answer whose body comes so slowly.
+func slowly(pause time.Duration, text string) *http.Response {
+	r := says(200, "")
+	r.Body = &slow{Reader: strings.NewReader(text), pause: pause}
+	return r
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	select {
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
+	case <-time.After(s.pause):
+		return s.Reader.Read(p[:1])
+	}
+}
+
+func (*slow) Close() error { return nil }
 
 // says is an answer; header are name and value in turns.
 func says(status int, body string, header ...string) *http.Response {
@@ -76,7 +111,7 @@ func TestSubmitAgain(t *testing.T) {
 		"a bad field":       {[]*http.Response{says(400, `{"error":{"message":"n","param":"seed","reason":"out_of_range","request_id":"r"}}`)}, 1, 0, "(400, out_of_range of seed, request r)"},
 		"away for good":     {[]*http.Response{nil, nil, nil, nil, nil, nil}, 6, 15500 * time.Millisecond, "its idempotency key k tells"},
 		"no form at all":    {[]*http.Response{says(404, "<html>", "X-Request-Id", "q")}, 1, 0, "Not Found (404, request q)"},
-		"no acknowledgment": {[]*http.Response{says(200, "{}")}, 1, 0, "answered without a task"},
+		"no acknowledgment": {[]*http.Response{says(200, "{}")}, 1, 0, `names no task: "{}"; whether the task was made is not known, and its idempotency key k tells`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			from, began := &answers{list: test.list}, time.Now()
@@ -308,6 +343,132 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
+}
+
+// noTasks are answers with the status 200 that are not the task task_1.
+var noTasks = map[string]string{
+	"a page":            "<html>",
+	"nothing":           "",
+	"something else":    `{"ok":true}`,
+	"no task":           `{"data":null}`,
+	"another task":      strings.ReplaceAll(done, "task_1", "task_2"),
+	"half a task":       done[:len(done)/2],
+	"a task of no kind": `{"data":{"id":"task_1"}}`,
+}
+
+// An answer that is not the task counts as a lost one: the client asks again after a pause,
+// and says after its last try what came. What makes or ends something is not asked for again.
+func TestNoTask(t *testing.T) {
+	t.Parallel()
+	for name, bad := range noTasks {
+		for call, test := range map[string]struct {
+			do     func(ctx context.Context, c *client.Client) error
+			good   bool // comes as the third answer
+			calls  int  // at most
+			waited time.Duration
+			says   string // by the error, empty for none
+		}{
+			"Wait":           {waits, true, 3, 1500 * time.Millisecond, ""},
+			"a wait in vain": {waits, false, 250, 11 * time.Minute, "the answer is not the task task_1: "},
+			"Task": {func(ctx context.Context, c *client.Client) error {
+				_, err := c.Task(ctx, "task_1")
+				return err
+			}, false, 6, 15500 * time.Millisecond, "the answer is not the task task_1: "},
+			"Cancel": {func(ctx context.Context, c *client.Client) error { return c.Cancel(ctx, "task_1") }, true, 1, 0, "the answer is not the task task_1: "},
+			"Submit": {submits, true, 1, 0, "idempotency key k tells"},
+		} {
+			if call == "Submit" && (name == "another task" || name == "a task of no kind") {
+				continue // an acknowledgement is no task
+			}
+			synctest.Test(t, func(t *testing.T) {
+				from, began := &answers{}, time.Now()
+				for range test.calls + 3 {
+					from.list = append(from.list, says(200, bad))
+				}
+				if test.good {
+					from.list[2] = says(200, done)
+				}
+				err := test.do(t.Context(), &client.Client{URL: "http://gateway", HTTP: &http.Client{Transport: from}})
+				if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+					t.Errorf("%s for %s: %v, want %q", name, call, err, test.says)
+				}
+				if waited := time.Since(began); len(from.paths) > test.calls || waited > test.waited {
+					t.Errorf("%s for %s: %d calls in %s", name, call, len(from.paths), waited)
+				}
+			})
+		}
+	}
+}
+
+func waits(ctx context.Context, c *client.Client) error {
+	_, err := c.Wait(ctx, "task_1", nil)
+	return err
+}
+
+func submits(ctx context.Context, c *client.Client) error {
+	_, err := c.Submit(ctx, client.Request{Model: "m", Endpoint: "/v1/videos/generations", IdempotencyKey: "k"})
+	return err
+}
+
+// A server that takes a call and is silent, before its answer or within it, holds nobody: the
+// call counts as lost.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		do    func(ctx context.Context, c *client.Client) error
+		again string        // the answer after two silent ones; empty: the call is not repeated
+		bound time.Duration // of one call
+	}{
+		"Wait":   {waits, done, 30 * time.Second},
+		"Submit": {submits, ack, 30 * time.Second},
+		"a call of its own": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.Call(ctx, http.MethodGet, "/v1/tasks/task_1?wait=60", nil, nil)
+			return err
+		}, done, 90 * time.Second},
+		"Cancel": {func(ctx context.Context, c *client.Client) error { return c.Cancel(ctx, "task_1") }, "", 30 * time.Second},
+		"Upload at 16 KiB a second": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.Upload(ctx, client.Images, "a", strings.NewReader(strings.Repeat("a", 16<<14)))
+			return err
+		}, "", 47 * time.Second},
+		"Save": {func(ctx context.Context, c *client.Client) error {
+			_, err := c.Save(ctx, client.Task{ID: "task_1", Files: []client.File{{N: 1, URL: "http://s3/a"}}}, t.TempDir())
+			return err
+		}, "", 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			from, began := &answers{list: []*http.Response{silent, slowly(time.Hour, "film"), says(200, test.again)}}, time.Now()
+			err := test.do(t.Context(), &client.Client{URL: "http://gateway", HTTP: &http.Client{Transport: from}})
+			bound := test.bound
+			if test.again != "" {
+				bound += 30*time.Second + 1500*time.Millisecond
+			} else if err != nil && strings.Contains(err.Error(), "the server is silent") {
+				err = nil
+			} else {
+				err = fmt.Errorf("no silence: %w", err)
+			}
+			if waited := time.Since(began); err != nil || waited > bound+time.Second { // a body takes its time
+				t.Errorf("%s: %v after %s, want it after %s", name, err, waited, bound)
+			}
+		})
+	}
+}
+
+// A wait asks again in time though its answer comes byte for byte. A file comes as slowly as
+// it likes.
+func TestTrickle(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		from, began := &answers{list: []*http.Response{slowly(20*time.Second, done), says(200, done), slowly(20*time.Second, "film")}}, time.Now()
+		c := client.Client{URL: "http://gateway", HTTP: &http.Client{Transport: from}}
+		task, err := c.Wait(t.Context(), "task_1", nil)
+		if waited := time.Since(began); err != nil || waited > time.Minute {
+			t.Errorf("the wait ended after %s, %v", waited, err)
+		}
+		if _, err := c.Save(t.Context(), task, folder); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Who is answered at once where it asked to wait, or by a page, asks once in a second.

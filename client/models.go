@@ -23,7 +23,7 @@ func (c *Client) Models(ctx context.Context, category string) ([]Model, error) {
 	if category != "" {
 		query.Set("category", category)
 	}
-	text, err := c.Call(ctx, http.MethodGet, "/v1/models?"+query.Encode(), nil, nil)
+	text, err := c.get(ctx, "/v1/models?"+query.Encode())
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (c *Client) Models(ctx context.Context, category string) ([]Model, error) {
 // Schema is the contract of a model: where a request goes, what it may hold
 // (input_schema, as JSON Schema) and what it costs. Music and speech have none: 404.
 func (c *Client) Schema(ctx context.Context, model string) (json.RawMessage, error) {
-	return c.Call(ctx, http.MethodGet, "/v1/model-schema?"+url.Values{"model": {model}}.Encode(), nil, nil)
+	return c.get(ctx, "/v1/model-schema?"+url.Values{"model": {model}}.Encode())
 }
 
 // Quote is what a request would cost.
@@ -56,7 +56,7 @@ func (c *Client) Quote(ctx context.Context, r Request) (Quote, error) {
 	}
 	body := r.body()
 	body["endpoint"] = endpoint
-	text, err := c.Call(ctx, http.MethodPost, "/v1/quote", body, nil)
+	text, err := c.post(ctx, "/v1/quote", body, nil)
 	if err != nil {
 		return Quote{}, err
 	}
@@ -87,7 +87,9 @@ func (c *Client) Upload(ctx context.Context, kind, name string, file io.Reader) 
 	if err != nil {
 		return "", err
 	}
-	text, err := c.once(ctx, http.MethodPost, "/v1/uploads/"+kind, form.Bytes(), http.Header{"Content-Type": {w.FormDataContentType()}})
+	text, err := c.once(ctx, request{
+		method: http.MethodPost, path: "/v1/uploads/" + kind, body: form.Bytes(), header: http.Header{"Content-Type": {w.FormDataContentType()}},
+	})
 	if err != nil {
 		return "", err
 	}

@@ -37,7 +37,7 @@ func (c *Client) save(ctx context.Context, link, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	response, err := c.http().Do(r) // the link needs no key, and its host must not see it
+	response, err := send(c.http(), r, longestSilence, false) // the link needs no key, and its host must not see it
 	if err != nil {
 		return err
 	}

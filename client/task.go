@@ -111,8 +111,10 @@ func (c *Client) endpoint(ctx context.Context, r Request) (string, error) {
 		return "", err
 	}
 	var contract struct{ Endpoint string }
-	err = json.Unmarshal(text, &contract)
-	return contract.Endpoint, err
+	if err := json.Unmarshal(text, &contract); err != nil || contract.Endpoint == "" {
+		return "", fmt.Errorf("the answer is no contract of %s: %.200q", r.Model, text)
+	}
+	return contract.Endpoint, nil
 }
 
 // Submit has a task made, and returns its id. The request is made once, however often its
@@ -128,23 +130,28 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = rand.Text()
 	}
-	text, err := c.Call(ctx, http.MethodPost, endpoint, r.body(), http.Header{
+	text, err := c.post(ctx, endpoint, r.body(), http.Header{
 		"Idempotency-Key": {r.IdempotencyKey},
 		"Prefer":          {"respond-async"}, // pictures in OpenAI's form would be the answer themselves, without the task's id
 	})
-	if err != nil {
-		if refused, ok := errors.AsType[*Error](err); !ok || refused.Temporary() {
-			err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells", err, r.IdempotencyKey)
-		}
-		return "", err
+	if err == nil {
+		taskID, err = acknowledged(text)
 	}
+	if refused, ok := errors.AsType[*Error](err); err != nil && (!ok || refused.Temporary()) {
+		err = fmt.Errorf("%w; whether the task was made is not known, and its idempotency key %s tells", err, r.IdempotencyKey)
+	}
+	return taskID, err
+}
+
+// acknowledged reads the id from the answer to a submit.
+func acknowledged(answer []byte) (taskID string, err error) {
 	var ack struct {
 		Data []struct {
 			TaskID string `json:"task_id"`
 		}
 	}
-	if err := json.Unmarshal(text, &ack); err != nil || len(ack.Data) != 1 || !isID(ack.Data[0].TaskID) {
-		return "", fmt.Errorf("%s answered without a task: %.200s", endpoint, text)
+	if err := json.Unmarshal(answer, &ack); err != nil || len(ack.Data) != 1 || !isID(ack.Data[0].TaskID) {
+		return "", fmt.Errorf("the answer names no task: %.200q", answer)
 	}
 	return ack.Data[0].TaskID, nil
 }
@@ -162,21 +169,39 @@ func submits(endpoint string) bool {
 }
 
 // Task is a task as it is now.
-func (c *Client) Task(ctx context.Context, id string) (Task, error) { return c.task(ctx, id, 0) }
+func (c *Client) Task(ctx context.Context, id string) (Task, error) {
+	return c.task(ctx, id, request{method: http.MethodGet})
+}
 
-// task waits for the end so many seconds, 60 at most.
-func (c *Client) task(ctx context.Context, id string, seconds int) (Task, error) {
-	address := "/v1/tasks/" + url.PathEscape(id)
+// look asks for the task, and has the gateway wait for its end so many seconds, 60 at most.
+func (c *Client) look(ctx context.Context, id string, seconds int) (Task, error) {
+	r := request{method: http.MethodGet, held: time.Duration(seconds) * time.Second, whole: true}
 	if seconds > 0 {
-		address += fmt.Sprintf("?wait=%d", seconds)
+		r.path = fmt.Sprintf("?wait=%d", seconds)
 	}
-	text, err := c.Call(ctx, http.MethodGet, address, nil, nil)
-	if err != nil {
+	return c.task(ctx, id, r)
+}
+
+// task makes a call whose answer is the task; the path of the call is what follows the task's
+// own. Any other answer counts as lost: a page of a proxy, or the task of somebody else.
+func (c *Client) task(ctx context.Context, id string, r request) (Task, error) {
+	var answer struct{ Data Task }
+	r.path = "/v1/tasks/" + url.PathEscape(id) + r.path
+	r.check = func(text []byte) error {
+		answer.Data = Task{}
+		if err := json.Unmarshal(text, &answer); err != nil || answer.Data.ID != id || answer.Data.Status == "" {
+			return fmt.Errorf("the answer is not the task %s: %.200q", id, text)
+		}
+		return nil
+	}
+	call := c.repeat
+	if r.method != http.MethodGet {
+		call = c.once
+	}
+	if _, err := call(ctx, r); err != nil {
 		return Task{}, err
 	}
-	var answer struct{ Data Task }
-	err = json.Unmarshal(text, &answer)
-	return answer.Data, err
+	return answer.Data, nil
 }
 
 const (
@@ -190,12 +215,13 @@ const (
 
 // Wait waits for the end of a task, and returns it as it is then, whether it succeeded
 // or not. It tells progress of the task after each look; nil for nobody. A gateway that is
-// away is waited for, ten minutes at most. The task goes on when the wait is cut off.
+// away, silent or answers with something else is waited for, ten minutes at most. The task
+// goes on when the wait is cut off.
 func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task, error) {
 	heard := time.Now()
 	for seconds := 0; ; seconds = pollSeconds {
 		asked := time.Now()
-		t, err := c.task(ctx, id, seconds)
+		t, err := c.look(ctx, id, seconds)
 		refused, isRefusal := errors.AsType[*Error](err)
 		switch {
 		case err == nil && t.Ended(), err != nil && ctx.Err() != nil, isRefusal && !refused.Temporary():
@@ -208,7 +234,7 @@ func (c *Client) Wait(ctx context.Context, id string, progress func(Task)) (Task
 				progress(t)
 			}
 		}
-		if seconds > 0 && time.Since(asked) < lookPause { // by a proxy, or a page that is no task
+		if err != nil || seconds > 0 && time.Since(asked) < lookPause { // the gateway did not wait
 			select {
 			case <-ctx.Done():
 			case <-time.After(lookPause):
@@ -247,6 +273,6 @@ func (c *Client) Run(ctx context.Context, r Request, progress func(Task)) (Task,
 
 // Cancel asks for the end of a task. One that has ended is an *Error with status 409.
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	_, err := c.once(ctx, http.MethodPost, "/v1/tasks/"+url.PathEscape(id)+"/cancel", nil, nil)
+	_, err := c.task(ctx, id, request{method: http.MethodPost, path: "/cancel"})
 	return err
 }

@@ -2,28 +2,20 @@ package outbound
 
 import "strings"
 
-// Site is a place of our own on the web: what lies below a base URL. The zero
-// value is none.
-type Site struct {
-	base   target
-	prefix string // of escaped paths, with a slash at its end
-}
+// Site is a place of our own on the web: a scheme, a host and a port. The zero value is none.
+type Site struct{ base target }
 
-// ParseSite reads a base URL.
+// ParseSite reads the address of a site, whose path and query are nothing to it.
 func ParseSite(base string) (Site, error) {
 	t, err := parse(base)
 	if err != nil {
 		return Site{}, err
 	}
-	return Site{base: t, prefix: strings.TrimSuffix(t.url.EscapedPath(), "/") + "/"}, nil
+	return Site{base: t}, nil
 }
 
 // URL is the address of what has the path below the site.
-func (s Site) URL(path string) string {
-	u := s.base.canonical()
-	u.RawQuery = ""
-	return u.Scheme + "://" + u.Host + s.prefix + path
-}
+func (s Site) URL(path string) string { return s.Origin() + "/" + path }
 
 // Origin is that of the site, as browsers spell it; empty for no site.
 func (s Site) Origin() string {
@@ -46,5 +38,5 @@ func (s Site) Path(raw string) (path string, ok bool) {
 	if err != nil || t.url.Scheme != s.base.url.Scheme || t.host != s.base.host || t.port != s.base.port {
 		return "", false
 	}
-	return strings.CutPrefix(t.url.EscapedPath(), s.prefix)
+	return strings.CutPrefix(t.url.EscapedPath(), "/")
 }

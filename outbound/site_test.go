@@ -32,13 +32,11 @@ func TestSite(t *testing.T) {
 			"//api.example.com/files/a.png":               none,
 			"files/a.png":                                 none,
 		},
-		"http://127.0.0.1:8080/gw/": {
-			"http://127.0.0.1:8080/gw/files/a.png":          "files/a.png",
-			"http://[::ffff:127.0.0.1]:8080/gw/files/a.png": none,
-			"http://127.0.0.1/gw/files/a.png":               none,
-			"http://127.0.0.1:8080/files/a.png":             none,
-			"http://127.0.0.1:8080/gwx/files/a.png":         none,
-			"http://localhost:8080/gw/files/a.png":          none,
+		"http://127.0.0.1:8080/": {
+			"http://127.0.0.1:8080/files/a.png":          "files/a.png",
+			"http://[::ffff:127.0.0.1]:8080/files/a.png": none,
+			"http://127.0.0.1/files/a.png":               none,
+			"http://localhost:8080/files/a.png":          none,
 		},
 	} {
 		site, err := outbound.ParseSite(base)
@@ -66,7 +64,7 @@ func TestSiteURL(t *testing.T) {
 		"https://API.example.com":     "https://api.example.com/files/a",
 		"https://api.example.com:443": "https://api.example.com/files/a",
 		"http://127.0.0.1:8080":       "http://127.0.0.1:8080/files/a",
-		"http://[::1]:8080/gw/?x=1":   "http://[::1]:8080/gw/files/a",
+		"http://[::1]:8080/?x=1":      "http://[::1]:8080/files/a",
 	} {
 		site, err := outbound.ParseSite(base)
 		if err != nil {

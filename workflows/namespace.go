@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -36,8 +37,9 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 
 // EnsureNamespace makes the namespace with its retention and attributes, or
 // adds what an existing one lacks, and returns when workflows can be started
-// in it. IsFinal tells an answer of no from a server that is away.
-func EnsureNamespace(ctx context.Context, c client.Client, namespace string) error {
+// in it. IsFinal tells an answer of no from a server that is away. A key that may work
+// but not look at the namespace causes a warning, if work shows that everything is there.
+func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
 	var missing *serviceerror.NamespaceNotFound
@@ -52,6 +54,8 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string) err
 		if err != nil && !errors.As(err, &exists) {
 			return fmt.Errorf("register namespace %s: %w", namespace, err)
 		}
+	case isRefusedLook(err):
+		log.WarnContext(ctx, "Temporal does not show the namespace to us: its retention is not known", "namespace", namespace, "error", err)
 	case err != nil:
 		return fmt.Errorf("describe namespace %s: %w", namespace, err)
 	case described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration() != Retention:
@@ -63,11 +67,17 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string) err
 			return fmt.Errorf("set the retention of namespace %s: %w", namespace, err)
 		}
 	}
-	if err := ensureSearchAttributes(ctx, c, namespace); err != nil {
+	switch err := ensureSearchAttributes(ctx, c, namespace); {
+	case isRefusedLook(err) && !errors.Is(err, errNotAdded):
+		log.WarnContext(ctx, "Temporal does not show the search attributes to us: whether they are there is found by a query", "namespace", namespace, "error", err)
+	case err != nil:
 		return err
 	}
 	return waitUsable(ctx, c, namespace)
 }
+
+// errNotAdded marks an attribute that is missing for certain, and cannot be added.
+var errNotAdded = errors.New("is missing")
 
 // ensureSearchAttributes adds those that the namespace lacks, one by one, so that
 // an error names the attribute. The frontend may not have heard of a namespace
@@ -85,7 +95,7 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 				SearchAttributes: map[string]enumspb.IndexedValueType{name: kind},
 			})
 			if err != nil {
-				return fmt.Errorf("add %s of type %s: %w", name, kind, err)
+				return fmt.Errorf("%s of type %s %w: %w", name, kind, errNotAdded, err)
 			}
 		}
 		return errors.New("added, not yet listed")
@@ -117,6 +127,11 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 func CheckNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := missingAttributes(ctx, c, namespace)
 	switch {
+	case isRefusedLook(err):
+		if err := useAttributes(ctx, c, namespace); err != nil {
+			return fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+		return nil
 	case err != nil:
 		return fmt.Errorf("search attributes of namespace %s: %w", namespace, err)
 	case len(missing) > 0:
@@ -126,10 +141,19 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 	}
 }
 
+// unauthorized is in the text of an error alone: with it Temporal answers a caller whose
+// question its own frontend passes on and is refused.
+const unauthorized = "Request unauthorized"
+
 // refusals are what is found in the text of an error alone: the library tells
-// certificates that do not fit as it tells an absent server, and Temporal a caller
-// whom its own frontend does not let ask.
-var refusals = []string{"tls: ", "x509: ", "Request unauthorized"}
+// certificates that do not fit as it tells an absent server.
+var refusals = []string{"tls: ", "x509: ", unauthorized}
+
+// isRefusedLook reports that a caller may not see what is there, though it may be allowed
+// to work with it.
+func isRefusedLook(err error) bool {
+	return err != nil && (serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
+}
 
 // finalCodes are those of answers that do not change by themselves.
 var finalCodes = []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented}
@@ -144,19 +168,33 @@ func IsFinal(err error) bool {
 		slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
-// waitUsable asks by two of the attributes until the namespace knows them: those
-// that were added a moment ago make the query one that is not valid.
+// waitUsable asks by the attributes until the namespace knows them: those that were added
+// a moment ago make the query one that is not valid.
 func waitUsable(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "namespace "+namespace, func() error {
-		_, err := c.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-			Namespace: namespace,
-			Query:     `MediagateStatus = "pending" AND MediagateStuck = true`,
-		})
+		err := useAttributes(ctx, c, namespace)
 		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 			return errors.New(err.Error()) // not final
 		}
 		return err
 	})
+}
+
+// useAttributes asks a question in which all of the attributes are, each as of its type.
+func useAttributes(ctx context.Context, c client.Client, namespace string) error {
+	var terms []string
+	attributes := searchAttributes()
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		value := `"none"`
+		if attributes[name] == enumspb.INDEXED_VALUE_TYPE_BOOL {
+			value = "true"
+		}
+		terms = append(terms, name+" = "+value)
+	}
+	_, err := c.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
+		Namespace: namespace, Query: strings.Join(terms, " AND "),
+	})
+	return err
 }
 
 // retry calls f until it returns nil or a final error, or ctx ends.

@@ -178,7 +178,7 @@ func (s *Server) prepareNamespace(ctx context.Context, namespace string) error {
 	if err := waitHealthy(ctx, c); err != nil {
 		return err
 	}
-	return workflows.EnsureNamespace(ctx, c, namespace)
+	return workflows.EnsureNamespace(ctx, c, namespace, slog.New(slog.DiscardHandler))
 }
 
 // waitHealthy asks the frontend until it serves.

@@ -96,7 +96,7 @@ func TestServerPreparesNamespace(t *testing.T) {
 	deadline, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for i := range 2 { // the second time finds nothing to do
-		if err := workflows.EnsureNamespace(deadline, c, other); err != nil {
+		if err := workflows.EnsureNamespace(deadline, c, other, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatalf("EnsureNamespace, call %d: %v", i+1, err)
 		}
 	}
@@ -170,7 +170,7 @@ func TestServerRefusesAttributes(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond) // the namespace is new
 		}
-		err = workflows.EnsureNamespace(ctx, c, namespace)
+		err = workflows.EnsureNamespace(ctx, c, namespace, slog.New(slog.DiscardHandler))
 		if ctx.Err() != nil || !workflows.IsFinal(err) {
 			t.Fatalf("%s: %v", namespace, err)
 		}

@@ -5,11 +5,8 @@ export interface ServerEvent {
   data: string;
 }
 
-/**
- * Reads server-sent events until the stream ends. An event that is cut off is none.
- * heard is called for whatever arrives, comments included.
- */
-export async function* serverEvents(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<ServerEvent> {
+/** Reads server-sent events until the stream ends. An event that is cut off is none. */
+export async function* serverEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let text = '';
@@ -17,7 +14,6 @@ export async function* serverEvents(body: ReadableStream<Uint8Array>, heard: () 
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      heard();
       text += decoder.decode(value, { stream: true });
       const blocks = text.split(/\r?\n\r?\n/);
       text = blocks.pop() ?? '';

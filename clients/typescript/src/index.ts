@@ -13,6 +13,14 @@ export type Model = Schemas['ModelItem'];
 export type Contract = Schemas['Contract'];
 export type Upload = Schemas['UploadResult'];
 
+/** What bounds a call, in milliseconds. */
+interface Bounds {
+  /** How long the gateway may hold back the answer. */
+  held?: number;
+  /** Within this the whole answer has to come. */
+  whole?: number;
+}
+
 /** The fields of a request beside its model, as the model's schema has them. */
 export type Fields = Record<string, unknown>;
 
@@ -109,10 +117,24 @@ const firstPause = 500;
 const longestPause = 60_000;
 /** How long one look waits for a task's end, in seconds. */
 const pollSeconds = 5;
+/** The least time between two looks, in milliseconds. */
+const lookPause = 1_000;
 /** How long a wait bears a gateway that is away, in milliseconds. */
 const patience = 600_000;
-/** A stream that is silent for so long is dead, in milliseconds: the gateway writes every ten seconds. */
+/** How long a stream of events lasts before the wait looks at the task itself, in milliseconds. */
+const longestStream = 600_000;
+/**
+ * How long nothing may come, in milliseconds: until an answer begins, and between two pieces of
+ * it. In a stream the gateway writes every ten seconds.
+ */
 const longestSilence = 30_000;
+/**
+ * The most that the gateway holds back an answer, in milliseconds: while it waits for a task, or
+ * until a speech has begun.
+ */
+const longestHeld = 60_000;
+/** In bytes a millisecond. The gateway takes no body that comes more slowly. */
+const leastPace = 16.384;
 
 export class Mediagate {
   readonly #options: Options;
@@ -126,18 +148,18 @@ export class Mediagate {
   /** The models that the key may use. */
   async models(category?: 'video' | 'image' | 'audio', options: CallOptions = {}): Promise<Model[]> {
     const query = category ? `&category=${category}` : '';
-    return (await this.call<{ data: Model[] }>('GET', `/v1/models?expand=category${query}`, options)).data;
+    return parsed<{ data: Model[] }>(await this.#repeat('GET', `/v1/models?expand=category${query}`, options)).data;
   }
 
   /** What a request to a video or image model may hold, where it goes and what it costs. */
-  schema(model: string, options: CallOptions = {}): Promise<Contract> {
-    return this.call('GET', `/v1/model-schema?model=${encodeURIComponent(model)}`, options);
+  async schema(model: string, options: CallOptions = {}): Promise<Contract> {
+    return parsed(await this.#repeat('GET', `/v1/model-schema?model=${encodeURIComponent(model)}`, options));
   }
 
   /** What the request costs at most. Nothing is made or charged. */
   async quote(model: string, fields: Fields, options: SubmitOptions = {}): Promise<Quote> {
     const endpoint = await this.#endpoint(model, options);
-    return this.call('POST', '/v1/quote', { ...options, body: JSON.stringify({ ...fields, model, endpoint }) });
+    return parsed(await this.#repeat('POST', '/v1/quote', { ...options, body: JSON.stringify({ ...fields, model, endpoint }) }));
   }
 
   /** Has a task made, once, however often the answer is lost, and returns its id. */
@@ -147,33 +169,34 @@ export class Mediagate {
       throw new Error(`${endpoint} is not the path of a submit of video, images, music or art`); // a speech is no task
     }
     const idempotencyKey = options.idempotencyKey ?? randomKey();
-    const ack = await this.call<Schemas['Acknowledgement']>('POST', endpoint, {
-      ...options,
-      body: JSON.stringify({ ...fields, model }),
-      headers: {
-        'Idempotency-Key': idempotencyKey,
-        Prefer: 'respond-async', // pictures in OpenAI's form would be the answer themselves, without the task's id
-      },
-    }).catch((error: unknown) => {
+    try {
+      return acknowledged(await this.#repeat('POST', endpoint, {
+        ...options,
+        body: JSON.stringify({ ...fields, model }),
+        headers: {
+          'Idempotency-Key': idempotencyKey,
+          Prefer: 'respond-async', // pictures in OpenAI's form would be the answer themselves, without the task's id
+        },
+      }));
+    } catch (error) {
       throw error instanceof GatewayError && !error.temporary ? error : new UnknownError(error, idempotencyKey);
-    });
-    const id = ack.data[0]?.task_id;
-    if (!id) throw new Error(`${endpoint} answered without a task`);
-    return id;
+    }
   }
 
   /** The task as it is now. */
-  async task(id: string, options: CallOptions = {}): Promise<Task> {
-    return (await this.call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(id)}`, options)).data;
+  task(id: string, options: CallOptions = {}): Promise<Task> {
+    return this.#repeat('GET', taskPath(id), options, {}, (text) => taskOf(text, id));
   }
 
   /**
    * Waits for the end of a task and returns it as it is then, whether it succeeded or not. It
    * follows the task's events; a stream that breaks off is resumed, and where there is none it polls.
+   * A gateway that is away, silent or answers with something else is waited for, ten minutes at most.
    */
   async wait(id: string, options: WaitOptions = {}): Promise<Task> {
     const seen = { id: '' };
     for (let streams = true; ; ) {
+      const began = Date.now();
       let heard = false;
       if (streams) {
         for await (const task of this.#events(id, seen, options.signal)) {
@@ -182,18 +205,20 @@ export class Mediagate {
           options.onProgress?.(task);
         }
       }
-      streams = heard; // a stream that brings nothing is not tried again
+      streams = heard || Date.now() - began >= longestStream; // a stream that brings nothing is not tried again
       const task = await this.#look(id, streams ? 1 : pollSeconds, options);
       if (ended(task)) return task;
       options.onProgress?.(task);
+      if (Date.now() - began < lookPause) await sleep(lookPause, options.signal); // the gateway did not wait
     }
   }
 
-  /** The task at its end, or after so many seconds. A gateway that is away is waited for, ten minutes at most. */
+  /** The task at its end, or after so many seconds. */
   async #look(id: string, seconds: number, options: CallOptions): Promise<Task> {
-    for (const until = Date.now() + patience; ; ) {
+    const bounds = { whole: seconds * 1000 + longestSilence };
+    for (const until = Date.now() + patience; ; await sleep(lookPause, options.signal)) {
       try {
-        return (await this.call<{ data: Task }>('GET', `/v1/tasks/${encodeURIComponent(id)}?wait=${seconds}`, options)).data;
+        return await this.#repeat('GET', `${taskPath(id)}?wait=${seconds}`, options, bounds, (text) => taskOf(text, id));
       } catch (error) {
         if (options.signal?.aborted || (error instanceof GatewayError && !error.temporary) || Date.now() > until) throw error;
       }
@@ -216,19 +241,19 @@ export class Mediagate {
 
   /** Asks for the end of a task. One that has ended is a GatewayError with the status 409. */
   async cancel(id: string, options: CallOptions = {}): Promise<Task> {
-    return (await this.#once<{ data: Task }>('POST', `/v1/tasks/${encodeURIComponent(id)}/cancel`, options)).data;
+    return taskOf(await this.#once('POST', `${taskPath(id)}/cancel`, options), id);
   }
 
   /** Stores a file for 72 hours, at an address that requests may name. */
-  upload(kind: 'images' | 'videos' | 'audios', file: Blob, filename = 'upload', options: CallOptions = {}): Promise<Upload> {
+  async upload(kind: 'images' | 'videos' | 'audios', file: Blob, filename = 'upload', options: CallOptions = {}): Promise<Upload> {
     const body = new FormData();
     body.set('file', file, filename);
-    return this.#once('POST', `/v1/uploads/${kind}`, { ...options, body });
+    return parsed(await this.#once('POST', `/v1/uploads/${kind}`, { ...options, body }, { held: file.size / leastPace }));
   }
 
-  /** The file itself, from its link. */
+  /** The file itself, from its link. A server that is silent for 30 seconds ends it with an error. */
   async download(file: File, options: CallOptions = {}): Promise<Response> {
-    const response = await this.#fetch(file.url, { signal: options.signal ?? null });
+    const response = await this.#send(file.url, { signal: options.signal ?? null });
     if (!response.ok) throw new Error(`file ${file.n}: the link answered ${response.status}`);
     return response;
   }
@@ -236,44 +261,54 @@ export class Mediagate {
   /**
    * Makes a call that may be repeated: it is, up to six times, where the answer is lost or the
    * gateway asks to come back later. What makes something needs an Idempotency-Key for that.
+   * An answer is lost, too, if it does not begin within 90 seconds, or pauses for 30.
    */
   async call<T>(method: string, path: string, init: RequestInit = {}): Promise<T> {
-    let text: string;
+    return parsed(await this.#repeat(method, path, init, { held: longestHeld })); // an answer that came is not asked for again, whatever it is
+  }
+
+  /** Makes a call until read takes its answer, up to six times. */
+  async #repeat<T = string>(
+    method: string,
+    path: string,
+    init: RequestInit,
+    bounds: Bounds = {},
+    read: (text: string) => T = (text) => text as T,
+  ): Promise<T> {
     for (let attempt = 1, pause = firstPause; ; attempt++, pause *= 2) {
       try {
-        text = await this.#text(method, path, init);
-        break;
+        return read(await this.#once(method, path, init, bounds));
       } catch (error) {
         const refused = error instanceof GatewayError ? error : undefined;
         if (attempt === tries || init.signal?.aborted || (refused && !refused.temporary)) throw error;
         await sleep(Math.min(Math.max(pause, (refused?.retryAfter ?? 0) * 1000), longestPause), init.signal ?? undefined);
       }
     }
-    return parsed<T>(text); // an answer that came is not asked for again, whatever it is
   }
 
   async #endpoint(model: string, options: SubmitOptions): Promise<string> {
-    return options.endpoint ?? (await this.schema(model, options)).endpoint;
+    if (options.endpoint) return options.endpoint;
+    const contract: Contract | undefined = await this.schema(model, options);
+    if (!contract?.endpoint) throw new Error(`the answer is no contract of ${model}`);
+    return contract.endpoint;
   }
 
   /** The task at each change, until the stream ends or fails. What is wrong is told by the next look at the task. */
   async *#events(id: string, seen: { id: string }, signal: AbortSignal | undefined): AsyncGenerator<Task> {
-    const silence = new AbortController();
-    let timer = setTimeout(() => silence.abort(), longestSilence);
-    const heard = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), longestSilence);
-    };
+    const left = new AbortController();
+    const timer = setTimeout(() => left.abort(), longestStream);
     try {
       const headers = this.#headers(seen.id ? { 'Last-Event-ID': seen.id } : {});
-      const response = await this.#fetch(`${this.#base}/v1/tasks/${encodeURIComponent(id)}/events`, {
+      const response = await this.#send(`${this.#base}${taskPath(id)}/events`, {
+        cache: 'no-store',
         headers,
-        signal: AbortSignal.any(signal ? [signal, silence.signal] : [silence.signal]),
+        redirect: 'manual',
+        signal: AbortSignal.any(signal ? [signal, left.signal] : [left.signal]),
       });
       if (!response.body || !response.headers.get('Content-Type')?.startsWith('text/event-stream')) return;
-      for await (const event of serverEvents(response.body, heard)) {
+      for await (const event of serverEvents(response.body)) {
         if (event.name !== 'task') continue;
-        const task = JSON.parse(event.data) as Task;
+        const task = asTask(JSON.parse(event.data), id);
         seen.id = event.id;
         yield task;
       }
@@ -281,7 +316,7 @@ export class Mediagate {
       signal?.throwIfAborted();
     } finally {
       clearTimeout(timer);
-      silence.abort(); // closes the connection
+      left.abort(); // closes the connection
     }
   }
 
@@ -297,23 +332,84 @@ export class Mediagate {
     return headers;
   }
 
-  async #once<T>(method: string, path: string, init: RequestInit): Promise<T> {
-    return parsed<T>(await this.#text(method, path, init));
-  }
-
-  async #text(method: string, path: string, { body, headers, signal }: RequestInit): Promise<string> {
+  /** Makes a call and returns the text of its answer. A redirect is not followed: it would take the key along. */
+  async #once(method: string, path: string, { body, headers, signal }: RequestInit, bounds: Bounds = {}): Promise<string> {
     const sent = this.#headers(headers);
     if (typeof body === 'string') sent.set('Content-Type', 'application/json');
-    const response = await this.#fetch(this.#base + path, { method, body: body ?? null, headers: sent, signal: signal ?? null });
+    const init: RequestInit = { method, body: body ?? null, cache: 'no-store', headers: sent, redirect: 'manual', signal: signal ?? null };
+    const response = await this.#send(this.#base + path, init, bounds);
     const text = await response.text();
     if (!response.ok) throw refusal(response, text);
     return text;
+  }
+
+  /**
+   * Sends a request whose answer has to begin in time. Each piece of its body then has
+   * longestSilence from when the caller asks for it, or all of them what is left of the whole.
+   */
+  async #send(url: string, init: RequestInit, { held = 0, whole }: Bounds = {}): Promise<Response> {
+    const silence = new AbortController();
+    const end = whole === undefined ? Infinity : Date.now() + whole;
+    const within = async <T>(time: number, answer: () => Promise<T>): Promise<T> => {
+      const timer = setTimeout(() => silence.abort(new Error('the server is silent: the answer did not come in time')), Math.min(time, end - Date.now()));
+      try {
+        return await answer();
+      } finally {
+        clearTimeout(timer);
+      }
+    };
+    const signal = AbortSignal.any(init.signal ? [init.signal, silence.signal] : [silence.signal]);
+    const pace = typeof init.body === 'string' ? init.body.length / leastPace : 0;
+    const response = await within(whole ?? longestSilence + held + pace, () => this.#fetch(url, { ...init, signal }));
+    if (!response.body) return response;
+    const reader = response.body.getReader();
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        const { done, value } = await within(longestSilence, () => reader.read());
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    }, { highWaterMark: 0 });
+    return new Response(body, response);
   }
 }
 
 /** What an answer says; undefined for an empty one, such as that of a DELETE. */
 function parsed<T>(text: string): T {
   return (text === '' ? undefined : JSON.parse(text)) as T;
+}
+
+function taskPath(id: string): string {
+  return `/v1/tasks/${encodeURIComponent(id)}`;
+}
+
+/** The task that an answer is, in data. It throws where the answer is anything else. */
+function taskOf(text: string, id: string): Task {
+  try {
+    return asTask(parsed<{ data?: unknown } | undefined>(text)?.data, id);
+  } catch {
+    throw new Error(`the answer is not the task ${id}: ${JSON.stringify(text.slice(0, 200))}`);
+  }
+}
+
+/** The value, if it is the task: a proxy may answer with a page, and a cache with the task of somebody else. */
+function asTask(value: unknown, id: string): Task {
+  const task = value as Partial<Task> | null | undefined;
+  if (task?.id !== id || typeof task.status !== 'string' || !task.status) throw new Error(`this is not the task ${id}`);
+  return task as Task;
+}
+
+/** The id that the answer to a submit names. */
+function acknowledged(text: string): string {
+  let id: unknown;
+  try {
+    id = parsed<Partial<Schemas['Acknowledgement']> | undefined>(text)?.data?.[0]?.task_id;
+  } catch {
+    // it is no JSON
+  }
+  if (typeof id !== 'string' || !/^\w+$/.test(id)) throw new Error(`the answer names no task: ${JSON.stringify(text.slice(0, 200))}`);
+  return id;
 }
 
 /** 128 random bits. Pages without TLS have no crypto.randomUUID. */
@@ -326,7 +422,7 @@ function ended(task: Task): boolean {
 }
 
 /** An error of any of the gateway's forms, or of a proxy before it. */
-function refusal({ status, statusText, headers }: Response, text: string): GatewayError {
+function refusal({ status, statusText, headers, type }: Response, text: string): GatewayError {
   let error: { message?: string; type?: string; param?: string | null; reason?: string; code?: string | number; request_id?: string } = {};
   try {
     error = JSON.parse(text).error ?? {};
@@ -334,8 +430,10 @@ function refusal({ status, statusText, headers }: Response, text: string): Gatew
     // the status is all that is known
   }
   const seconds = Number(headers.get('Retry-After') ?? NaN);
+  const to = headers.get('Location');
+  const redirected = to ? `redirected to ${to}, which is not followed` : type === 'opaqueredirect' ? 'redirected, which is not followed' : '';
   return new GatewayError(
-    error.message ?? (statusText || `status ${status}`),
+    error.message ?? (redirected || statusText || `status ${status}`),
     status,
     error.type,
     error.param ?? undefined,
@@ -346,8 +444,9 @@ function refusal({ status, statusText, headers }: Response, text: string): Gatew
   );
 }
 
-function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
+async function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve, reject) => {
     const leave = () => {
       clearTimeout(timer);
       reject(signal?.reason);
@@ -372,21 +471,34 @@ export function files(task: Task): File[] {
 const tolerance = 300;
 
 /**
+ * The headers of a request, however a server gives them: Headers of any realm or package, a Map,
+ * pairs, or an object such as those of Node. A value may be a list.
+ */
+export type WebhookHeaders =
+  | Iterable<readonly [string, string | readonly string[] | undefined]>
+  | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** The value of a header, whose name may be in any case; empty without one. Several signatures are a list of one header. */
+function headerOf(headers: WebhookHeaders, name: string): string {
+  const pairs = Symbol.iterator in headers ? [...headers] : Object.entries(headers);
+  return pairs.filter(([key]) => key.toLowerCase() === name).flatMap(([, value]) => value ?? []).join(' ');
+}
+
+/**
  * Reads the task of a webhook if it is signed with the account's secret (whsec_…) and at most
  * five minutes old (https://www.standardwebhooks.com); otherwise it throws. The body is that of
  * the request as it came, not parsed and written anew.
  */
-export async function verifyWebhook(secret: string, headers: Headers | Record<string, string | string[] | undefined>, body: string | Uint8Array): Promise<Task> {
-  const given = headers instanceof Headers ? headers : new Headers(Object.entries(headers).map(([name, value]): [string, string] => [name, String(value ?? '')]));
-  const id = given.get('webhook-id');
-  const timestamp = given.get('webhook-timestamp');
+export async function verifyWebhook(secret: string, headers: WebhookHeaders, body: string | Uint8Array): Promise<Task> {
+  const id = headerOf(headers, 'webhook-id');
+  const timestamp = headerOf(headers, 'webhook-timestamp');
   if (!id || !timestamp || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance)) {
     throw new Error('the webhook has no id, or no timestamp of the last five minutes');
   }
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
   const key = await crypto.subtle.importKey('raw', bytes(secret.replace(/^whsec_/, '')), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
-  for (const signature of (given.get('webhook-signature') ?? '').split(' ')) {
+  for (const signature of headerOf(headers, 'webhook-signature').split(' ')) {
     const [version, value] = signature.split(',');
     if (version === 'v1' && value && (await crypto.subtle.verify('HMAC', key, bytes(value), signed))) return JSON.parse(text) as Task;
   }

@@ -3,8 +3,10 @@ package app_test
 import (
 	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,6 +129,41 @@ func TestLoadLayers(t *testing.T) {
 	}
 	if len(c.Channels) != 1 || c.Channels[0].Name != "x" {
 		t.Errorf("channels are not replaced as a whole: %+v", c.Channels)
+	}
+}
+
+// Every variable that the documents name may stand in the environment of a process that
+// starts: people export those of clients in the same shell.
+func TestLoadTakesVariablesOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	var env []string
+	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != "..") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".md" && d.Name() != "docker-compose.yml" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, name := range regexp.MustCompile(`MEDIAGATE_[A-Z0-9_]+`).FindAllString(string(text), -1) {
+			if !strings.HasSuffix(name, "_") { // else there are several
+				env = append(env, name+"=")
+			}
+		}
+		return err
+	})
+	if err != nil || !slices.Contains(env, "MEDIAGATE_API_KEY=") {
+		t.Fatalf("the documents name %q, %v", env, err)
+	}
+	slices.Sort(env)
+	_, err = load(t, complete, slices.Compact(env), nil)
+	for _, line := range lines(err) { // that an empty text is no setting is another matter
+		if strings.Contains(line, "no such setting") {
+			t.Error(line)
+		}
 	}
 }
 
@@ -302,7 +339,7 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 				"s3.endpoint: must have no query",
 				"s3.public_endpoint: must have no path and no query and no fragment",
 				`ops_listen: "127.0.0.1:9090/metrics" is not host:port`,
-				"public_url: must have no query",
+				"public_url: must have no path and no query",
 				"cors_origins[5]: must be scheme://host, with a port where it is not the scheme's own, or *",
 				"cors_origins[6]: must be scheme://host, with a port where it is not the scheme's own, or *",
 				"cors_origins[7]: must be scheme://host, with a port where it is not the scheme's own, or *",

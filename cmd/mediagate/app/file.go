@@ -32,12 +32,12 @@ func (g *Gateway) openSite(listener net.Listener) error {
 	return nil
 }
 
-// publicURL is the setting without what is nobody's business: credentials, a query.
+// publicURL is the setting as browsers spell it.
 func (g *Gateway) publicURL() string {
 	if g.Config.PublicURL == "" {
 		return ""
 	}
-	return strings.TrimSuffix(g.site.URL(""), "/")
+	return g.site.Origin()
 }
 
 // pageOrigins are those whose pages may read results by their links: the settings', and

@@ -27,8 +27,8 @@ func TestLinksOfUploads(t *testing.T) {
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	for public, want := range map[string]string{
-		"https://API.example.com/gw/": "https://api.example.com/gw/files/" + f.Name(),
-		"":                            "http://127.0.0.1:" + port + "/files/" + f.Name(),
+		"https://API.example.com/": "https://api.example.com/files/" + f.Name(),
+		"":                         "http://127.0.0.1:" + port + "/files/" + f.Name(),
 	} {
 		g := &Gateway{Config: Config{PublicURL: public}}
 		if err := g.openSite(listener); err != nil {
@@ -65,7 +65,7 @@ func TestPageOrigins(t *testing.T) {
 		public     string
 		said, want []string
 	}{
-		"the console's":         {"https://API.example.com/gw/", nil, []string{"https://api.example.com"}},
+		"the console's":         {"https://API.example.com/", nil, []string{"https://api.example.com"}},
 		"beside others":         {"https://api.example.com", []string{"https://App.example.com"}, []string{"https://app.example.com", "https://api.example.com"}},
 		"said already":          {"https://api.example.com", []string{"https://api.example.com"}, []string{"https://api.example.com"}},
 		"any":                   {"https://api.example.com", []string{"*"}, []string{"*"}},
@@ -100,7 +100,7 @@ func TestCallbackURL(t *testing.T) {
 		local, keyless bool
 		want           string // before the token; empty: no address
 	}{
-		"public":                       {public: "https://api.example.com/gw/", want: "https://api.example.com/gw/"},
+		"public":                       {public: "https://api.example.com/", want: "https://api.example.com/"},
 		"public, vendor here":          {public: "https://api.example.com", vendor: "http://127.0.0.1:9900/kling", want: "https://api.example.com/"},
 		"a public address":             {public: "http://203.0.114.5:8080", want: "http://203.0.114.5:8080/"},
 		"none":                         {vendor: "http://127.0.0.1:9900/kling"},
@@ -149,7 +149,7 @@ func TestPublicURL(t *testing.T) {
 	for public, want := range map[string]string{
 		"":                             "",
 		"https://API.example.com":      "https://api.example.com",
-		"https://api.example.com/gw/":  "https://api.example.com/gw",
+		"https://api.example.com/":     "https://api.example.com",
 		"https://api.example.com:8443": "https://api.example.com:8443",
 	} {
 		g := &Gateway{Config: Config{PublicURL: public}}

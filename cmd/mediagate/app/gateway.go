@@ -248,7 +248,7 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	}
 	try, cancel := context.WithTimeout(ctx, migrateTemporal)
 	defer cancel()
-	if err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace); err != nil {
+	if err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace, g.log); err != nil {
 		return fmt.Errorf("prepare Temporal: %w", err)
 	}
 	if err := g.Bucket.Probe(ctx); err != nil { // all else is ready by then
@@ -416,7 +416,7 @@ func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace)
+		err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace, g.log)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()

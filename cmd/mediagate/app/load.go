@@ -16,8 +16,9 @@ import (
 // envPrefix begins the variables that hold settings.
 const envPrefix = "MEDIAGATE_"
 
-// otherVariables begin like settings and are none.
-var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "KEY"}
+// otherVariables begin like settings and are none: those of clients (URL, API_KEY) and of
+// docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that starts us.
+var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "API_KEY", "API_CHANNEL_CREDENTIALS"}
 
 // setting is one leaf of Config.
 type setting struct {

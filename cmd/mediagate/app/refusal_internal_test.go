@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -96,27 +97,21 @@ func TestTemporalSaysNo(t *testing.T) {
 		types map[string]enumspb.IndexedValueType
 		want  []string
 	}{
-		"no permission":                {"DescribeNamespace", codes.PermissionDenied, nil, []string{"namespace media", "the words of the server"}},
-		"a wrong API key":              {"DescribeNamespace", codes.Unauthenticated, nil, []string{"namespace media", "the words of the server"}},
-		"retention is not ours":        {"UpdateNamespace", codes.PermissionDenied, nil, []string{"retention of namespace media", "the words of the server"}},
-		"attributes are not ours":      {"AddSearchAttributes", codes.PermissionDenied, map[string]enumspb.IndexedValueType{"MediagateReason": gone}, []string{"MediagateReason", "the words of the server"}},
-		"no room":                      {"AddSearchAttributes", codes.InvalidArgument, map[string]enumspb.IndexedValueType{"MediagateStuck": gone}, []string{"MediagateStuck of type Bool", "the words of the server"}},
-		"another type":                 {"", codes.OK, map[string]enumspb.IndexedValueType{"MediagateStatus": enumspb.INDEXED_VALUE_TYPE_INT}, []string{"MediagateStatus is of type Int and must be of type Keyword"}},
-		"a server of something else":   {"ListSearchAttributes", codes.Unimplemented, nil, []string{"search attributes of namespace media", "the words of the server"}},
-		"no permission to count":       {"CountWorkflowExecutions", codes.PermissionDenied, nil, []string{"namespace media", "the words of the server"}},
-		"what its frontend may not do": {"ListSearchAttributes", codes.Unavailable, nil, []string{"Request unauthorized"}},
+		"a wrong API key":            {"DescribeNamespace", codes.Unauthenticated, nil, []string{"namespace media", "the words of the server"}},
+		"retention is not ours":      {"UpdateNamespace", codes.PermissionDenied, nil, []string{"retention of namespace media", "the words of the server"}},
+		"attributes are not ours":    {"AddSearchAttributes", codes.PermissionDenied, map[string]enumspb.IndexedValueType{"MediagateReason": gone}, []string{"MediagateReason", "the words of the server"}},
+		"no room":                    {"AddSearchAttributes", codes.InvalidArgument, map[string]enumspb.IndexedValueType{"MediagateStuck": gone}, []string{"MediagateStuck of type Bool", "the words of the server"}},
+		"another type":               {"", codes.OK, map[string]enumspb.IndexedValueType{"MediagateStatus": enumspb.INDEXED_VALUE_TYPE_INT}, []string{"MediagateStatus is of type Int and must be of type Keyword"}},
+		"a server of something else": {"ListSearchAttributes", codes.Unimplemented, nil, []string{"search attributes of namespace media", "the words of the server"}},
+		"no permission to count":     {"CountWorkflowExecutions", codes.PermissionDenied, nil, []string{"namespace media", "the words of the server"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			words := "the words of the server"
-			if test.code == codes.Unavailable {
-				words = "Unable to get namespace media info: Request unauthorized."
-			}
 			g := gatewayAt(t, &answers{types: test.types, fault: func(call string) error {
 				if call != test.call {
 					return nil
 				}
-				return grpcstatus.Error(test.code, words)
+				return grpcstatus.Error(test.code, "the words of the server")
 			}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -128,6 +123,51 @@ func TestTemporalSaysNo(t *testing.T) {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("want %q in %v", want, err)
 				}
+			}
+		})
+	}
+}
+
+// A key that may work and not administer is enough where everything is there: what it may not
+// see causes a warning. Where something lacks, the error names it.
+func TestTemporalKeyThatMayOnlyWork(t *testing.T) {
+	t.Parallel()
+	denied := grpcstatus.Error(codes.PermissionDenied, "the words of the server")
+	for name, test := range map[string]struct {
+		refused map[string]error // by call
+		lacks   string
+		warns   int
+	}{
+		"the namespace":               {map[string]error{"DescribeNamespace": denied}, "", 1},
+		"its attributes":              {map[string]error{"ListSearchAttributes": denied}, "", 1},
+		"both":                        {map[string]error{"DescribeNamespace": denied, "ListSearchAttributes": denied}, "", 2},
+		"in words of its frontend":    {map[string]error{"ListSearchAttributes": grpcstatus.Error(codes.Unavailable, "Unable to get namespace media info: Request unauthorized.")}, "", 1},
+		"attributes that are missing": {map[string]error{"ListSearchAttributes": denied}, "MediagateReason is not a valid search attribute", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := gatewayAt(t, &answers{fault: func(call string) error {
+				if call == "CountWorkflowExecutions" && test.lacks != "" {
+					return grpcstatus.Error(codes.InvalidArgument, test.lacks)
+				}
+				return test.refused[call]
+			}})
+			patience := time.Minute
+			if test.lacks != "" {
+				patience = time.Second // it asks until then: what was added a moment ago is not known yet
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			var said bytes.Buffer
+			err := workflows.EnsureNamespace(ctx, g.Temporal, "media", slog.New(slog.NewTextHandler(&said, nil)))
+			if (err != nil) != (test.lacks != "") || err != nil && !strings.Contains(err.Error(), test.lacks) {
+				t.Errorf("it ends with %v", err)
+			}
+			if got := strings.Count(said.String(), "does not show"); got != test.warns {
+				t.Errorf("%d warnings, want %d:\n%s", got, test.warns, said.String())
+			}
+			if err := g.pingTemporal(t.Context()); (err != nil) != (test.lacks != "") {
+				t.Errorf("the API finds %v", err)
 			}
 		})
 	}

@@ -95,7 +95,7 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		v.check(err == nil && len(raw) == 32, path, "must be base64 of 32 bytes")
 		v.check(err != nil || len(raw) != 32 || !regular(raw), path, "%s", tooRegular)
 	}
-	v.address("public_url", c.PublicURL, baseAddress)
+	v.address("public_url", c.PublicURL, bareAddress)
 	v.address("temporal.ui_url", c.Temporal.UIURL, baseAddress)
 	for i, entry := range c.OwnDomains {
 		if _, _, err := outbound.ParseOwn([]string{entry}); err != nil {

@@ -224,7 +224,7 @@ func (c *call) show(answer []byte, columns ...string) error {
 	} else {
 		list.Data = []map[string]any{one}
 	}
-	if err := c.table(list.Data, columns); err != nil || !list.HasMore {
+	if err := c.table(list.Data, columns); err != nil || !list.HasMore || len(list.Data) == 0 {
 		return err
 	}
 	last := list.Data[len(list.Data)-1]

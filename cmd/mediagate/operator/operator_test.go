@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -444,6 +445,39 @@ func TestWrongUse(t *testing.T) {
 			t.Errorf("requests of wrong use: %+v", made)
 		}
 	})
+}
+
+// A server that is no gateway, or no longer one, gets an error of the command: it is asked no
+// second time, and nothing of its answer counts as a task.
+func TestForeignAnswers(t *testing.T) {
+	t.Parallel()
+	const more = `{"object":"list","data":[],"marked":0,"has_more":true,"next":%q}`
+	for name, test := range map[string]struct {
+		args   []string
+		answer string
+		code   int
+		err    string
+		calls  int
+	}{
+		"a page as a task":      {[]string{"tasks", "show", "task_1"}, "<html>", 1, `the answer is not the task task_1: "<html>"`, 1},
+		"nothing as a task":     {[]string{"tasks", "show", "task_1"}, "", 1, `the answer is not the task task_1: ""`, 1},
+		"something else":        {[]string{"tasks", "show", "task_1"}, `{"ok":true}`, 1, "the answer is not the task task_1", 1},
+		"another task":          {[]string{"tasks", "watch", "task_1"}, ended + "}", 1, "the answer is not the task task_1", 1},
+		"something to watch":    {[]string{"tasks", "watch", "task_1"}, `{"ok":true}`, 1, "the answer is not the task task_1", 1},
+		"no next page":          {[]string{"recover", "-restored-to", "5"}, fmt.Sprintf(more, ""), 1, "does not name the next one", 1},
+		"the same page again":   {[]string{"recover", "-restored-to", "5"}, fmt.Sprintf(more, "mark"), 1, "does not name the next one", 2},
+		"more after nothing":    {[]string{"keys", "list"}, fmt.Sprintf(more, ""), 0, "", 1},
+		"more after no entries": {[]string{"accounts", "statement", "-account", "a"}, fmt.Sprintf(more, ""), 0, "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := serve(t, http.StatusOK, test.answer)
+			code, _, stderr := run(t, g.env(), test.args...)
+			if calls := len(g.requests()); code != test.code || !strings.Contains(stderr, test.err) || calls != test.calls {
+				t.Errorf("exit %d after %d calls: %q; want %d, %d and %q", code, calls, stderr, test.code, test.calls, test.err)
+			}
+		})
+	}
 }
 
 // Without a verb, or with one that there is not, a thing lists its own verbs and

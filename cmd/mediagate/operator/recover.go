@@ -62,6 +62,9 @@ func recoverRestored(ctx context.Context, c *call) error {
 		if !page.HasMore {
 			break
 		}
+		if page.Next == "" || page.Next == body["after"] {
+			return errors.New("the answer has more pages and does not name the next one")
+		}
 		body["after"] = page.Next
 	}
 	if c.format == "json" {

@@ -186,8 +186,8 @@ func tasksShow(ctx context.Context, c *call) error {
 		return orShow(c, answer, err)
 	}
 	var t taskPage
-	if err := json.Unmarshal(answer, &t); err != nil {
-		return fmt.Errorf("the answer is not readable: %w", err)
+	if err := json.Unmarshal(answer, &t); err != nil || t.ID != id {
+		return errNoTask(id, answer)
 	}
 	return t.print(c.out)
 }
@@ -304,17 +304,25 @@ func (c *call) look(ctx context.Context, id string, filter map[string]string) ([
 	if err != nil {
 		return nil, err
 	}
-	list := struct {
-		Data []watched `json:"data"`
-	}{make([]watched, 1)}
-	var into any = &list
 	if id != "" {
-		into = &list.Data[0]
+		var t watched
+		if err := json.Unmarshal(answer, &t); err != nil || t.ID != id {
+			return nil, errNoTask(id, answer)
+		}
+		return []watched{t}, nil
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
+	var list struct {
+		Data []watched `json:"data"`
+	}
+	if err := json.Unmarshal(answer, &list); err != nil {
 		return nil, fmt.Errorf("the answer is not readable: %w", err)
 	}
 	return list.Data, nil
+}
+
+// errNoTask is an answer that is anything else than the task, such as the page of a proxy.
+func errNoTask(id string, answer []byte) error {
+	return fmt.Errorf("the answer is not the task %s: %.200q", id, answer)
 }
 
 // taskAction is the command that gives a lever to one task, or to all that a filter

@@ -119,7 +119,7 @@ func accountsStatement(ctx context.Context, c *call) error {
 	if err := c.table(rows, []string{"at", "kind", "available", "held", "spent", "task", "model", "key", "reference"}); err != nil {
 		return err
 	}
-	if st.HasMore {
+	if st.HasMore && len(st.Data) > 0 {
 		_, err = fmt.Fprintln(c.out, "… more: -after", st.Data[len(st.Data)-1]["id"])
 	}
 	return err
