@@ -32,6 +32,7 @@ type call struct {
 	judged      time.Time       // when it was
 	client      netip.Addr      // from which the call came; the zero one when that cannot be read
 	taskID      string          // for the log
+	mayHaveTask bool            // a task may be stored that a repetition of the call would not find
 	traceParent string          // of the task that it makes
 	quiet       bool            // is no line of the log, which anybody could fill
 	speech      *speechRequest  // also for the log

@@ -148,14 +148,12 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 		return t, false, err
 	}
 	task, made := s.newTask(c, sub.validated), time.Now()
+	c.mayHaveTask = sub.key == ""
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.validated.group, Capacity: sub.validated.capacity,
 	})
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
-	}
-	if err != nil && sub.key == "" && faulty(err) { // it may be stored, and a repetition would be another task
-		c.Response().Header().Set(shouldRetryHeader, "false")
 	}
 	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
 		return mediagate.Task{ID: id}, replayed, err
@@ -227,7 +225,7 @@ func preferredWait(h http.Header) time.Duration {
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotency-Replayed"
-	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat what failed on a server's side, unless it is false
+	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat 408, 409, 429 and 5xx, unless it is false
 	maxIdempotencyKey = 255
 	idempotencyTTL    = 24 * time.Hour // at least, see the store
 )
