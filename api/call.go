@@ -34,6 +34,7 @@ type call struct {
 	taskID      string          // for the log
 	mayHaveTask bool            // a task may be stored that a repetition of the call would not find
 	traceParent string          // of the task that it makes
+	streams     bool            // the answer lasts as long as its client reads
 	quiet       bool            // is no line of the log, which anybody could fill
 	speech      *speechRequest  // also for the log
 	begun       bool            // something of the body was asked for
@@ -45,6 +46,14 @@ type call struct {
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within
 	cancel context.CancelFunc
+}
+
+// class is what the call is counted as: its route's, or that of streams.
+func (c *call) class() string {
+	if c.streams {
+		return streamClass
+	}
+	return c.route.class()
 }
 
 // within gives what the call asks of the database from here on so much time.

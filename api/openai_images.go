@@ -24,6 +24,10 @@ const (
 	formatBytes = "b64_json"
 
 	// pictureWait is how long a submit in OpenAI's form waits for its pictures.
+	pictureField = "image" // of a form with pictures to change
+
+	asyncPreference = "respond-async"
+
 	pictureWait = 120 * time.Second
 )
 
@@ -38,7 +42,11 @@ func (s *Server) handleImages(c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, async := preference(c.Request().Header, "respond-async"); format == "" || async {
+	_, async := preference(c.Request().Header, asyncPreference)
+	if async && format != "" {
+		c.Response().Header().Set(appliedHeader, asyncPreference)
+	}
+	if async || format == "" {
 		return s.acknowledge(c)
 	}
 	header := c.Response().Header()

@@ -48,7 +48,9 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 	case may && (replayed || wait > 0):
 		seen, err := s.outcome(c, wait)
 		if err == nil {
-			t = seen
+			if t = seen; wait > 0 {
+				c.waited(wait)
+			}
 		} else if replayed { // a task that was just made is never told as a refusal: the client would make another
 			return err
 		}
@@ -312,7 +314,7 @@ func (s *Server) handleOpenAIVideos(c *call) error {
 	return c.linked(http.StatusOK, page)
 }
 
-// handleOpenAIVideoFile leads to the video, or to the picture that stands for it.
+// handleOpenAIVideoFile answers with the video, or with the picture that stands for it.
 func (s *Server) handleOpenAIVideoFile(c *call) error {
 	variant, err := oneOfQuery(c.query(), "variant", "video", "thumbnail")
 	if err != nil {
@@ -330,7 +332,7 @@ func (s *Server) handleOpenAIVideoFile(c *call) error {
 	if !ok {
 		return errNoResult
 	}
-	return s.redirect(c, &t, file, "")
+	return s.answerFile(c, &t, file, "")
 }
 
 // erasedVideo is the answer to an erasure.

@@ -26,6 +26,9 @@ type route struct {
 	handler func(*Server, *call) error
 }
 
+// streamClass is that of answers that last as long as their clients read.
+const streamClass = "stream"
+
 // class is what the route's requests are counted as: streams and speeches last for as
 // long as their clients listen, and a request without a route is anything.
 func (r route) class() string {
@@ -35,7 +38,7 @@ func (r route) class() string {
 	case r.path == speechPath:
 		return "speech"
 	case strings.HasSuffix(r.path, "/events"):
-		return "stream"
+		return streamClass
 	case r.access == accessAdmin:
 		return "admin"
 	case r.scope != "":

@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -176,8 +178,11 @@ func submitted(c *call, taskID string, replayed bool) {
 // end and that comes in time.
 func (s *Server) acknowledge(c *call) error {
 	if wait := preferredWait(c.Request().Header); wait > 0 {
-		if t, err := s.outcome(c, wait); err == nil && t.Status.Terminal() {
-			return s.answerTask(c, http.StatusOK, &t, "")
+		if t, err := s.outcome(c, wait); err == nil {
+			c.waited(wait)
+			if t.Status.Terminal() {
+				return s.answerTask(c, http.StatusOK, &t, "")
+			}
 		}
 	}
 	return c.linked(http.StatusOK, acknowledgement{http.StatusOK, []submittedTask{{"submitted", c.taskID}}})
@@ -211,15 +216,29 @@ func preference(h http.Header, wanted string) (value string, found bool) {
 	return "", false
 }
 
-// preferredWait reads Prefer: wait=N, N from 1 to 60 seconds; 0 where there is none.
+// preferredWait reads Prefer: wait=N in whole seconds. A wait without a number, or above
+// 60 s, is 60 s; 0 where there is none, or none that can be read.
 func preferredWait(h http.Header) time.Duration {
-	value, _ := preference(h, "wait")
-	seconds, err := strconv.Atoi(value)
-	if err != nil || seconds < 1 || seconds > int(longestWait/time.Second) {
+	value, found := preference(h, "wait")
+	seconds, err := strconv.ParseUint(value, 10, 32)
+	switch {
+	case found && value == "", errors.Is(err, strconv.ErrRange):
+		return longestWait
+	case err != nil:
 		return 0
+	default:
+		return min(time.Duration(seconds)*time.Second, longestWait)
 	}
 	return time.Duration(seconds) * time.Second
 }
+// waited says in the answer how long the call was ready to wait for its task.
+func (c *call) waited(most time.Duration) {
+	c.Response().Header().Add(appliedHeader, fmt.Sprintf("wait=%d", seconds(most)))
+}
+
+// appliedHeader names the preferences that the answer follows (RFC 7240).
+const appliedHeader = "Preference-Applied"
+
 
 // How a submit is repeated.
 const (
