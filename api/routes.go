@@ -75,6 +75,7 @@ const (
 
 	videosPath       = "/v1/videos/generations"
 	imagesPath       = "/v1/images/generations"
+	editsPath        = "/v1/images/edits"
 	openAIVideosPath = "/v1/videos"
 
 	openAPIPath = "/openapi.json"
@@ -111,6 +112,7 @@ func routes() []route {
 
 		{method: post, path: videosPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: imagesPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImages},
+		{method: post, path: editsPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImageEdits},
 		{method: post, path: speechPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSpeech},
 		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},

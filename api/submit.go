@@ -30,13 +30,13 @@ type submittedTask struct {
 
 // order is the body of a submit as it came.
 type order struct {
-	endpoint  string // that it is for
-	body      map[string]any
-	size      int
-	digest    [sha256.Size]byte // of its bytes, or of what they say
-	strict    []string          // the fields that the client wrote, where each must be known
-	translate translation       // nil where it is in our own words
-	reference *reference        // that came within it, nil for none
+	endpoint   string // that it is for
+	body       map[string]any
+	size       int
+	digest     [sha256.Size]byte // of its bytes, or of what they say
+	strict     []string          // the fields that the client wrote, where each must be known
+	translate  translation       // nil where it is in our own words
+	references []reference       // that came within it
 }
 
 // translation puts a body into the words of the operation. What the client called
@@ -76,11 +76,11 @@ func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 
 // submit is one that may be taken in.
 type submit struct {
-	validated validated
-	key       string // its idempotency key; empty for none
-	path      string
-	digest    [sha256.Size]byte
-	reference *reference
+	validated  validated
+	key        string // its idempotency key; empty for none
+	path       string
+	digest     [sha256.Size]byte
+	references []reference
 }
 
 // readSubmit judges a submit, in the contract's order. One that was made before
@@ -90,7 +90,7 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	if err != nil {
 		return submit{}, "", err
 	}
-	sub.path, sub.digest, sub.reference = c.Request().URL.Path, o.digest, o.reference
+	sub.path, sub.digest, sub.references = c.Request().URL.Path, o.digest, o.references
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
 	}
@@ -139,7 +139,7 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 		return mediagate.Task{ID: before}, true, err
 	}
 	if err = s.storePictures(c, &sub.validated); err == nil {
-		err = s.storeReference(c, sub)
+		err = s.storeReferences(c, sub)
 	}
 	if err != nil {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since
@@ -229,8 +229,8 @@ func preferredWait(h http.Header) time.Duration {
 	default:
 		return min(time.Duration(seconds)*time.Second, longestWait)
 	}
-	return time.Duration(seconds) * time.Second
 }
+
 // waited says in the answer how long the call was ready to wait for its task.
 func (c *call) waited(most time.Duration) {
 	c.Response().Header().Add(appliedHeader, fmt.Sprintf("wait=%d", seconds(most)))
@@ -238,7 +238,6 @@ func (c *call) waited(most time.Duration) {
 
 // appliedHeader names the preferences that the answer follows (RFC 7240).
 const appliedHeader = "Preference-Applied"
-
 
 // How a submit is repeated.
 const (
