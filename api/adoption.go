@@ -35,6 +35,16 @@ func (c *call) adoptable(o order) time.Duration {
 	return o.adoptable
 }
 
+// adoptableFor is the time for which a call in OpenAI's form that waits so long may keep its
+// task from a later one; 0 for one with an idempotency key, which says itself what is the
+// same.
+func (c *call) adoptableFor(wait time.Duration) time.Duration {
+	if wait == 0 || c.Request().Header.Get(idempotencyHeader) != "" {
+		return 0
+	}
+	return wait + adoptMargin
+}
+
 // adopt makes the call a waiter for its task, and returns the task that it adopts, if there
 // is one.
 func (s *Server) adopt(c *call, sub submit, wait time.Duration) (taskID string, err error) {

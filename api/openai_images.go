@@ -43,14 +43,17 @@ func (s *Server) handleImageEdits(c *call) error { return s.answerImages(c, s.re
 // reading finds: with an acknowledgement where that is empty.
 func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) error {
 	format := ""
+	_, async := preference(c.Request().Header, asyncPreference)
 	_, _, err := s.takeIn(c, func(c *call) (o order, err error) {
 		o, format, err = read(c)
+		if format != "" && !async {
+			o.adoptable = c.adoptableFor(pictureWait)
+		}
 		return o, err
 	})
 	if err != nil {
 		return err
 	}
-	_, async := preference(c.Request().Header, asyncPreference)
 	if async && format != "" {
 		c.Response().Header().Set(appliedHeader, asyncPreference)
 	}

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -527,6 +528,91 @@ func TestOpenAITaken(t *testing.T) {
 	told(g.send(submit)) // the bucket has no such file
 	if n := g.starts(); n != 3 {
 		t.Errorf("%d tasks were made, want 3", n)
+	}
+}
+
+// A request for pictures whose answer nobody got gives its task to the same request within
+// ten minutes. Others, and those side by side, make tasks of their own.
+func TestOpenAIPicturesAdopted(t *testing.T) {
+	t.Parallel()
+	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) })) // each wait ends with 504
+	_, otherKey := g.newKey(mediagate.Key{Unlimited: true})
+	first := ""
+	for _, step := range []struct {
+		what    string
+		request request
+		later   time.Duration
+		same    bool
+	}{
+		{"the first one", request{body: still}, 0, false},
+		{"again", request{body: still}, 0, true},
+		{"again, near the end", request{body: still}, 10*time.Minute - time.Second, true},
+		{"another body", request{body: still + " "}, 0, false},
+		{"another path", request{path: openAIVideos, body: boatBody, header: http.Header{"Prefer": {"wait=1"}}}, 0, false},
+		{"another key", request{body: still, key: otherKey}, 0, false},
+		{"with an idempotency key", request{body: still, header: http.Header{"Idempotency-Key": {"k"}}}, 0, false},
+		{"one that does not wait", request{body: still, header: http.Header{"Prefer": {"respond-async"}}}, 0, false},
+		{"after ten minutes", request{body: still}, 10*time.Minute + time.Second, false},
+	} {
+		g.clock.advance(step.later)
+		r := step.request
+		r.method, r.path, r.key = http.MethodPost, cmp.Or(r.path, images), cmp.Or(r.key, g.key)
+		a := g.send(r)
+		id, replayed := strings.TrimPrefix(a.header.Get("Location"), "/v1/tasks/"), a.header.Get("Idempotency-Replayed") == "true"
+		if first == "" {
+			first = id
+		} else if !strings.HasPrefix(id, "task_") || (id == first) != step.same || replayed != step.same {
+			t.Errorf("%s: %d %s, task %s, replayed %t; the first one's is %s", step.what, a.status, a.body, id, replayed, first)
+		}
+	}
+
+	side, awaitLoss := losesAnswers(t)
+	address := side.serve()
+	submit := request{method: http.MethodPost, path: images, key: side.key, body: still}
+	leaving, staying := dial(t, address), make(chan answer, 1)
+	leaving.send(submit.text("1.1"))
+	id := side.awaitStart(0).ID
+	go func() { staying <- side.send(submit) }()
+	beside := side.awaitStart(1).ID
+	end := func(id string) {
+		side.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
+	}
+	end(beside)
+	if a := <-staying; beside == id || a.status != http.StatusOK || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("beside it: task %s of %s, %d %s", beside, id, a.status, a.body)
+	}
+	leaving.abort()
+	awaitLoss()
+	end(id)
+	a := side.send(submit)
+	link, _ := a.at("data", 0, "url").(string)
+	if a.status != http.StatusOK || a.header.Get("Location") != "/v1/tasks/"+id || a.header.Get("Idempotency-Replayed") != "true" || !strings.Contains(link, id) {
+		t.Errorf("after the client left: %d %s %v", a.status, a.body, a.header)
+	}
+	if n := side.starts(); n != 2 {
+		t.Errorf("%d tasks were made, want 2", n)
+	}
+}
+
+// forgetful is the store of a process that dies before it notes how a wait ended.
+type forgetful struct{ api.Store }
+
+func (forgetful) Answered(context.Context, string, string) error   { return errors.New("killed") }
+func (forgetful) Unanswered(context.Context, string, string) error { return errors.New("killed") }
+
+// The task of a process that was killed while its client waited is adopted once that wait
+// must be over.
+func TestOpenAIPicturesAdoptedFromTheDead(t *testing.T) {
+	t.Parallel()
+	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
+	g := newGateway(t, func(c *api.Config) { c.Store = forgetful{c.Store} }, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) }))
+	first := g.post(images, still).header.Get("Location")
+	early := g.post(images, still).header.Get("Location")
+	g.clock.advance(3 * time.Minute)
+	late := g.post(images, still)
+	if early == first || late.header.Get("Location") != first || late.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the tasks are %s, %s and %s", first, early, late.header.Get("Location"))
 	}
 }
 

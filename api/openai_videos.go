@@ -34,11 +34,15 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && strings.HasPrefix(kind, "multipart/") {
 		read = s.readOpenAIForm
 	}
-	t, replayed, err := s.takeIn(c, read)
+	wait := preferredWait(c.Request().Header)
+	t, replayed, err := s.takeIn(c, func(c *call) (order, error) {
+		o, err := read(c)
+		o.adoptable = c.adoptableFor(wait)
+		return o, err
+	})
 	if err != nil {
 		return err
 	}
-	wait := preferredWait(c.Request().Header)
 	switch may := c.needs(mediagate.ScopeRead) == nil; {
 	case may && (replayed || wait > 0):
 		seen, err := s.outcome(c, wait)
