@@ -177,6 +177,6 @@ func openToAll(path string) bool {
 
 const (
 	exposedHeaders = "Content-Disposition, Content-Range, ETag, Idempotency-Replayed, Link, Location, " +
-		"RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
+		"Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id, X-Should-Retry"
 	preflightAge = "600"
 )

@@ -32,7 +32,9 @@ type call struct {
 	judged      time.Time       // when it was
 	client      netip.Addr      // from which the call came; the zero one when that cannot be read
 	taskID      string          // for the log
+	mayHaveTask bool            // a task may be stored that a repetition of the call would not find
 	traceParent string          // of the task that it makes
+	streams     bool            // the answer lasts as long as its client reads
 	quiet       bool            // is no line of the log, which anybody could fill
 	speech      *speechRequest  // also for the log
 	begun       bool            // something of the body was asked for
@@ -41,9 +43,20 @@ type call struct {
 	place       *limit.Permit   // among the requests under way
 	actor       mediagate.Actor // once it is known
 
+	waiter *mediagate.Waiter // of a task that a later call may adopt
+	stays  func() bool       // reports, and decides, that the waiter's client is still there
+
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within
 	cancel context.CancelFunc
+}
+
+// class is what the call is counted as: its route's, or that of streams.
+func (c *call) class() string {
+	if c.streams {
+		return streamClass
+	}
+	return c.route.class()
 }
 
 // within gives what the call asks of the database from here on so much time.

@@ -163,10 +163,22 @@ func renderError(c *call, err error) error {
 	case r.status == http.StatusServiceUnavailable:
 		header.Set("Retry-After", "1")
 	}
+	if isFutile(c, r.status, header) {
+		header.Set(shouldRetryHeader, "false")
+	}
 	if r.status == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", "Bearer")
 	}
 	return c.json(r.status, envelopeOf(c, r, e, message))
+}
+
+// isFutile reports whether a repetition of the call cannot help: the request conflicts with
+// what is stored, no time to wait for is known, or the failed call may have stored a task
+// and a repetition would store another one.
+func isFutile(c *call, status int, header http.Header) bool {
+	return status == http.StatusConflict ||
+		status == http.StatusTooManyRequests && header.Get("Retry-After") == "" ||
+		status >= http.StatusInternalServerError && c.mayHaveTask
 }
 
 // seconds is a time in whole seconds, rounded up.

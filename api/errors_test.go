@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -17,7 +18,7 @@ import (
 )
 
 // rendered is the answer to an error in an envelope.
-func rendered(t *testing.T, shape envelope, err error) (status int, retryAfter string, body map[string]any) {
+func rendered(t *testing.T, shape envelope, err error) (status int, header http.Header, body map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), w)
@@ -28,7 +29,7 @@ func rendered(t *testing.T, shape envelope, err error) (status int, retryAfter s
 	if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 		t.Fatal(err)
 	}
-	return w.Code, w.Header().Get("Retry-After"), body
+	return w.Code, w.Header(), body
 }
 
 // TestErrorRows holds each row of the contract's error table, in both forms.
@@ -125,19 +126,23 @@ func TestErrorsNameTheField(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
+func TestRetryAdvice(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		err  *mediagate.Error
-		want string
+		err                *mediagate.Error
+		after, shouldRetry string
 	}{
-		"told":       {&mediagate.Error{Kind: mediagate.KindRateLimited, RetryAfter: 7 * time.Second}, "7"},
-		"rounded up": {&mediagate.Error{Kind: mediagate.KindRateLimited, RetryAfter: 1500 * time.Millisecond}, "2"},
-		"away":       {&mediagate.Error{Kind: mediagate.KindUnavailable}, "1"},
-		"none":       {&mediagate.Error{Kind: mediagate.KindInvalid}, ""},
+		"told":                  {&mediagate.Error{Kind: mediagate.KindRateLimited, RetryAfter: 7 * time.Second}, "7", ""},
+		"rounded up":            {&mediagate.Error{Kind: mediagate.KindRateLimited, RetryAfter: 1500 * time.Millisecond}, "2", ""},
+		"no time to wait for":   {&mediagate.Error{Kind: mediagate.KindRateLimited}, "", "false"},
+		"a conflict":            {&mediagate.Error{Kind: mediagate.KindConflict}, "", "false"},
+		"another body of a key": {&mediagate.Error{Kind: mediagate.KindConflict, Code: "idempotency_conflict"}, "", "false"},
+		"away":                  {&mediagate.Error{Kind: mediagate.KindUnavailable}, "1", ""},
+		"none":                  {&mediagate.Error{Kind: mediagate.KindInvalid}, "", ""},
 	} {
-		if _, got, _ := rendered(t, envelopeA, test.err); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		_, header, _ := rendered(t, envelopeA, test.err)
+		if after, should := header.Get("Retry-After"), header.Get("X-Should-Retry"); after != test.after || should != test.shouldRetry {
+			t.Errorf("%s: Retry-After %q, X-Should-Retry %q, want %q, %q", name, after, should, test.after, test.shouldRetry)
 		}
 	}
 }

@@ -38,19 +38,26 @@ func (s *Server) handleFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.lasting(fileTime)
-	defer cancel()
-	content := &stored{ctx: ctx, files: s.cfg.Files, key: file.Key(), size: size}
-	defer content.close()
 	header := c.Response().Header()
 	header.Set("Content-Type", file.MimeType())
 	header.Set("Content-Disposition", `inline; filename="`+file.Name()+`"`)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "private, max-age="+strconv.FormatInt(int64(file.ExpiresAt().Sub(now)/time.Second), 10))
 	header.Set("Etag", `"`+file.Name()+`"`) // a name is never given to another content
+	return s.serveObject(c, file.Key(), size, file.CreatedAt)
+}
+
+// serveObject passes an object of the bucket through, whole or in part. The caller has set
+// the headers that say what the object is; modified is the zero time for none.
+func (s *Server) serveObject(c *call, key string, size int64, modified time.Time) error {
+	ctx, cancel := c.lasting(fileTime)
+	defer cancel()
+	content := &stored{ctx: ctx, files: s.cfg.Files, key: key, size: size}
+	defer content.close()
+	header := c.Response().Header()
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	request := c.Request()
 	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") || strings.Contains(r, ",") {
 		request = request.Clone(request.Context())
@@ -58,7 +65,7 @@ func (s *Server) handleFile(c *call) error {
 	}
 	http.ServeContent(&pacedWriter{
 		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(fileTime), size: size,
-	}, request, "", file.CreatedAt, content)
+	}, request, "", modified, content)
 	if content.failed != nil {
 		return fmt.Errorf("%w: %w", errCut, content.failed)
 	}

@@ -148,3 +148,51 @@ func TestFileCORS(t *testing.T) {
 		t.Errorf("a preflight answers %d, %v", a.status, a.header)
 	}
 }
+
+// A file of a task is passed through where the client asks for that, whole or in part.
+func TestResultFileStreamed(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	id := g.submit("/v1/videos/generations", boatBody)
+	const film = "the bytes of a film"
+	key, sum := "results/"+id+"/1/0", strings.Repeat("ab", 32)
+	g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: key, MimeType: "video/mp4", Size: int64(len(film)), SHA256: sum})
+	for _, path := range []string{"/v1/tasks/" + id + "/files/1", "/v1/videos/" + id + "/content"} {
+		if a := g.get(path + "?stream=true"); a.status != http.StatusNotFound {
+			t.Errorf("%s of a file that is gone: %d %s", path, a.status, a.body)
+		}
+	}
+	g.bucket.put(key, film)
+	for _, path := range []string{"/v1/tasks/" + id + "/files/1", "/v1/videos/" + id + "/content"} {
+		for name, test := range map[string]struct {
+			method, query string
+			header        http.Header
+			status        int
+			body          string
+		}{
+			"whole":           {query: "?stream=true", status: 200, body: film},
+			"HEAD":            {method: "HEAD", query: "?stream=true", status: 200},
+			"a part":          {query: "?stream=true", header: http.Header{"Range": {"bytes=4-8"}}, status: 206, body: "bytes"},
+			"the client's":    {query: "?stream=true", header: http.Header{"If-None-Match": {`"` + sum + `"`}}, status: 304},
+			"beyond the end":  {query: "?stream=true", header: http.Header{"Range": {"bytes=99-"}}, status: 416},
+			"not asked for":   {query: "?stream=false", status: 302},
+			"neither":         {query: "?stream=1", status: 400},
+			"what is no film": {query: "?stream=true&variant=thumbnail", status: 404},
+		} {
+			if name == "what is no film" && !strings.HasPrefix(path, "/v1/videos/") {
+				continue
+			}
+			a := g.send(request{method: test.method, path: path + test.query, key: g.key, header: test.header})
+			if a.status != test.status || a.status < 300 && a.body != test.body {
+				t.Errorf("%s, %s: %d %q, want %d %q", path, name, a.status, a.body, test.status, test.body)
+			}
+			if test.status < 300 && (a.header.Get("Content-Type") != "video/mp4" || a.header.Get("Location") != "" || a.header.Get("Content-Length") == "") {
+				t.Errorf("%s, %s: %v", path, name, a.header)
+			}
+		}
+	}
+	a := g.get("/v1/tasks/" + id + "/files/1?stream=true&download=boat.mp4")
+	if a.body != film || a.header.Get("Content-Disposition") != "attachment; filename=boat.mp4" {
+		t.Errorf("under a name: %q %v", a.body, a.header)
+	}
+}

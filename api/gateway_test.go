@@ -213,6 +213,16 @@ func (b *bucket) PutUpload(_ context.Context, accountID, id string, picture io.R
 	return key, nil
 }
 
+// put stores a file as a worker would.
+func (b *bucket) put(key, content string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.files == nil {
+		b.files = map[string][]byte{}
+	}
+	b.files[key] = []byte(content)
+}
+
 // Remove is the erasure of a task's files.
 func (b *bucket) Remove(_ context.Context, folder string, objects ...string) error {
 	b.mu.Lock()

@@ -41,7 +41,10 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 		m.bounds[endpoint.Path] = largestBody(c, endpoint.Path)
 	}
 	m.outlines[openAIVideosPath], m.bounds[openAIVideosPath] = openAIOutline(c), m.bounds[videosPath]
-	m.outlines[imagesPath].Fields[formatField] = &catalog.Outline{}
+	for _, name := range append(catalog.OpenAIPictureFields(), formatField) {
+		m.outlines[imagesPath].Fields[name] = &catalog.Outline{}
+	}
+	m.bounds[editsPath] = formLimit
 	m.outlines[quotePath] = c.Outline("")
 	m.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -23,22 +24,40 @@ const (
 	formatURL   = "url"
 	formatBytes = "b64_json"
 
+	pictureField = "image" // of a form with pictures to change
+
+	asyncPreference = "respond-async"
+
 	// pictureWait is how long a submit in OpenAI's form waits for its pictures.
 	pictureWait = 120 * time.Second
 )
 
 // handleImages takes an image in, and where the body is in OpenAI's form answers with
 // what came of it.
-func (s *Server) handleImages(c *call) error {
+func (s *Server) handleImages(c *call) error { return s.answerImages(c, s.readImages) }
+
+// handleImageEdits does the same for a form with pictures to change.
+func (s *Server) handleImageEdits(c *call) error { return s.answerImages(c, s.readImageEdits) }
+
+// answerImages makes the task of a body that is read so, and answers in the format that
+// reading finds: with an acknowledgement where that is empty.
+func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) error {
 	format := ""
+	_, async := preference(c.Request().Header, asyncPreference)
 	_, _, err := s.takeIn(c, func(c *call) (o order, err error) {
-		o, format, err = s.readImages(c)
+		o, format, err = read(c)
+		if format != "" && !async {
+			o.adoptable = c.adoptableFor(pictureWait)
+		}
 		return o, err
 	})
 	if err != nil {
 		return err
 	}
-	if _, async := preference(c.Request().Header, "respond-async"); format == "" || async {
+	if async && format != "" {
+		c.Response().Header().Set(appliedHeader, asyncPreference)
+	}
+	if async || format == "" {
 		return s.acknowledge(c)
 	}
 	header := c.Response().Header()
@@ -72,22 +91,63 @@ func (s *Server) readImages(c *call) (o order, format string, err error) {
 	}
 	o = order{endpoint: imagesPath, body: body, size: len(raw), digest: sha256.Sum256(raw)}
 	size, _ := body["size"].(string)
-	asked := body[formatField]
-	delete(body, formatField)
-	if asked == nil && !catalog.Pixels(size) {
+	if asked := body[formatField]; (asked == nil || asked == "") && !catalog.Pixels(size) && !fromOpenAISDK(c.Request()) {
+		delete(body, formatField)
 		o.strict, err = c.strictNames(raw)
 		return o, "", err
 	}
-	format = formatURL
-	if asked != nil {
-		format, _ = asked.(string)
-	}
-	if format != formatURL && format != formatBytes {
-		return order{}, "", mediagate.Invalid(formatField, "%s must be %s or %s", formatField, formatURL, formatBytes).Because(mediagate.ReasonNotOneOf)
-	}
 	names := slices.DeleteFunc(namesIn(raw), func(name string) bool { return name == formatField })
 	o.translate = fromOpenAI(names)
-	return o, format, c.needs(mediagate.ScopeRead)
+	format, err = takeFormat(body)
+	if err == nil {
+		err = c.needs(mediagate.ScopeRead)
+	}
+	return o, format, err
+}
+
+// readImageEdits reads a form with pictures, which is always in OpenAI's form.
+func (s *Server) readImageEdits(c *call) (o order, format string, err error) {
+	form, err := s.readParts(c, c.models.outlines[imagesPath], pictureField)
+	if err != nil {
+		return order{}, "", err
+	}
+	o = form.order(imagesPath)
+	var pictures []any
+	for _, p := range form.pictures {
+		address, err := s.refer(&o, p)
+		if err != nil {
+			return order{}, "", err
+		}
+		pictures = append(pictures, address)
+	}
+	if len(pictures) == 0 || o.body[pictureField] != nil {
+		return order{}, "", mediagate.Invalid(pictureField, "%s is required: one picture or more, as files", pictureField).Because(mediagate.ReasonRequired)
+	}
+	o.body[pictureField] = pictures
+	format, err = takeFormat(o.body)
+	if err == nil {
+		err = c.needs(mediagate.ScopeRead)
+	}
+	return o, format, err
+}
+
+// fromOpenAISDK reports a request of one of OpenAI's SDKs. They read no acknowledgement.
+func fromOpenAISDK(r *http.Request) bool {
+	return r.Header.Get("X-Stainless-Lang") != "" || strings.HasPrefix(r.UserAgent(), "OpenAI/")
+}
+
+// takeFormat takes the format of the answer out of a body in OpenAI's form.
+func takeFormat(body map[string]any) (format string, err error) {
+	asked := body[formatField]
+	delete(body, formatField)
+	switch asked {
+	case nil, "", formatURL:
+		return formatURL, nil
+	case formatBytes:
+		return formatBytes, nil
+	default:
+		return "", mediagate.Invalid(formatField, "%s must be %s or %s", formatField, formatURL, formatBytes).Because(mediagate.ReasonNotOneOf)
+	}
 }
 
 // came is nil where the task has pictures, and else says what became of it.

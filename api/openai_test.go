@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"maps"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -286,7 +288,10 @@ func TestOpenAIVideoForm(t *testing.T) {
 		"half of one":        {picture[:len(picture)/2], []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
 		"an empty one":       {[]byte{}, []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
 		"a bad field":        {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seconds", "5"}, "seconds"},
-		"a number as text":   {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seed", "5"}, "seed"},
+		"no number":          {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seed", "five"}, "seed"},
+		"no list":            {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls", `["https://example.com/a.png"`}, "image_urls"},
+		"a list and a text":  {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls[]", "https://example.com/a.png", "image_urls", "x"}, "image_urls"},
+		"a bad item":         {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls[]", "cat"}, "image_urls[0]"},
 		"an unknown field":   {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "quality", "hd"}, "quality"},
 		"a field twice":      {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "prompt", "b"}, "prompt"},
 		"two references":     {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", "https://example.com/a.png"}, "input_reference"},
@@ -306,6 +311,104 @@ func TestOpenAIVideoForm(t *testing.T) {
 	}
 }
 
+// The texts of a form become what the model's schema has, and names with brackets lists and
+// objects. A picture needs no file name.
+func TestOpenAIVideoFormFields(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for name, test := range map[string]struct {
+		fields []string
+		want   string // of the parameters
+	}{
+		"numbers and truth values": {[]string{"model", "gamma2.6", "seed", "7", "audio", "false"}, `"audio":false|"seed":7`},
+		"the next items":           {[]string{"model", "alpha-v3", "image_urls[]", "https://example.com/b.png", "image_urls[]", "https://example.com/a.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
+		"items by place":           {[]string{"model", "alpha-v3", "image_urls[1]", "https://example.com/a.png", "image_urls[0]", "https://example.com/b.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
+		"objects in a list":        {[]string{"model", "alpha-v3", "duration", "5", "multi_shot", "true", "shot_type", "customize", "multi_prompt[0][index]", "1", "multi_prompt[0][prompt]", "2", "multi_prompt[0][duration]", "5"}, `"multi_prompt":[{"duration":5,"index":1,"prompt":"2"}]`},
+		"objects, one by one":      {[]string{"model", "gamma2.6", "image_with_roles[][url]", "https://example.com/a.png", "image_with_roles[][role]", "first_frame", "image_with_roles[][url]", "https://example.com/b.png", "image_with_roles[][role]", "last_frame"}, `"image_with_roles":[{"role":"first_frame","url":"https://example.com/a.png"},{"role":"last_frame","url":"https://example.com/b.png"}]`},
+		"JSON":                     {[]string{"model", "alpha-v3", "image_urls", `["https://example.com/a.png"]`}, `"image_urls":["https://example.com/a.png"]`},
+		"a prompt like JSON":       {[]string{"model", "alpha-v3", "prompt", "[a boat]"}, `"prompt":"[a boat]"`},
+	} {
+		fields := test.fields
+		if !slices.Contains(fields, "prompt") {
+			fields = append(fields, "prompt", "a boat")
+		}
+		body, header := videoForm(t, nil, append(fields, "metadata[reference]", name)...)
+		a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header})
+		id, _ := a.at("id").(string)
+		task, err := g.store.TaskByID(t.Context(), id)
+		if err != nil || task.Reference != name {
+			t.Errorf("%s: %d %s, %v", name, a.status, a.body, err)
+			continue
+		}
+		var params bytes.Buffer
+		g.must(json.Compact(&params, task.Params))
+		for want := range strings.SplitSeq(test.want, "|") {
+			if !strings.Contains(params.String(), want) {
+				t.Errorf("%s: the parameters are %s, want %s", name, params.String(), want)
+			}
+		}
+	}
+	body, header := videoForm(t, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", string(pngOf(t, 300, 300)))
+	if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}); a.status != http.StatusOK {
+		t.Errorf("a picture without a name: %d %s", a.status, a.body)
+	}
+}
+
+// A form with pictures is answered with what came of them.
+func TestOpenAIPictureEdits(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	const edits, model = "/v1/images/edits", "zeta-3.1-flash-image-preview"
+	form := func(pictures int, fields ...string) request {
+		var buf bytes.Buffer
+		w := multipart.NewWriter(&buf)
+		for i := range pictures {
+			part, err := w.CreateFormFile("image[]", "cat.png")
+			g.must(err)
+			_, err = part.Write(pngOf(t, 300+i, 300))
+			g.must(err)
+		}
+		for i := 0; i < len(fields); i += 2 {
+			g.must(w.WriteField(fields[i], fields[i+1]))
+		}
+		g.must(w.Close())
+		return request{method: http.MethodPost, path: edits, key: g.key, body: buf.String(), header: http.Header{"Content-Type": {w.FormDataContentType()}}}
+	}
+	go func() {
+		id := g.awaitStart(0).ID
+		g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
+	}()
+	a := g.send(form(2, "model", model, "prompt", "a hat", "n", "1", "size", "auto", "quality", "auto", "response_format", "url"))
+	link, _ := a.at("data", 0, "url").(string)
+	task, err := g.store.TaskByID(t.Context(), strings.TrimPrefix(a.header.Get("Location"), "/v1/tasks/"))
+	if a.status != http.StatusOK || err != nil || link == "" || strings.Count(string(task.Params), "https://gw.example.com/files/") != 2 {
+		t.Errorf("%d %s, %s: %v", a.status, a.body, task.Params, err)
+	}
+	stored := len(g.bucket.files)
+	for name, test := range map[string]struct {
+		request request
+		field   string
+	}{
+		"no picture":      {form(0, "model", model, "prompt", "a"), "image"},
+		"an address":      {form(0, "model", model, "prompt", "a", "image", "https://example.com/a.png"), "image"},
+		"too many":        {form(15, "model", model, "prompt", "a"), "image"},
+		"a model of text": {form(1, "model", "theta-image-turbo", "prompt", "a"), "image"},
+		"a mask":          {form(1, "model", model, "prompt", "a", "mask", string(pngOf(t, 300, 300))), "mask"},
+		"a better one":    {form(1, "model", model, "prompt", "a", "quality", "high"), "quality"},
+		"a stream":        {form(1, "model", model, "prompt", "a", "stream", "true"), "stream"},
+		"no prompt":       {form(1, "model", model), "prompt"},
+		"no form":         {request{method: http.MethodPost, path: edits, key: g.key, body: `{"model":"` + model + `","prompt":"a"}`}, "form"},
+	} {
+		a := g.send(test.request)
+		if message, _ := a.at("error", "message").(string); a.status != http.StatusBadRequest || !strings.Contains(message, test.field) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	if n := len(g.bucket.files); n != stored {
+		t.Errorf("%d files are stored, %d of the task", n, stored)
+	}
+}
+
 // A body of OpenAI's form is answered with the pictures; every other one is ours.
 func TestOpenAIPictures(t *testing.T) {
 	t.Parallel()
@@ -321,22 +424,24 @@ func TestOpenAIPictures(t *testing.T) {
 				return
 			}
 			key := "results/" + id + "/1/0"
-			g.bucket.mu.Lock()
-			if g.bucket.files == nil {
-				g.bucket.files = map[string][]byte{}
-			}
-			g.bucket.files[key] = []byte("picture")
-			g.bucket.mu.Unlock()
+			g.bucket.put(key, "picture")
 			g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: key, MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
 		}()
 	}
-	for name, test := range map[string]struct{ body, params string }{
-		"by its format": {`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url","n":1}`, `"size":"1:1"`},
-		"by its size":   {`{"model":"theta-image-turbo","prompt":"a red boat","size":"2048x1360"}`, `"size":"3:2"`},
-		"both":          {`{"model":"zeta-3.1-flash-image-preview","prompt":"a red boat","size":"1536x1024","response_format":"url"}`, `"size":"3:2"`},
+	const least = `{"model":"theta-image-turbo","prompt":"a red boat"}`
+	for name, test := range map[string]struct {
+		body, params string
+		header       http.Header
+	}{
+		"by its format":     {`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url","n":1}`, `"size":"1:1"`, nil},
+		"by its size":       {`{"model":"theta-image-turbo","prompt":"a red boat","size":"2048x1360"}`, `"size":"3:2"`, nil},
+		"both":              {`{"model":"zeta-3.1-flash-image-preview","prompt":"a red boat","size":"1536x1024","response_format":"url"}`, `"size":"3:2"`, nil},
+		"by its SDK":        {least, `"size":"1:1"`, http.Header{"X-Stainless-Lang": {"js"}}},
+		"by its agent":      {least, `"size":"1:1"`, http.Header{"User-Agent": {"OpenAI/Python 2.0.0"}}},
+		"all that SDKs say": {`{"model":"theta-image-turbo","prompt":"a","size":"auto","user":"u","moderation":"auto","background":"auto","quality":"standard","output_format":"png","stream":false,"partial_images":0,"n":1,"response_format":null}`, `"size":"1:1"`, http.Header{"X-Stainless-Lang": {"js"}}},
 	} {
 		end(nil)
-		a := g.post(images, test.body)
+		a := g.send(request{method: http.MethodPost, path: images, key: g.key, body: test.body, header: test.header})
 		link, _ := a.at("data", 0, "url").(string)
 		if a.status != http.StatusOK || a.at("created") == nil || !strings.HasPrefix(link, "https://s3.example.com/") || a.header.Get("Location") == "" {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
@@ -378,7 +483,8 @@ func TestOpenAIPictures(t *testing.T) {
 		"a number":        {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":1}`, 400, "response_format"},
 		"no such size":    {g.key, `{"model":"theta-image-turbo","prompt":"a","size":"1000x1000"}`, 400, "size"},
 		"two of theta":    {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","n":2}`, 400, `"n" is no field`},
-		"what is dropped": {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","quality":"hd"}`, 400, "quality"},
+		"what is dropped": {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","quality":"hd"}`, 400, "quality must be auto, standard or medium"},
+		"a style":         {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","style":"vivid"}`, 400, "style"},
 		"who reads none":  {writer, `{"model":"theta-image-turbo","prompt":"a","response_format":"url"}`, 403, "read"},
 	} {
 		a := g.send(request{method: http.MethodPost, path: images, key: test.key, body: test.body})
@@ -422,6 +528,91 @@ func TestOpenAITaken(t *testing.T) {
 	told(g.send(submit)) // the bucket has no such file
 	if n := g.starts(); n != 3 {
 		t.Errorf("%d tasks were made, want 3", n)
+	}
+}
+
+// A request for pictures whose answer nobody got gives its task to the same request within
+// ten minutes. Others, and those side by side, make tasks of their own.
+func TestOpenAIPicturesAdopted(t *testing.T) {
+	t.Parallel()
+	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
+	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) })) // each wait ends with 504
+	_, otherKey := g.newKey(mediagate.Key{Unlimited: true})
+	first := ""
+	for _, step := range []struct {
+		what    string
+		request request
+		later   time.Duration
+		same    bool
+	}{
+		{"the first one", request{body: still}, 0, false},
+		{"again", request{body: still}, 0, true},
+		{"again, near the end", request{body: still}, 10*time.Minute - time.Second, true},
+		{"another body", request{body: still + " "}, 0, false},
+		{"another path", request{path: openAIVideos, body: boatBody, header: http.Header{"Prefer": {"wait=1"}}}, 0, false},
+		{"another key", request{body: still, key: otherKey}, 0, false},
+		{"with an idempotency key", request{body: still, header: http.Header{"Idempotency-Key": {"k"}}}, 0, false},
+		{"one that does not wait", request{body: still, header: http.Header{"Prefer": {"respond-async"}}}, 0, false},
+		{"after ten minutes", request{body: still}, 10*time.Minute + time.Second, false},
+	} {
+		g.clock.advance(step.later)
+		r := step.request
+		r.method, r.path, r.key = http.MethodPost, cmp.Or(r.path, images), cmp.Or(r.key, g.key)
+		a := g.send(r)
+		id, replayed := strings.TrimPrefix(a.header.Get("Location"), "/v1/tasks/"), a.header.Get("Idempotency-Replayed") == "true"
+		if first == "" {
+			first = id
+		} else if !strings.HasPrefix(id, "task_") || (id == first) != step.same || replayed != step.same {
+			t.Errorf("%s: %d %s, task %s, replayed %t; the first one's is %s", step.what, a.status, a.body, id, replayed, first)
+		}
+	}
+
+	side, awaitLoss := losesAnswers(t)
+	address := side.serve()
+	submit := request{method: http.MethodPost, path: images, key: side.key, body: still}
+	leaving, staying := dial(t, address), make(chan answer, 1)
+	leaving.send(submit.text("1.1"))
+	id := side.awaitStart(0).ID
+	go func() { staying <- side.send(submit) }()
+	beside := side.awaitStart(1).ID
+	end := func(id string) {
+		side.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
+	}
+	end(beside)
+	if a := <-staying; beside == id || a.status != http.StatusOK || a.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("beside it: task %s of %s, %d %s", beside, id, a.status, a.body)
+	}
+	leaving.abort()
+	awaitLoss()
+	end(id)
+	a := side.send(submit)
+	link, _ := a.at("data", 0, "url").(string)
+	if a.status != http.StatusOK || a.header.Get("Location") != "/v1/tasks/"+id || a.header.Get("Idempotency-Replayed") != "true" || !strings.Contains(link, id) {
+		t.Errorf("after the client left: %d %s %v", a.status, a.body, a.header)
+	}
+	if n := side.starts(); n != 2 {
+		t.Errorf("%d tasks were made, want 2", n)
+	}
+}
+
+// forgetful is the store of a process that dies before it notes how a wait ended.
+type forgetful struct{ api.Store }
+
+func (forgetful) Answered(context.Context, string, string) error   { return errors.New("killed") }
+func (forgetful) Unanswered(context.Context, string, string) error { return errors.New("killed") }
+
+// The task of a process that was killed while its client waited is adopted once that wait
+// must be over.
+func TestOpenAIPicturesAdoptedFromTheDead(t *testing.T) {
+	t.Parallel()
+	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
+	g := newGateway(t, func(c *api.Config) { c.Store = forgetful{c.Store} }, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) }))
+	first := g.post(images, still).header.Get("Location")
+	early := g.post(images, still).header.Get("Location")
+	g.clock.advance(3 * time.Minute)
+	late := g.post(images, still)
+	if early == first || late.header.Get("Location") != first || late.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the tasks are %s, %s and %s", first, early, late.header.Get("Location"))
 	}
 }
 

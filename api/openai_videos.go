@@ -3,12 +3,7 @@ package api
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
-	"errors"
-	"io"
-	"maps"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,16 +34,22 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && strings.HasPrefix(kind, "multipart/") {
 		read = s.readOpenAIForm
 	}
-	t, replayed, err := s.takeIn(c, read)
+	wait := preferredWait(c.Request().Header)
+	t, replayed, err := s.takeIn(c, func(c *call) (order, error) {
+		o, err := read(c)
+		o.adoptable = c.adoptableFor(wait)
+		return o, err
+	})
 	if err != nil {
 		return err
 	}
-	wait := preferredWait(c.Request().Header)
 	switch may := c.needs(mediagate.ScopeRead) == nil; {
 	case may && (replayed || wait > 0):
 		seen, err := s.outcome(c, wait)
 		if err == nil {
-			t = seen
+			if t = seen; wait > 0 {
+				c.waited(wait)
+			}
 		} else if replayed { // a task that was just made is never told as a refusal: the client would make another
 			return err
 		}
@@ -94,7 +95,8 @@ func (s *Server) readReference(o *order) error {
 		return err
 	}
 	o.size -= len(uri) // it is no part of what the model judges
-	return s.refer(o, picture{field: referenceField, uri: uri})
+	o.body[referenceField], err = s.refer(o, picture{field: referenceField, uri: uri})
+	return err
 }
 
 // fromOpenAI translates a body in which the client wrote these fields.
@@ -143,99 +145,21 @@ func namesIn(raw []byte) []string {
 }
 
 // readOpenAIForm reads a form: its texts are fields of the body, its file the reference.
-func (s *Server) readOpenAIForm(c *call) (o order, err error) {
-	_, parameters, _ := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
-	var raw []byte
-	c.uncounted(func() { raw, err = s.readLimited(c, min(c.route.bound, formLimit)) })
-	if err == nil {
-		err = s.again(c.ctx, c)
-	}
+func (s *Server) readOpenAIForm(c *call) (order, error) {
+	form, err := s.readParts(c, c.models.outlines[openAIVideosPath], referenceField)
 	if err != nil {
 		return order{}, err
 	}
-	parts, err := partsOf(raw, parameters["boundary"])
-	if err != nil {
-		return order{}, err
-	}
-	names := slices.Sorted(maps.Keys(parts))
-	o = order{endpoint: videosPath, body: map[string]any{}, digest: digestOf(parts), translate: fromOpenAI(names)}
-	for _, name := range names {
-		part := parts[name]
-		switch {
-		case name == referenceField && part.file:
-			if err := s.refer(&o, picture{field: name, part: part.content}); err != nil {
-				return order{}, err
-			}
-			continue
-		case !storable(name) || !storable(string(part.content)):
-			return order{}, mediagate.Errorf(mediagate.KindInvalid, "a part of the form is not valid UTF-8, or holds U+0000")
-		case part.inside != "":
-			o.body[name] = map[string]any{part.inside: string(part.content)}
-		default:
-			o.body[name] = string(part.content)
-		}
-		o.size += len(part.content)
-	}
-	if o.reference == nil && o.body[referenceField] != nil {
+	o := form.order(videosPath)
+	switch {
+	case len(form.pictures) > 1, len(form.pictures) == 1 && o.body[referenceField] != nil:
+		return order{}, mediagate.Invalid(referenceField, "%s must be one picture", referenceField)
+	case len(form.pictures) == 1:
+		o.body[referenceField], err = s.refer(&o, form.pictures[0])
+	case o.body[referenceField] != nil:
 		err = s.readReference(&o)
 	}
 	return o, err
-}
-
-// formPart is a part of a form.
-type formPart struct {
-	content []byte
-	inside  string // the field of an object that it is, empty for none
-	file    bool
-}
-
-// partsOf are the parts of a form, by their names.
-func partsOf(raw []byte, boundary string) (map[string]formPart, error) {
-	broken := mediagate.Errorf(mediagate.KindInvalid, "the form %s", noForm)
-	form, parts := multipart.NewReader(bytes.NewReader(raw), boundary), map[string]formPart{}
-	for range formParts {
-		part, err := form.NextPart()
-		if errors.Is(err, io.EOF) {
-			return parts, nil
-		}
-		if err != nil {
-			return nil, broken
-		}
-		name, inside := partName(part.FormName())
-		if _, twice := parts[name]; twice || name == "" {
-			return nil, mediagate.Invalid(name, "each part of the form has a name, and each name one part")
-		}
-		content, err := io.ReadAll(part)
-		if err != nil {
-			return nil, broken
-		}
-		parts[name] = formPart{content: content, inside: inside, file: part.FileName() != ""}
-	}
-	return nil, mediagate.Errorf(mediagate.KindInvalid, "the form has more than %d parts", formParts)
-}
-
-// partName takes the name of a part apart that is a field of an object, as OpenAI's
-// clients write it: input_reference[image_url].
-func partName(name string) (field, inside string) {
-	field, inside, nested := strings.Cut(name, "[")
-	if inside, closed := strings.CutSuffix(inside, "]"); nested && closed && field == referenceField {
-		return field, inside
-	}
-	return name, ""
-}
-
-// digestOf is that of what the parts of a form say. Clients draw the boundary anew each
-// time: the same request is one whose parts say the same.
-func digestOf(parts map[string]formPart) (digest [sha256.Size]byte) {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		for _, text := range [][]byte{[]byte(name), []byte(parts[name].inside), parts[name].content} {
-			_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // a hash does not fail
-			_, _ = sum.Write(text)
-		}
-	}
-	sum.Sum(digest[:0])
-	return digest
 }
 
 var errNoVideo = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "video not found", Param: "video_id"}
@@ -312,7 +236,7 @@ func (s *Server) handleOpenAIVideos(c *call) error {
 	return c.linked(http.StatusOK, page)
 }
 
-// handleOpenAIVideoFile leads to the video, or to the picture that stands for it.
+// handleOpenAIVideoFile answers with the video, or with the picture that stands for it.
 func (s *Server) handleOpenAIVideoFile(c *call) error {
 	variant, err := oneOfQuery(c.query(), "variant", "video", "thumbnail")
 	if err != nil {
@@ -330,7 +254,7 @@ func (s *Server) handleOpenAIVideoFile(c *call) error {
 	if !ok {
 		return errNoResult
 	}
-	return s.redirect(c, &t, file, "")
+	return s.answerFile(c, &t, file, "")
 }
 
 // erasedVideo is the answer to an erasure.

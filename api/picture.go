@@ -133,44 +133,51 @@ type reference struct {
 	file mediagate.File
 }
 
-// refer puts the address that the picture will have in its place, if it is one that could
-// be uploaded.
-func (s *Server) refer(o *order, p picture) error {
+// refer notes the picture, if it is one that could be uploaded, and returns the address that
+// it will have.
+func (s *Server) refer(o *order, p picture) (address string, err error) {
 	head := make([]byte, imagefile.SniffLen)
 	n, _ := io.ReadFull(p.open(), head) // what is too short is no picture
 	format, _ := imagefile.Detect(head[:n])
 	file, _ := mediagate.NewFile(s.now(), string(format))
 	size := &sized{to: io.Discard}
-	_, err := imagefile.Clean(size, &bounded{r: p.open(), left: uploadLimit, full: io.ErrShortWrite})
+	_, err = imagefile.Clean(size, &bounded{r: p.open(), left: uploadLimit, full: io.ErrShortWrite})
 	if words, bad := errors.AsType[imagefile.Unusable](err); bad {
-		return mediagate.Invalid(p.field, "%s %s", p.field, words)
+		return "", mediagate.Invalid(p.field, "%s %s", p.field, words)
 	}
 	if err != nil {
-		return mediagate.Invalid(p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit)
+		return "", mediagate.Invalid(p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit)
 	}
 	p.bytes = size.n
-	o.reference = &reference{picture: p, file: file}
-	o.body[p.field] = s.cfg.FileURL(file)
-	return nil
+	o.references = append(o.references, reference{picture: p, file: file})
+	return s.cfg.FileURL(file), nil
 }
 
-// storeReference puts the reference into the bucket. It counts as an upload does, and a
+// storeReferences puts the references into the bucket. They count as uploads do, and a
 // caller who cannot pay for the task leaves none.
-func (s *Server) storeReference(c *call, sub submit) (err error) {
-	r := sub.reference
-	if r == nil {
+func (s *Server) storeReferences(c *call, sub submit) (err error) {
+	if len(sub.references) == 0 {
 		return nil
 	}
 	if err := s.affordable(c, sub.validated.hold()); err != nil {
 		return err
 	}
-	if err := s.countUpload(c.ctx, c, r.bytes); err != nil {
+	var bytes int64
+	for _, r := range sub.references {
+		bytes += r.bytes
+	}
+	if err := s.countUpload(c.ctx, c, bytes); err != nil {
 		return err
 	}
 	c.uncounted(func() {
 		ctx, cancel := c.lasting(c.route.time)
 		defer cancel()
-		r.cleaned(func(content io.Reader) { _, err = s.cfg.Files.PutFile(ctx, r.file, content, r.bytes) })
+		for _, r := range sub.references {
+			r.cleaned(func(content io.Reader) { _, err = s.cfg.Files.PutFile(ctx, r.file, content, r.bytes) })
+			if err != nil {
+				return
+			}
+		}
 	})
 	if err != nil {
 		return errNotKept(err)

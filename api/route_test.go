@@ -193,7 +193,7 @@ func TestCORS(t *testing.T) {
 			}
 			exposed := a.header.Get("Access-Control-Expose-Headers")
 			for _, name := range []string{
-				"Content-Disposition", "ETag", "Idempotency-Replayed", "Link", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+				"Content-Disposition", "ETag", "Idempotency-Replayed", "Link", "Preference-Applied", "RateLimit", "RateLimit-Policy", "Retry-After", "X-Request-Id", "X-Should-Retry",
 			} {
 				if slices.Contains(strings.Split(exposed, ", "), name) != (test.allow != "") {
 					t.Errorf("%s is not among Expose-Headers %q", name, exposed)

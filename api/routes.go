@@ -26,6 +26,9 @@ type route struct {
 	handler func(*Server, *call) error
 }
 
+// streamClass is that of answers that last as long as their clients read.
+const streamClass = "stream"
+
 // class is what the route's requests are counted as: streams and speeches last for as
 // long as their clients listen, and a request without a route is anything.
 func (r route) class() string {
@@ -35,7 +38,7 @@ func (r route) class() string {
 	case r.path == speechPath:
 		return "speech"
 	case strings.HasSuffix(r.path, "/events"):
-		return "stream"
+		return streamClass
 	case r.access == accessAdmin:
 		return "admin"
 	case r.scope != "":
@@ -72,6 +75,7 @@ const (
 
 	videosPath       = "/v1/videos/generations"
 	imagesPath       = "/v1/images/generations"
+	editsPath        = "/v1/images/edits"
 	openAIVideosPath = "/v1/videos"
 
 	openAPIPath = "/openapi.json"
@@ -108,6 +112,7 @@ func routes() []route {
 
 		{method: post, path: videosPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: imagesPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImages},
+		{method: post, path: editsPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImageEdits},
 		{method: post, path: speechPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSpeech},
 		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
 		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
@@ -244,7 +249,9 @@ func (s *Server) mount(e *echo.Echo) {
 				return err
 			}
 			defer func() { c.held.Release() }()
-			return c.late(r.handler(s, c))
+			err := r.handler(s, c)
+			s.endWait(c, err)
+			return c.late(err)
 		}
 		methods := []string{r.method}
 		if r.method == http.MethodGet {

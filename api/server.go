@@ -237,7 +237,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if !c.Response().Committed {
 			cut, c.Response().Status = true, statusCut
 		}
-		s.cfg.Observe(c.route.class(), c.Response().Status, time.Since(c.started))
+		s.cfg.Observe(c.class(), c.Response().Status, time.Since(c.started))
 		s.logCall(c, err)
 		if cut { // net/http would make a success of it
 			panic(http.ErrAbortHandler)

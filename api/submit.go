@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,13 +30,14 @@ type submittedTask struct {
 
 // order is the body of a submit as it came.
 type order struct {
-	endpoint  string // that it is for
-	body      map[string]any
-	size      int
-	digest    [sha256.Size]byte // of its bytes, or of what they say
-	strict    []string          // the fields that the client wrote, where each must be known
-	translate translation       // nil where it is in our own words
-	reference *reference        // that came within it, nil for none
+	endpoint   string // that it is for
+	body       map[string]any
+	size       int
+	digest     [sha256.Size]byte // of its bytes, or of what they say
+	strict     []string          // the fields that the client wrote, where each must be known
+	translate  translation       // nil where it is in our own words
+	references []reference       // that came within it
+	adoptable  time.Duration     // how long it may wait for its task, if a later one may adopt that; 0 if none may
 }
 
 // translation puts a body into the words of the operation. What the client called
@@ -74,11 +77,11 @@ func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 
 // submit is one that may be taken in.
 type submit struct {
-	validated validated
-	key       string // its idempotency key; empty for none
-	path      string
-	digest    [sha256.Size]byte
-	reference *reference
+	validated  validated
+	key        string // its idempotency key; empty for none
+	path       string
+	digest     [sha256.Size]byte
+	references []reference
 }
 
 // readSubmit judges a submit, in the contract's order. One that was made before
@@ -88,9 +91,14 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	if err != nil {
 		return submit{}, "", err
 	}
-	sub.path, sub.digest, sub.reference = c.Request().URL.Path, o.digest, o.reference
+	sub.path, sub.digest, sub.references = c.Request().URL.Path, o.digest, o.references
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
+	}
+	if wait := c.adoptable(o); wait > 0 {
+		if replayed, err = s.adopt(c, sub, wait); err != nil || replayed != "" {
+			return submit{}, replayed, err
+		}
 	}
 	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
 		return submit{}, replayed, err
@@ -137,7 +145,7 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 		return mediagate.Task{ID: before}, true, err
 	}
 	if err = s.storePictures(c, &sub.validated); err == nil {
-		err = s.storeReference(c, sub)
+		err = s.storeReferences(c, sub)
 	}
 	if err != nil {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since
@@ -148,17 +156,19 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 		return t, false, err
 	}
 	task, made := s.newTask(c, sub.validated), time.Now()
+	c.mayHaveTask = sub.key == ""
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.validated.group, Capacity: sub.validated.capacity,
+		Waiter: c.waiter,
 	})
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
 	}
-	if err != nil && sub.key == "" && faulty(err) { // it may be stored, and a repetition would be another task
-		c.Response().Header().Set(shouldRetryHeader, "false")
-	}
 	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
 		return mediagate.Task{ID: id}, replayed, err
+	}
+	if c.waiter != nil {
+		s.watchClient(c)
 	}
 	failpoint.Hit(failpoint.SubmitCommitted)
 	s.starts.add(task, made)
@@ -178,8 +188,11 @@ func submitted(c *call, taskID string, replayed bool) {
 // end and that comes in time.
 func (s *Server) acknowledge(c *call) error {
 	if wait := preferredWait(c.Request().Header); wait > 0 {
-		if t, err := s.outcome(c, wait); err == nil && t.Status.Terminal() {
-			return s.answerTask(c, http.StatusOK, &t, "")
+		if t, err := s.outcome(c, wait); err == nil {
+			c.waited(wait)
+			if t.Status.Terminal() {
+				return s.answerTask(c, http.StatusOK, &t, "")
+			}
 		}
 	}
 	return c.linked(http.StatusOK, acknowledgement{http.StatusOK, []submittedTask{{"submitted", c.taskID}}})
@@ -213,21 +226,34 @@ func preference(h http.Header, wanted string) (value string, found bool) {
 	return "", false
 }
 
-// preferredWait reads Prefer: wait=N, N from 1 to 60 seconds; 0 where there is none.
+// preferredWait reads Prefer: wait=N in whole seconds. A wait without a number, or above
+// 60 s, is 60 s; 0 where there is none, or none that can be read.
 func preferredWait(h http.Header) time.Duration {
-	value, _ := preference(h, "wait")
-	seconds, err := strconv.Atoi(value)
-	if err != nil || seconds < 1 || seconds > int(longestWait/time.Second) {
+	value, found := preference(h, "wait")
+	seconds, err := strconv.ParseUint(value, 10, 32)
+	switch {
+	case found && value == "", errors.Is(err, strconv.ErrRange):
+		return longestWait
+	case err != nil:
 		return 0
+	default:
+		return min(time.Duration(seconds)*time.Second, longestWait)
 	}
-	return time.Duration(seconds) * time.Second
 }
+
+// waited says in the answer how long the call was ready to wait for its task.
+func (c *call) waited(most time.Duration) {
+	c.Response().Header().Add(appliedHeader, fmt.Sprintf("wait=%d", seconds(most)))
+}
+
+// appliedHeader names the preferences that the answer follows (RFC 7240).
+const appliedHeader = "Preference-Applied"
 
 // How a submit is repeated.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotency-Replayed"
-	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat what failed on a server's side, unless it is false
+	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat 408, 409, 429 and 5xx, unless it is false
 	maxIdempotencyKey = 255
 	idempotencyTTL    = 24 * time.Hour // at least, see the store
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -430,7 +431,8 @@ func errSigning(err error) error {
 
 var errNoResult = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "the task has no such file, or none yet, or keeps it no more"}
 
-// handleResultFile leads to a file of a task by a fresh link, for as long as it is kept.
+// handleResultFile leads to a file of a task by a fresh link, or passes the file itself
+// through, for as long as it is kept.
 func (s *Server) handleResultFile(c *call) error {
 	t, err := s.pathTask(c)
 	if err != nil {
@@ -441,14 +443,22 @@ func (s *Server) handleResultFile(c *call) error {
 	if err != nil || !ok || strconv.Itoa(n) != c.Param("n") {
 		return errNoResult
 	}
-	return s.redirect(c, &t, file, plainName(c.query().Get("download")))
+	return s.answerFile(c, &t, file, plainName(c.query().Get("download")))
 }
 
-// redirect answers with a link to a file of the task, for the method of the call.
-func (s *Server) redirect(c *call, t *mediagate.Task, file mediagate.Result, name string) error {
+// answerFile answers with a file of the task: with a link to it for the method of the
+// call, or with its bytes where the query says stream=true.
+func (s *Server) answerFile(c *call, t *mediagate.Task, file mediagate.Result, name string) error {
+	stream, err := oneOfQuery(c.query(), "stream", yesNo...)
+	if err != nil {
+		return err
+	}
 	life := s.linker().Life(t)
 	if file.Key == "" || life < time.Second {
 		return errNoResult
+	}
+	if stream == yes {
+		return s.streamFile(c, file, name)
 	}
 	link, err := s.cfg.Signer.SignAs(c.ctx, file, life, c.Request().Method, name)
 	if err != nil {
@@ -458,6 +468,27 @@ func (s *Server) redirect(c *call, t *mediagate.Task, file mediagate.Result, nam
 	header.Set("Cache-Control", "no-store")
 	header.Set("Location", link.URL)
 	return c.NoContent(http.StatusFound)
+}
+
+// streamFile passes a file of a task through, for clients that a redirect to the bucket
+// does not serve: S3 refuses a link that is asked for with an Authorization header.
+func (s *Server) streamFile(c *call, file mediagate.Result, name string) error {
+	size, err := s.cfg.Files.Size(c.ctx, file.Key)
+	if mediagate.Is(err, mediagate.KindGone) {
+		return errNoResult
+	}
+	if err != nil {
+		return err
+	}
+	c.streams = true
+	header := c.Response().Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", file.MimeType)
+	header.Set("Etag", `"`+file.SHA256+`"`)
+	if name != "" {
+		header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	}
+	return s.serveObject(c, file.Key, size, time.Time{})
 }
 
 // linked answers with what has links in it, or may have once the task has ended.

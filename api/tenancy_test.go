@@ -141,6 +141,7 @@ func probes() map[string][]probe {
 		"GET /v1/videos/:video_id/content": {task("/v1/videos/", "/content")},
 		"DELETE /v1/videos/:video_id":      named("DELETE", "/v1/videos/", "", "", func(of things) string { return of.running }),
 		"POST " + images:                   {postBody(images, imageBody)},
+		"POST /v1/images/edits":            {postBody("/v1/images/edits", imageBody)},
 		"POST " + speechPath:               {postBody(speechPath, speechBody)},
 		"POST " + music:                    {postBody(music, flowBody), post(music, func(of things) string { return `{"model":"music-a","prompt":"la","voice_id":"` + of.voiceID + `"}` })},
 		"POST " + music + "/remaster":      song("/remaster", ""),

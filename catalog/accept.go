@@ -154,15 +154,15 @@ func (o *Operation) takeUploads(params map[string]any) map[string]string {
 	return uploads
 }
 
-// present is the body without the fields that count as absent: nulls, empty
+// present is the body without the fields that count as absent: nulls, empty texts, empty
 // lists where a list is expected, and what is ignored, which it names. What
-// follows from them is put in. It is a copy, of the known fields. (An empty webhook reads as none by itself.)
+// follows from them is put in. It is a copy, of the known fields.
 func (o *Operation) present(body map[string]any) (out map[string]any, dropped []string) {
 	shape := o.schema.shape
 	out = make(map[string]any, len(shape.names))
 	for _, name := range shape.names {
 		v, ok := body[name]
-		if !ok || v == nil {
+		if !ok || v == nil || shape.properties[name].isAbsent(v) {
 			continue
 		}
 		if items, isList := v.([]any); isList && len(items) == 0 && shape.properties[name].is("array") {

@@ -79,7 +79,7 @@ func mediaCases(param string, put func(value string) string) map[string]fieldCas
 		switch name {
 		case "https", "http", "HTTPS", "public address", "of 2048":
 			c = fieldCase{fields: c.fields}
-		case "null":
+		case "null", "empty":
 			if !strings.ContainsAny(param, "[.") { // a field of the body's own: absent
 				c = fieldCase{fields: c.fields}
 			}

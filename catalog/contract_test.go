@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 // TestExplicitValuesTravel: what equals a default is sent all the same.
 func TestExplicitValuesTravel(t *testing.T) {
 	t.Parallel()
-	params, _, _ := accept(t, "alpha-v3", `"watermark":false,"negative_prompt":"","mode":"std"`)
+	params, _, _ := accept(t, "alpha-v3", `"watermark":false,"negative_prompt":" ","mode":"std"`)
 	for _, name := range []string{"watermark", "negative_prompt", "mode"} {
 		if _, ok := params[name]; !ok {
 			t.Errorf("%s is gone", name)

@@ -110,3 +110,20 @@ func formatsOf(verdict *jsonschema.ValidationError) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// Texts are the fields of a request, and of objects in it, that take an empty text.
+func (o *Operation) Texts() []string {
+	var names []string
+	for _, name := range o.schema.shape.names {
+		field := o.schema.shape.properties[name]
+		if field.isAbsent("") {
+			names = append(names, name)
+		}
+		for _, inner := range field.names {
+			if !field.is("array") && field.properties[inner].isAbsent("") {
+				names = append(names, name+"."+inner)
+			}
+		}
+	}
+	return names
+}

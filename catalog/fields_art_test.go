@@ -195,7 +195,7 @@ func imagineCases() map[string]fieldCase {
 // actionCases are of what presses a button of an earlier task.
 func actionCases(end string) map[string]fieldCase {
 	cases := joined(speedCases(), parentCases(), map[string]fieldCase{
-		"custom_id empty":    {`"custom_id":""`, "custom_id", ""},
+		"custom_id empty":    {`"custom_id":""`, "", ""},
 		"custom_id blank":    {`"custom_id":" "`, "custom_id", ""},
 		"custom_id a number": {`"custom_id":1`, "custom_id", "string"},
 		"custom_id of 512":   {`"custom_id":` + quoted("c", 512), "", ""},
@@ -225,7 +225,7 @@ func actionCases(end string) map[string]fieldCase {
 		})
 	}
 	if end == "/upscale" || end == "/variation" || end == "/pan" || end == "/zoom" { // where it is one of two that are needed
-		cases["custom_id empty"], cases["custom_id blank"] = fieldCase{`"custom_id":""`, "custom_id", "at least 1 character"}, fieldCase{`"custom_id":" "`, "", ""}
+		cases["custom_id blank"] = fieldCase{`"custom_id":" "`, "", ""}
 	}
 	everything := `"task_id":"t","custom_id":"c","speed":"turbo"`
 	if field != "" {

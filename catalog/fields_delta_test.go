@@ -25,7 +25,7 @@ func frameCases(field, beside string) map[string]fieldCase {
 		"a number":        {`5`, field, "must be a string"},
 		"a list":          {`["https://media.example.com/a.png"]`, field, "must be a string"},
 		"an object":       {`{"url":"https://media.example.com/a.png"}`, field, "must be a string"},
-		"empty":           {`""`, field, ""},
+		"empty":           {`""`, "", ""},
 		"a PNG":           {`"data:image/png;base64,iVBORw0KGgo="`, "", ""},
 		"a JPEG":          {`"data:image/jpeg;base64,/9j/"`, "", ""},
 		"in capitals":     {`"DATA:Image/PNG;BASE64,iVBORw0KGgo="`, "", ""},
@@ -131,7 +131,7 @@ func deltaH3Cases() map[string]fieldCase {
 		return mediaCases(field, func(value string) string { return beside + `"` + field + `":` + value })
 	}
 	references := `"image_urls":` + urls(9) + `,"video_urls":` + urls(3) + `,"audio_urls":` + urls(3)
-	return joined(promptCases(7000), listCases("image_urls", ""), listCases("video_urls", ""), listCases("audio_urls", `"image_urls":`+urls(1)+`,`),
+	return joined(promptCases(0), lengthCases("prompt", "at most 7000 characters", 7000), listCases("image_urls", ""), listCases("video_urls", ""), listCases("audio_urls", `"image_urls":`+urls(1)+`,`),
 		one("first_frame_image", ""), one("last_frame_image", first+`,`), map[string]fieldCase{
 			"everything but frames":      {`"prompt":"a","duration":15,"resolution":"2K","aspect_ratio":"9:16",` + references, "", ""},
 			"everything but references":  {`"prompt":"a","duration":15,"resolution":"2K",` + first + `,` + last, "", ""},
@@ -141,7 +141,8 @@ func deltaH3Cases() map[string]fieldCase {
 			"an empty prompt":            {`"prompt":""`, "prompt", missing},
 			"no prompt, an image":        {none + `,"image_urls":` + urls(1), "", ""},
 			"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
-			"an empty prompt, an image":  {`"prompt":"","image_urls":` + urls(1), "prompt", "at least 1 character"},
+			"prompt of any length":       {`"prompt":` + quoted("a", 30_000), "prompt", "7000"},
+			"an empty prompt, an image":  {`"prompt":"","image_urls":` + urls(1), "", ""},
 			"a prompt, images a text":    {`"image_urls":""`, "image_urls", "array"},
 			"no prompt, an empty list":   {none + `,"image_urls":[]`, "prompt", missing},
 			"no prompt, a video":         {none + `,"video_urls":` + urls(1), "", ""},

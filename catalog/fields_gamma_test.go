@@ -160,7 +160,7 @@ func gamma26Cases() map[string]fieldCase {
 			"resolution 1080P":  {`"resolution":"1080P"`, "", ""},
 			"resolution 720p":   {`"resolution":"720p"`, "resolution", "resolution must be 720P or 1080P"},
 			"resolution 480P":   {`"resolution":"480P"`, "resolution", "720P or 1080P"},
-			"resolution empty":  {`"resolution":""`, "resolution", "720P or 1080P"},
+			"resolution empty":  {`"resolution":""`, "", ""},
 			"resolution 720":    {`"resolution":720`, "resolution", "string"},
 			"schema before it":  {`"seed":-1,"resolution":"480P"`, "seed", ""},
 			"negative_prompt":   {`"negative_prompt":""`, "", ""},

@@ -1,5 +1,14 @@
 package catalog_test
 
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+)
+
 func alphaV3Cases() map[string]fieldCase {
 	const multi = `"multi_shot":true,"shot_type":"customize",`
 	named := named("cat", 2)
@@ -18,7 +27,7 @@ func alphaV3Cases() map[string]fieldCase {
 		"mode 4k":         {`"mode":"4k"`, "", ""},
 		"mode 4K":         {`"mode":"4K"`, "mode", "std, pro or 4k"},
 		"mode with blank": {`"mode":"std "`, "mode", "std, pro or 4k"},
-		"mode empty":      {`"mode":""`, "mode", "std, pro or 4k"},
+		"mode empty":      {`"mode":""`, "", ""},
 		"mode a number":   {`"mode":4`, "mode", "std, pro or 4k"},
 		"mode null":       {`"mode":null`, "", ""},
 
@@ -207,4 +216,37 @@ func thetaCases() map[string]fieldCase {
 		"n a list":              {`"n":[]`, "n", "not supported"},
 		"n null":                {`"n":null`, "", ""},
 	})
+}
+
+// An empty text that is optional is absent, in every field and at every depth, unless the
+// schema gives it a minimum length. Others may be refused for what is missing then.
+func TestEmptyTexts(t *testing.T) {
+	t.Parallel()
+	for _, o := range operations(t) {
+		fields := o.Texts()
+		if o.Model.Type != mediagate.TypeSpeech && (!slices.Contains(fields, "webhook") || !slices.Contains(fields, "metadata.reference")) {
+			t.Errorf("%s: the texts are %v", o.key, fields)
+		}
+		for _, field := range fields {
+			outer, inner, nested := strings.Cut(field, ".")
+			empty := `"` + outer + `":""`
+			if nested {
+				empty = `"` + outer + `":{"` + inner + `":""}`
+			}
+			if _, given := parse(t, body(t, o.key, ""))[outer]; given {
+				continue
+			}
+			want, err := o.Accept(parse(t, body(t, o.key, "")))
+			got, refused := o.Accept(parse(t, body(t, o.key, empty)))
+			if err != nil || refused != nil || !reflect.DeepEqual(want, got) {
+				t.Errorf("%s: %s: %v, %v: %s, want %s", o.key, empty, err, refused, got.Params, want.Params)
+			}
+		}
+	}
+	const video = `"video_list":[{"video_url":"https://media.example.com/a.mp4"`
+	want, err := operation(t, "alpha-video-o1").Accept(parse(t, body(t, "alpha-video-o1", video+`}]`)))
+	got, refused := operation(t, "alpha-video-o1").Accept(parse(t, body(t, "alpha-video-o1", video+`,"refer_type":"","keep_original_sound":""}]`)))
+	if err != nil || refused != nil || !reflect.DeepEqual(want, got) {
+		t.Errorf("in a list: %v, %v: %s, want %s", err, refused, got.Params, want.Params)
+	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -23,8 +24,25 @@ const (
 	openAISeconds = "seconds"
 	openAISize    = "size"
 	openAIImage   = "input_reference"
+	openAIPicture = "image" // of an edit: a list
 	openAICount   = "n"
+	openAIAuto    = "auto" // a size that is left to the model
 )
+
+// openAIIdle are the fields of OpenAI's pictures that change nothing here, with the values
+// that they may have: nil stands for any text. All others would change the picture.
+var openAIIdle = map[string][]any{
+	"user":           nil,
+	"moderation":     nil,
+	"background":     {"auto"},
+	"quality":        {"auto", "standard", "medium"},
+	"output_format":  {"png"},
+	"stream":         {false},
+	"partial_images": {json.Number("0")},
+}
+
+// OpenAIPictureFields are the fields of OpenAI's pictures that no model has.
+func OpenAIPictureFields() []string { return slices.Sorted(maps.Keys(openAIIdle)) }
 
 var pixels = regexp.MustCompile(`^[0-9]{1,5}x[0-9]{1,5}$`)
 
@@ -60,12 +78,13 @@ func (f *openAIFile) problems(s *shape) []string {
 // other words is in sent, the client's field by ours. Fields that have the same name in
 // both, and those that are ours alone, stay; names are all that the client wrote. Its
 // errors are of KindInvalid and name the client's field: nothing is dropped but n: 1,
-// which each model makes.
+// which each model makes, empty texts, and what changes no picture.
 func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[string]any, sent map[string]string, err error) {
 	table := o.openai
 	if table == nil {
 		table = &openAIFile{}
 	}
+	body = maps.Clone(body)
 	ours, sent = maps.Clone(body), map[string]string{}
 	known := map[string]bool{}
 	take := func(theirs string) {
@@ -82,6 +101,12 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 		ours[name], sent[name] = value, theirs
 		return nil
 	}
+	for _, theirs := range []string{openAISeconds, openAISize, openAIImage} {
+		if body[theirs] == "" {
+			take(theirs)
+			body[theirs] = nil
+		}
+	}
 	if value := body[openAISeconds]; value != nil {
 		take(openAISeconds)
 		seconds, ok := wholeSeconds(value)
@@ -89,6 +114,15 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 			return nil, nil, mediagate.Invalid(openAISeconds, "seconds must be a whole number, as a number or as text").Because(mediagate.ReasonWrongType)
 		}
 		if err := give(table.Seconds, openAISeconds, seconds); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.Model.Type == mediagate.TypeImage {
+		if body[openAISize] == openAIAuto {
+			take(openAISize)
+			body[openAISize] = nil
+		}
+		if err := o.idle(body, take); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -113,6 +147,12 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 			return nil, nil, err
 		}
 	}
+	if value := body[openAIPicture]; value != nil && !o.takes(openAIPicture) {
+		take(openAIPicture)
+		if err := give(table.Image, openAIPicture, value); err != nil {
+			return nil, nil, err
+		}
+	}
 	if n, ok := body[openAICount].(json.Number); ok && normalNumber(n) == "1" && !o.takes(openAICount) {
 		take(openAICount)
 	}
@@ -122,6 +162,111 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 		}
 	}
 	return ours, sent, nil
+}
+
+// idle takes the fields that change nothing, and refuses their other values.
+func (o *Operation) idle(body map[string]any, take func(string)) error {
+	for _, name := range OpenAIPictureFields() {
+		value, values := body[name], openAIIdle[name]
+		if value == nil || o.takes(name) {
+			continue
+		}
+		if n, ok := value.(json.Number); ok {
+			value = normalNumber(n)
+		}
+		_, isText := value.(string)
+		switch {
+		case value == "", values == nil && isText, values != nil && slices.Contains(values, value):
+			take(name)
+		case values == nil:
+			return mediagate.Invalid(name, "%s must be a string", name).Because(mediagate.ReasonWrongType)
+		default:
+			words := make([]string, len(values))
+			for i, v := range values {
+				words[i] = fmt.Sprint(v)
+			}
+			return mediagate.Invalid(name, "%s must be %s here, or left out", name, list(words, "or")).Because(mediagate.ReasonNotOneOf)
+		}
+	}
+	return nil
+}
+
+// FromForm is a body whose values came as the texts of a form, with the types that the
+// operation's schema has: numbers, truth values, and lists of a single item. What is no
+// such value stays a text, for the schema to refuse.
+func (o *Operation) FromForm(body map[string]any) map[string]any {
+	typed := o.schema.shape.fromTexts(body)
+	if o.Model.Type == mediagate.TypeImage {
+		for name, kind := range map[string]string{openAICount: "integer", "partial_images": "integer", "stream": "boolean"} {
+			if text, ok := typed[name].(string); ok && !o.takes(name) {
+				typed[name] = fromText(text, kind)
+			}
+		}
+	}
+	return typed
+}
+
+// fromTexts are the fields of an object with the types that the schema has.
+func (s *shape) fromTexts(fields map[string]any) map[string]any {
+	typed := make(map[string]any, len(fields))
+	for name, value := range fields {
+		field := s.properties[name]
+		if field == nil {
+			typed[name] = value
+			continue
+		}
+		if value == "" && !field.mayBe("string") {
+			continue // an input that nobody filled in
+		}
+		typed[name] = field.typed(value)
+	}
+	return typed
+}
+
+// typed is a value of a form with the type that the schema has.
+func (s *shape) typed(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return s.fromTexts(v)
+	case []any:
+		items := make([]any, len(v))
+		for i, item := range v {
+			if items[i] = item; s.items != nil {
+				items[i] = s.items.typed(item)
+			}
+		}
+		return items
+	case string:
+		switch {
+		case s.mayBe("string"):
+			return v
+		case s.is("array") && s.items != nil:
+			return []any{s.items.typed(v)}
+		}
+		for _, kind := range s.kinds {
+			if typed := fromText(v, kind); typed != any(v) {
+				return typed
+			}
+		}
+	}
+	return value
+}
+
+var numeral = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// fromText is a text as a number or a truth value, where it is one; else the text.
+func fromText(text, kind string) any {
+	switch kind {
+	case "integer", "number":
+		if _, err := strconv.ParseFloat(text, 64); err == nil && numeral.MatchString(text) {
+			return json.Number(text)
+		}
+	case "boolean":
+		if text == "true" || text == "false" {
+			return text == "true"
+		}
+	}
+	return text
 }
 
 // offer are the sizes that there are, as a rule.

@@ -70,6 +70,7 @@ func TestFromOpenAI(t *testing.T) {
 	video, _ := models.Model("alpha-v3")
 	picture, _ := models.Model("theta-image-turbo")
 	edit, _ := models.Model("gamma2.7-videoedit")
+	zeta, _ := models.Model("zeta-3.1-flash-image-preview")
 	for name, test := range map[string]struct {
 		model *Model
 		body  string
@@ -88,7 +89,19 @@ func TestFromOpenAI(t *testing.T) {
 		"one picture":            {picture, `{"n":1}`, `{}`, "", ""},
 		"one, written otherwise": {picture, `{"n":1.0}`, `{}`, "", ""},
 		"two pictures":           {picture, `{"n":2}`, "", "n", "no field"},
-		"what is dropped":        {picture, `{"quality":"hd"}`, "", "quality", "no field"},
+		"a better picture":       {picture, `{"quality":"hd"}`, "", "quality", "quality must be auto, standard or medium"},
+		"a style":                {picture, `{"style":"vivid"}`, "", "style", "no field"},
+		"a quality of a video":   {video, `{"quality":"auto"}`, "", "quality", "no field"},
+		"what changes nothing":   {picture, `{"user":"u","moderation":"low","background":"auto","quality":"medium","output_format":"png","stream":false,"partial_images":0.0,"size":"auto"}`, `{}`, "", ""},
+		"empty texts":            {picture, `{"user":"","quality":"","size":""}`, `{}`, "", ""},
+		"empty of a video":       {video, `{"seconds":"","size":"","input_reference":""}`, `{}`, "", ""},
+		"a stream":               {picture, `{"stream":true}`, "", "stream", "stream must be false"},
+		"pictures on the way":    {picture, `{"partial_images":1}`, "", "partial_images", "must be 0"},
+		"another format":         {picture, `{"output_format":"webp"}`, "", "output_format", "must be png"},
+		"a user by number":       {picture, `{"user":1}`, "", "user", "string"},
+		"pictures to change":     {zeta, `{"image":["https://example.com/a.png","https://example.com/b.png"]}`, `{"image_urls":["https://example.com/a.png","https://example.com/b.png"]}`, "", ""},
+		"a picture for theta":    {picture, `{"image":["https://example.com/a.png"]}`, "", "image", "cannot be chosen"},
+		"the model's own auto":   {zeta, `{"size":"auto"}`, `{}`, "", ""},
 		"seconds of a picture":   {picture, `{"seconds":"4"}`, "", "seconds", "cannot be chosen"},
 		"a reference":            {picture, `{"input_reference":"https://example.com/a.png"}`, "", "input_reference", "cannot be chosen"},
 		"half a second":          {video, `{"seconds":"4.5"}`, "", "seconds", "whole number"},
@@ -118,6 +131,38 @@ func TestFromOpenAI(t *testing.T) {
 		e, ok := errors.AsType[*mediagate.Error](err)
 		if !ok || e.Kind != mediagate.KindInvalid || e.Param != test.param || !strings.Contains(e.Message, test.says) {
 			t.Errorf("%s: %v, want one of %s that says %q", name, err, test.param, test.says)
+		}
+	}
+}
+
+// The texts of a form get the types that the schema has; what does not fit stays a text.
+func TestFromForm(t *testing.T) {
+	t.Parallel()
+	models, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ model, body, want string }{
+		"numbers":           {"gamma2.6", `{"seed":"7","duration":"5.0"}`, `{"duration":5.0,"seed":7}`},
+		"truth values":      {"gamma2.6", `{"audio":"false","watermark":"true"}`, `{"audio":false,"watermark":true}`},
+		"texts":             {"gamma2.6", `{"prompt":"7","negative_prompt":"true"}`, `{"negative_prompt":"true","prompt":"7"}`},
+		"a list of one":     {"gamma2.6", `{"image_urls":"https://example.com/a.png"}`, `{"image_urls":["https://example.com/a.png"]}`},
+		"within a list":     {"alpha-v3", `{"multi_prompt":[{"index":"1","prompt":"2","duration":"3"}]}`, `{"multi_prompt":[{"duration":3,"index":1,"prompt":"2"}]}`},
+		"within an object":  {"alpha-v3", `{"metadata":{"reference":"7","mine":"8"}}`, `{"metadata":{"mine":"8","reference":"7"}}`},
+		"what is no number": {"gamma2.6", `{"seed":"seven","duration":"0x5"}`, `{"duration":"0x5","seed":"seven"}`},
+		"too large":         {"gamma2.6", `{"seed":"1e309"}`, `{"seed":"1e309"}`},
+		"a truth in words":  {"gamma2.6", `{"audio":"yes"}`, `{"audio":"yes"}`},
+		"nothing typed in":  {"gamma2.6", `{"prompt":"","seed":"","audio":"","image_urls":""}`, `{"prompt":""}`},
+		"OpenAI's own":      {"theta-image-turbo", `{"n":"1","stream":"false","partial_images":"0","size":"1024x1024"}`, `{"n":1,"partial_images":0,"size":"1024x1024","stream":false}`},
+		"an unknown field":  {"gamma2.6", `{"mine":"7"}`, `{"mine":"7"}`},
+	} {
+		m, _ := models.Model(test.model)
+		var body map[string]any
+		if err := json.Unmarshal([]byte(test.body), &body); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(m.Operations()[0].FromForm(body)); err != nil || string(got) != test.want {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, test.want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type shape struct {
 	constant    any
 	minimum     json.Number
 	maximum     json.Number
-	minLength   int64
+	minLength   int64 // where no condition holds
 	maxLength   int64 // 0: none
 	maxItems    int64 // the largest of all branches; 0: none
 	fallback    any   // the default
@@ -121,8 +121,9 @@ func (s *shape) readBound(key string, value any, conditional bool) {
 	case "maximum":
 		s.maximum = numberOf(value)
 	case "minLength":
-		n, _ := int64Of(numberOf(value))
-		s.minLength = max(s.minLength, n)
+		if n, _ := int64Of(numberOf(value)); !conditional {
+			s.minLength = max(s.minLength, n)
+		}
 	case "maxLength":
 		n, _ := int64Of(numberOf(value))
 		s.maxLength = max(s.maxLength, n)
@@ -284,7 +285,7 @@ func (s *shape) at(path []any) *shape {
 }
 
 // take copies what the schema knows of a value and leaves the rest behind,
-// with numbers normalized and blank required texts left out. It goes no
+// with numbers normalized, and empty texts and blank required ones left out. It goes no
 // deeper than the schema does, and copies no more items than are needed to
 // see that there are too many.
 func (s *shape) take(v any) any {
@@ -298,7 +299,7 @@ func (s *shape) take(v any) any {
 		out := make(map[string]any, len(s.properties))
 		for _, name := range s.names {
 			value, ok := v[name]
-			if !ok || (s.mayMiss(name) && blank(value)) {
+			if !ok || s.properties[name].isAbsent(value) || (s.mayMiss(name) && blank(value)) {
 				continue
 			}
 			out[name] = s.properties[name].take(value)
@@ -322,6 +323,12 @@ func (s *shape) take(v any) any {
 	default:
 		return v
 	}
+}
+
+// isAbsent reports an empty text, which counts as none unless the schema gives texts a
+// minimum length.
+func (s *shape) isAbsent(v any) bool {
+	return v == "" && s.is("string") && s.minLength == 0
 }
 
 // mayMiss reports a field whose blank text is as good as none: one that is

@@ -14,10 +14,12 @@ import (
 // corsRule names the rule that is ours to change.
 const corsRule = "mediagate"
 
-// AllowOrigins lets pages of the origins read objects by their links. Where the
-// bucket has CORS rules that somebody else made it changes nothing. It returns
-// KindUnavailable, also for a service that knows no such rules.
-func (s *Store) AllowOrigins(ctx context.Context, origins []string) error {
+// AllowPages lets pages of any origin read objects by their links, which are keys by
+// themselves. A narrower rule would refuse pages that follow a redirect of the API: the
+// browser sends "Origin: null" then. Where the bucket has CORS rules that somebody else
+// made it changes nothing. It returns KindUnavailable, also for a service that knows no
+// such rules.
+func (s *Store) AllowPages(ctx context.Context) error {
 	has, err := s.client.GetBucketCors(ctx, &s3.GetBucketCorsInput{Bucket: &s.bucket})
 	if err != nil && apiCode(err) != "NoSuchCORSConfiguration" {
 		return storageError(ctx, "asking for the bucket's CORS rules", err)
@@ -26,14 +28,11 @@ func (s *Store) AllowOrigins(ctx context.Context, origins []string) error {
 	if err == nil {
 		rules = has.CORSRules
 	}
-	switch {
-	case slices.ContainsFunc(rules, func(r types.CORSRule) bool { return aws.ToString(r.ID) != corsRule }):
+	origins := []string{"*"}
+	if slices.ContainsFunc(rules, func(r types.CORSRule) bool {
+		return aws.ToString(r.ID) != corsRule || slices.Equal(r.AllowedOrigins, origins)
+	}) {
 		return nil
-	case len(origins) == 0 && len(rules) == 0, len(rules) == 1 && slices.Equal(rules[0].AllowedOrigins, origins):
-		return nil
-	case len(origins) == 0:
-		_, err = s.client.DeleteBucketCors(ctx, &s3.DeleteBucketCorsInput{Bucket: &s.bucket})
-		return storageError(ctx, "removing the bucket's CORS rule", err)
 	}
 	_, err = s.client.PutBucketCors(ctx, &s3.PutBucketCorsInput{
 		Bucket: &s.bucket, CORSConfiguration: &types.CORSConfiguration{CORSRules: []types.CORSRule{{

@@ -118,9 +118,7 @@ func TestServicesThatAreNotAmazons(t *testing.T) {
 			return err
 		}, []string{"GET"}},
 		"a probe": {func(ctx context.Context, s *blob.Store) error { return s.Probe(ctx) }, []string{"DELETE upload", "POST uploads", "PUT partNumber"}},
-		"origins": {func(ctx context.Context, s *blob.Store) error {
-			return s.AllowOrigins(ctx, []string{"https://app.example.com"})
-		}, []string{"GET cors", "PUT cors"}},
+		"pages":   {func(ctx context.Context, s *blob.Store) error { return s.AllowPages(ctx) }, []string{"GET cors", "PUT cors"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,25 +136,23 @@ func TestServicesThatAreNotAmazons(t *testing.T) {
 }
 
 // CORS rules that are not ours stay as they are, and a rule of ours that fits.
-func TestOriginsOfOthersStay(t *testing.T) {
+func TestRulesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	const head = `<CORSConfiguration><CORSRule>`
 	for name, test := range map[string]struct {
-		has     string
-		origins []string
-		want    []string
+		has  string
+		want []string
 	}{
-		"somebody else's":       {head + `<ID>cdn</ID><AllowedOrigin>https://cdn.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"https://a.example.com"}, []string{"GET cors"}},
-		"without a name":        {head + `<AllowedOrigin>https://cdn.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, nil, []string{"GET cors"}},
-		"ours, as it should be": {head + `<ID>mediagate</ID><AllowedOrigin>https://a.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"https://a.example.com"}, []string{"GET cors"}},
-		"ours, another":         {head + `<ID>mediagate</ID><AllowedOrigin>https://b.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"https://a.example.com"}, []string{"GET cors", "PUT cors"}},
-		"ours, not wanted":      {head + `<ID>mediagate</ID><AllowedOrigin>https://b.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, nil, []string{"GET cors", "DELETE cors"}},
+		"somebody else's":       {head + `<ID>cdn</ID><AllowedOrigin>https://cdn.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"GET cors"}},
+		"without a name":        {head + `<AllowedOrigin>https://cdn.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"GET cors"}},
+		"ours, as it should be": {head + `<ID>mediagate</ID><AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"GET cors"}},
+		"ours, of one origin":   {head + `<ID>mediagate</ID><AllowedOrigin>https://a.example.com</AllowedOrigin></CORSRule></CORSConfiguration>`, []string{"GET cors", "PUT cors"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service, store := newService(t)
 			service.cors = test.has
-			if err := store.AllowOrigins(t.Context(), test.origins); err != nil {
+			if err := store.AllowPages(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, service.take()); diff != "" {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/netip"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/mediagate/mediagate"
@@ -38,17 +37,6 @@ func (g *Gateway) publicURL() string {
 		return ""
 	}
 	return g.site.Origin()
-}
-
-// pageOrigins are those whose pages may read results by their links: the settings', and
-// our own, where the console is.
-func (g *Gateway) pageOrigins() []string {
-	origins := g.Config.origins()
-	own := g.site.Origin()
-	if own == "" || slices.Contains(origins, own) || slices.Contains(origins, "*") {
-		return origins
-	}
-	return append(origins, own)
 }
 
 // reachable replaces every address by the loopback.

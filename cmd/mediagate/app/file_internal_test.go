@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"net"
-	"slices"
 	"testing"
 	"time"
 
@@ -55,29 +54,6 @@ func TestLinksOfUploads(t *testing.T) {
 	}
 	if _, ok := worker.fileOf("https://api.example.com/files/" + f.Name()); ok {
 		t.Error("a process that knows no address of ours knows a link")
-	}
-}
-
-// The console reads results where it is; a process that knows no address of ours adds none.
-func TestPageOrigins(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		public     string
-		said, want []string
-	}{
-		"the console's":         {"https://API.example.com/", nil, []string{"https://api.example.com"}},
-		"beside others":         {"https://api.example.com", []string{"https://App.example.com"}, []string{"https://app.example.com", "https://api.example.com"}},
-		"said already":          {"https://api.example.com", []string{"https://api.example.com"}, []string{"https://api.example.com"}},
-		"any":                   {"https://api.example.com", []string{"*"}, []string{"*"}},
-		"no address of our own": {"", []string{"https://app.example.com"}, []string{"https://app.example.com"}},
-	} {
-		g := &Gateway{Config: Config{PublicURL: test.public, CORSOrigins: test.said}}
-		if err := g.openSite(nil); err != nil {
-			t.Fatal(err)
-		}
-		if got := g.pageOrigins(); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
 	}
 }
 

@@ -367,10 +367,9 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 	}
 }
 
-// allowPages sets the bucket's CORS rule, at the start of an API: only there it is known
-// where the console is.
+// allowPages sets the bucket's CORS rule, at the start of an API.
 func (g *Gateway) allowPages(ctx context.Context) {
-	if err := g.Bucket.AllowOrigins(ctx, g.pageOrigins()); err != nil && ctx.Err() == nil {
+	if err := g.Bucket.AllowPages(ctx); err != nil && ctx.Err() == nil {
 		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links", "error", err)
 	}
 }

@@ -15,6 +15,8 @@ const refused = async (promise, status, param) => {
 	return error
 }
 
+const linkOf = (pictures) => pictures.data[0].url
+
 const paths = {
 	async models() {
 		const ids = []
@@ -43,6 +45,8 @@ const paths = {
 		assert.equal(video.status, 'completed', JSON.stringify(video))
 		const file = Buffer.from(await (await openai.videos.downloadContent(video.id)).arrayBuffer())
 		assert.equal(file.subarray(4, 8).toString(), 'ftyp')
+		const streamed = await fetch(`${base}/v1/videos/${video.id}/content?stream=true`, {headers: {Authorization: `Bearer ${key}`}, redirect: 'error'})
+		assert.ok(Buffer.from(await streamed.arrayBuffer()).equals(file))
 		const seen = []
 		for await (const one of openai.videos.list({limit: 1, order: 'asc'})) seen.push(one.id)
 		assert.ok(seen.includes(video.id))
@@ -58,6 +62,11 @@ const paths = {
 			model: 'alpha-v3', prompt: 'the cat wakes', input_reference: {image_url: `data:image/png;base64,${picture}`},
 		})
 		assert.equal(inline.object, 'video')
+		const unnamed = new FormData()
+		for (const [name, value] of [['model', 'alpha-v3'], ['prompt', 'the cat wakes'], ['audio', 'true'], ['metadata[reference]', 'mine']]) unnamed.append(name, value)
+		unnamed.append('image_urls[]', linkOf(await openai.images.generate({model: 'theta-image-turbo', prompt: 'a cat'})))
+		const form = await fetch(`${base}/v1/videos`, {method: 'POST', headers: {Authorization: `Bearer ${key}`}, body: unnamed})
+		assert.equal(form.status, 200, await form.text())
 	},
 
 	async refusals() {
@@ -71,12 +80,18 @@ const paths = {
 	async pictures() {
 		const linked = await openai.images.generate({model: 'theta-image-turbo', prompt: 'a red boat', size: '1024x1024', n: 1})
 		assert.ok((await fetch(linked.data[0].url)).ok)
+		const least = await openai.images.generate({model: 'theta-image-turbo', prompt: 'a red boat'})
+		assert.ok((await fetch(linkOf(least))).ok)
+		const image = await toFile(Buffer.from(picture, 'base64'), 'cat.png', {type: 'image/png'})
+		const edited = await openai.images.edit({model: 'zeta-3.1-flash-image-preview', prompt: 'with a hat', image: [image, image], n: 1})
+		assert.ok((await fetch(linkOf(edited))).ok)
+		await refused(openai.images.edit({model: 'theta-image-turbo', prompt: 'a', image}), 400)
 		const inline = await openai.images.generate({model: 'zeta-3.1-flash-image-preview', prompt: 'a red boat', response_format: 'b64_json', n: 2})
 		assert.equal(inline.data.length, 2)
 		for (const one of inline.data) assert.ok(Buffer.from(one.b64_json, 'base64').length > 100)
 		const provider = createOpenAI({baseURL: `${base}/v1`, apiKey: key})
-		const {image} = await generateImage({model: provider.image('theta-image-turbo'), prompt: 'a red boat', size: '1024x1024'})
-		assert.ok(image.uint8Array.length > 100)
+		const {image: made} = await generateImage({model: provider.image('theta-image-turbo'), prompt: 'a red boat', size: '1024x1024'})
+		assert.ok(made.uint8Array.length > 100)
 	},
 
 	async speech() {
