@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// NewTask is what a submit stores in one transaction: the task, its hold, and
-// the idempotency record when the client sent a key.
+// NewTask is what a submit stores in one transaction: the task, its hold, the
+// idempotency record when the client sent a key, and that of its waiter.
 type NewTask struct {
 	Task           Task
 	IdempotencyKey string
@@ -15,7 +15,20 @@ type NewTask struct {
 	BodySHA256     [32]byte
 	Group          string // under whose terms it was submitted
 	Capacity       int    // tasks that the group may have in flight; 0: no limit
+	// Waiter waits for the task's answer; nil for a request that cannot be adopted.
+	Waiter *Waiter
 }
+
+// Waiter is a request that waits for the answer of its task. Where its client does not
+// get the answer, the next request that is the same adopts the task.
+type Waiter struct {
+	ID      string        // of the request
+	Request [32]byte      // the hash of what makes two requests the same: key, path, and body
+	Wait    time.Duration // after which the answer has been given, unless the process has died
+}
+
+// AdoptionTTL is how long a task may be adopted whose answer nobody got.
+const AdoptionTTL = 10 * time.Minute
 
 // PollResult is what one poll of an awaited attempt found. Outcome or Trouble
 // end the waiting; otherwise NextPollAt says when to ask again.

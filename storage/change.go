@@ -214,7 +214,7 @@ func (s *Store) saveState(tx *gorm.DB, row stateTask, before task.State, after *
 			return err
 		}
 	}
-	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ?", at(now.Add(idempotencyTTL)), row.ID); err != nil {
+	if _, err := exec(tx, "UPDATE idempotency SET expires_at = ? WHERE task_id = ? AND opens_at IS NULL", at(now.Add(idempotencyTTL)), row.ID); err != nil {
 		return err
 	}
 	return s.resolve(tx, holding{

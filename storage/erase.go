@@ -165,6 +165,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 	for _, statement := range []string{
 		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
+		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",
 	} {
 		if _, err := exec(tx, statement, task.ID); err != nil {
 			return nil, err

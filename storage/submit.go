@@ -17,8 +17,8 @@ import (
 // idempotencyTTL counts from the end of the task.
 const idempotencyTTL = 24 * time.Hour
 
-// Submit takes a task in: the idempotency record when there is a key, the
-// pending row with its wake, and the hold on key and account, all or nothing. A repetition
+// Submit takes a task in: the idempotency record when there is a key, that of its waiter,
+// the pending row with its wake, and the hold on key and account, all or nothing. A repetition
 // of an earlier submit returns that one's task id and replayed, also when both
 // arrive at once.
 //
@@ -92,6 +92,7 @@ type idempotencyRow struct {
 	TaskID     string
 	CreatedAt  stamp
 	ExpiresAt  stamp
+	OpensAt    stamp // of a waiter's record, see Adopt
 }
 
 // TableName tells GORM.
@@ -125,6 +126,7 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 type submission struct {
 	row      *statement      // inserts the row itself
 	record   *idempotencyRow // nil without a key
+	waiter   *idempotencyRow // nil for a request that cannot be adopted
 	wake     *wakeRow        // of a task's run; a speech has none
 	source   string          // the task that it works on, if any
 	group    string
@@ -170,6 +172,9 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 			AccountID: t.AccountID, Key: n.IdempotencyKey, Path: n.Path, BodySHA256: n.BodySHA256[:], TaskID: t.ID, CreatedAt: at(now),
 		}
 	}
+	if n.Waiter != nil {
+		sub.waiter = newWaiterRow(n, now)
+	}
 	return sub, nil
 }
 
@@ -193,6 +198,11 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		}
 		if err != nil {
 			return err
+		}
+		if n.waiter != nil {
+			if err := tx.Create(n.waiter).Error; err != nil {
+				return err
+			}
 		}
 		if n.wake != nil {
 			into := insert("wakes", *n.wake, nil)

@@ -40,6 +40,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Backend, without ...string) {
 	t.Helper()
 	groups := map[string]map[string]func(*bench){
 		"accounts":     accountTests,
+		"adoptions":    adoptionTests,
 		"audit":        auditTests,
 		"giving":       giveTests,
 		"ledger":       ledgerTests,

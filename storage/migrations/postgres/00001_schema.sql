@@ -283,7 +283,9 @@ CREATE INDEX tasks_parked ON tasks (channel, retry_at) WHERE status IN ('pending
 CREATE INDEX tasks_parked_retry ON tasks (retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
 CREATE INDEX tasks_sweeps ON tasks (sweep_at) WHERE sweep_at IS NOT NULL;
 
--- A record without an end belongs to a task that is still open.
+-- A record without an end belongs to a task that is still open. A record with opens_at is
+-- of a request that waits for its task's answer: its key is no client's, body_sha256 is the
+-- hash of key, path and body, and from opens_at on the same request adopts the task.
 CREATE TABLE idempotency (
     account_id  text        NOT NULL,
     key         text        NOT NULL,
@@ -292,9 +294,11 @@ CREATE TABLE idempotency (
     task_id     text        NOT NULL,
     created_at  timestamptz NOT NULL,
     expires_at  timestamptz,
+    opens_at    timestamptz,
     PRIMARY KEY (account_id, key)
 );
 CREATE INDEX idempotency_task ON idempotency (task_id);
+CREATE INDEX idempotency_waiters ON idempotency (body_sha256) WHERE opens_at IS NOT NULL;
 
 -- Which task of an account made what an id of a vendor names.
 CREATE TABLE assets (
