@@ -41,6 +41,9 @@ type call struct {
 	place       *limit.Permit   // among the requests under way
 	actor       mediagate.Actor // once it is known
 
+	waiter *mediagate.Waiter // of a task that a later call may adopt
+	stays  func() bool       // reports, and decides, that the waiter's client is still there
+
 	server context.Context // ends when the server has stopped
 	ctx    context.Context // of what is asked of the database; see within
 	cancel context.CancelFunc

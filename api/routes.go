@@ -243,7 +243,9 @@ func (s *Server) mount(e *echo.Echo) {
 				return err
 			}
 			defer func() { c.held.Release() }()
-			return c.late(r.handler(s, c))
+			err := r.handler(s, c)
+			s.endWait(c, err)
+			return c.late(err)
 		}
 		methods := []string{r.method}
 		if r.method == http.MethodGet {

@@ -12,6 +12,7 @@ import (
 // Store is the database as the API sees it, one interface a concern.
 type Store interface {
 	SubmitStore
+	AdoptionStore
 	SpeechStore
 	TaskStore
 	StoryStore
@@ -40,6 +41,15 @@ type SubmitStore interface {
 	// CheckHold tells whether account and key can bear a hold: KindPayment where they
 	// cannot, KindUnauthenticated where the key is gone.
 	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
+}
+
+// AdoptionStore knows of requests that wait for their tasks, and of those whose clients did
+// not get the answer.
+type AdoptionStore interface {
+	// Adopt gives the waiter a task that an equal request made, and whose answer nobody got.
+	Adopt(ctx context.Context, accountID string, w mediagate.Waiter) (taskID string, found bool, err error)
+	Answered(ctx context.Context, accountID, waiterID string) error
+	Unanswered(ctx context.Context, accountID, waiterID string) error
 }
 
 // TaskStore reads the tasks of an account, notes its wish to cancel one, and

@@ -35,6 +35,7 @@ type order struct {
 	strict    []string          // the fields that the client wrote, where each must be known
 	translate translation       // nil where it is in our own words
 	reference *reference        // that came within it, nil for none
+	adoptable time.Duration     // how long it may wait for its task, if a later one may adopt that; 0 if none may
 }
 
 // translation puts a body into the words of the operation. What the client called
@@ -91,6 +92,11 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	sub.path, sub.digest, sub.reference = c.Request().URL.Path, o.digest, o.reference
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
+	}
+	if wait := c.adoptable(o); wait > 0 {
+		if replayed, err = s.adopt(c, sub, wait); err != nil || replayed != "" {
+			return submit{}, replayed, err
+		}
 	}
 	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
 		return submit{}, replayed, err
@@ -150,6 +156,7 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 	task, made := s.newTask(c, sub.validated), time.Now()
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
 		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.validated.group, Capacity: sub.validated.capacity,
+		Waiter: c.waiter,
 	})
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
@@ -159,6 +166,9 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 	}
 	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
 		return mediagate.Task{ID: id}, replayed, err
+	}
+	if c.waiter != nil {
+		s.watchClient(c)
 	}
 	failpoint.Hit(failpoint.SubmitCommitted)
 	s.starts.add(task, made)

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// A request that waits for its task may end without its client having the answer. The next
+// request of the same key with the same path and body adopts that task then, instead of
+// making another one that is paid again. Requests side by side are tasks side by side.
+//
+// readOrder and its kin say with order.adoptable which requests these are. Any submit is
+// one with Mediagate-Adopt: true, as package mcp sends it.
+
+const (
+	adoptHeader = "Mediagate-Adopt"
+	// adoptMargin is what a request may take beside its wait until its answer is noted.
+	adoptMargin = 30 * time.Second
+	// noteTime is how long an answer waits until it is noted.
+	noteTime = 2 * time.Second
+)
+
+// adoptable is how long the call may wait for its task, if a later one may adopt that, and
+// 0 for other calls.
+func (c *call) adoptable(o order) time.Duration {
+	if strings.EqualFold(c.Request().Header.Get(adoptHeader), yes) {
+		return max(o.adoptable, preferredWait(c.Request().Header)+adoptMargin)
+	}
+	return o.adoptable
+}
+
+// adopt makes the call a waiter for its task, and returns the task that it adopts, if there
+// is one.
+func (s *Server) adopt(c *call, sub submit, wait time.Duration) (taskID string, err error) {
+	same := sha256.New()
+	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {
+		_, _ = same.Write([]byte(part + "\n"))
+	}
+	c.waiter = &mediagate.Waiter{ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait}
+	taskID, found, err := s.cfg.Store.Adopt(c.ctx, c.caller.key.AccountID, *c.waiter)
+	if found {
+		s.watchClient(c)
+	}
+	return taskID, err
+}
+
+// watchClient opens the call's task for adoption as soon as the client leaves, until the
+// answer begins.
+func (s *Server) watchClient(c *call) {
+	accountID := c.caller.key.AccountID
+	c.stays = sync.OnceValue(context.AfterFunc(c.Request().Context(), func() { s.noteEnd(c, accountID, s.cfg.Store.Unanswered) }))
+	c.Response().Before(func() { c.stays() })
+}
+
+// endWait notes whether the client of a waiter has its answer: every one but that the task
+// goes on beyond the wait, and one that was cut off.
+func (s *Server) endWait(c *call, err error) {
+	if c.stays == nil || !c.stays() {
+		return
+	}
+	note := s.cfg.Store.Answered
+	if mediagate.Is(err, mediagate.KindTimeout) || errors.Is(err, errCut) || err != nil && c.Response().Committed {
+		note = s.cfg.Store.Unanswered
+	}
+	s.noteEnd(c, c.caller.key.AccountID, note)
+}
+
+func (s *Server) noteEnd(c *call, accountID string, note func(ctx context.Context, accountID, waiterID string) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), noteTime)
+	defer cancel()
+	if err := note(ctx, accountID, c.waiter.ID); err != nil {
+		s.log.WarnContext(ctx, "the end of a wait is not noted: the same request adopts its task after the time of the wait",
+			"request", c.requestID, "error", err)
+	}
+}
