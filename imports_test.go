@@ -22,7 +22,7 @@ func mayImport() map[string][]string {
 		"hint":       nil,
 		"limit":      nil,
 		"media":      {".", "limit"},
-		"mcp":        {"client"},
+		"mcp":        {"catalog", "client"},
 		"npmtest":    nil,
 		"tracing":    nil,
 		"billing":    {"."},

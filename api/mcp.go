@@ -3,20 +3,34 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"mime"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/client"
 	"github.com/mediagate/mediagate/mcp"
 )
 
 const (
 	mcpPath = "/mcp"
-	mcpBody = 28 << 20 // a picture of 20 MiB in base64, and the rest of the message
-	mcpTime = 20 * time.Minute
+	mcpBody = 28 << 20        // a picture of 20 MiB in base64, and the rest of the message
+	mcpTime = 2 * time.Minute // tools answer within 45 s
+	// commentEvery keeps a stream alive that says nothing else.
+	commentEvery = 10 * time.Second
+
+	typeJSON   = "application/json"
+	typeEvents = "text/event-stream"
 )
 
 // handleMCP answers a message of the Model Context Protocol over streamable HTTP, without
@@ -26,29 +40,224 @@ func (s *Server) handleMCP(c *call) error {
 	if c.credential.session {
 		return errNoHeader // a page of another program: keys only
 	}
+	if s.isForeign(c.Request()) {
+		return mediagate.Errorf(mediagate.KindForbidden, "the Origin %s may not use this address", mediagate.Quote(c.Request().Header.Get("Origin")))
+	}
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err != nil || kind != typeJSON {
+		return c.refuseMCP(http.StatusUnsupportedMediaType, "Content-Type must be "+typeJSON)
+	}
+	accept := c.Request().Header.Values("Accept")
+	asEvents := accepts(accept, typeEvents)
+	if !asEvents && !accepts(accept, typeJSON) {
+		return c.refuseMCP(http.StatusNotAcceptable, "Accept must leave "+typeJSON+" or "+typeEvents)
+	}
 	// One message, as strict as any body: a batch would be thousands of calls for one.
 	raw, _, err := s.readBody(c, nil)
+	if err == nil {
+		err = checkMessage(raw)
+	}
 	if err != nil {
 		return err
 	}
 	c.place.Release() // who waits holds nothing that others need
+	s.serveMCP(c, raw, asEvents)
+	return nil
+}
+
+// serveMCP hands a message to the SDK, and what it refuses back in our form.
+func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), mcpTime)
 	defer cancel()
 	defer context.AfterFunc(c.server, cancel)()
-	request := c.Request().WithContext(ctx)
+	request := c.Request().Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(raw))
+	request.Header.Set("Accept", typeJSON+", "+typeEvents) // the SDK wants both; asEvents says what it was
+	answer := &mcpAnswer{out: &pacedWriter{
+		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(mcpTime),
+	}}
+	if asEvents {
+		c.Response().Header().Set("X-Accel-Buffering", "no") // proxies would keep the events back
+	}
 	server := mcp.NewServer(s.cfg.Version, &client.Client{
 		URL: "http://gateway", Key: c.credential.token, HTTP: &http.Client{Transport: loopback{s, c.Request()}},
+	}, func(tool context.Context) (context.Context, context.CancelFunc) {
+		answer.begin()
+		tool, cancel := context.WithCancel(tool)
+		left := context.AfterFunc(ctx, cancel) // the SDK does this for the newest protocol alone
+		return tool, func() {
+			left()
+			cancel()
+		}
 	})
 	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
-		Stateless: true, Logger: s.log, MaxRequestBodyBytes: mcpBody,
+		Stateless: true, JSONResponse: !asEvents, Logger: s.log, MaxRequestBodyBytes: mcpBody,
 		DisableLocalhostProtection:   true, // a page that got here by another name has no key, and proxies stand on the same machine
 		PropagateRequestCancellation: true,
-	}).ServeHTTP(&pacedWriter{
-		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(mcpTime),
-	}, request)
+	}).ServeHTTP(answer, request)
+	answer.finish()
+	if answer.refused != 0 {
+		_ = c.refuseMCP(answer.refused, plainRefusal(answer.reason.String()))
+	}
+}
+
+// refuseMCP answers in our form with a status that no kind of error has.
+func (c *call) refuseMCP(status int, message string) error {
+	return c.json(status, envelopeBody{Error: errorA{
+		Code: status, Message: message, Type: wordInvalid, Reason: renderings[mediagate.KindInvalid].reason, RequestID: c.requestID,
+	}})
+}
+
+// plainRefusal is what the SDK refused, without the words of Go's packages.
+func plainRefusal(text string) string {
+	if text = strings.TrimSpace(text); strings.Contains(text, "json") || strings.Contains(text, "marshal") {
+		return errMessage.Message
+	}
+	return text
+}
+
+var errMessage = mediagate.Invalid("", "the body must be a message of JSON-RPC 2.0, as the protocol has them")
+
+// checkMessage reads those parts of a message of which the SDK would tell by their types in Go.
+func checkMessage(raw []byte) error {
+	var m struct {
+		Method string
+		Params *struct {
+			Name            string
+			Meta            map[string]any `json:"_meta"`
+			ProtocolVersion string
+			Capabilities    map[string]any
+			ClientInfo      *struct{ Name, Title, Version string }
+		}
+	}
+	if json.Unmarshal(raw, &m) != nil {
+		return errMessage
+	}
 	return nil
 }
+
+// isForeign reports a page of another origin than ours and those that may use the API.
+func (s *Server) isForeign(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return false
+	}
+	own := originOf(s.cfg.PublicURL)
+	if own == "" && isLocal(r.Host) { // by any other name a page may have led its own to us
+		own = strings.ToLower("http://" + r.Host)
+	}
+	return slices.ContainsFunc(origins, func(origin string) bool {
+		return origin != own && !slices.Contains(s.cfg.CORSOrigins, origin) && !slices.Contains(s.cfg.CORSOrigins, "*")
+	})
+}
+
+// isLocal reports a name of the machine itself, with or without a port.
+func isLocal(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	address, err := netip.ParseAddr(name)
+	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
+}
+
+// accepts reads Accept (RFC 9110): the most exact of the ranges that cover the type decides.
+// Without any every type is accepted.
+func accepts(values []string, wanted string) bool {
+	if strings.TrimSpace(strings.Join(values, "")) == "" {
+		return true
+	}
+	class, _, _ := strings.Cut(wanted, "/")
+	ranges := []string{"*/*", class + "/*", wanted} // the most exact last
+	exact, accepted := -1, false
+	for text := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, parameters, err := mime.ParseMediaType(text)
+		if at := slices.Index(ranges, name); err == nil && at > exact {
+			q, bad := strconv.ParseFloat(parameters["q"], 64)
+			exact, accepted = at, bad != nil || q > 0
+		}
+	}
+	return accepted
+}
+
+// mcpAnswer is the SDK's answer on its way. The header of a stream goes out when the tool
+// begins, and comments follow while it is silent. What the SDK refuses in plain text is kept.
+type mcpAnswer struct {
+	out http.ResponseWriter
+
+	mu      sync.Mutex
+	silent  *time.Timer // until the next comment; nil before the stream has begun
+	ended   bool
+	refused int // the status, 0 for none
+	reason  strings.Builder
+}
+
+// Header implements http.ResponseWriter.
+func (a *mcpAnswer) Header() http.Header { return a.out.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *mcpAnswer) WriteHeader(status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if status >= http.StatusBadRequest && !strings.HasPrefix(a.out.Header().Get("Content-Type"), typeJSON) {
+		a.refused = status
+		return
+	}
+	a.out.WriteHeader(status)
+}
+
+func (a *mcpAnswer) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.refused != 0 {
+		return a.reason.Write(b)
+	}
+	if a.silent != nil {
+		a.silent.Reset(commentEvery)
+	}
+	return a.out.Write(b)
+}
+
+// FlushError lets http.ResponseController flush.
+func (a *mcpAnswer) FlushError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return http.NewResponseController(a.out).Flush()
+}
+
+// begin sends the header of a stream.
+func (a *mcpAnswer) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.silent != nil || a.refused != 0 || a.out.Header().Get("Content-Type") != typeEvents {
+		return
+	}
+	a.out.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(a.out).Flush()
+	a.silent = time.AfterFunc(commentEvery, a.comment)
+}
+
+// comment is an event that says nothing.
+func (a *mcpAnswer) comment() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended {
+		return
+	}
+	_, _ = io.WriteString(a.out, ":\n\n")
+	_ = http.NewResponseController(a.out).Flush()
+	a.silent.Reset(commentEvery)
+}
+
+// finish ends the comments.
+func (a *mcpAnswer) finish() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	if a.silent != nil {
+		a.silent.Stop()
+	}
+}
+
+// withinProcess is the key under which the context of a request says that it comes from
+// within: its context ends only when the caller has left, as no half of a connection closes.
+type withinProcess struct{}
 
 // loopback carries the calls of a request's tools to the server that answers it.
 type loopback struct {
@@ -64,7 +273,7 @@ func (l loopback) RoundTrip(r *http.Request) (answer *http.Response, err error) 
 		}
 	}()
 	// The call is on no connection: what belongs to one must not count it twice.
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), withinProcess{}, true))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
 	r = r.Clone(ctx)

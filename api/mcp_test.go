@@ -3,6 +3,9 @@ package api_test
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api"
 )
 
 // bearing sends a key with each request.
@@ -70,7 +74,7 @@ func TestMCP(t *testing.T) {
 		names = append(names, tool.Name)
 	}
 	slices.Sort(names)
-	if got := strings.Join(names, " "); got != "models quote run schema task upload" {
+	if got := strings.Join(names, " "); got != "models quote run schema task tasks upload" {
 		t.Errorf("the tools are %s", got)
 	}
 
@@ -87,8 +91,15 @@ func TestMCP(t *testing.T) {
 	if n := g.starts(); n != 0 {
 		t.Fatalf("%d tasks were made by tools that make none", n)
 	}
-	if r := call("upload", map[string]any{"filename": "cat.png", "data": base64.StdEncoding.EncodeToString(pngOf(t, 16, 16))}); r.IsError || !strings.Contains(said(r), "https://gw.example.com/files/") {
-		t.Errorf("upload: %s", said(r))
+	picture := pngOf(t, 16, 16)
+	for name, data := range map[string]string{
+		"standard": base64.StdEncoding.EncodeToString(picture), "for URLs": base64.URLEncoding.EncodeToString(picture),
+		"without padding": base64.RawStdEncoding.EncodeToString(picture), "in lines": strings.Join(strings.SplitAfter(base64.StdEncoding.EncodeToString(picture), "A"), "\n"),
+		"a data URI": "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture),
+	} {
+		if r := call("upload", map[string]any{"filename": "cat.png", "data": data}); r.IsError || !strings.Contains(said(r), "https://gw.example.com/files/") {
+			t.Errorf("upload, %s: %s", name, said(r))
+		}
 	}
 
 	ended := make(chan string, 1)
@@ -105,7 +116,13 @@ func TestMCP(t *testing.T) {
 	if heard.Load() == 0 {
 		t.Error("nothing was heard of its progress")
 	}
-	if r := call("task", map[string]any{"task_id": id}); r.IsError || !strings.Contains(said(r), `"completed"`) {
+	if r := call("tasks", map[string]any{"limit": 1, "status": nil}); r.IsError || !strings.Contains(said(r), id) {
+		t.Errorf("tasks: %s", said(r))
+	}
+	if r := call("quote", map[string]any{"model": "alpha-v3", "endpoint": nil, "arguments": `{"prompt": "a red boat", "seed": null}`}); r.IsError {
+		t.Errorf("arguments as a text, with null for what is optional: %s", said(r))
+	}
+	if r := call("task", map[string]any{"task_id": id, "wait": 45}); r.IsError || !strings.Contains(said(r), `"completed"`) {
 		t.Errorf("task: %s", said(r))
 	}
 	if r := call("run", map[string]any{"model": "music-a", "endpoint": "/v1/music/generations/createVoice", "arguments": map[string]any{}}); !r.IsError || !strings.Contains(said(r), "audio_url") {
@@ -125,6 +142,8 @@ func TestMCP(t *testing.T) {
 		"another path":    {"task", map[string]any{"task_id": "../keys"}, "(4"},
 		"no picture":      {"upload", map[string]any{"filename": "a", "data": "aGVsbG8="}, "file"},
 		"no base64":       {"upload", map[string]any{"filename": "a", "data": "~"}, "base64"},
+		"no object":       {"run", map[string]any{"model": "alpha-v3", "arguments": "a boat"}, "arguments must be an object"},
+		"too long":        {"task", map[string]any{"task_id": id, "wait": 46}, "wait must be a whole number from 0 to 45"},
 	} {
 		if r := call(test.tool, test.arguments); !r.IsError || !strings.Contains(said(r), test.says) {
 			t.Errorf("%s: %v %s", name, r.IsError, said(r))
@@ -189,21 +208,141 @@ func TestMCPListen(t *testing.T) {
 	}
 }
 
-// A client that leaves ends the wait, and not the task.
+const (
+	runCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run","arguments":{"model":"alpha-v3","arguments":{"prompt":"a"}}%s}}`
+	newestMeta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+)
+
+// rawRun is a run as a host of that version of the protocol sends it.
+func rawRun(key, version string) (r request, fields []string) {
+	meta := ""
+	fields = []string{"Content-Type: application/json", "Accept: application/json, text/event-stream", "Mcp-Protocol-Version: " + version}
+	if version == "2026-07-28" {
+		meta = newestMeta
+		fields = append(fields, "Mcp-Method: tools/call", "Mcp-Name: run")
+	}
+	return request{method: http.MethodPost, path: "/mcp", key: key, body: fmt.Sprintf(runCall, meta)}, fields
+}
+
+// A client that leaves ends the wait, and not the task, in every version of the protocol. The
+// same run gets its task, and one after the answer a task of its own.
 func TestMCPLeave(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t)
-	session := g.connect(g.serve(), g.key, nil)
-	ctx, leave := context.WithCancel(t.Context())
-	go func() {
-		g.awaitStart(0)
-		leave()
-	}()
-	if _, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "run", Arguments: map[string]any{"model": "alpha-v3", "arguments": map[string]any{"prompt": "a"}}}); err == nil {
-		t.Error("the call was answered")
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			g, awaitLoss := losesAnswers(t)
+			address := g.serve()
+			r, fields := rawRun(g.key, version)
+			leaves := dial(t, address)
+			leaves.send(r.text("1.1", fields...))
+			id := g.awaitStart(0).ID
+			eventually(t, "it waits", func() bool { return api.Waiting(g.server) == 1 })
+			leaves.abort()
+			awaitLoss()
+			eventually(t, "nobody waits", func() bool { return api.Waiting(g.server) == 0 })
+			if a := g.get("/v1/tasks/" + id); a.at("data", "status") != "pending" || a.at("data", "cancel_requested") != nil {
+				t.Errorf("the task: %s", a.body)
+			}
+			g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "video/mp4", Size: 9, SHA256: strings.Repeat("ab", 32)})
+			again := dial(t, address)
+			again.send(r.text("1.1", fields...))
+			if a := again.answer(); !strings.Contains(a.body, id) || strings.Contains(a.body, "resource_link") != (version >= "2025-06-18") || !strings.Contains(a.body, "https://s3.example.com/") {
+				t.Errorf("the same run: %d %s", a.status, a.body)
+			}
+			dial(t, address).send(r.text("1.1", fields...))
+			if other := g.awaitStart(1).ID; other == id {
+				t.Error("a run after the answer made no task")
+			}
+		})
 	}
-	if a := g.get("/v1/tasks/" + g.started()[0].ID); a.at("data", "status") != "pending" || a.at("data", "cancel_requested") != nil {
-		t.Errorf("the task: %s", a.body)
+}
+
+// The header of a stream goes out before there is anything to say. A process that stops
+// answers at once who waits.
+func TestMCPStop(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.must(err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- g.server.Serve(ctx, listener) }()
+	r, fields := rawRun(g.key, "2025-11-25")
+	host := dial(t, listener.Addr().String())
+	host.send(r.text("1.1", fields...))
+	response, err := http.ReadResponse(host.answers, nil)
+	g.must(err)
+	defer func() { _ = response.Body.Close() }()
+	if h := response.Header; h.Get("Content-Type") != "text/event-stream" || h.Get("X-Accel-Buffering") != "no" {
+		t.Errorf("the header: %v", h)
+	}
+	id := g.awaitStart(0).ID
+	eventually(t, "it waits", func() bool { return api.Waiting(g.server) == 1 })
+	stop()
+	body, err := io.ReadAll(response.Body)
+	g.must(err)
+	if !strings.Contains(string(body), id) || !strings.Contains(string(body), "has not ended and goes on") {
+		t.Errorf("the answer: %s", body)
+	}
+	select {
+	case err := <-served:
+		g.must(err)
+	case <-time.After(patience):
+		t.Error("the process does not stop")
+	}
+}
+
+// A host is answered in what it accepts, and told in our own form what is refused.
+func TestMCPForms(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t, func(c *api.Config) {
+		c.PublicURL, c.CORSOrigins = "https://gw.example.com", []string{"https://host.example.com"}
+	})
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	const events, plain = "text/event-stream", "application/json"
+	for name, test := range map[string]struct {
+		field, value string
+		status       int
+		form         string
+	}{
+		"both":                {"Accept", "application/json, text/event-stream", 200, events},
+		"none":                {"Accept", "", 200, events},
+		"anything":            {"Accept", "*/*", 200, events},
+		"JSON":                {"Accept", "application/json; charset=utf-8", 200, plain},
+		"application":         {"Accept", "application/*", 200, plain},
+		"events":              {"Accept", "text/event-stream", 200, events},
+		"no events":           {"Accept", "*/*, text/event-stream;q=0", 200, plain},
+		"neither":             {"Accept", "text/html", 406, plain},
+		"neither, by weight":  {"Accept", "application/json;q=0", 406, plain},
+		"a form":              {"Content-Type", "application/x-www-form-urlencoded", 415, plain},
+		"no type":             {"Content-Type", "", 415, plain},
+		"JSON by its charset": {"Content-Type", "application/json; charset=utf-8", 200, events},
+		"an unknown version":  {"Mcp-Protocol-Version", "2024-01-01", 400, plain},
+		"a foreign origin":    {"Origin", "https://evil.example.com", 403, plain},
+		"no origin":           {"Origin", "null", 403, plain},
+		"our own origin":      {"Origin", "https://gw.example.com", 200, events},
+		"an admitted origin":  {"Origin", "https://host.example.com", 200, events},
+	} {
+		header := http.Header{"Content-Type": {plain}}
+		if header.Set(test.field, test.value); test.value == "" {
+			header.Del(test.field)
+		}
+		a := g.send(request{method: http.MethodPost, path: "/mcp", key: g.key, body: list, header: header})
+		if a.status != test.status || a.header.Get("Content-Type") != test.form || test.status != 200 && a.at("error", "request_id") == nil {
+			t.Errorf("%s: %d %v %s", name, a.status, a.header, a.body)
+		}
+	}
+	for name, body := range map[string]string{
+		"no message": `{"a":1}`, "a name that is none": `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}`,
+		"an id that is none": `{"jsonrpc":"2.0","id":{},"method":"tools/list"}`, "another version of JSON-RPC": `{"jsonrpc":"1.0","id":1,"method":"tools/list"}`,
+	} {
+		a := g.send(request{method: http.MethodPost, path: "/mcp", key: g.key, body: body, header: http.Header{"Content-Type": {plain}}})
+		message, _ := a.at("error", "message").(string)
+		if a.status != http.StatusBadRequest || message == "" || strings.Contains(message, "marshal") || strings.Contains(message, "Go ") || strings.Contains(message, "json:") {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
 	}
 }
 

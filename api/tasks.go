@@ -110,6 +110,9 @@ func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediag
 	defer lease.Release()
 	ctx, cancel := c.lasting(most)
 	defer cancel()
+	if c.Request().Context().Value(withinProcess{}) != nil {
+		defer context.AfterFunc(c.Request().Context(), cancel)()
+	}
 	for {
 		changed := s.watch.wait(ctx, t.ID, t.Version)
 		c.within(s.cfg.StoreTimeout)

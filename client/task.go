@@ -125,7 +125,7 @@ func (c *Client) Submit(ctx context.Context, r Request) (taskID string, err erro
 		return "", err
 	}
 	if !submits(endpoint) { // a speech is charged, and is no task
-		return "", &Error{Status: http.StatusBadRequest, Param: "endpoint", Message: "endpoint must be the path of a submit of video, images, music or art"}
+		return "", errEndpoint
 	}
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = rand.Text()
@@ -159,6 +159,10 @@ func acknowledged(answer []byte) (taskID string, err error) {
 // isID reports an id as gateways give them, which file names and shells take as it is.
 func isID(id string) bool {
 	return id != "" && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+var errEndpoint = &Error{
+	Status: http.StatusBadRequest, Param: "endpoint", Message: "endpoint must be the path of a submit of video, images, music or art",
 }
 
 // submits reports the path of a submit that makes a task.

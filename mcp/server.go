@@ -1,153 +1,259 @@
 package mcp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/client"
 )
 
-// longest is how long a run waits for its task. It goes on, and the answer names it.
-const longest = 15 * time.Minute
+const (
+	// answerWithin is the most that a tool takes. Many hosts give up after 60 s; they would
+	// never hear of a task that is paid for.
+	answerWithin = 45 * time.Second
+	// runWait is how much of that run waits for its task. The rest is for the submit.
+	runWait = 40 * time.Second
+	// progressEvery is how often a client hears that a tool still waits.
+	progressEvery = 5 * time.Second
+	// listed is how many tasks are listed without a limit.
+	listed = 10
+)
 
-// NewServer makes a server whose tools call the gateway by the client.
-func NewServer(version string, gateway *client.Client) *sdk.Server {
+// Begin is called when a tool begins to answer. The tool goes on until the context that it
+// returns ends.
+type Begin func(context.Context) (context.Context, context.CancelFunc)
+
+// NewServer makes a server whose tools call the gateway by the client. On standard input and
+// output begin is context.WithCancel.
+func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
 		Instructions: "Makes video, images and music. Look for a model with models, read what it takes with schema, and make something with run. " +
-			"quote tells the price and makes nothing. A task that was begun goes on whatever happens here: ask for it with task.",
+			"quote tells the price and makes nothing. A task that has begun goes on whatever happens here: run answers with its id after 45 s, " +
+			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task with tasks.",
 		// The tools of a server never change. Whoever asks to hear of it is answered at once, and
 		// holds no connection.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 	})
 	t := tools{gateway}
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
-	sdk.AddTool(s, &sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, t.models)
-	sdk.AddTool(s, &sdk.Tool{Name: "schema", Description: "Tells what a request to a video or image model may hold, as JSON Schema, where it goes and what it costs.", Annotations: reads}, t.schema)
-	sdk.AddTool(s, &sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads}, t.quote)
-	sdk.AddTool(s, &sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits for the end of its task. Answers with links to the files."}, t.run)
-	sdk.AddTool(s, &sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, t.task)
-	sdk.AddTool(s, &sdk.Tool{Name: "upload", Description: "Stores a picture for 72 hours and tells its address, which requests may name as an image."}, t.upload)
+	model := argument{name: "model", kind: kindText, required: true, says: "a model's id"}
+	request := []argument{
+		model,
+		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's schema has them"},
+		{name: "endpoint", kind: kindText, says: "the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"},
+	}
+	add(s, begin, sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, []argument{
+		{name: "category", kind: kindText, says: "only these: video, image or audio"},
+	}, t.models)
+	add(s, begin, sdk.Tool{Name: "schema", Description: "Tells what a request to a video or image model may hold, as JSON Schema, where it goes and what it costs.", Annotations: reads},
+		[]argument{model}, t.schema)
+	add(s, begin, sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads}, request, t.quote)
+	add(s, begin, sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
+		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(request[:len(request):len(request)],
+		argument{name: "idempotency_key", kind: kindText, says: "the same key for the same request never makes or charges twice, within 24 hours"}), t.run)
+	add(s, begin, sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, []argument{
+		{name: "task_id", kind: kindText, required: true, says: "the id of a task"},
+		{name: "wait", kind: kindInteger, most: int(answerWithin / time.Second), says: "so many seconds to wait for the task's end"},
+	}, t.task)
+	add(s, begin, sdk.Tool{Name: "tasks", Description: "Lists the newest tasks, newest first.", Annotations: reads}, []argument{
+		{name: "limit", kind: kindInteger, most: 100, says: "how many at most, 10 without it"},
+		{name: "status", kind: kindText, says: "only these: pending, processing, completed, failed or cancelled"},
+	}, t.tasks)
+	add(s, begin, sdk.Tool{Name: "upload", Description: "Stores a picture for 72 hours and tells its address, which requests may name as an image."}, []argument{
+		{name: "filename", kind: kindText, required: true, says: "the name of the picture"},
+		{name: "data", kind: kindText, required: true, says: "the picture in base64, or as a data URI: JPEG, PNG, WebP or GIF of at most 20 MiB"},
+	}, t.upload)
 	return s
 }
 
 type tools struct{ gateway *client.Client }
 
-type modelsIn struct {
-	Category string `json:"category,omitempty" jsonschema:"only these: video, image or audio"`
-}
-
-type modelIn struct {
-	Model string `json:"model" jsonschema:"a model's id"`
-}
-
-type requestIn struct {
-	Model     string         `json:"model" jsonschema:"a model's id"`
-	Arguments map[string]any `json:"arguments" jsonschema:"the fields of the request without model, as the model's schema has them"`
-	Endpoint  string         `json:"endpoint,omitempty" jsonschema:"the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"`
-}
-
-type runIn struct {
-	Model          string         `json:"model" jsonschema:"a model's id"`
-	Arguments      map[string]any `json:"arguments" jsonschema:"the fields of the request without model, as the model's schema has them"`
-	Endpoint       string         `json:"endpoint,omitempty" jsonschema:"the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"`
-	IdempotencyKey string         `json:"idempotency_key,omitempty" jsonschema:"the same key for the same request never makes or charges twice, within 24 hours"`
-}
-
-type taskIn struct {
-	TaskID string `json:"task_id" jsonschema:"the id of a task"`
-}
-
-type uploadIn struct {
-	Filename string `json:"filename" jsonschema:"the name of the picture"`
-	Data     string `json:"data" jsonschema:"the picture in base64: JPEG, PNG, WebP or GIF of at most 20 MiB"`
-}
-
-func (t tools) models(ctx context.Context, _ *sdk.CallToolRequest, in modelsIn) (*sdk.CallToolResult, any, error) {
+func (t tools) models(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
 	q := url.Values{"expand": {"category"}}
-	if in.Category != "" {
-		q.Set("category", in.Category)
+	if category := in.text("category"); category != "" {
+		q.Set("category", category)
 	}
-	return told(t.gateway.Call(ctx, http.MethodGet, "/v1/models?"+q.Encode(), nil, nil))
+	return t.list(ctx, "/v1/models", q)
 }
 
-func (t tools) schema(ctx context.Context, _ *sdk.CallToolRequest, in modelIn) (*sdk.CallToolResult, any, error) {
-	return told(t.gateway.Schema(ctx, in.Model))
-}
-
-func (t tools) quote(ctx context.Context, _ *sdk.CallToolRequest, in requestIn) (*sdk.CallToolResult, any, error) {
-	q, err := t.gateway.Quote(ctx, client.Request{Model: in.Model, Fields: in.Arguments, Endpoint: in.Endpoint})
-	return told(q.Raw, err)
-}
-
-func (t tools) run(ctx context.Context, call *sdk.CallToolRequest, in runIn) (*sdk.CallToolResult, any, error) {
-	id, err := t.gateway.Submit(ctx, client.Request{Model: in.Model, Fields: in.Arguments, Endpoint: in.Endpoint, IdempotencyKey: in.IdempotencyKey})
-	if err != nil {
-		return nil, nil, err
+func (t tools) tasks(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	q := url.Values{"limit": {strconv.FormatInt(cmp.Or(in.number("limit"), listed), 10)}}
+	if status := in.text("status"); status != "" {
+		q.Set("status", status)
 	}
-	return t.follow(ctx, call, id)
+	return t.list(ctx, "/v1/tasks", q)
 }
 
-// follow waits for the end of a task, and tells the client of its progress meanwhile.
-func (t tools) follow(ctx context.Context, call *sdk.CallToolRequest, id string) (*sdk.CallToolResult, any, error) {
-	waited, cancel := context.WithTimeout(ctx, longest)
+func (t tools) list(ctx context.Context, path string, q url.Values) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	return textResult(t.gateway.Call(ctx, http.MethodGet, path+"?"+q.Encode(), nil, nil))
+}
+
+func (t tools) schema(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return textResult(t.gateway.Schema(ctx, in.text("model")))
+}
+
+func requestOf(in input) client.Request {
+	return client.Request{
+		Model: in.text("model"), Fields: in.fields("arguments"), Endpoint: in.text("endpoint"), IdempotencyKey: in.text("idempotency_key"),
+	}
+}
+
+func (t tools) quote(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	q, err := t.gateway.Quote(ctx, requestOf(in))
+	return textResult(q.Raw, err)
+}
+
+func (t tools) run(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	defer reportProgress(ctx, call, "waiting for the task")()
+	state, err := t.gateway.SubmitAndWait(ctx, requestOf(in), runWait)
+	switch {
+	case err == nil:
+		return taskResult(call, state), nil
+	case state.ID != "":
+		return nil, fmt.Errorf("task %s was made; ask for it with task: %w", state.ID, plain(err))
+	case isRefusal(err):
+		return nil, plain(err)
+	default:
+		return nil, fmt.Errorf("%w; whether the task was made is not known, and the same run within ten minutes gets it", plain(err))
+	}
+}
+
+func (t tools) task(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	wait := time.Duration(in.number("wait")) * time.Second
+	if wait > 0 {
+		defer reportProgress(ctx, call, "waiting for task "+in.text("task_id"))()
+	}
+	state, err := t.gateway.TaskAfter(ctx, in.text("task_id"), wait)
+	if err != nil {
+		return nil, plain(err)
+	}
+	return taskResult(call, state), nil
+}
+
+func (t tools) upload(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	data := in.text("data")
+	head, _, isURI := strings.Cut(data, ",")
+	switch {
+	case !isURI:
+		data = "," + data
+	case !strings.HasSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64"):
+		return nil, errors.New("data must be base64, or a data URI in base64")
+	}
+	picture, err := readAll(catalog.ImageData(data))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	address, err := t.gateway.Upload(ctx, client.Images, in.text("filename"), picture)
+	return textResult([]byte(address), err)
+}
+
+// reportProgress tells a client that asked for progress how many seconds have passed, until
+// stop is called. It is the time and not the task's progress, which may stand still: a report
+// has to be more than the one before, and hosts take it as a sign of life.
+func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message string) (stop func()) {
 	token := call.Params.GetProgressToken()
-	state, err := t.gateway.Wait(waited, id, func(now client.Task) {
-		if token == nil {
-			return
-		}
-		err := call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-			ProgressToken: token, Progress: float64(now.Progress), Total: 100, Message: "task " + id + " is " + now.Status,
-		})
-		if err != nil { // nobody listens any more
-			cancel()
-		}
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("task %s goes on, ask for it with task: %w", id, err)
+	if token == nil {
+		return func() {}
 	}
-	return result(state)
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			// An error is no reason to stop: a client that reads plain JSON hears of no progress.
+			_ = call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: token, Progress: max(time.Since(began), time.Nanosecond).Seconds(), Total: answerWithin.Seconds(), Message: message,
+			})
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
-func (t tools) task(ctx context.Context, _ *sdk.CallToolRequest, in taskIn) (*sdk.CallToolResult, any, error) {
-	state, err := t.gateway.Task(ctx, in.TaskID)
-	if err != nil {
-		return nil, nil, err
-	}
-	return result(state)
-}
-
-// result is the task as it is, and links to its files.
-func result(t client.Task) (*sdk.CallToolResult, any, error) {
+// taskResult is the task as it is, with links to its files, or with the words to ask for it.
+func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed"}
+	if !t.Ended() {
+		text := fmt.Sprintf(`The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
+		r.Content = append(r.Content, &sdk.TextContent{Text: text})
+	}
 	for _, f := range t.Files {
-		r.Content = append(r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType})
+		if takesLinks(call) {
+			r.Content = append(r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType})
+		} else {
+			r.Content = append(r.Content, &sdk.TextContent{Text: fmt.Sprintf("File %d, %s: %s", f.N, f.MediaType, f.URL)})
+		}
 	}
-	return r, nil, nil
+	return r
 }
 
-func (t tools) upload(ctx context.Context, _ *sdk.CallToolRequest, in uploadIn) (*sdk.CallToolResult, any, error) {
-	picture, err := base64.StdEncoding.DecodeString(in.Data)
-	if err != nil {
-		return nil, nil, errors.New("data must be base64")
+// takesLinks reports a protocol that has links among the contents of a result. Clients of
+// older ones refuse the whole result.
+func takesLinks(call *sdk.CallToolRequest) bool {
+	const since = "2025-06-18"
+	if version, ok := call.Params.Meta["io.modelcontextprotocol/protocolVersion"].(string); ok {
+		return version >= since
 	}
-	address, err := t.gateway.Upload(ctx, client.Images, in.Filename, bytes.NewReader(picture))
-	return told([]byte(address), err)
+	began := call.Session.InitializeParams()
+	return began != nil && began.ProtocolVersion >= since
 }
 
-// told is an answer of the gateway as it came.
-func told(text json.RawMessage, err error) (*sdk.CallToolResult, any, error) {
+// textResult is an answer of the gateway as it came.
+func textResult(text json.RawMessage, err error) (*sdk.CallToolResult, error) {
 	if err != nil {
-		return nil, nil, err
+		return nil, plain(err)
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil, nil
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
+}
+
+// isRefusal reports that the gateway refused the request, which made nothing.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && !refused.Temporary()
+}
+
+// plain is the gateway's own error, or else words without those of Go's packages.
+func plain(err error) error {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("the call was cancelled")
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("the gateway did not answer in time")
+	default:
+		return errors.New("the gateway cannot be reached, or its answer cannot be read")
+	}
 }

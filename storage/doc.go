@@ -10,6 +10,10 @@
 // queue, then the key, the account, and the wakes last. So the busiest rows are locked
 // shortest, and no two transactions wait for each other.
 //
+// A client that gives up on a request that waits, and sends it again, must not pay twice. So
+// such a request has an idempotency record of its own, by which the next one adopts its task
+// (adoption.go). It is in the database because another process may get the repetition.
+//
 // Times go by the database's clock, whichever process stores or compares them
 // (Store.Now); connections to a PostgreSQL server that has become read-only are
 // given up.

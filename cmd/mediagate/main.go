@@ -155,7 +155,7 @@ func serveMCP(ctx context.Context, args, environ []string) error {
 	if len(args) > 0 || base == "" || key == "" {
 		return app.WrongUse("MEDIAGATE_URL and MEDIAGATE_API_KEY name the gateway and a key of it; there are no arguments")
 	}
-	return mcp.NewServer(version, &client.Client{URL: base, Key: key}).Run(ctx, &sdk.StdioTransport{})
+	return mcp.NewServer(version, &client.Client{URL: base, Key: key}, context.WithCancel).Run(ctx, &sdk.StdioTransport{})
 }
 
 // errDiffers is the end of a replay that has told where this build differs.

@@ -1,0 +1,29 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/mediagate/mediagate/npmtest"
+)
+
+// The protocol's own conformance suite finds nothing. It has more scenarios, each of which
+// needs tools, prompts or resources of a reference server, logging, or sessions. None of them
+// applies to a server of seven tools without sessions. Later releases of the suite need a
+// newer Node than ours.
+func TestMCPConformance(t *testing.T) {
+	t.Parallel()
+	folder := npmtest.Install(t, filepath.Join("testdata", "conformance"))
+	g := newGateway(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("Authorization", "Bearer "+g.key) // which the suite cannot send
+		g.server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
+		npmtest.Run(t, folder, nil, nil, filepath.Join("node_modules", ".bin", "conformance"),
+			"server", "--url", server.URL+"/mcp", "--scenario", scenario)
+	}
+}
