@@ -57,10 +57,12 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 		}
 	}
 	copied, times := &progress{}, turnedAway(ctx)
-	// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
-	// none come is noticed by the source.
-	defer heartbeat(ctx, func() []any { return copied.details(times) })()
-	err = a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.TurnWait)
+	err = func() error {
+		// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
+		// none come is noticed by the source.
+		defer heartbeat(ctx, func() []any { return copied.details(times) })()
+		return a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.TurnWait)
+	}()
 	if errors.Is(err, errNoTurn) {
 		activity.RecordHeartbeat(ctx, turned(times+1)...)
 		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the provider"))
