@@ -124,7 +124,7 @@ func TestD2LookAndReplace(t *testing.T) {
 		replaced []string
 	}{
 		"none":                          {nil, activities.RunNone, []string{"start task_1"}},
-		"completed":                     {completed, activities.RunNone, []string{"start task_1"}},
+		"completed":                     {completed, activities.RunCompleted, []string{"start task_1"}},
 		"it sleeps":                     {described(0, 0), activities.RunIdle, replaced},
 		"its activity beats":            {described(0, time.Second), activities.RunBusy, nil},
 		"its activity beats no more":    {described(0, time.Hour), activities.RunIdle, replaced},

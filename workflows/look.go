@@ -40,6 +40,8 @@ func running(desc *description) bool {
 func stateOf(desc *description, now time.Time) activities.RunState {
 	pending := desc.GetPendingWorkflowTask()
 	switch attempt := pending.GetAttempt(); {
+	case desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
+		return activities.RunCompleted
 	case !running(desc):
 		return activities.RunNone
 	case attempt >= brokenAttempts:

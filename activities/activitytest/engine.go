@@ -69,7 +69,7 @@ func (e *Engine) Start(ctx context.Context, t mediagate.Task) error {
 func (e *Engine) Wake(ctx context.Context, taskID string) (bool, error) {
 	e.note("wake %s", taskID)
 	state, _ := e.run(taskID)
-	return state != activities.RunNone, hooked(ctx, e.OnWake, taskID)
+	return state != activities.RunNone && state != activities.RunCompleted, hooked(ctx, e.OnWake, taskID)
 }
 
 // Look describes the task's newest run.
