@@ -104,17 +104,6 @@ type JobRef struct {
 	State string `json:"state,omitempty"`
 }
 
-// Evidence is a sign that the database has lost its last commits.
-type Evidence string
-
-// The signs.
-const (
-	EvidenceAnswer Evidence = "answer_without_attempt" // a vendor's answer, to an attempt or a sending that the row lacks
-	EvidenceStray  Evidence = "answer_of_no_attempt"   // a vendor's answer that fits no attempt of the row
-	EvidenceRun    Evidence = "run_has_seen_more"      // a run that has seen more than the row has
-	EvidenceEnd    Evidence = "completed_run"          // a completed run of an open task
-)
-
 // Submission is a vendor's acceptance. A synchronous vendor sets Outcome.
 type Submission struct {
 	Ref     JobRef   `json:"ref"`

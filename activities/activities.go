@@ -173,8 +173,7 @@ type Engine interface {
 	Look(ctx context.Context, taskID string) (RunState, error)
 	// Replace starts a new run of the task, which begins with what the one before has seen. A
 	// run that is under way is terminated first, for the reason that operators will read.
-	// lostTail says that the run before had completed, so that the database has lost its end.
-	Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error)
+	Replace(ctx context.Context, t mediagate.Task, reason string) error
 	// EnsureRound starts a delivery round unless it runs. ReplaceRound terminates the one
 	// that runs first; one that is at work or waits for a permit is left alone.
 	EnsureRound(ctx context.Context, w mediagate.WebhookRound) error
@@ -187,11 +186,12 @@ type RunState string
 
 // The states of runs.
 const (
-	RunNone    RunState = "none"    // none is under way
-	RunBusy    RunState = "busy"    // an activity of it gives signs of life, or its workflow task waits for a worker
-	RunIdle    RunState = "idle"    // nothing of it is pending
-	RunFailing RunState = "failing" // its workflow tasks have begun to fail
-	RunBroken  RunState = "broken"  // its workflow tasks have failed five times
+	RunNone      RunState = "none"      // none is under way
+	RunCompleted RunState = "completed" // the newest has completed, as a task's run does once the task has ended
+	RunBusy      RunState = "busy"      // an activity of it gives signs of life, or its workflow task waits for a worker
+	RunIdle      RunState = "idle"      // nothing of it is pending
+	RunFailing   RunState = "failing"   // its workflow tasks have begun to fail
+	RunBroken    RunState = "broken"    // its workflow tasks have failed five times
 )
 
 // Settings are the times and rates of activities.
@@ -240,7 +240,7 @@ type Activities struct {
 	Tracer       trace.Tracer                                 // of what pollers see end; nil: there are no traces
 	Ledger       Ledger                                       // nil: there is no money
 	Meter        channel.Meter                                // nil: nobody counts polls
-	Evidence     func(mediagate.Evidence)                     // hears that the database has lost its last commits; nil: nobody does
+	Evidence     EvidenceMeter                                // nil: nobody counts evidence of lost commits
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
 	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
 	Limits       *limit.Process
@@ -253,4 +253,6 @@ type Activities struct {
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts
 	cuts    media.Cutter
+
+	evidenceLog sync.Map // mediagate.Evidence → *rate.Sometimes
 }

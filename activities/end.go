@@ -49,6 +49,9 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while", "task", st.ID, "attempt", n, "error", err)
 		}
 	}
+	for _, e := range effects.Evidence {
+		a.evidence(ctx, e, st.ID)
+	}
 	for _, s := range effects.Stray {
 		stopped := a.stopJob(ctx, mediagate.Attempt{
 			TaskID: st.ID, N: s.Sending.N, Channel: s.Sending.Channel, Provider: s.Sending.Provider, Fingerprint: s.Sending.Fingerprint,
@@ -59,13 +62,6 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	}
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
-	}
-}
-
-// tailLost reports evidence that the database has lost its last commits.
-func (a *Activities) tailLost(e mediagate.Evidence) {
-	if a.Evidence != nil {
-		a.Evidence(e)
 	}
 }
 

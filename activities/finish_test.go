@@ -3,10 +3,12 @@ package activities_test
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
@@ -71,6 +73,24 @@ func TestFinishLeavesWhatTakesLong(t *testing.T) {
 		<-next.done
 		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 2 || s.file.hungUp.Load() != 1 {
 			t.Errorf("%+v (%v), opened %d times", next.answer, next.err, s.file.opened.Load())
+		}
+	})
+}
+
+// The step beats for its copy as well. A beat in the copy's own context, which ends after
+// five seconds, could be cut short, and would then count as the activity's cancel.
+func TestFinishSendsNoBeatsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := answered(t)
+		env := newEnv(s.World)
+		var beats atomic.Int32
+		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: func([]any) { beats.Add(1) }}}})
+		if _, err := env.ExecuteActivity(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := beats.Load(); got != 1 {
+			t.Errorf("%d heartbeats in five seconds, want the step's one", got)
 		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/failpoint"
@@ -154,7 +156,9 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 
 const (
 	manifestTimeout = 10 * time.Second
-	searchTimeout   = 2 * time.Minute // for what a lost sender has left
+	// searchTimeout bounds the search in our bucket for what a lost sender has left. A
+	// lookup, which may ask the vendor after that (askTimeout), has one minute for both.
+	searchTimeout = 25 * time.Second
 )
 
 // manifestKey is where the manifest of one call is, below what it names.
@@ -261,8 +265,9 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 
 // searchLost looks for the job of an attempt that the database has lost, and of which only
 // the name is known (D17): in our bucket, for a synchronous call that ended, and at each
-// channel that may have made it and can be asked. It goes on to the next channel where
-// one is out of reach, and returns that error if none has the job.
+// channel that may have made it and can be asked. The channels are asked side by side, each
+// within its own time, so that one that hangs takes no time from another that has the job
+// (D11). It returns the error of one that is out of reach if none has the job.
 //
 // The files of a synchronous call do not say which account made them. They are taken for
 // those of the first channel that could have: nothing else is asked of it.
@@ -271,24 +276,42 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 	if err != nil {
 		return nil, err
 	}
-	var unreached error
-	for _, c := range candidates {
-		row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
-		row.Route, row.CanStop = a.routeAt(t, row.N, c)
-		row.Route.Parts = 0 // which of several calls were made is lost as well
-		events, err := a.search(ctx, t, row)
-		if err != nil {
-			unreached = err
-			continue
-		}
-		for _, e := range events {
-			if job, ok := e.(task.Accepted); ok {
-				a.Logger.InfoContext(ctx, "the job of a lost attempt was found", "task", t.ID, "attempt", row.N, "channel", c.Name)
-				return []task.Event{job}, nil
-			}
+	found := make([][]task.Event, len(candidates))
+	var group errgroup.Group
+	for i, c := range candidates {
+		group.Go(func() error {
+			return mediagate.Guarded(func() (err error) {
+				found[i], err = a.searchAt(ctx, t, row, c)
+				return err
+			})
+		})
+	}
+	unreached := group.Wait()
+	for _, events := range found {
+		if len(events) > 0 {
+			return events, nil
 		}
 	}
 	return nil, unreached
+}
+
+// searchAt is searchLost at one channel that may have made the job. There is no event
+// where the channel does not have it.
+func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row mediagate.Attempt, c channel.Candidate) ([]task.Event, error) {
+	row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
+	row.Route, row.CanStop = a.routeAt(t, row.N, c)
+	row.Route.Parts = 0 // which of several calls were made is lost as well
+	events, err := a.search(ctx, t, row)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		if job, ok := e.(task.Accepted); ok {
+			a.Logger.InfoContext(ctx, "the job of a lost attempt was found", "task", t.ID, "attempt", row.N, "channel", c.Name)
+			return []task.Event{job}, nil
+		}
+	}
+	return nil, nil
 }
 
 // mayHaveMade lists the channels at which attempt n may have been made.

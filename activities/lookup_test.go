@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -181,6 +182,32 @@ type unreadable struct{ *activitytest.Bucket }
 
 func (unreadable) LoadManifest(context.Context, string) ([]byte, error) {
 	return nil, mediagate.Errorf(mediagate.KindUnavailable, "away")
+}
+
+// silent is a bucket that takes questions for manifests and does not answer them.
+type silent struct{ *activitytest.Bucket }
+
+func (silent) LoadManifest(ctx context.Context, _ string) ([]byte, error) {
+	<-ctx.Done()
+	return nil, mediagate.Errorf(mediagate.KindUnavailable, "no answer")
+}
+
+// A bucket that hangs leaves a lookup, which has a minute, the time to ask the vendor.
+func TestLookupInABucketThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(time.Now)}
+		b.Store.Add(b.NewImage())
+		b.Sync.OnSubmit = refuses(mediagate.KindAmbiguous)
+		b.submit(1)
+		b.Activities.Bucket = silent{b.Bucket}
+		asked := time.Now()
+		_, err := b.tryStep(task.Lookup, 1)
+		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
+		if took := time.Since(asked); took > 30*time.Second {
+			t.Errorf("the bucket was waited for for %v", took)
+		}
+	})
 }
 
 // D15: parameters whose call was lost are looked up by their job: one that waits still

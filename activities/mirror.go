@@ -56,9 +56,15 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
-	err = a.copyFiles(ctx, t, row, tryOf(ctx), a.Settings.TurnWait)
+	copied, times := &progress{}, turnedAway(ctx)
+	err = func() error {
+		// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
+		// none come is noticed by the source.
+		defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
+		return a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.TurnWait)
+	}()
 	if errors.Is(err, errNoTurn) {
-		activity.RecordHeartbeat(ctx, turned(turnedAway(ctx)+1)...)
+		activity.RecordHeartbeat(ctx, turned(times+1)...)
 		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the provider"))
 	}
 	switch {
@@ -215,8 +221,11 @@ func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.
 // where there is no permit for it while patience lasts.
 //
 // The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
-// The next try begins anew under the same keys (D13).
-func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row mediagate.Attempt, try int32, patience time.Duration) error {
+// The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
+// the activity's own context: that of the copy may end before.
+func (a *Activities) copyFiles(
+	ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32, patience time.Duration,
+) error {
 	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
 	})
@@ -224,10 +233,6 @@ func (a *Activities) copyFiles(ctx context.Context, task mediagate.Task, row med
 		return err
 	}
 	defer permit.Release()
-	copied, times := &progress{}, turnedAway(ctx)
-	// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
-	// none come is noticed by the source.
-	defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
 	return mediagate.Guarded(func() error {
 		results, err := a.mirrorAll(ctx, task, row, copied, try)
 		if err != nil {

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -65,6 +66,40 @@ func (b *bundle) restore() {
 	b.t.Helper()
 	b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
 	b.change(task.Restored{At: b.Now()})
+}
+
+// hangs is a vendor that takes the question for a job and does not answer it.
+func hangs(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
+	<-ctx.Done()
+	return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "no answer")
+}
+
+// D11: channels that hang take no time from the one that has the job. A lookup has a minute.
+func TestD11LostAttemptBesideChannelsThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(time.Now)}
+		b.Store.Add(b.NewVideo())
+		first, second := b.account("first", 0, 0), b.account("second", 0, 0)
+		silent := &activitytest.Vendor{OnFind: hangs}
+		first.Vendor, second.Vendor = silent.Finding(), silent.Finding()
+		b.Channels.Set(first, second, b.account("third", 0, 0))
+		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+		b.change(task.Restored{At: time.Now()})
+		b.submit(1) // of a run that was told before the restore
+		time.Sleep(time.Minute)
+		b.ask()
+		_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
+		b.ok(err)
+		asked := time.Now()
+		b.step(task.Lookup, 1)
+		if took := time.Since(asked); took >= time.Minute {
+			t.Errorf("the lookup took %v", took)
+		}
+		if a := b.attempt(1); a.State != mediagate.AttemptAccepted || a.Channel != "third" || len(silent.Finds()) != 2 {
+			t.Errorf("attempt %+v, %d questions to the others", a, len(silent.Finds()))
+		}
+	})
 }
 
 // D17: the files of a synchronous call, and what its sender left beside them, outlive the

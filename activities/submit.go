@@ -251,7 +251,7 @@ func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, 
 	}
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
-	err = a.copyFiles(brief, t, row, 1, finishWait)
+	err = a.copyFiles(brief, t, row, &progress{}, 1, finishWait)
 	if isCancelled(ctx) {
 		return Answer{}, ctx.Err() // the step may not be Mirror any more
 	}

@@ -80,21 +80,21 @@ func answered(err error) error {
 // wakeOne starts, signals or replaces the run of one wake (D2). The first try starts a
 // run that has never asked, and signals one that has. The tries after it find out first
 // what the run is at: one that works, or fails and is retried, is left alone; an idle one
-// is signalled once more; any other is replaced.
+// is signalled once more; any other is replaced. One that has completed saw an end that the
+// database has lost (D1).
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)
 	}
 	if w.Asked && w.Tries == 0 {
 		runs, err := a.Engine.Wake(ctx, w.TaskID)
-		switch {
-		case err != nil:
+		if err != nil {
 			return answered(err)
-		case !runs:
-			return a.replace(ctx, w, t, runGone)
 		}
-		t.add(func(r *WakeReport) { r.Signalled++ })
-		return nil
+		if runs {
+			t.add(func(r *WakeReport) { r.Signalled++ })
+			return nil
+		}
 	}
 	if !w.Asked && w.Tries == 0 {
 		task, err := a.toStart(ctx, w)
@@ -114,7 +114,7 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	switch {
 	case state == RunBusy, state == RunFailing:
 		return nil
-	case state == RunIdle && w.Tries == 1:
+	case state == RunIdle && w.Tries <= 1:
 		if _, err := a.Engine.Wake(ctx, w.TaskID); err != nil {
 			return answered(err)
 		}
@@ -122,6 +122,8 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 		return nil
 	case state == RunNone:
 		return a.replace(ctx, w, t, runGone)
+	case state == RunCompleted:
+		return a.replace(ctx, w, t, runCompleted)
 	case state == RunBroken:
 		return a.replace(ctx, w, t, "the workflow tasks of this run fail")
 	default:
@@ -129,27 +131,29 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	}
 }
 
-// runGone is why a run is started anew where none is under way.
-const runGone = "no run of this task is under way"
+// Why a run is started anew where none is under way.
+const (
+	runGone      = "no run of this task is under way"
+	runCompleted = "the run of this task has completed, and the task is open"
+)
 
 // replace starts a new run, in place of one that is of no use, for the reason why.
-func (a *Activities) replace(ctx context.Context, w mediagate.Wake, report *tally, why string) error {
-	t, err := a.toStart(ctx, w)
+func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
+	task, err := a.toStart(ctx, w)
 	if err != nil {
 		return err
 	}
+	if why == runCompleted && !task.Status.Terminal() { // it may have ended since the wake was read
+		a.evidence(ctx, mediagate.EvidenceCompleted, task.ID)
+	}
 	reason := fmt.Sprintf("mediagate: %s, since %s. A new run goes on from the database, nothing is submitted again. Try %d",
 		why, w.At.UTC().Format(time.RFC3339), w.Tries)
-	lostTail, err := a.Engine.Replace(ctx, t, reason)
-	if err != nil {
+	if err := a.Engine.Replace(ctx, task, reason); err != nil {
 		return answered(err)
 	}
-	if lostTail {
-		a.tailLost(mediagate.EvidenceEnd)
-	}
-	report.add(func(r *WakeReport) { r.Replaced++ })
-	if why != runGone {
-		a.Logger.WarnContext(ctx, "replaced a run", "task", t.ID, "why", why, "tries", w.Tries)
+	t.add(func(r *WakeReport) { r.Replaced++ })
+	if why != runGone && why != runCompleted {
+		a.Logger.WarnContext(ctx, "replaced a run", "task", task.ID, "why", why, "tries", w.Tries)
 	}
 	return nil
 }

@@ -101,6 +101,7 @@ func TestD2RunsAreWakened(t *testing.T) {
 	}{
 		"it is idle":        {activities.RunIdle, []string{"10m0s wake", "11m0s wake", "13m0s replace"}},
 		"it is gone":        {activities.RunNone, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
+		"it has completed":  {activities.RunCompleted, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
 		"a step is at work": {activities.RunBusy, []string{"10m0s wake"}},
 		"it begins to fail": {activities.RunFailing, []string{"10m0s wake"}},
 		"it is broken":      {activities.RunBroken, []string{"10m0s wake", "11m0s replace", "13m0s replace"}},

@@ -27,7 +27,7 @@ type Metrics struct {
 	unknownWords *prometheus.CounterVec
 	attempts     *prometheus.CounterVec
 	callbacks    *prometheus.CounterVec
-	tailLost     *prometheus.CounterVec
+	lostTail     *prometheus.CounterVec
 	requests     *prometheus.HistogramVec
 	ledger       ledger
 }
@@ -65,7 +65,7 @@ func New(version, role string) *Metrics {
 	m.unknownWords = counter("mediagate_unknown_words_total", "Answers of vendors with a status word that the adapter does not know.", "channel")
 	m.attempts = counter("mediagate_delivery_attempts_total", "Attempts to deliver a callback.", "outcome")
 	m.callbacks = counter("mediagate_callbacks_ended_total", "Callbacks whose last round ended.", "state")
-	m.tailLost = counter("mediagate_lost_tail_total", "Signs that the database has lost its last commits.", "evidence")
+	m.lostTail = counter("mediagate_lost_tail_total", "Signs that the database has lost what it had committed.", "evidence")
 	m.requests = histogram("mediagate_http_request_seconds", "Requests to the API.", callBuckets, "class", "status")
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "mediagate_build_info", Help: "1, with the version and what the process is there for."}, []string{"version", "role"})
 	build.WithLabelValues(version, role).Set(1)
@@ -87,6 +87,9 @@ func (m *Metrics) start() {
 		if state != mediagate.WebhookPending {
 			m.callbacks.WithLabelValues(string(state))
 		}
+	}
+	for _, kind := range mediagate.Evidences() {
+		m.lostTail.WithLabelValues(string(kind))
 	}
 	for _, status := range []string{"2xx", "5xx"} {
 		m.requests.WithLabelValues("generate", status)
@@ -113,9 +116,6 @@ func (m *Metrics) TaskEnded(t mediagate.Type, status mediagate.Status, failure m
 func (m *Metrics) CallbackEnded(state mediagate.WebhookState) {
 	m.callbacks.WithLabelValues(string(state)).Inc()
 }
-
-// TailLost counts evidence that the database has lost its last commits.
-func (m *Metrics) TailLost(e mediagate.Evidence) { m.tailLost.WithLabelValues(string(e)).Inc() }
 
 // DeliveryAttempt counts an attempt at a callback.
 func (m *Metrics) DeliveryAttempt(outcome string) { m.attempts.WithLabelValues(outcome).Inc() }
@@ -168,6 +168,9 @@ func (m *Metrics) Polled(channel string, late time.Duration) {
 
 // UnknownWord counts an answer that the adapter does not know.
 func (m *Metrics) UnknownWord(channel string) { m.unknownWords.WithLabelValues(channel).Inc() }
+
+// LostTail counts a sign that the database has lost what it had committed.
+func (m *Metrics) LostTail(kind mediagate.Evidence) { m.lostTail.WithLabelValues(string(kind)).Inc() }
 
 // Request counts a request of a class of routes.
 func (m *Metrics) Request(class string, status int, took time.Duration) {

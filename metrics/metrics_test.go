@@ -58,6 +58,7 @@ func TestWhatHappensIsCounted(t *testing.T) {
 	m.JobEnded("kling-a", true, time.Minute)
 	m.Polled("kling-a", -time.Second)
 	m.UnknownWord("kling-a")
+	m.LostTail(mediagate.EvidenceStray)
 	m.Request("generate", 503, time.Second)
 	m.LedgerChecked(mediagate.LedgerReport{Problems: []string{"a", "b"}})
 	got := scrape(t, m)
@@ -77,6 +78,8 @@ func TestWhatHappensIsCounted(t *testing.T) {
 		`mediagate_vendor_job_seconds_sum{channel="kling-a",outcome="succeeded"}`:              "60",
 		`mediagate_poll_late_seconds_sum{channel="kling-a"}`:                                   "0",
 		`mediagate_unknown_words_total{channel="kling-a"}`:                                     "1",
+		`mediagate_lost_tail_total{evidence="answer_fits_no_attempt"}`:                         "1",
+		`mediagate_lost_tail_total{evidence="run_ahead_of_row"}`:                               "0",
 		`mediagate_http_request_seconds_count{class="generate",status="5xx"}`:                  "1",
 		`mediagate_ledger_problems`:                                                            "2",
 	} {

@@ -246,7 +246,8 @@ func TestAlertsFire(t *testing.T) {
 			_, _, err := w.TripBreaker(w.Context(), mediagate.Trip{Channel: wardChannel, Reason: mediagate.ParkProviderAway, Began: w.now, OpenFor: time.Hour})
 			w.ok(err)
 		},
-		"UnknownWords": func(w *ward) { w.metrics.UnknownWord(wardChannel) },
+		"DatabaseLapsed": func(w *ward) { w.metrics.LostTail(mediagate.EvidenceAnswer) },
+		"UnknownWords":   func(w *ward) { w.metrics.UnknownWord(wardChannel) },
 		"UnpaidWork": func(w *ward) {
 			w.accepted()
 			id := fmt.Sprintf("task_01J00000000000000000000%03d", w.tasks)

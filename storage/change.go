@@ -73,7 +73,7 @@ func (s *Store) change(ctx context.Context, id string, c *changing) (changed tas
 	return changed, err
 }
 
-// observe reports ends that were committed, and evidence of commits that were lost.
+// observe tells of ends that were committed.
 func (s *Store) observe(c *changing, changed task.Changed) {
 	before, after := &c.before, &changed.State
 	if after.Status.Terminal() && !before.Status.Terminal() {
@@ -85,9 +85,6 @@ func (s *Store) observe(c *changing, changed task.Changed) {
 	}
 	if before.WebhookRound > 0 && before.WebhookState == mediagate.WebhookPending && after.WebhookState != mediagate.WebhookPending {
 		s.observer.CallbackEnded(after.WebhookState)
-	}
-	for _, e := range changed.Effects.Evidence {
-		s.observer.TailLost(e)
 	}
 }
 

@@ -49,8 +49,6 @@ type Observer interface {
 	TaskSubmitted(t mediagate.Type)
 	TaskEnded(t mediagate.Type, status mediagate.Status, failure mediagate.FailureCode, took time.Duration)
 	CallbackEnded(state mediagate.WebhookState)
-	// TailLost hears of evidence that the database has lost its last commits.
-	TailLost(evidence mediagate.Evidence)
 }
 
 // unobserved hears nothing.
@@ -61,8 +59,6 @@ func (unobserved) TaskSubmitted(mediagate.Type) {}
 func (unobserved) TaskEnded(mediagate.Type, mediagate.Status, mediagate.FailureCode, time.Duration) {}
 
 func (unobserved) CallbackEnded(mediagate.WebhookState) {}
-
-func (unobserved) TailLost(mediagate.Evidence) {}
 
 // Store is the database. It is safe for concurrent use.
 type Store struct {

@@ -187,7 +187,7 @@ func (c *change) remember(seen Seen) {
 		lacked = true
 	}
 	if lacked {
-		c.witness(mediagate.EvidenceRun)
+		c.witness(mediagate.EvidenceRunAhead)
 	}
 }
 

@@ -248,23 +248,23 @@ func (c Client) Look(ctx context.Context, taskID string) (activities.RunState, e
 // Replace starts a new run of the task. A run that is under way is terminated first, for
 // the reason that operators will read; one that is busy by now is left alone. A run that
 // completed though the task is open saw an end that the database has lost, in a
-// failover or a power cut: it is replaced as well, and lostTail says so. The new run begins
-// with what the one before it had seen (D1, D5).
-func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error) {
+// failover or a power cut: it is replaced as well. The new run begins with what the one
+// before it had seen (D1, D5).
+func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	desc, err := c.describe(ctx, t.ID)
 	if err != nil || busy(desc) {
-		return false, err
+		return err
 	}
 	if err := c.terminate(ctx, desc, reason); err != nil {
-		return false, err
+		return err
 	}
 	seen, err := c.remembered(ctx, desc)
 	if err != nil {
-		return false, err
+		return err
 	}
-	return completed(desc), c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID, Seen: seen})
+	return c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID, Seen: seen})
 }
 
 // EnsureRound starts a delivery round unless it runs. One that ran to its end and is

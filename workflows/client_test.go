@@ -219,7 +219,7 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			run.PendingActivities = []*workflowpb.PendingActivityInfo{{HeartbeatDetails: payloads(t, test.beat)}}
 		}
 		temporal := &service{run: run, history: test.history}
-		if _, err := (workflows.Client{Temporal: temporal}).Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+		if err := (workflows.Client{Temporal: temporal}).Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(knows(2, "job"), temporal.seen); diff != "" {
@@ -256,7 +256,7 @@ func TestD2LookAndReplace(t *testing.T) {
 		replaced []string
 	}{
 		"none":                          {nil, activities.RunNone, []string{"start task_1"}},
-		"completed":                     {completed, activities.RunNone, []string{"start task_1"}},
+		"completed":                     {completed, activities.RunCompleted, []string{"start task_1"}},
 		"it sleeps":                     {described(0, 0), activities.RunIdle, replaced},
 		"its activity beats":            {described(0, time.Second), activities.RunBusy, nil},
 		"its activity beats no more":    {described(0, time.Hour), activities.RunIdle, replaced},
@@ -272,7 +272,7 @@ func TestD2LookAndReplace(t *testing.T) {
 			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
 				t.Errorf("the run is %s, %v; want %s", state, err, test.state)
 			}
-			if _, err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
 				t.Error(err)
 			}
 			if diff := cmp.Diff(test.replaced, temporal.calls); diff != "" {

@@ -536,11 +536,11 @@ func (e *engine) Look(context.Context, string) (activities.RunState, error) {
 	return activities.RunIdle, nil
 }
 
-func (e *engine) Replace(ctx context.Context, t mediagate.Task, reason string) (lostTail bool, err error) {
+func (e *engine) Replace(ctx context.Context, t mediagate.Task, reason string) error {
 	if state, _ := e.Look(ctx, t.ID); state == activities.RunBusy {
-		return false, nil
+		return nil
 	}
-	return false, e.reach("Replace", func() {
+	return e.reach("Replace", func() {
 		e.p.note("the run is replaced: %s", reason)
 		e.p.terminate()
 		e.ensure()

@@ -44,6 +44,8 @@ func completed(desc *description) bool {
 func stateOf(desc *description, now time.Time) activities.RunState {
 	pending := desc.GetPendingWorkflowTask()
 	switch attempt := pending.GetAttempt(); {
+	case completed(desc):
+		return activities.RunCompleted
 	case !running(desc):
 		return activities.RunNone
 	case attempt >= brokenAttempts:

@@ -69,7 +69,7 @@ func (e *Engine) Start(ctx context.Context, t mediagate.Task) error {
 func (e *Engine) Wake(ctx context.Context, taskID string) (bool, error) {
 	e.note("wake %s", taskID)
 	state, _ := e.run(taskID)
-	return state != activities.RunNone, hooked(ctx, e.OnWake, taskID)
+	return state != activities.RunNone && state != activities.RunCompleted, hooked(ctx, e.OnWake, taskID)
 }
 
 // Look describes the task's newest run.
@@ -81,9 +81,9 @@ func (e *Engine) Look(_ context.Context, taskID string) (activities.RunState, er
 }
 
 // Replace starts a new run of the task.
-func (e *Engine) Replace(ctx context.Context, t mediagate.Task, _ string) (lostTail bool, err error) {
+func (e *Engine) Replace(ctx context.Context, t mediagate.Task, _ string) error {
 	e.note("replace %s", t.ID)
-	return false, hooked(ctx, e.OnReplace, t.ID)
+	return hooked(ctx, e.OnReplace, t.ID)
 }
 
 // EnsureRound starts a delivery round.

@@ -30,6 +30,7 @@ const (
 	maxResultBytes = 64 << 30
 	maxTimes       = 1000
 	maxDownload    = time.Hour
+	maxAnswer      = time.Minute
 	maxFiltered    = 16
 
 	// internalTimes is how many calls an internal error spoils by default.
@@ -51,6 +52,7 @@ type Directive struct {
 	Ref         string         `json:"ref,omitempty"`
 	Callback    string         `json:"callback,omitempty"`
 	Download    time.Duration  `json:"download,omitempty"` // how long a file takes; 0: as fast as it goes
+	Answer      time.Duration  `json:"answer,omitempty"`   // how long after the job is made the submit is answered
 }
 
 // Fails reports whether the directive spoils this step.
@@ -176,6 +178,12 @@ func (d *Directive) set(key, value string) error {
 			return fmt.Errorf("not a duration such as 40s, up to %s", maxDownload)
 		}
 		d.Download = v
+	case "answer":
+		v, err := parseSeconds(value)
+		if err != nil || v > maxAnswer {
+			return fmt.Errorf("not a duration such as 10s, up to %s", maxAnswer)
+		}
+		d.Answer = v
 	default:
 		return errors.New("unknown")
 	}

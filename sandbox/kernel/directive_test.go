@@ -17,13 +17,13 @@ func TestDirectiveForms(t *testing.T) {
 	b := sandboxtest.Open(t)
 	good := []string{
 		"duration=3s", "duration=0", "duration=1.5", "duration=720h", "fail=internal", "fail=moderation, at=download",
-		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "media=none", "media=empty, piece=2", "media=page", "media=elsewhere", "fail=reject, at=download, piece=1", "download=40s", "download=1h",
+		"fail=internal, at=poll, times=1", "fail=reject, at=download, times=1000", "result_bytes=1", "progress=40", "progress=100%", "ref=abc", "media=none", "media=empty, piece=2", "media=page", "media=elsewhere", "fail=reject, at=download, piece=1", "download=40s", "download=1h", "answer=10s",
 		" duration = 1s ,fail=reject,at=poll, result_bytes=10, progress=0, ref=a b ",
 	}
 	bad := []string{
 		"", "duration", "duration=", "duration=soon", "duration=-1s", "duration=721h", "fail=maybe", "at=poll", "times=2", "fail=internal, at=start",
 		"fail=internal, times=0", "fail=internal, times=1001", "fail=timeout, at=poll, times=1", "fail=reject, times=1", "result_bytes=0",
-		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "media=gone", "piece=1", "media=none, piece=0", "fail=reject, piece=1", "download=soon", "download=61m", "duration=1s, duration=2s",
+		"result_bytes=x", "result_bytes=68719476737", "progress=101", "progress=-1", "speed=1", "media=gone", "piece=1", "media=none, piece=0", "fail=reject, piece=1", "download=soon", "download=61m", "answer=61s", "duration=1s, duration=2s",
 	}
 	for _, text := range good {
 		if got := b.Call(t, "POST", "/_sandbox/next", nil, m{"provider": "kling", "directive": text}); got.Status != 204 {
@@ -121,6 +121,20 @@ func TestLostAnswer(t *testing.T) {
 		t.Errorf("sent again: %s", got.Raw)
 	}
 	if n := len(b.Jobs(t, "?reference=task_lost")); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+// The job is there while its submit waits for the answer.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	began := time.Now()
+	got := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": "[[sandbox: answer=200ms]]", "external_task_id": "task_late"}))
+	if took := time.Since(began); got.Status != 200 || took < 200*time.Millisecond {
+		t.Errorf("%d %s after %v", got.Status, got.Raw, took)
+	}
+	if n := len(b.Jobs(t, "?reference=task_late")); n != 1 {
 		t.Errorf("%d jobs", n)
 	}
 }

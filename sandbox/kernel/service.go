@@ -27,6 +27,8 @@ type Reply struct {
 	External string
 	Made     bool // the call made the job
 	Lost     bool // no answer is given
+
+	after time.Duration // the answer is given so long after the call
 }
 
 // Stream is an answer that is made while it is sent, so that it may be larger
@@ -67,6 +69,9 @@ func (v *Service) Handle(handle func(*http.Request) Reply) http.HandlerFunc {
 		if rep.Lost {
 			s.stall(r)
 			// The way net/http offers to cut a connection without an answer.
+			panic(http.ErrAbortHandler)
+		}
+		if rep.after > 0 && !s.wait(r, rep.after) {
 			panic(http.ErrAbortHandler)
 		}
 		for name, value := range rep.Header {
@@ -240,6 +245,7 @@ func (a Admission) Reply(j *Job, no Refusals, taken func(*Job) Reply) Reply {
 	switch a {
 	case Accepted:
 		rep = taken(j)
+		rep.after = j.Directive.Answer
 	case AnswerLost:
 		rep = Reply{Kind: CallSubmit, Lost: true}
 	case Rejected:

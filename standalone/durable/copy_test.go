@@ -44,7 +44,7 @@ func TestStepAtWorkIsSeen(t *testing.T) {
 		return len(steps) == 1 && steps[0].GetActivityType().GetName() == "MirrorResult" && look(task.ID) == activities.RunBusy
 	})
 	close(letGo)
-	w.awaits("the run ends", func() bool { return look(task.ID) == activities.RunNone })
+	w.awaits("the run ends", func() bool { return look(task.ID) == activities.RunCompleted })
 	if got := w.task(task.ID); got.Status != mediagate.StatusCompleted || opened.Load() != 1 {
 		t.Errorf("the task is %s, its file was opened %d times", got.Status, opened.Load())
 	}

@@ -67,7 +67,7 @@ func TestNewcomerBesideABacklog(t *testing.T) {
 	replaced := w.NewVideo()
 	replaced.ID, replaced.AccountID, replaced.Webhook, replaced.DeadlineAt = newcomers[1], "acc_replaced", nil, time.Now().Add(time.Hour)
 	w.Store.Add(replaced)
-	if _, err := w.engine.Replace(t.Context(), replaced, ""); err != nil {
+	if err := w.engine.Replace(t.Context(), replaced, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range newcomers {

@@ -88,6 +88,9 @@ type chaos struct {
 	masks  map[*chain]string
 	group  sync.WaitGroup // of clients that follow their tasks
 
+	gate   sync.RWMutex // held by each call of a client, and by a lapse for as long as it lasts
+	lapses []span       // of the database
+
 	mu      sync.Mutex
 	asked   []asked
 	decided map[string]bool // tasks that the operator has failed
@@ -102,17 +105,21 @@ type asked struct {
 	key  string
 }
 
+// span is a time that began and ended.
+type span struct{ from, to time.Time }
+
 // fault is what happens to a part of the installation for a while.
 type fault struct {
-	what  string // kill, stop, a trouble of a link, or a mood of a vendor
+	what  string // kill, stop, lapse, a trouble of a link, or a mood of a vendor
 	who   string
 	to    string // of a link
 	holds time.Duration
 }
 
 const (
-	faultKill = "kill -9"
-	faultStop = "SIGSTOP"
+	faultKill  = "kill -9"
+	faultStop  = "SIGSTOP"
+	faultLapse = "lapse" // the database forgets what it committed while the fault lasted
 )
 
 func (f fault) String() string {
@@ -178,6 +185,17 @@ func (c *chaos) plan() []fault {
 		f.holds = time.Duration(500+c.random.IntN(c.size(4000, 12_000))) * time.Millisecond
 		plan = append(plan, f)
 	}
+	if c.short {
+		return plan
+	}
+	// What makes the database forget, and what keeps it away for longer than anything is
+	// held in memory for good measure, comes in every long run.
+	for _, f := range []fault{
+		{what: faultLapse, who: toPostgres, holds: time.Duration(3+c.random.IntN(8)) * time.Second},
+		{what: faultKill, who: toPostgres, holds: time.Duration(80+c.random.IntN(100)) * time.Second},
+	} {
+		plan = slices.Insert(plan, 1+c.random.IntN(len(plan)), f)
+	}
 	return plan
 }
 
@@ -240,6 +258,8 @@ func (c *chaos) strike(f fault) (heal func()) {
 	switch {
 	case f.to != "":
 		return c.links.trouble(c.t, f.who, f.to, f.what)
+	case f.what == faultLapse:
+		return c.lapse()
 	case f.what == faultKill && f.who == toPostgres:
 		c.database.kill(c.t)
 		return func() { c.database.start(c.t) }
@@ -255,6 +275,20 @@ func (c *chaos) strike(f fault) (heal func()) {
 	default:
 		c.mood(f.who, f.what)
 		return func() { c.mood(f.who, "off") }
+	}
+}
+
+// lapse has the database forget what it commits until the function that it returns is
+// called. No client is told anything meanwhile: what a client knows is never forgotten, so
+// each promise holds. Vendors, receivers of callbacks, Temporal and the bucket go on.
+func (c *chaos) lapse() (heal func()) {
+	c.t.Helper()
+	c.gate.Lock()
+	from, backup := time.Now(), c.database.backup(c.t)
+	return func() {
+		defer c.gate.Unlock()
+		c.database.lapse(c.t, backup)
+		c.lapses = append(c.lapses, span{from, time.Now()})
 	}
 }
 
@@ -424,7 +458,9 @@ func (c *chaos) say(u *chain, api int, method, path string, body any, key string
 			r.header = map[string]string{"Idempotency-Key": key}
 		}
 		api++
+		c.gate.RLock()
 		a, err = r.do(c.t.Context())
+		c.gate.RUnlock()
 		if err == nil && (a.status >= http.StatusInternalServerError || a.status == http.StatusTooManyRequests) {
 			err = fmt.Errorf("%d %s", a.status, a.body)
 		}

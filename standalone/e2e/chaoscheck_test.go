@@ -242,7 +242,7 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 	for _, t := range all {
 		tries := attempts[t.id]
 		for i, a := range tries {
-			proves := a.state == "rejected" || a.failed || a.givenUp || strings.HasSuffix(t.model, "/inpaint") && a.state == "ended"
+			proves := a.state == "rejected" || a.state == "abandoned" && len(c.lapses) > 0 || a.failed || a.givenUp || strings.HasSuffix(t.model, "/inpaint") && a.state == "ended"
 			if i < len(tries)-1 && !proves {
 				c.t.Errorf("attempt %d of %s proves nothing, and another follows: %+v", a.n, t.id, tries)
 			}
@@ -270,6 +270,14 @@ func (c *chaos) checkVendorJobs(attempts map[string][]attempt) {
 	}
 }
 
+// late is how long after a lapse callbacks may still come that began before.
+const late = 15 * time.Second
+
+// forgotten reports that the delivery came while the database lapsed.
+func (c *chaos) forgotten(a arrival) bool {
+	return slices.ContainsFunc(c.lapses, func(s span) bool { return a.at.After(s.from) && a.at.Before(s.to.Add(late)) })
+}
+
 // checkCallbacks: what has ended is delivered, with the same bytes and a signature that
 // holds, or was given up after four attempts. A cancelled task calls nobody.
 func (c *chaos) checkCallbacks(u *chain) {
@@ -277,6 +285,7 @@ func (c *chaos) checkCallbacks(u *chain) {
 	came := u.hooks.all()
 	for _, t := range u.tasks {
 		arrivals, o := came[t.id], u.ends[t.id]
+		kept := slices.DeleteFunc(slices.Clone(arrivals), c.forgotten)
 		delete(came, t.id)
 		recorded, err := c.column("SELECT status::text FROM deliveries WHERE task_id = $1 ORDER BY attempt", t.id)
 		if err != nil {
@@ -288,8 +297,8 @@ func (c *chaos) checkCallbacks(u *chain) {
 		}
 		switch {
 		case o.Status == "cancelled":
-			if state != "dropped" || len(arrivals)+len(recorded) > 0 {
-				c.t.Errorf("%s was cancelled, its callback is %s and came %d times", t.id, state, len(arrivals))
+			if state != "dropped" || len(kept)+len(recorded) > 0 {
+				c.t.Errorf("%s was cancelled, its callback is %s and came %d times", t.id, state, len(kept))
 			}
 		case state == "delivered":
 			if len(arrivals) <= u.hooks.first || recorded[len(recorded)-1] != "200" {
@@ -302,9 +311,9 @@ func (c *chaos) checkCallbacks(u *chain) {
 		default:
 			c.t.Errorf("the callback of %s (%s) is %q", t.id, o.Status, state)
 		}
-		for _, a := range arrivals {
-			if a.err != nil || a.body != arrivals[0].body {
-				c.t.Errorf("a delivery of %s: %v, same bytes %t", t.id, a.err, a.body == arrivals[0].body)
+		for _, a := range kept {
+			if a.err != nil || a.body != kept[0].body {
+				c.t.Errorf("a delivery of %s: %v, same bytes %t", t.id, a.err, a.body == kept[0].body)
 			}
 		}
 	}

@@ -176,6 +176,7 @@ func newDatabase(t *testing.T, cluster *pgtest.Cluster, name string) string {
 type outage struct {
 	cluster *pgtest.Cluster
 	data    string
+	backups int
 }
 
 // pid is that of the server's first process.
@@ -230,6 +231,46 @@ func (o *outage) kill(t *testing.T) {
 	}
 }
 
+// backup copies the server's folder as it is at one moment, while none of its processes
+// runs, and returns where the copy is.
+func (o *outage) backup(t *testing.T) string {
+	t.Helper()
+	for _, pid := range o.signal(t, syscall.SIGSTOP) {
+		eventually(t, 20*time.Second, "PostgreSQL stands still", func() error {
+			if state, err := processState(pid); err == nil && state != "T" && state != "Z" {
+				return fmt.Errorf("process %d is in state %q", pid, state)
+			}
+			return nil
+		})
+	}
+	o.backups++
+	to := fmt.Sprintf("%s-%d", o.data, o.backups)
+	out, err := exec.Command("cp", "-a", o.data, to).CombinedOutput() // two folders of ours
+	o.signal(t, syscall.SIGCONT)
+	if err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
+	}
+	return to
+}
+
+// lapse replaces the server by a backup, as a failover does to a standby that was behind:
+// what was committed after it is lost.
+func (o *outage) lapse(t *testing.T, backup string) {
+	t.Helper()
+	o.kill(t)
+	err := os.RemoveAll(o.data)
+	if err == nil {
+		err = os.Rename(backup, o.data)
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(o.data, "postmaster.pid")) // of the server that was copied
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.start(t)
+}
+
 // stop ends the server with all its connections.
 func (o *outage) stop(t *testing.T) {
 	t.Helper()
@@ -266,9 +307,14 @@ func (o *outage) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	suite.janitor.note("add", server.Process.Pid)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // a server that the next one finds as a zombie counts as alive
+	}()
 	t.Cleanup(func() {
 		_ = server.Process.Signal(syscall.SIGQUIT)
-		_ = server.Wait()
+		<-ended
 		suite.janitor.note("del", server.Process.Pid)
 	})
 }

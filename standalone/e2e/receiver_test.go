@@ -35,6 +35,7 @@ type receiver struct {
 type arrival struct {
 	body string
 	err  error // what is wrong with it
+	at   time.Time
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -83,7 +84,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		err = r.contract.CheckCallback(req.Header, body)
 	}
 	id := req.Header.Get("webhook-id")
-	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err})
+	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err, time.Now()})
 	switch {
 	case len(r.arrivals[id]) <= r.first:
 		w.WriteHeader(http.StatusInternalServerError)

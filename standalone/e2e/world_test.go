@@ -37,6 +37,7 @@ type options struct {
 	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
 	ownPostgres bool
+	oneServer   bool // Temporal's databases are on the world's own PostgreSQL, too
 	ownSandbox  bool
 	links       bool                          // each process reaches the others through links that can be cut, see newLinks
 	prepare     []string                      // SQL that the database is prepared with
@@ -165,7 +166,11 @@ func (w *world) startProduction() {
 	w.databaseURL = newDatabase(w.t, cluster, w.name)
 	w.exec(w.opts.prepare...)
 	if w.opts.ownTemporal {
-		w.temporal = w.ownInfra("temporal")
+		var more []string
+		if w.opts.oneServer {
+			more = []string{"-temporal-database-url", cluster.URL("postgres")}
+		}
+		w.temporal = w.ownInfra("temporal", more...)
 		at, err := announced(w.t.Context(), w.temporal, filepath.Join(w.dir, "temporal"))
 		if err != nil {
 			w.t.Fatal(err)
@@ -226,9 +231,11 @@ func (w *world) startProduction() {
 }
 
 // ownInfra starts one embedded server in a process of this world's own.
-func (w *world) ownInfra(name string) *service {
+func (w *world) ownInfra(name string, more ...string) *service {
 	w.t.Helper()
-	return launch(w.t, infraProgram(name, w.dir, name, func() string { return freeAddr(w.t) }))
+	p := infraProgram(name, w.dir, name, func() string { return freeAddr(w.t) })
+	p.args = append(p.args, more...)
+	return launch(w.t, p)
 }
 
 // sandboxChannels are the vendors' accounts, as the sandbox has them, where

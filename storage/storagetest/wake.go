@@ -114,8 +114,8 @@ var wakeTests = map[string]func(*bench){
 			stoppable:            {task.CancelJob, activity},
 			taken(task.VendorEnded{N: 1, Outcome: success(1)}): {task.Mirror, activity},
 			taken(task.VendorEnded{N: 1, Outcome: failure}):    {task.Settle, activity},
-			sent(task.CancelRequested{}):                             {task.Sleep, 45*time.Second + margin},
-			ended:                                                    {task.Done, never},
+			sent(task.CancelRequested{}):                       {task.Sleep, 45*time.Second + margin},
+			ended:                                              {task.Done, never},
 		} {
 			same(b, "step", b.change(id, task.Asked{}).Step.Kind, c.step)
 			w := b.wakesIn(string(c.step), id, c.want)

@@ -386,7 +386,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	acts := &activities.Activities{
 		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
-		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics.TailLost, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),

@@ -1,0 +1,61 @@
+package activities_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/task"
+)
+
+// tails counts evidence by its kind.
+type tails map[mediagate.Evidence]int
+
+func (c tails) LostTail(kind mediagate.Evidence) { c[kind]++ }
+
+// A completed run of a task that is open is evidence that the database has lost commits.
+// Each counts; one in a minute is logged.
+func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run    activities.RunState
+		ends   bool
+		counts int
+		lines  int
+	}{
+		"it has completed":              {run: activities.RunCompleted, counts: 6, lines: 3}, // after 10, 11 and 13 minutes
+		"it is gone":                    {run: activities.RunNone},
+		"it completed, as did the task": {run: activities.RunCompleted, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, counted, log := wakes(t, c.run), tails{}, &bytes.Buffer{}
+				s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
+				s.backlog("beside", 1) // what happens to two tasks at once is logged once
+				other := "task-beside-0000"
+				s.Engine.SetRun(other, c.run)
+				for _, id := range []string{taskID, other} {
+					events := []task.Event{task.Asked{}}
+					if c.ends {
+						events = append(events, task.CancelRequested{}, task.EndDue{})
+					}
+					_, err := s.Store.Change(t.Context(), id, events...)
+					s.ok(err)
+				}
+				s.spend(16 * time.Minute)
+				if got := counted[mediagate.EvidenceCompleted]; got != c.counts || len(counted) > 1 {
+					t.Errorf("counted %v, want %d", counted, c.counts)
+				}
+				if got := strings.Count(log.String(), "the database has lost commits"); got != c.lines {
+					t.Errorf("%d lines, want %d:\n%s", got, c.lines, log)
+				}
+			})
+		})
+	}
+}
