@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 		[]argument{model}, t.schema)
 	add(s, begin, sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads}, request, t.quote)
 	add(s, begin, sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
-		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(request[:len(request):len(request)],
+		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(slices.Clip(request),
 		argument{name: "idempotency_key", kind: kindText, says: "the same key for the same request never makes or charges twice, within 24 hours"}), t.run)
 	add(s, begin, sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, []argument{
 		{name: "task_id", kind: kindText, required: true, says: "the id of a task"},

@@ -144,33 +144,14 @@ func failed(t *testing.T) *bundle {
 	return b
 }
 
-// A row that a failover has lost the tail of is found out by the run that saw more (D17).
-func TestD17ARowThatLostItsTailParks(t *testing.T) {
+// A row that a failover has lost the tail of takes it over from the run, which has seen the
+// attempt and its job (D5).
+func TestD5ARunRestoresALostTail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
 	}
-	b.at(time.Minute, func() {
-		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
-		b.signal(workflows.SignalWake, nil)
-	})
-	b.at(2*time.Minute, func() {
-		if st := b.state(); st.ParkReason != mediagate.ParkSubmissionUnknown || len(st.Attempts) != 1 {
-			t.Errorf("parked %q with %d attempts", st.ParkReason, len(st.Attempts))
-		}
-	})
-	b.signals(3*time.Minute, mediagate.ActionFail, nil)
-	b.run()
-	b.ended(mediagate.StatusFailed, mediagate.CodeSubmissionUnknown)
-	b.submits(taskID)
-}
-
-// The job of the attempt that the row has lost is found by our own id, and the task goes
-// on with it (D17).
-func TestD17ALostAttemptIsFound(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
 	b.at(time.Minute, func() {
 		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
 		b.signal(workflows.SignalWake, nil)

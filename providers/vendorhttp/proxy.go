@@ -53,7 +53,7 @@ func connect(conn io.ReadWriter, address string, user *url.Userinfo) error {
 	if err := req.Write(conn); err != nil {
 		return err
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHead)), req)
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxHead)), req) //nolint:bodyclose // the rest of the connection is the tunnel, or is closed by the caller
 	if err != nil {
 		return err
 	}
