@@ -12,12 +12,13 @@
 //
 // Storage loads the state under the lock of the task's row, applies events, and
 // stores what differs, in one transaction. The workflow run asks for the next step,
-// takes it, and asks again. Of the task it remembers only the number of the last attempt
-// that it has seen, so it can be lost at any moment. Operators read the same answer:
-// what the task waits for, until when, and which commands apply ([State.Actions]).
+// takes it, and asks again. It decides nothing, and can be lost at any moment. What it has
+// seen of the task is the second memory, for a database that loses its last commits: see
+// memory.go. Operators read the same answer: what the task waits for, until when, and which
+// commands apply ([State.Actions]).
 //
-// Read state.go and event.go first, then advance.go with end.go, then the file of
-// the part in question: submit.go, part.go, wait.go, park.go, command.go. Each race and
+// Read state.go and event.go first, then advance.go with end.go, then the file of the part
+// in question: submit.go, part.go, wait.go, park.go, command.go, memory.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -80,10 +81,16 @@
 //
 // # A restored database
 //
-// Its rows may lack attempts that were made after the backup. [Restored] says so; the
-// run's Asked finds it out too, where the run has seen more. Nothing is sent then until a
-// job is found, or an operator orders a retry or reroute: see restore.go
-// (d17_restored_before_the_first_attempt, d17_restored_while_unknown).
+// Its rows may lack attempts that were made after the backup, and [Restored] says so.
+// Nothing is sent then until a job is found, or an operator orders a retry or reroute: see
+// restore.go (d17_restored_before_the_first_attempt, d17_restored_while_unknown).
+//
+// # A database that lost its last commits
+//
+// Nobody says so. Reports of vendors' answers carry the identity of their attempt, and
+// questions what the run has seen. The row takes over what it lacks: see memory.go
+// (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job,
+// d13_lapse_run_saw_the_end).
 //
 // # A cancel
 //
