@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,9 +15,16 @@ import (
 )
 
 // tails counts evidence by its kind.
-type tails map[mediagate.Evidence]int
+type tails struct {
+	mu     sync.Mutex
+	counts map[mediagate.Evidence]int
+}
 
-func (c tails) LostTail(kind mediagate.Evidence) { c[kind]++ }
+func (c *tails) LostTail(kind mediagate.Evidence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[kind]++
+}
 
 // A completed run of a task that is open is evidence that the database has lost commits.
 // Each counts; one in a minute is logged.
@@ -35,7 +43,7 @@ func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, counted, log := wakes(t, c.run), tails{}, &bytes.Buffer{}
+				s, counted, log := wakes(t, c.run), &tails{counts: map[mediagate.Evidence]int{}}, &bytes.Buffer{}
 				s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
 				s.backlog("beside", 1) // what happens to two tasks at once is logged once
 				other := "task-beside-0000"
@@ -49,8 +57,8 @@ func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 					s.ok(err)
 				}
 				s.spend(16 * time.Minute)
-				if got := counted[mediagate.EvidenceCompleted]; got != c.counts || len(counted) > 1 {
-					t.Errorf("counted %v, want %d", counted, c.counts)
+				if got := counted.counts[mediagate.EvidenceCompleted]; got != c.counts || len(counted.counts) > 1 {
+					t.Errorf("counted %v, want %d", counted.counts, c.counts)
 				}
 				if got := strings.Count(log.String(), "the database has lost commits"); got != c.lines {
 					t.Errorf("%d lines, want %d:\n%s", got, c.lines, log)

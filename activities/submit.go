@@ -203,7 +203,7 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 	} else {
 		got := a.call(ctx, t, c.row, 0, c.channel)
 		defer got.tell(ctx, c.entry)
-		if got.submission != nil {
+		if got.submission != nil && got.submission.Ref.JobID != "" {
 			began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
 		}
 		events = []task.Event{a.report(ctx, t, c, got)}
