@@ -16,9 +16,11 @@ func TestMCPComments(t *testing.T) {
 		a := &mcpAnswer{out: out}
 		a.Header().Set("Content-Type", typeEvents)
 		a.begin()
+		a.mu.Lock() // the comments are written beside this test
 		if !out.Flushed || out.Code != http.StatusOK {
 			t.Error("the header does not go out at once")
 		}
+		a.mu.Unlock()
 		time.Sleep(25 * time.Second)
 		_, _ = a.Write([]byte("data: 1\n\n"))
 		time.Sleep(9 * time.Second)

@@ -240,6 +240,8 @@ func TestConnectRaces(t *testing.T) {
 					t.Errorf("error %v, want kind %s", err, tt.kind)
 				}
 				time.Sleep(2 * time.Minute) // all that was dialled has ended
+				mu.Lock()
+				defer mu.Unlock()
 				var left []string
 				for address := range open {
 					left = append(left, address)
