@@ -83,6 +83,11 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	media := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{bucket: a.Bucket, owner: row.Provider, task: task, n: row.N, part: part, parts: row.Route.Parts}
 	job.Part, job.Inputs, job.Sink = part, media, files
+	if !a.Now().Before(row.SendBefore) { // D4: it was stored, or reported, so late
+		err := mediagate.Errorf(mediagate.KindUnreached, "the time to send is over")
+		failure, _ := rejection(err)
+		return answer{err: err, refusal: &failure, silent: true}
+	}
 	submission, err := channel.Vendor.Submit(callCtx, job)
 
 	// The answer is known to this process alone until it is stored.
