@@ -342,8 +342,8 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 
 // heartbeat reports life and details until stop is called, so that a lost worker is noticed
 // and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
-// channel never has any. A step that is over before makes no report: each is a write of the
-// server's.
+// channel never has any. A step that is over before makes no report, since each is a write of
+// the server's.
 //
 // It beats in the activity's own context: a beat that is cut short would count
 // as the activity's cancel.

@@ -221,8 +221,8 @@ func TestSignInRefusals(t *testing.T) {
 }
 
 // A proxy may have given the request another Host than the browser's. A page without TLS gets
-// no session where the cookie needs TLS, and is told where to go: the browser would drop the
-// cookie. Browsers keep it for their own machine.
+// no session where the cookie needs TLS, since the browser would drop the cookie; the answer
+// names the address to open. Browsers keep such a cookie for their own machine.
 func TestSignInBehindProxy(t *testing.T) {
 	t.Parallel()
 	const plain, foreign = "over http a browser keeps no session, since public_url is https: open https://api.example.org/console", "another site"

@@ -8,9 +8,9 @@
 // resolve to something else by then. The connection goes to an address that
 // was judged, never to a name that would be resolved again.
 //
-// Calls to vendors may go through an operator's proxy, which connects in our place. Then text
-// and addresses are judged by what our own resolver says, if it knows the name, and the proxy
-// decides in the end. Callbacks and clients' media never use a proxy.
+// Calls to vendors may go through an operator's proxy, which connects in our place. Then the
+// guard checks the text, and the addresses that our own resolver knows for the name. The
+// proxy decides in the end. Callbacks and clients' media never use a proxy.
 //
 // Broken rules are *mediagate.Error of mediagate.KindInvalid, with a reason
 // that may be shown to the client. A host that cannot be found or reached is

@@ -47,8 +47,12 @@ type Seen struct {
 
 // With adds what another memory knows of a later sending, or of the same one.
 func (s Seen) With(other Seen) Seen {
-	later := other.N > s.N || other.N == s.N && !other.SendBefore.Before(s.SendBefore)
-	if later && (other.Ref.JobID != "" || s.Ref.JobID == "") {
+	sameAttempt := other.N == s.N
+	switch {
+	case other.N < s.N:
+	case sameAttempt && other.SendBefore.Before(s.SendBefore):
+	case sameAttempt && other.Ref.JobID == "" && s.Ref.JobID != "":
+	default:
 		s.Sending, s.Ref = other.Sending, other.Ref
 	}
 	return s

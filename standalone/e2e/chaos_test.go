@@ -188,8 +188,8 @@ func (c *chaos) plan() []fault {
 	if c.short {
 		return plan
 	}
-	// What makes the database forget, and what keeps it away for longer than anything is
-	// held in memory for good measure, comes in every long run.
+	// Every long run has a lapse of the database, and an absence that is longer than any
+	// pause of a retry.
 	for _, f := range []fault{
 		{what: faultLapse, who: toPostgres, holds: time.Duration(3+c.random.IntN(8)) * time.Second},
 		{what: faultKill, who: toPostgres, holds: time.Duration(80+c.random.IntN(100)) * time.Second},
@@ -279,8 +279,8 @@ func (c *chaos) strike(f fault) (heal func()) {
 }
 
 // lapse has the database forget what it commits until the function that it returns is
-// called. No client is told anything meanwhile: what a client knows is never forgotten, so
-// each promise holds. Vendors, receivers of callbacks, Temporal and the bucket go on.
+// called. Clients get no answer meanwhile, so the database forgets nothing that a client
+// knows, and each promise holds. Vendors, receivers of callbacks, Temporal and the bucket go on.
 func (c *chaos) lapse() (heal func()) {
 	c.t.Helper()
 	c.gate.Lock()

@@ -13,7 +13,7 @@ export type Model = Schemas['ModelItem'];
 export type Contract = Schemas['Contract'];
 export type Upload = Schemas['UploadResult'];
 
-/** What bounds a call, in milliseconds. */
+/** Time limits of a call, in milliseconds. */
 interface Bounds {
   /** How long the gateway may hold back the answer. */
   held?: number;

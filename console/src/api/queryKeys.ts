@@ -11,7 +11,7 @@ export const queryKeys = {
   quote: (endpoint: string | undefined, body: unknown) => ['quote', endpoint, body],
 
   account: ['account'],
-  /** What is left to spend: of the key, and of the key and its account. */
+  /** The balance that is left to spend: of the key, and of the key and its account. */
   balances: ['balance'],
   keyBalance: ['balance', 'key'],
   leftBalance: ['balance', 'left'],

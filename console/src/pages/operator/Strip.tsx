@@ -1,4 +1,4 @@
-// What is not as it should be, in one line: the parts of the service and the channels.
+// Strip lists, in one line, the parts of the service and the channels that are in trouble.
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';

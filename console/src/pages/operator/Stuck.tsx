@@ -35,7 +35,7 @@ export function Stuck() {
     queryKey: queryKeys.adminTaskList(query),
     queryFn: ({ signal }) => call<List<OperatorTask>>('GET', '/admin/v1/tasks', { query, signal }),
     placeholderData: keepPreviousData,
-    // What is stuck may come at any time; a list of tasks that have all ended stays as it is.
+    // A task may get stuck at any time, so this list is polled; a list of ended tasks does not change.
     refetchInterval: (q) => (stuck || q.state.data?.data.some(isOpen) ? 5_000 : false),
   });
   const [order, setOrder] = useState<Order | null>(null);

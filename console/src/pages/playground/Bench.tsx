@@ -66,7 +66,7 @@ export function Bench(props: Props) {
   const navigate = useNavigate({ from: '/playground' });
   const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
   const [form, setForm] = useState(begun);
-  // What is around the form stays, and with it the focus. A task may be run again a second time.
+  // The page around the form stays mounted and keeps the focus. A task may be run again more than once.
   if (form.subject !== subject || (props.again && !form.again)) setForm(begun());
   else if (form.again && !props.again) setForm({ ...form, again: false });
   const { values, attempted } = form;

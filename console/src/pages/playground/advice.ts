@@ -3,7 +3,7 @@ import { words } from '../../words';
 
 const w = words.playground.advice;
 
-/** What to do about a request that was refused: first what is wrong, then what helps. */
+/** Advice for a refused request: the fault first, then the remedy. */
 export function adviceOf(error: unknown): readonly string[] | undefined {
   if (!(error instanceof ApiError)) return undefined;
   // Two operations of music answer 403 where all others answer 402; the message says what is short.
