@@ -1,3 +1,5 @@
+import { send } from '../api/client';
+
 declare global {
   interface Window {
     /** Of public/reload.js. */
@@ -28,7 +30,7 @@ export async function loadPart<M>(load: () => Promise<M>): Promise<M> {
 
 /** Waits until the service answers. */
 async function answers(): Promise<void> {
-  while (!(await fetch('/healthz').then((answer) => answer.ok, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
+  while (!(await send('GET', '/healthz').then(() => true, () => false))) await new Promise((resolve) => setTimeout(resolve, 1_000));
 }
 
 // The styles that did not come. Vite asks for those of a part once, and takes the part

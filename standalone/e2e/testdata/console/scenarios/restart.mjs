@@ -1,6 +1,5 @@
-// The API's process dies under an open page and comes back: what was shown stays, a line
-// says that the service is away, and the page goes on by itself. Another page that is asked
-// for meanwhile comes with the service.
+// The API's process dies under an open page, and another page is asked for. What was shown
+// stays, a line says that the service is away, and the other page comes with the service.
 import {ask} from '../browser.mjs'
 
 export default async ({come, key}) => {
@@ -12,10 +11,9 @@ export default async ({come, key}) => {
 	await v.page.waitForSelector('a[href*="/console/tasks/task_"]')
 	await v.settles()
 	await ask('kill')
-	await v.sees('cannot be reached')
-	await v.sees('alpha-v3')
 	await v.press('link', 'Usage') // which was not loaded yet
 	await v.sees('cannot be reached')
+	await v.sees('alpha-v3')
 	await ask('start')
 	await v.page.waitForFunction(() => !document.body.innerText.includes('cannot be reached'), {polling: 200, timeout: 60_000})
 	await v.page.waitForFunction(() => location.pathname === '/console/usage')
