@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -78,9 +82,9 @@ func (w *world) copyDatabase(from, to string) {
 	}
 }
 
-// D17: the database is of before, Temporal, vendors and the bucket are of today. What the
-// vendor had is polled for, what it shows by our id is taken on, and a person decides of
-// the rest. Nothing is made twice, and the books are right.
+// D17: the database is of before, Temporal, vendors and the bucket are of today. A job that
+// the row names, that a run remembers, or that the vendor shows by our id is polled for; a
+// person decides about the others. Nothing is made twice, and the books are right.
 func TestRestoreDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production})
@@ -88,6 +92,7 @@ func TestRestoreDatabase(t *testing.T) {
 	w.awaitProcessing(sent)
 	w.workers[0].kill()
 	findable := w.submit(job{model: alpha, noHook: true})
+	remembered := w.submit(job{model: delta, noHook: true})
 	hidden := w.submit(job{model: delta, noHook: true})
 	w.apis[0].kill()
 	w.copyDatabase(w.name, w.name+"_backup")
@@ -95,7 +100,7 @@ func TestRestoreDatabase(t *testing.T) {
 
 	w.apis[0].start(t)
 	w.workers[0].start(t)
-	for _, task := range []*task{sent, findable, hidden} {
+	for _, task := range []*task{sent, findable, remembered, hidden} {
 		w.await(task, recoverTime, "completes", func(o object) bool { return o.Status == "completed" })
 	}
 	lost := w.submit(job{model: alpha, directive: "duration=600s", noHook: true})
@@ -105,7 +110,10 @@ func TestRestoreDatabase(t *testing.T) {
 	w.apis[0].kill()
 	w.copyDatabase(w.name+"_backup", w.name)
 	w.apis[0].start(t)
-	first := w.decides(to, "task "+findable.id, "task "+hidden.id, "row_missing "+lost.id)
+	temporal := w.dial()
+	defer temporal.Close()
+	w.forget(temporal, hidden.id)
+	first := w.decides(to, "task "+findable.id, "task "+remembered.id, "task "+hidden.id, "row_missing "+lost.id)
 	for _, d := range first.Data {
 		if price := prices[d.Model]; d.Account != w.account || d.ID == lost.id && (amount(w, d.Hold).Cmp(amount(w, price)) != 0 || d.State != "running") {
 			t.Errorf("decision %+v", d)
@@ -123,8 +131,6 @@ func TestRestoreDatabase(t *testing.T) {
 	})
 	w.command("tasks", "fail", hidden.id, "-reason", "the vendor's console has its job, and the client its file")
 
-	temporal := w.dial()
-	defer temporal.Close()
 	err := temporal.SignalWorkflow(t.Context(), lost.id, "", workflows.SignalWake, nil)
 	if ended := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &ended) { // it may have seen by itself that it has no row
 		t.Fatal(err)
@@ -135,6 +141,24 @@ func TestRestoreDatabase(t *testing.T) {
 	if d := w.decides(to, "row_missing "+lost.id); d.Marked != 0 || d.Data[0].State != "failed" {
 		t.Errorf("in the end there is %+v", d)
 	}
+}
+
+// forget deletes what Temporal has of a task's run, and waits until it is gone.
+func (w *world) forget(temporal client.Client, id string) {
+	w.t.Helper()
+	_, err := temporal.WorkflowService().DeleteWorkflowExecution(w.t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	eventually(w.t, time.Minute, "Temporal has forgotten the run", func() error {
+		_, err := temporal.DescribeWorkflowExecution(w.t.Context(), id, "")
+		if gone := (*serviceerror.NotFound)(nil); errors.As(err, &gone) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("it is still there"))
+	})
 }
 
 // D17, the other way round: Temporal is of before, or empty, and the database is of today.

@@ -43,9 +43,9 @@ func (w *world) clicks(browser, folder string, orders ...click) (shown []string)
 
 // What an operator can do to a task's run in Temporal's web interface, done there in a
 // real browser: cancel, terminate, reset, and the signals that a parked task shows. The
-// page says what the task waits for. Each task ends once, with its money right.
+// page says what the task waits for. Each task ends once, with its money right. A browser
+// has the machine to itself, before the tests that run many at a time.
 func TestTemporalUI(t *testing.T) {
-	t.Parallel()
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("chromium is missing: Temporal's web interface is not tested")

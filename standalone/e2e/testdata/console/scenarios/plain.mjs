@@ -5,6 +5,7 @@ import {must} from '../browser.mjs'
 
 export default async ({come, key}) => {
 	const v = await come()
+	v.expected.push(/The Cross-Origin-Opener-Policy header has been ignored/)
 	v.base = v.base.replace('127.0.0.1', 'mediagate.test') // see --host-resolver-rules
 	await v.signIn(key)
 	must(!(await v.page.evaluate(() => isSecureContext)), 'the browser takes the page for a secure context')
