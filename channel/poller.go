@@ -157,7 +157,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 
 // sleep ends with the pause, with calls, or when a hint has made a row due: a look costs
 // a small part of what a claim does. A vendor's callback is worth as much as it is early
-// (ADR 50).
+// (ADR 8).
 func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
 	for ; pause > 0; pause -= hintPause {
 		select {

@@ -1,7 +1,7 @@
 // Package limit bounds what the tenants of a process hold at once of something that is
 // scarce: connections, bytes of bodies, calls, files under way. Without it the tasks of
 // one account wait for another's without an end, and a crowd of one keeps everybody
-// else's submits out (ADR 54). All limits of a process are made by [For].
+// else's submits out (ADR 11). All limits of a process are made by [For].
 //
 // A tenant may hold as much as is free beside what all hold (dynamic thresholds: Choudhury
 // and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).

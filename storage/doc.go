@@ -25,7 +25,7 @@
 //
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
 // single writer), and for lists that are passed as JSON. What limits a hold is counted
-// in the rows that it writes anyway (ADR 28).
+// in the rows that it writes anyway (ADR 13).
 //
 // GORM does not leave this package: row structs are private and domain types
 // carry no tags. It imports the module's root package and package task, and no SQLite

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Lists read no more rows than they show, however many tasks there are (ADR 37):
+// Lists read no more rows than they show, however many tasks there are (ADR 22):
 //
 //	filter                           of an account                                     of all
 //	none                             tasks_account: account, id                        the primary key

@@ -50,7 +50,7 @@ const (
 
 // stickyWait is how long a workflow task lies on the queue of the worker that
 // has its run in the cache, before any other takes it. It is what the tasks of
-// a killed worker's runs wait for in the first seconds (ADR 11).
+// a killed worker's runs wait for in the first seconds (ADR 5).
 const stickyWait = 5 * time.Second
 
 // heartbeatThrottle lets every beat through: the default of four fifths of the

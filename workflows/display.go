@@ -32,7 +32,7 @@ func asStarted(ctx workflow.Context) attributes {
 // show says on the run's page what it does or waits for, and in lists what became of
 // the task. Each change of a list costs two writes. So a list shows a task as
 // processing from its start until it waits, and its end is written with the run's own
-// (ADR 36).
+// (ADR 5).
 func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 	workflow.SetCurrentDetails(ctx, details(answer))
 	works := answer.Step.Kind != task.Sleep && answer.Behind == ""

@@ -32,7 +32,7 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// traces makes the spans of this process and exports them (ADR 49). A nil one makes
+// traces makes the spans of this process and exports them (ADR 23). A nil one makes
 // none. Every span but that of a submit has a parent: what no submit has begun, such as
 // polls and housekeeping, is in no trace.
 type traces struct {
