@@ -178,6 +178,8 @@ func TestArguments(t *testing.T) {
 		"a number for a text":      {tool: "quote", arguments: `{"model": 5, "arguments": {}}`, says: "model must be a string"},
 		"an empty text":            {tool: "task", arguments: `{"task_id": ""}`, says: "task_id must not be empty"},
 		"an unknown argument":      {tool: "task", arguments: `{"task_id": "t", "id": "t"}`, says: `"id" is no argument of the tool, which takes task_id, wait`},
+		"an escaped path":          {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations/%2e%2e/%2e%2e/keys", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
+		"a path with a query":      {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations?key=k", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
 		"a wait too long":          {tool: "task", arguments: `{"task_id": "t", "wait": 46}`, says: "wait must be a whole number from 0 to 45"},
 		"a wait that is a text":    {tool: "task", arguments: `{"task_id": "t", "wait": "5"}`, says: "wait must be a whole number from 0 to 45"},
 		"no base64":                {tool: "upload", arguments: `{"filename": "a.png", "data": "~"}`, says: "data is not valid base64"},
