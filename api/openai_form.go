@@ -124,10 +124,11 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 }
 
 // digestOf is that of what the parts of a form say. Clients draw the boundary anew each
-// time: the same request is one whose parts say the same.
+// time: the same request is one whose parts say the same. Of the parts of one field the order
+// counts, as it is that of a list.
 func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	sum := sha256.New()
-	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(a.name, b.name) })
+	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) })
 	for _, part := range sorted {
 		for _, text := range [][]byte{[]byte(part.name), part.content} {
 			_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // a hash does not fail

@@ -354,6 +354,25 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 	}
 }
 
+// Two forms whose parts of one field come in another order are two requests: the order is
+// that of a list.
+func TestOpenAIFormOrder(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	first := []string{"image_urls[1]", "https://example.com/a.png", "image_urls[]", "https://example.com/b.png"}
+	second := []string{"image_urls[]", "https://example.com/b.png", "image_urls[1]", "https://example.com/a.png"}
+	for i, test := range []struct {
+		urls   []string
+		status int
+	}{{first, http.StatusOK}, {second, http.StatusConflict}, {first, http.StatusOK}} {
+		body, header := videoForm(t, nil, append(test.urls, "model", "alpha-v3", "prompt", "a")...)
+		header.Set("Idempotency-Key", "k")
+		if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}); a.status != test.status {
+			t.Errorf("%d: %d %s, want %d", i, a.status, a.body, test.status)
+		}
+	}
+}
+
 // A form with pictures is answered with what came of them.
 func TestOpenAIPictureEdits(t *testing.T) {
 	t.Parallel()
