@@ -325,8 +325,18 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 		"items by place":           {[]string{"model", "alpha-v3", "image_urls[1]", "https://example.com/a.png", "image_urls[0]", "https://example.com/b.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
 		"objects in a list":        {[]string{"model", "alpha-v3", "duration", "5", "multi_shot", "true", "shot_type", "customize", "multi_prompt[0][index]", "1", "multi_prompt[0][prompt]", "2", "multi_prompt[0][duration]", "5"}, `"multi_prompt":[{"duration":5,"index":1,"prompt":"2"}]`},
 		"objects, one by one":      {[]string{"model", "gamma2.6", "image_with_roles[][url]", "https://example.com/a.png", "image_with_roles[][role]", "first_frame", "image_with_roles[][url]", "https://example.com/b.png", "image_with_roles[][role]", "last_frame"}, `"image_with_roles":[{"role":"first_frame","url":"https://example.com/a.png"},{"role":"last_frame","url":"https://example.com/b.png"}]`},
-		"JSON":                     {[]string{"model", "alpha-v3", "image_urls", `["https://example.com/a.png"]`}, `"image_urls":["https://example.com/a.png"]`},
-		"a prompt like JSON":       {[]string{"model", "alpha-v3", "prompt", "[a boat]"}, `"prompt":"[a boat]"`},
+		"lists in objects": {
+			[]string{
+				"model", "alpha-v3", "prompt", "@cat and @dog",
+				"element_list[][name]", "cat", "element_list[][description]", "a cat",
+				"element_list[][element_input_urls][]", "https://example.com/a.png", "element_list[][element_input_urls][]", "https://example.com/b.png",
+				"element_list[][name]", "dog", "element_list[][description]", "a dog",
+				"element_list[][element_input_urls][]", "https://example.com/c.png", "element_list[][element_input_urls][]", "https://example.com/d.png",
+			},
+			`"element_input_urls":["https://example.com/a.png","https://example.com/b.png"],"name":"cat"|"element_input_urls":["https://example.com/c.png","https://example.com/d.png"],"name":"dog"`,
+		},
+		"JSON":               {[]string{"model", "alpha-v3", "image_urls", `["https://example.com/a.png"]`}, `"image_urls":["https://example.com/a.png"]`},
+		"a prompt like JSON": {[]string{"model", "alpha-v3", "prompt", "[a boat]"}, `"prompt":"[a boat]"`},
 	} {
 		fields := test.fields
 		if !slices.Contains(fields, "prompt") {
