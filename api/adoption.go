@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -68,14 +67,15 @@ func (s *Server) watchClient(c *call) {
 	c.Response().Before(func() { c.stays() })
 }
 
-// endWait notes whether the client of a waiter has its answer: every one but that the task
-// goes on beyond the wait, and one that was cut off.
+// endWait notes whether the client of a waiter has its answer. A fault is none, nor is that
+// the task goes on beyond the wait, nor an answer that was cut off.
 func (s *Server) endWait(c *call, err error) {
 	if c.stays == nil || !c.stays() {
 		return
 	}
 	note := s.cfg.Store.Answered
-	if mediagate.Is(err, mediagate.KindTimeout) || errors.Is(err, errCut) || err != nil && c.Response().Committed {
+	isFault := faulty(err) && !mediagate.Is(err, mediagate.KindFailed) // that the task failed is an answer
+	if err != nil && (isFault || c.Response().Committed) {
 		note = s.cfg.Store.Unanswered
 	}
 	s.noteEnd(c, c.caller.key.AccountID, note)

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,5 +66,41 @@ func TestAdoption(t *testing.T) {
 	submit("after its answer", g.key, videoBody, "")
 	if a := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}); a.header.Get("Idempotency-Replayed") != "" {
 		t.Error("a submit that asks for no adoption adopted a task")
+	}
+}
+
+// unreadable is the store of a process that cannot read tasks for a while.
+type unreadable struct {
+	api.Store
+	broken *atomic.Bool
+}
+
+func (u unreadable) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
+	if u.broken.Load() {
+		return mediagate.Task{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+	}
+	return u.Store.Task(ctx, accountID, id)
+}
+
+// A request that adopted a task and was told of a fault has no answer: the client repeats it
+// at once, and must not pay for another task.
+func TestAdoptionOutlastsAFault(t *testing.T) {
+	t.Parallel()
+	noted, broken := make(chan struct{}, 10), new(atomic.Bool)
+	g := newGateway(t, func(c *api.Config) { c.Store = lostAnswers{unreadable{c.Store, broken}, noted} })
+	submit := request{method: http.MethodPost, path: openAIVideos, key: g.key, body: boatBody}
+	leaves := dial(t, g.serve())
+	leaves.send(submit.text("1.1", "Prefer: wait=60"))
+	id := g.awaitStart(0).ID
+	leaves.abort()
+	<-noted
+	submit.header = http.Header{"Prefer": {"wait=1"}}
+	broken.Store(true)
+	if a := g.send(submit); a.status != http.StatusServiceUnavailable {
+		t.Errorf("without the database: %d %s", a.status, a.body)
+	}
+	broken.Store(false)
+	if a := g.send(submit); a.at("id") != id || a.header.Get("Idempotency-Replayed") != "true" || g.starts() != 1 {
+		t.Errorf("with it: %d %s, want %s; %d tasks were made", a.status, a.body, id, g.starts())
 	}
 }
