@@ -45,13 +45,14 @@ func (c *call) adoptableFor(wait time.Duration) time.Duration {
 }
 
 // adopt makes the call a waiter for its task, and returns the task that it adopts, if there
-// is one.
-func (s *Server) adopt(c *call, sub submit, wait time.Duration) (taskID string, err error) {
+// is one. Where its idempotency key names a task already, that is the only one.
+func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (taskID string, err error) {
 	same := sha256.New()
 	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {
 		_, _ = same.Write([]byte(part + "\n"))
 	}
-	c.waiter = &mediagate.Waiter{ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait}
+	c.waiter = &mediagate.Waiter{ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait,
+		TaskID: known, Key: sub.key, Path: sub.path, BodySHA256: sub.digest}
 	taskID, found, err := s.cfg.Store.Adopt(c.ctx, c.caller.key.AccountID, *c.waiter)
 	if found {
 		s.watchClient(c)
