@@ -51,8 +51,10 @@ func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (t
 	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {
 		_, _ = same.Write([]byte(part + "\n"))
 	}
-	c.waiter = &mediagate.Waiter{ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait,
-		TaskID: known, Key: sub.key, Path: sub.path, BodySHA256: sub.digest}
+	c.waiter = &mediagate.Waiter{
+		ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait,
+		TaskID: known, Key: sub.key, Path: sub.path, BodySHA256: sub.digest,
+	}
 	taskID, found, err := s.cfg.Store.Adopt(c.ctx, c.caller.key.AccountID, *c.waiter)
 	if found {
 		s.watchClient(c)
