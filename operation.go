@@ -25,6 +25,14 @@ type Waiter struct {
 	ID      string        // of the request
 	Request [32]byte      // the hash of what makes two requests the same: key, path, and body
 	Wait    time.Duration // after which the answer has been given, unless the process has died
+	// TaskID is the only task that the waiter may adopt, as its idempotency key names it;
+	// empty for any.
+	TaskID string
+	// Key is the waiter's idempotency key, which names the task that it adopts from then on;
+	// empty for none. Path and BodySHA256 are those of its record.
+	Key        string
+	Path       string
+	BodySHA256 [32]byte
 }
 
 // AdoptionTTL is how long a task may be adopted whose answer nobody got.

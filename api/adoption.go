@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -46,13 +45,16 @@ func (c *call) adoptableFor(wait time.Duration) time.Duration {
 }
 
 // adopt makes the call a waiter for its task, and returns the task that it adopts, if there
-// is one.
-func (s *Server) adopt(c *call, sub submit, wait time.Duration) (taskID string, err error) {
+// is one. Where its idempotency key names a task already, that is the only one.
+func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (taskID string, err error) {
 	same := sha256.New()
 	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {
 		_, _ = same.Write([]byte(part + "\n"))
 	}
-	c.waiter = &mediagate.Waiter{ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait}
+	c.waiter = &mediagate.Waiter{
+		ID: c.requestID, Request: [sha256.Size]byte(same.Sum(nil)), Wait: wait,
+		TaskID: known, Key: sub.key, Path: sub.path, BodySHA256: sub.digest,
+	}
 	taskID, found, err := s.cfg.Store.Adopt(c.ctx, c.caller.key.AccountID, *c.waiter)
 	if found {
 		s.watchClient(c)
@@ -68,14 +70,15 @@ func (s *Server) watchClient(c *call) {
 	c.Response().Before(func() { c.stays() })
 }
 
-// endWait notes whether the client of a waiter has its answer: every one but that the task
-// goes on beyond the wait, and one that was cut off.
+// endWait notes whether the client of a waiter has its answer. A fault is none, nor is that
+// the task goes on beyond the wait, nor an answer that was cut off.
 func (s *Server) endWait(c *call, err error) {
 	if c.stays == nil || !c.stays() {
 		return
 	}
 	note := s.cfg.Store.Answered
-	if mediagate.Is(err, mediagate.KindTimeout) || errors.Is(err, errCut) || err != nil && c.Response().Committed {
+	isFault := faulty(err) && !mediagate.Is(err, mediagate.KindFailed) // that the task failed is an answer
+	if err != nil && (isFault || c.Response().Committed) {
 		note = s.cfg.Store.Unanswered
 	}
 	s.noteEnd(c, c.caller.key.AccountID, note)

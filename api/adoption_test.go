@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,5 +66,92 @@ func TestAdoption(t *testing.T) {
 	submit("after its answer", g.key, videoBody, "")
 	if a := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}); a.header.Get("Idempotency-Replayed") != "" {
 		t.Error("a submit that asks for no adoption adopted a task")
+	}
+}
+
+// A submit that has an idempotency key and adopts a task is found again by that key: its
+// client may lose this answer too. A key of another request is refused as ever.
+func TestAdoptionKeepsTheKey(t *testing.T) {
+	t.Parallel()
+	g, awaitLoss := losesAnswers(t)
+	address := g.serve()
+	lose := func() (taskID string) {
+		t.Helper()
+		leaves := dial(t, address)
+		began := g.starts()
+		leaves.send(request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}.text("1.1", "Mediagate-Adopt: true", "Prefer: wait=60"))
+		taskID = g.awaitStart(began).ID
+		leaves.abort()
+		awaitLoss()
+		return taskID
+	}
+	submit := func(key, body string) answer {
+		header := http.Header{"Mediagate-Adopt": {"true"}, "Idempotency-Key": {key}}
+		return g.send(request{method: http.MethodPost, path: videos, key: g.key, body: body, header: header})
+	}
+	const other = `{"model":"alpha-v3","prompt":"a dog"}`
+	submit("taken", other)
+	id := lose()
+	if a := submit("taken", videoBody); a.status != http.StatusConflict {
+		t.Errorf("a key of another request: %d %s", a.status, a.body)
+	}
+	if a := submit("fresh", videoBody); a.taskID(t) != id {
+		t.Errorf("the same request: task %s, want %s", a.taskID(t), id)
+	}
+	g.cancel(id)
+	for range 2 {
+		if a := submit("fresh", videoBody); a.taskID(t) != id || a.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("the same key: task %s, want %s", a.taskID(t), id)
+		}
+	}
+	if a := submit("fresh", other); a.status != http.StatusConflict {
+		t.Errorf("the same key for another request: %d %s", a.status, a.body)
+	}
+	lost := lose()
+	if a := submit("fresh", videoBody); a.taskID(t) != id {
+		t.Errorf("a key that has its task got the lost one: %s, want %s", a.taskID(t), id)
+	}
+	if a := submit("another", videoBody); a.taskID(t) != lost {
+		t.Errorf("another key: task %s, want the lost one, %s", a.taskID(t), lost)
+	}
+	g.clock.advance(24*time.Hour + time.Second)
+	if a := submit("fresh", videoBody); a.taskID(t) == id {
+		t.Error("the key is remembered for more than a day after the task's end")
+	}
+}
+
+// unreadable is the store of a process that cannot read tasks for a while.
+type unreadable struct {
+	api.Store
+	broken *atomic.Bool
+}
+
+func (u unreadable) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
+	if u.broken.Load() {
+		return mediagate.Task{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+	}
+	return u.Store.Task(ctx, accountID, id)
+}
+
+// A request that adopted a task and was told of a fault has no answer: the client repeats it
+// at once, and must not pay for another task.
+func TestAdoptionOutlastsAFault(t *testing.T) {
+	t.Parallel()
+	noted, broken := make(chan struct{}, 10), new(atomic.Bool)
+	g := newGateway(t, func(c *api.Config) { c.Store = lostAnswers{unreadable{c.Store, broken}, noted} })
+	submit := request{method: http.MethodPost, path: openAIVideos, key: g.key, body: boatBody}
+	leaves := dial(t, g.serve())
+	leaves.send(submit.text("1.1", "Prefer: wait=60"))
+	id := g.awaitStart(0).ID
+	leaves.abort()
+	<-noted
+	submit.header = http.Header{"Prefer": {"wait=1"}}
+	broken.Store(true)
+	if a := g.send(submit); a.status != http.StatusServiceUnavailable {
+		t.Errorf("without the database: %d %s", a.status, a.body)
+	}
+	broken.Store(false)
+	if a := g.send(submit); a.at("id") != id || a.header.Get("Idempotency-Replayed") != "true" || g.starts() != 1 {
+		t.Errorf("with it: %d %s, want %s; %d tasks were made", a.status, a.body, id, g.starts())
 	}
 }

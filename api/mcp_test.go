@@ -346,6 +346,25 @@ func TestMCPForms(t *testing.T) {
 	}
 }
 
+// Browsers leave the port of the scheme out of an origin, whatever public_url says.
+func TestMCPOriginWithPort(t *testing.T) {
+	t.Parallel()
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	for public, origins := range map[string]map[string]int{
+		"https://gw.example.com:443":  {"https://gw.example.com": 200, "http://gw.example.com": 403, "https://gw.example.com:8443": 403},
+		"http://GW.example.com:80":    {"http://gw.example.com": 200, "https://gw.example.com": 403},
+		"https://gw.example.com:8443": {"https://gw.example.com:8443": 200, "https://gw.example.com": 403},
+	} {
+		g := newGateway(t, func(c *api.Config) { c.PublicURL = public })
+		for origin, status := range origins {
+			header := http.Header{"Content-Type": {"application/json"}, "Origin": {origin}}
+			if a := g.send(request{method: http.MethodPost, path: "/mcp", key: g.key, body: list, header: header}); a.status != status {
+				t.Errorf("%s at %s: %d %s, want %d", origin, public, a.status, a.body, status)
+			}
+		}
+	}
+}
+
 // A picture asked for in OpenAI's words is a task as any other to our own clients: they
 // are told its id at once, and what became of it by the task.
 func TestMCPPicture(t *testing.T) {

@@ -124,10 +124,11 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 }
 
 // digestOf is that of what the parts of a form say. Clients draw the boundary anew each
-// time: the same request is one whose parts say the same.
+// time: the same request is one whose parts say the same. Of the parts of one field the order
+// counts, as it is that of a list.
 func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	sum := sha256.New()
-	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(a.name, b.name) })
+	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) })
 	for _, part := range sorted {
 		for _, text := range [][]byte{[]byte(part.name), part.content} {
 			_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // a hash does not fail
@@ -227,8 +228,9 @@ func (n *formNode) put(path []string, value any) bool {
 		return child(&n.fields, step).put(rest, value)
 	}
 	place, err := strconv.Atoi(step)
-	if err != nil { // a[]: the next item, or one more field of the last
-		if place = n.next; place > 0 && len(rest) > 0 && n.items[place-1].lacks(rest[0]) {
+	if err != nil { // a[]: the next item, or one more value within the last, if that is an object
+		place = n.next
+		if last := n.items[place-1]; last != nil && last.fields != nil && last.takes(rest) {
 			place--
 		}
 	}
@@ -236,9 +238,25 @@ func (n *formNode) put(path []string, value any) bool {
 	return child(&n.items, place).put(rest, value)
 }
 
-// lacks reports an object without the field.
-func (n *formNode) lacks(field string) bool {
-	return n != nil && n.fields != nil && n.fields[field] == nil
+// takes reports whether the value has room for what the path names: a field that it lacks, or
+// one more item of a list in it.
+func (n *formNode) takes(path []string) bool {
+	switch {
+	case n == nil:
+		return true
+	case n.set, len(path) == 0:
+		return false
+	case isItem(path[0]):
+		return n.items != nil && (path[0] == "" || n.items[placeOf(path[0])].takes(path[1:]))
+	default:
+		return n.fields != nil && n.fields[path[0]].takes(path[1:])
+	}
+}
+
+// placeOf is the place that an item's step names.
+func placeOf(step string) int {
+	place, _ := strconv.Atoi(step)
+	return place
 }
 
 // child is the node of a key, which it makes.

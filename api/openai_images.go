@@ -66,9 +66,7 @@ func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) 
 	if err == nil {
 		if err := came(&t); err != nil {
 			if !faulty(err) { // which nobody repeats
-				for _, name := range []string{"Location", shouldRetryHeader, replayedHeader} {
-					header.Del(name)
-				}
+				return c.untold(err)
 			}
 			return err
 		}

@@ -325,8 +325,18 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 		"items by place":           {[]string{"model", "alpha-v3", "image_urls[1]", "https://example.com/a.png", "image_urls[0]", "https://example.com/b.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
 		"objects in a list":        {[]string{"model", "alpha-v3", "duration", "5", "multi_shot", "true", "shot_type", "customize", "multi_prompt[0][index]", "1", "multi_prompt[0][prompt]", "2", "multi_prompt[0][duration]", "5"}, `"multi_prompt":[{"duration":5,"index":1,"prompt":"2"}]`},
 		"objects, one by one":      {[]string{"model", "gamma2.6", "image_with_roles[][url]", "https://example.com/a.png", "image_with_roles[][role]", "first_frame", "image_with_roles[][url]", "https://example.com/b.png", "image_with_roles[][role]", "last_frame"}, `"image_with_roles":[{"role":"first_frame","url":"https://example.com/a.png"},{"role":"last_frame","url":"https://example.com/b.png"}]`},
-		"JSON":                     {[]string{"model", "alpha-v3", "image_urls", `["https://example.com/a.png"]`}, `"image_urls":["https://example.com/a.png"]`},
-		"a prompt like JSON":       {[]string{"model", "alpha-v3", "prompt", "[a boat]"}, `"prompt":"[a boat]"`},
+		"lists in objects": {
+			[]string{
+				"model", "alpha-v3", "prompt", "@cat and @dog",
+				"element_list[][name]", "cat", "element_list[][description]", "a cat",
+				"element_list[][element_input_urls][]", "https://example.com/a.png", "element_list[][element_input_urls][]", "https://example.com/b.png",
+				"element_list[][name]", "dog", "element_list[][description]", "a dog",
+				"element_list[][element_input_urls][]", "https://example.com/c.png", "element_list[][element_input_urls][]", "https://example.com/d.png",
+			},
+			`"element_input_urls":["https://example.com/a.png","https://example.com/b.png"],"name":"cat"|"element_input_urls":["https://example.com/c.png","https://example.com/d.png"],"name":"dog"`,
+		},
+		"JSON":               {[]string{"model", "alpha-v3", "image_urls", `["https://example.com/a.png"]`}, `"image_urls":["https://example.com/a.png"]`},
+		"a prompt like JSON": {[]string{"model", "alpha-v3", "prompt", "[a boat]"}, `"prompt":"[a boat]"`},
 	} {
 		fields := test.fields
 		if !slices.Contains(fields, "prompt") {
@@ -351,6 +361,25 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 	body, header := videoForm(t, nil, "model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", string(pngOf(t, 300, 300)))
 	if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}); a.status != http.StatusOK {
 		t.Errorf("a picture without a name: %d %s", a.status, a.body)
+	}
+}
+
+// Two forms whose parts of one field come in another order are two requests: the order is
+// that of a list.
+func TestOpenAIFormOrder(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	first := []string{"image_urls[1]", "https://example.com/a.png", "image_urls[]", "https://example.com/b.png"}
+	second := []string{"image_urls[]", "https://example.com/b.png", "image_urls[1]", "https://example.com/a.png"}
+	for i, test := range []struct {
+		urls   []string
+		status int
+	}{{first, http.StatusOK}, {second, http.StatusConflict}, {first, http.StatusOK}} {
+		body, header := videoForm(t, nil, append(test.urls, "model", "alpha-v3", "prompt", "a")...)
+		header.Set("Idempotency-Key", "k")
+		if a := g.send(request{method: http.MethodPost, path: openAIVideos, key: g.key, body: body, header: header}); a.status != test.status {
+			t.Errorf("%d: %d %s, want %d", i, a.status, a.body, test.status)
+		}
 	}
 }
 

@@ -51,15 +51,23 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 				c.waited(wait)
 			}
 		} else if replayed { // a task that was just made is never told as a refusal: the client would make another
-			return err
+			return c.untold(err)
 		}
 	case replayed: // who may not read sees no more of it than was asked for
 		if t, err = s.readTask(c, t.ID); err != nil {
-			return err
+			return c.untold(err)
 		}
 		t.Status, t.Progress = mediagate.StatusPending, 0
 	}
 	return s.answerVideo(c, &t)
+}
+
+// untold takes out of the answer what names the task that an error tells nothing of.
+func (c *call) untold(err error) error {
+	for _, name := range []string{"Location", shouldRetryHeader, replayedHeader} {
+		c.Response().Header().Del(name)
+	}
+	return err
 }
 
 // needs refuses a key that lacks the scope, beside the route's own.

@@ -107,13 +107,18 @@ func (s *Server) sessionCookie(r *http.Request) *http.Cookie {
 	return cookie
 }
 
-// originOf is the origin of an address, empty where it has none.
+// originOf is the origin of an address as browsers write it, without the scheme's own port;
+// empty where it has none.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return ""
 	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
+	origin := strings.ToLower(u.Scheme + "://" + u.Host)
+	if own := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; u.Port() != "" {
+		origin = strings.TrimSuffix(origin, own)
+	}
+	return origin
 }
 
 // sessionToken is the token of the cookie, empty where there is none that could be ours or

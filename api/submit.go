@@ -95,13 +95,17 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
 	}
+	if replayed, err = s.before(c, sub, nil); err != nil {
+		return submit{}, "", err
+	}
 	if wait := c.adoptable(o); wait > 0 {
-		if replayed, err = s.adopt(c, sub, wait); err != nil || replayed != "" {
-			return submit{}, replayed, err
+		adopted, err := s.adopt(c, sub, wait, replayed)
+		if err != nil || adopted != "" {
+			return submit{}, adopted, err
 		}
 	}
-	if replayed, err = s.before(c, sub, nil); err != nil || replayed != "" {
-		return submit{}, replayed, err
+	if replayed != "" {
+		return submit{}, replayed, nil
 	}
 	if sub.validated, err = s.validate(c, o); err != nil {
 		return sub, "", err // by its key a modal call looks for its twin

@@ -374,6 +374,13 @@ func TestNoTask(t *testing.T) {
 				_, err := c.Task(ctx, "task_1")
 				return err
 			}, false, 6, 15500 * time.Millisecond, "the answer is not the task task_1: "},
+			"TaskAfter": {func(ctx context.Context, c *client.Client) error {
+				t, err := c.TaskAfter(ctx, "task_1", 40*time.Second)
+				if err == nil && !t.Ended() {
+					err = fmt.Errorf("it returned %+v", t)
+				}
+				return err
+			}, true, 3, 1500 * time.Millisecond, ""},
 			"Cancel": {func(ctx context.Context, c *client.Client) error { return c.Cancel(ctx, "task_1") }, true, 1, 0, "the answer is not the task task_1: "},
 			"Submit": {submits, true, 1, 0, "idempotency key k tells"},
 		} {

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -167,10 +167,11 @@ var errEndpoint = &Error{
 
 // submits reports the path of a submit that makes a task.
 func submits(endpoint string) bool {
-	return path.Clean(endpoint) == endpoint && slices.ContainsFunc([]string{"videos", "images", "music", "artgen"}, func(kind string) bool {
-		return strings.HasPrefix(endpoint, "/v1/"+kind+"/generations")
-	})
+	return submitPath.MatchString(endpoint)
 }
+
+// submitPath has no escapes: a proxy may read %2e%2e as the path above.
+var submitPath = regexp.MustCompile(`^/v1/(videos|images|music|artgen)/generations(/[A-Za-z0-9_-]+)*$`)
 
 // Task is a task as it is now.
 func (c *Client) Task(ctx context.Context, id string) (Task, error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -51,14 +50,5 @@ func (c *Client) SubmitAndWait(ctx context.Context, r Request, wait time.Duratio
 
 // TaskAfter is a task as it is once it has ended, or after so long, 60 s at most.
 func (c *Client) TaskAfter(ctx context.Context, id string, wait time.Duration) (Task, error) {
-	if wait <= 0 {
-		return c.Task(ctx, id)
-	}
-	text, err := c.Call(ctx, http.MethodGet, fmt.Sprintf("/v1/tasks/%s?wait=%d", url.PathEscape(id), int(wait/time.Second)), nil, nil)
-	if err != nil {
-		return Task{}, err
-	}
-	var answer struct{ Data Task }
-	err = json.Unmarshal(text, &answer)
-	return answer.Data, err
+	return c.look(ctx, id, max(0, int(wait/time.Second)))
 }

@@ -25,6 +25,8 @@ const (
 	answerWithin = 45 * time.Second
 	// runWait is how much of that run waits for its task. The rest is for the submit.
 	runWait = 40 * time.Second
+	// lookTime is what a look at a task may take beside its wait.
+	lookTime = 5 * time.Second
 	// progressEvery is how often a client hears that a tool still waits.
 	progressEvery = 5 * time.Second
 	// listed is how many tasks are listed without a limit.
@@ -140,6 +142,8 @@ func (t tools) run(ctx context.Context, call *sdk.CallToolRequest, in input) (*s
 
 func (t tools) task(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
 	wait := time.Duration(in.number("wait")) * time.Second
+	ctx, cancel := context.WithTimeout(ctx, answerWithin+lookTime)
+	defer cancel()
 	if wait > 0 {
 		defer reportProgress(ctx, call, "waiting for task "+in.text("task_id"))()
 	}

@@ -123,6 +123,40 @@ func TestRunAnswersInTime(t *testing.T) {
 	}
 }
 
+// Every tool answers within the time that hosts wait for it, also where the gateway is silent.
+func TestSilentGateway(t *testing.T) {
+	t.Parallel()
+	const request = `"model": "a", "endpoint": "/v1/videos/generations", "arguments": {}`
+	for name, test := range map[string]struct{ tool, arguments string }{
+		"models":               {"models", `{}`},
+		"schema":               {"schema", `{"model": "a"}`},
+		"quote":                {"quote", `{` + request + `}`},
+		"run":                  {"run", `{` + request + `}`},
+		"task":                 {"task", `{"task_id": "task_1"}`},
+		"task that is awaited": {"task", `{"task_id": "task_1", "wait": 45}`},
+		"tasks":                {"tasks", `{}`},
+		"upload":               {"upload", `{"filename": "a.png", "data": "aGVsbG8="}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				session := connect(t, func(r *http.Request) (*http.Response, error) {
+					<-r.Context().Done()
+					return nil, r.Context().Err()
+				}, nil)
+				began := time.Now()
+				r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: test.tool, Arguments: json.RawMessage(test.arguments)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); !r.IsError || took > 55*time.Second {
+					t.Errorf("it answered %v %s after %s", r.IsError, textOf(r), took)
+				}
+			})
+		})
+	}
+}
+
 // Arguments are taken as models write them, and refused by their names.
 func TestArguments(t *testing.T) {
 	t.Parallel()
@@ -144,6 +178,8 @@ func TestArguments(t *testing.T) {
 		"a number for a text":      {tool: "quote", arguments: `{"model": 5, "arguments": {}}`, says: "model must be a string"},
 		"an empty text":            {tool: "task", arguments: `{"task_id": ""}`, says: "task_id must not be empty"},
 		"an unknown argument":      {tool: "task", arguments: `{"task_id": "t", "id": "t"}`, says: `"id" is no argument of the tool, which takes task_id, wait`},
+		"an escaped path":          {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations/%2e%2e/%2e%2e/keys", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
+		"a path with a query":      {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations?key=k", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
 		"a wait too long":          {tool: "task", arguments: `{"task_id": "t", "wait": 46}`, says: "wait must be a whole number from 0 to 45"},
 		"a wait that is a text":    {tool: "task", arguments: `{"task_id": "t", "wait": "5"}`, says: "wait must be a whole number from 0 to 45"},
 		"no base64":                {tool: "upload", arguments: `{"filename": "a.png", "data": "~"}`, says: "data is not valid base64"},

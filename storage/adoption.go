@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
 )
@@ -31,20 +34,47 @@ func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
 }
 
 // Adopt gives the waiter the oldest task of the account that an equal request made, and
-// whose answer nobody got. Of several waiters at once each gets another task, or none.
+// whose answer nobody got. Of several waiters at once each gets another task, or none. The
+// waiter's idempotency key is stored with the adoption, for a day or longer (see change): a
+// repetition with that key gets the same task. A key that another request has taken meanwhile
+// adopts nothing.
 func (s *Store) Adopt(ctx context.Context, accountID string, w mediagate.Waiter) (taskID string, found bool, err error) {
 	now := s.clock()
 	opens := now.Add(w.Wait)
-	row, err := one[struct{ TaskID string }](s.on(ctx), `UPDATE idempotency SET key = ?, opens_at = ?, expires_at = ?
-		WHERE account_id = ? AND key = (SELECT i.key FROM idempotency i
-			WHERE i.account_id = ? AND i.body_sha256 = ? AND i.opens_at <= ? AND i.expires_at > ? ORDER BY i.opens_at, i.task_id LIMIT 1`+s.lockLeft()+`)
-		RETURNING task_id`,
-		waiterMark+w.ID, at(opens), at(opens.Add(mediagate.AdoptionTTL)), accountID, accountID, w.Request[:], at(now), at(now))
-	if err != nil || row == nil {
-		return "", false, dbError(err, "adopt a task")
+	err = s.write(ctx, "adopt a task", func(tx *gorm.DB) error {
+		taskID = ""
+		row, err := one[struct{ TaskID string }](tx, `UPDATE idempotency SET key = ?, opens_at = ?, expires_at = ?
+			WHERE account_id = ? AND key = (SELECT i.key FROM idempotency i
+				WHERE i.account_id = ? AND i.body_sha256 = ? AND i.opens_at <= ? AND i.expires_at > ? AND (? = '' OR i.task_id = ?)
+				ORDER BY i.opens_at, i.task_id LIMIT 1`+s.lockLeft()+`)
+			RETURNING task_id`,
+			waiterMark+w.ID, at(opens), at(opens.Add(mediagate.AdoptionTTL)), accountID, accountID, w.Request[:], at(now), at(now), w.TaskID, w.TaskID)
+		if err != nil || row == nil {
+			return err
+		}
+		if w.Key != "" && w.TaskID == "" {
+			first, err := remember(tx, &idempotencyRow{
+				AccountID: accountID, Key: w.Key, Path: w.Path, BodySHA256: w.BodySHA256[:], TaskID: row.TaskID,
+				CreatedAt: at(now), ExpiresAt: at(now.Add(idempotencyTTL)),
+			}, at(now))
+			if err != nil {
+				return err
+			}
+			if !first {
+				return errKeyTaken
+			}
+		}
+		taskID = row.TaskID
+		return nil
+	})
+	if errors.Is(err, errKeyTaken) {
+		return "", false, nil
 	}
-	return row.TaskID, true, nil
+	return taskID, err == nil && taskID != "", err
 }
+
+// errKeyTaken undoes an adoption whose idempotency key names another task by now.
+var errKeyTaken = errors.New("the idempotency key is taken")
 
 // Answered notes that the waiter's client has the answer: the same request makes a new
 // task from now on.

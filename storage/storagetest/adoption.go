@@ -91,6 +91,38 @@ var adoptionTests = map[string]func(*bench){
 		})
 		same(b, "adoptions", adopted, want)
 	},
+	"an adoption is found again by the idempotency key of its request": func(b *bench) {
+		p := b.newPayer(unit(10))
+		keyed := func(id, key string) mediagate.Waiter {
+			w := waiter(id, "a boat")
+			w.Key, w.Path, w.BodySHA256 = key, "/v1/videos/generations", sha256.Sum256([]byte("body"))
+			return w
+		}
+		replays := func(what, key, want string) {
+			b.Helper()
+			w := keyed("", key)
+			id, found := must2(b.Replay(b.Context(), p.account, key, w.Path, w.BodySHA256))
+			same(b, what, []any{id, found}, []any{want, want != ""})
+		}
+		first, second := b.waited(p, waiter("req_1", "a boat")), b.waited(p, waiter("req_2", "a boat"))
+		b.noError(b.Unanswered(b.Context(), p.account, "req_1"))
+		b.pass(time.Second)
+		b.noError(b.Unanswered(b.Context(), p.account, "req_2"))
+		b.adopts("by a key", p.account, keyed("req_3", "k"), first)
+		replays("its task", "k", first)
+		b.adopts("by the same key at once", p.account, keyed("req_4", "k"), "") // the second one stays for others
+		only := keyed("req_5", "k")
+		only.TaskID = first
+		b.adopts("its own task, which is waited for", p.account, only, "")
+		b.noError(b.Unanswered(b.Context(), p.account, "req_3"))
+		b.adopts("its own task", p.account, only, first)
+		b.adopts("by another key", p.account, keyed("req_6", "l"), second)
+		b.settle(failed(first))
+		b.pass(24*time.Hour - time.Second)
+		replays("within a day", "k", first)
+		b.pass(2 * time.Second)
+		replays("after a day", "k", "")
+	},
 	"an erased task is not adopted": func(b *bench) {
 		p := b.newPayer(unit(10))
 		id := b.waited(p, waiter("req_1", "a boat"))
