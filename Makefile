@@ -24,7 +24,7 @@ dev: build ## build and run everything on one machine, until interrupted
 
 .PHONY: demo
 demo: build/standalone ## run the main job once, on real parts, in a fresh temporary folder
-	$(GO) run ./examples/demo -standalone bin/mediagate-standalone
+	$(GO) run ./client/demo -standalone bin/mediagate-standalone
 
 .PHONY: build build/product build/standalone
 build: build/product build/standalone ## build bin/mediagate and bin/mediagate-standalone
@@ -58,11 +58,11 @@ test/console: console/dist/index.html ## test the console's functions; TestConso
 	cd console && npm test --silent
 
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
-	$(GO) test -short . ./billing ./catalog/... ./failpoint ./freeport ./outbound ./webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
+	$(GO) test -short . ./catalog/... ./internal/failpoint ./internal/freeport ./internal/outbound ./internal/webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
 
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
-ALONE := /(billing|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
+ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
 # A random play takes ten times as long for the race detector: `make test` plays a

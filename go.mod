@@ -3,7 +3,7 @@ module github.com/mediagate/mediagate
 go 1.26.0
 
 ignore (
-	./clients/typescript/node_modules
+	./client/typescript/node_modules
 	./console/node_modules
 )
 

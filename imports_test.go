@@ -1,7 +1,12 @@
 package mediagate_test
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,124 +14,167 @@ import (
 
 const module = "github.com/mediagate/mediagate"
 
-// mayImport says which packages of ours each part may import directly, itself
-// included; a name covers what is below it, "." is the root package.
-func mayImport() map[string][]string {
-	return map[string][]string{
-		".":          nil,
-		"client":     nil,
-		"console":    nil,
-		"docs":       nil,
-		"failpoint":  nil,
-		"freeport":   nil,
-		"hint":       nil,
-		"limit":      nil,
-		"media":      {".", "limit"},
-		"mcp":        {"catalog", "client"},
-		"npmtest":    nil,
-		"tracing":    nil,
-		"billing":    {"."},
-		"outbound":   {"."},
-		"task":       {".", "billing"},
-		"view":       {"."},
-		"catalog":    {".", "billing", "media", "outbound"},
-		"channel":    {".", "failpoint", "providers", "task"},
-		"activities": {".", "billing", "channel", "failpoint", "limit", "media", "outbound", "providers", "task", "tracing", "view"},
-		"workflows":  {".", "activities", "task", "tracing"},
-		"worker":     {"workflows", "activities", "limit"},
-		"providers":  {"."},
-		"webhook":    {".", "outbound"},
-		"metrics":    {".", "limit"},
-		"moderation": {".", "outbound"},
-		"storage":    {".", "freeport", "limit", "media", "task"}, // freeport in pgtest
-		"sandbox":    nil,
-		"api":        {".", "billing", "catalog", "client", "docs", "failpoint", "limit", "mcp", "media", "task", "tracing", "view"},
-		"examples":   nil,
-	}
+// rule is a row of the table of packages: what a package, or every package
+// below a folder, may import of the module.
+type rule struct {
+	name  string // "." or a path; with /* all packages below it
+	allow []string
 }
 
-func goList(t *testing.T, args ...string) []string {
+func (r rule) covers(path string) bool { return matches(r.name, path) }
+
+func (r rule) allows(path string) bool {
+	return slices.ContainsFunc(r.allow, func(pattern string) bool { return pattern == "*" || matches(pattern, path) })
+}
+
+// matches compares a path below the module with a pattern.
+func matches(pattern, path string) bool {
+	if folder, below := strings.CutSuffix(pattern, "/*"); below {
+		return strings.HasPrefix(path, folder+"/")
+	}
+	return pattern == path
+}
+
+func rules(t *testing.T) []rule {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()
+	page, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
-		t.Fatalf("go list %v: %v", args, err)
+		t.Fatal(err)
 	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
+	_, table, found := strings.Cut(string(page), "\n| package | owns | may import |\n|---|---|---|\n")
+	if !found {
+		t.Fatal("docs/architecture.md has no table of packages")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var list []rule
+	row, word := regexp.MustCompile("^\\| `([^`]+)` \\|.*\\| ([^|]*) \\|$"), regexp.MustCompile("`([^`]+)`")
+	for line := range strings.Lines(table) {
+		match := row.FindStringSubmatch(strings.TrimSpace(line))
+		if match == nil {
+			t.Fatalf("not readable: %s", line)
+		}
+		r := rule{name: match[1]}
+		for _, m := range word.FindAllStringSubmatch(match[2], -1) {
+			r.allow = append(r.allow, m[1])
+		}
+		if strings.Contains(match[2], "root") {
+			r.allow = append(r.allow, ".")
+		}
+		if match[2] == "everything" {
+			r.allow = []string{"*"}
+		}
+		if len(r.allow) == 0 && match[2] != "nothing" {
+			t.Fatalf("not readable: %s", line)
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
-// part is the first element of a package's path within the module.
-func part(path string) string {
-	rest := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
-	if rest == "" {
-		return "."
+// local is the path of a package below the module; "." is its root.
+func local(path string) (string, bool) {
+	if path == module {
+		return ".", true
 	}
-	first, _, _ := strings.Cut(rest, "/")
-	return first
+	return strings.CutPrefix(path, module+"/")
 }
 
-func TestImports(t *testing.T) {
+// The table of packages is what the code does: every package has its row, and
+// imports nothing that the row lacks.
+func TestImportsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
-	rules := mayImport()
-	used := map[string]bool{}
-	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {
-		imports := strings.Fields(line)
-		pkg := part(imports[0])
-		allowed, ruled := rules[pkg]
-		if !ruled {
-			if pkg != "cmd" {
-				t.Errorf("%s has no row in the table of import rules", imports[0])
-			}
+	list := rules(t)
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "./...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string][]string{} // the packages of ours that a row imports, by its name
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := decoder.Decode(&pkg); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name, _ := local(pkg.ImportPath)
+		at := slices.IndexFunc(list, func(r rule) bool { return r.covers(name) })
+		if at < 0 {
+			t.Errorf("%s has no row in docs/architecture.md", name)
 			continue
 		}
-		for _, imported := range imports[1:] {
-			if imported != module && !strings.HasPrefix(imported, module+"/") {
+		row := list[at]
+		used[row.name] = append(used[row.name], name)
+		for _, path := range pkg.Imports {
+			path, ours := local(path)
+			if !ours {
 				continue
 			}
-			to := part(imported)
-			used[pkg+" "+to] = true
-			if to != pkg && !slices.Contains(allowed, to) {
-				t.Errorf("%s imports %s", imports[0], imported)
+			used[row.name] = append(used[row.name], path)
+			if !row.allows(path) {
+				t.Errorf("%s imports %s, which its row lacks", name, path)
 			}
 		}
 	}
-	for pkg, allowed := range rules {
-		for _, to := range allowed {
-			if !used[pkg+" "+to] {
-				t.Errorf("%s may import %s and does not", pkg, to)
+	for _, r := range list {
+		if len(used[r.name]) == 0 {
+			t.Errorf("the row %s has no package", r.name)
+			continue
+		}
+		for _, pattern := range r.allow {
+			imported := func(path string) bool { return pattern == "*" || matches(pattern, path) }
+			if !slices.ContainsFunc(used[r.name], imported) {
+				t.Errorf("%s may import %s and does not", r.name, pattern)
 			}
 		}
+	}
+}
+
+// The table is of direct imports; these hold through any number of steps.
+func TestWhatMustNotBeReached(t *testing.T) {
+	t.Parallel()
+	const echo, temporal, gorm, standalone = "github.com/labstack/echo", "go.temporal.io", "gorm.io", module + "/standalone"
+	for name, tc := range map[string]struct {
+		packages []string
+		never    []string
+	}{
+		"adapters":   {[]string{"./providers/..."}, []string{echo, temporal, gorm}},
+		"pure":       {[]string{"./task", "./catalog", "./internal/outbound", "./internal/webhook"}, []string{echo, temporal, gorm}},
+		"channel":    {[]string{"./channel"}, []string{echo, temporal, gorm}},
+		"workflows":  {[]string{"./workflows", "./activities", "./worker"}, []string{echo, gorm}},
+		"api":        {[]string{"./api"}, []string{gorm}},
+		"storage":    {[]string{"./storage", "./storage/blob"}, []string{echo, temporal}},
+		"sandbox":    {[]string{"./sandbox/..."}, []string{echo, temporal, gorm}},
+		"production": {[]string{"./cmd/..."}, []string{"go.temporal.io/server", "github.com/temporalio/ui-server", "github.com/versity", "modernc.org/sqlite", standalone}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, tc.packages...)...)
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path := range strings.FieldsSeq(string(out)) {
+				for _, never := range tc.never {
+					if path == never || strings.HasPrefix(path, never+"/") {
+						t.Errorf("reaches %s", path)
+					}
+				}
+			}
+		})
 	}
 }
 
 func TestRootUsesTheStandardLibraryOnly(t *testing.T) {
 	t.Parallel()
-	for _, dep := range goList(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module) {
-		if dep != "" && dep != module {
-			t.Errorf("the root package depends on %s", dep)
-		}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// The production program holds no embedded server and no second database.
-func TestProductionProgramIsLean(t *testing.T) {
-	t.Parallel()
-	for _, dep := range goList(t, "-deps", module+"/cmd/mediagate") {
-		for _, heavy := range []string{"go.temporal.io/server", "versitygw", "ui-server", "sqlite", module + "/sandbox"} {
-			if strings.Contains(dep, heavy) {
-				t.Errorf("the production program depends on %s", dep)
-			}
-		}
-	}
-}
-
-// Adapters know neither the web framework nor Temporal.
-func TestAdaptersAreFreeOfFrameworks(t *testing.T) {
-	t.Parallel()
-	for _, dep := range goList(t, "-deps", module+"/providers/...") {
-		for _, framework := range []string{"labstack/echo", "go.temporal.io", "gorm.io"} {
-			if strings.Contains(dep, framework) {
-				t.Errorf("the adapters depend on %s", dep)
-			}
-		}
+	if deps := strings.Fields(string(out)); len(deps) != 1 || deps[0] != module {
+		t.Errorf("the root package depends on %v", deps)
 	}
 }

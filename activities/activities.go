@@ -11,7 +11,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/task"
 )

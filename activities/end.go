@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog/price"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
@@ -161,7 +161,7 @@ func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediaga
 
 // warnOfLengths says where seconds are charged that no file tells of.
 func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) {
-	delivered := billing.DeliveredBy(*row.Outcome, results)
+	delivered := price.DeliveredBy(*row.Outcome, results)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
 	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
 		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged", "task", t.ID, "attempt", row.N)

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/tracing"
+	"github.com/mediagate/mediagate/internal/tracing"
 )
 
 // traceJob makes a span of the vendor's work on an attempt that a poll has seen end, from

@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/limit"
-	"github.com/mediagate/mediagate/outbound"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/internal/outbound"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 // RoundArgs names a delivery round. Attempt is 1-based.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 var errTask = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not found", Param: "task_id"}

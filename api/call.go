@@ -14,8 +14,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 // call is one request on its way through: what the middleware learns and the

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/hint"
+	"github.com/mediagate/mediagate/internal/hint"
 )
 
 // hintStore notes hints, in the place of the polling table.

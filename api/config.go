@@ -14,9 +14,9 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api/listener"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/catalog/price"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // Config is what New needs. The first eleven are required.
@@ -198,7 +198,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // group is a Group made ready.
 type group struct {
-	factor   billing.Factor
+	factor   price.Factor
 	models   []string
 	capacity int
 }
@@ -211,7 +211,7 @@ func readyGroups(settings map[string]Group) (map[string]group, error) {
 		g := group{models: settings[name].Models, capacity: settings[name].Capacity}
 		if text := settings[name].PriceFactor; text != "" {
 			var err error
-			if g.factor, err = billing.ParseFactor(text); err != nil {
+			if g.factor, err = price.ParseFactor(text); err != nil {
 				problems = append(problems, fmt.Errorf("api: groups.%s.price_factor: %w", name, err))
 			}
 		}

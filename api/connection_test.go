@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/api/listener"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // street is a listener whose connections come from the addresses that a test

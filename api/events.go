@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 // Server-sent events (WHATWG HTML, section 9.2): one of the name "task" for each

@@ -21,8 +21,8 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/limit"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
 	"github.com/mediagate/mediagate/task"
 )

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // take has so much of a limit for the call at once, or says that there is no room.

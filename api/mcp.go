@@ -18,8 +18,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/api/mcp"
 	"github.com/mediagate/mediagate/client"
-	"github.com/mediagate/mediagate/mcp"
 )
 
 const (

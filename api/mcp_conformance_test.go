@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // The protocol's own conformance suite finds nothing. It has more scenarios, each of which

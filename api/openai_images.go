@@ -14,7 +14,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 // OpenAI's pictures: a submit of an image whose answer is the picture itself.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 // OpenAI's videos: the same submits, tasks and files under the names that OpenAI's

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // The linters of Redocly and Stoplight (Spectral) find nothing in the document

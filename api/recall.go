@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // keyFresh is how long a key or a session is believed without asking again. A deleted one

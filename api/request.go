@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // validated is a request that the caller may make, at the prices of its group.
@@ -25,7 +25,7 @@ type validated struct {
 }
 
 // hold is what the request costs at most.
-func (o validated) hold() mediagate.Micros { return billing.Total(o.Charges) }
+func (o validated) hold() mediagate.Micros { return price.Total(o.Charges) }
 
 // validate checks a body in the contract's sequence: model known, model allowed,
 // validation, of which the last part is that a vendor can be asked for it.
@@ -103,7 +103,7 @@ func accept(operation *catalog.Operation, from order) (catalog.Request, error) {
 // rights are what a call may use, and at which prices.
 type rights struct {
 	group    string
-	factor   billing.Factor
+	factor   price.Factor
 	capacity int        // of the group
 	lists    [][]string // of patterns: the group's and the key's
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // serve answers on a real listener, as the program does, until the test ends.

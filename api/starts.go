@@ -9,7 +9,7 @@ import (
 	xrate "golang.org/x/time/rate"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 const taskPrefix = "task_"

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/mediagate/mediagate/tracing"
+	"github.com/mediagate/mediagate/internal/tracing"
 )
 
 // traceSubmit begins the span of a submit, below the client's. The task that is made

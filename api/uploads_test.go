@@ -30,7 +30,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 

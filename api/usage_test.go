@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // lines are those of an answer of text/csv.
@@ -322,7 +322,7 @@ func TestPricesOfRunningTasksStay(t *testing.T) {
 		t.Helper()
 		task, err := g.store.TaskByID(t.Context(), id)
 		g.must(err)
-		cost := billing.Settle(task.Charges, billing.Delivered{Images: 1})
+		cost := price.Settle(task.Charges, price.Delivered{Images: 1})
 		if cost != task.Hold {
 			t.Errorf("%s is due of a hold of %s", cost, task.Hold)
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // Request is a submit that was accepted, in our own words: no vendor's.
@@ -31,7 +31,7 @@ type Request struct {
 }
 
 // WithFactor is the request at the prices of a group.
-func (r Request) WithFactor(f billing.Factor) Request {
+func (r Request) WithFactor(f price.Factor) Request {
 	r.Charges = f.Charges(r.Charges)
 	r.Instead = maps.Clone(r.Instead)
 	for i, charges := range r.Instead {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 func TestAcceptLeavesTheBody(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAcceptIsDeterministic(t *testing.T) {
 
 func TestPriceFactor(t *testing.T) {
 	t.Parallel()
-	f, err := billing.ParseFactor("0.5")
+	f, err := price.ParseFactor("0.5")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
 )
 
 //go:embed models/*.yaml

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // beyondFile lists what refuses requests that the served schema lets through:

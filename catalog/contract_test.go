@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 func accept(t *testing.T, id, fields string) (params map[string]any, plan mediagate.Plan, hold mediagate.Micros) {
@@ -16,7 +16,7 @@ func accept(t *testing.T, id, fields string) (params map[string]any, plan mediag
 	if err != nil {
 		t.Fatal(err)
 	}
-	return parse(t, string(r.Params)), r.Plan, billing.Total(r.Charges)
+	return parse(t, string(r.Params)), r.Plan, price.Total(r.Charges)
 }
 
 func TestDefaults(t *testing.T) {

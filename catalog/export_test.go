@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
 )
 
 // WithEndpoints replaces the table of endpoints.
@@ -77,7 +77,7 @@ func (o *Operation) RefusedBy(body map[string]any) []string {
 		return formatsOf(verdict)
 	}
 	judge := *o
-	judge.price = price{table: table{rows: map[string]string{"": "0"}}} // a check may guard the prices
+	judge.price = priceList{table: table{rows: map[string]string{"": "0"}}} // a check may guard the prices
 	judge.checks = nil
 	if _, err := judge.Accept(body); err != nil {
 		return []string{"fold"}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // said is a message of a user, with this content.
@@ -239,7 +239,7 @@ func TestChargesOfAnEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := billing.Settle(r.Charges, billing.Delivered{Seconds: tt.delivered, Images: 1}); got != tt.want {
+		if got := price.Settle(r.Charges, price.Delivered{Seconds: tt.delivered, Images: 1}); got != tt.want {
 			t.Errorf("duration %d, %.2f s delivered: %s, want %s", tt.duration, tt.delivered, got, tt.want)
 		}
 	}

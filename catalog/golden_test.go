@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -103,7 +103,7 @@ func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 	for _, charge := range r.Charges {
 		fmt.Fprintf(&charges, "%s: %d × %s a %s = %s\n", charge.Item, charge.Quantity, charge.UnitPrice, charge.Unit, charge.Amount())
 	}
-	fmt.Fprintf(&charges, "hold %s\n", billing.Total(r.Charges))
+	fmt.Fprintf(&charges, "hold %s\n", price.Total(r.Charges))
 	files := []txtar.File{{Name: "params.json", Data: indent(t, r.Params)}}
 	for _, field := range slices.Sorted(maps.Keys(r.Uploads)) {
 		files = append(files, txtar.File{Name: "upload " + field, Data: []byte(r.Uploads[field] + "\n")})

@@ -26,7 +26,7 @@ type Operation struct {
 	fold    *fold       // nil for none
 	source  *SourceRule // nil for none
 	checks  []namedCheck
-	price   price
+	price   priceList
 	openai  *openAIFile // nil for none
 	plan    mediagate.Plan
 	makes   []map[string]any // what each route makes whatever a request says

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 func passed(id string, kind mediagate.Type, price string) catalog.Passthrough {
@@ -61,8 +61,8 @@ func TestPassthrough(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(r.Params) != tt.params || billing.Total(r.Charges).String() != tt.hold {
-				t.Errorf("%s for %s", r.Params, billing.Total(r.Charges))
+			if string(r.Params) != tt.params || price.Total(r.Charges).String() != tt.hold {
+				t.Errorf("%s for %s", r.Params, price.Total(r.Charges))
 			}
 			want := []mediagate.Route{{Provider: "acme", Upstream: "up/" + o.Model.ID, Operation: "base_video", Passthrough: true}}
 			if diff := cmp.Diff(want, r.Plan.Routes); diff != "" || r.Plan.OnUnknown != mediagate.OnUnknownPark {

@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// price is a table of unit prices, and what counts the units.
-type price struct {
+// priceList is a table of unit prices, and what counts the units.
+type priceList struct {
 	unit     mediagate.Unit
 	quantity names // fields that are multiplied; none: one
 	zero     int64 // what a quantity of zero counts; 0: nothing
@@ -30,7 +30,7 @@ type Hold struct {
 }
 
 // problems says what is wrong with it.
-func (h Hold) problems(s *shape, p price) []string {
+func (h Hold) problems(s *shape, p priceList) []string {
 	var problems []string
 	field := s.properties[h.Given]
 	if field == nil || !field.is("array") {
@@ -77,11 +77,11 @@ const (
 	maxQuantity  = 1_000_000
 )
 
-func compilePrice(f *priceFile, s *shape) (price, []string) {
+func compilePrice(f *priceFile, s *shape) (priceList, []string) {
 	if f == nil {
-		return price{}, []string{"is missing"}
+		return priceList{}, []string{"is missing"}
 	}
-	p := price{unit: f.Unit, quantity: f.Quantity, zero: f.Zero, holds: f.Holds}
+	p := priceList{unit: f.Unit, quantity: f.Quantity, zero: f.Zero, holds: f.Holds}
 	var problems []string
 	if !slices.Contains(units, f.Unit) {
 		words := make([]string, len(units))
@@ -109,7 +109,7 @@ func compilePrice(f *priceFile, s *shape) (price, []string) {
 }
 
 // quantityProblems says what is wrong with the fields that count units.
-func (p price) quantityProblems(s *shape) []string {
+func (p priceList) quantityProblems(s *shape) []string {
 	if p.unit == mediagate.UnitCharacter {
 		name := ""
 		if len(p.quantity) == 1 {

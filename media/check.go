@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 

@@ -24,7 +24,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/metrics"
+	"github.com/mediagate/mediagate/internal/metrics"
 	"github.com/mediagate/mediagate/standalone/sqlite"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/task"

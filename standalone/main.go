@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/standalone/datadir"
 )
 

@@ -29,10 +29,10 @@ import (
 
 var promQL = parser.NewParser(parser.Options{})
 
-// rules are those of ops/alerts.yml, as Prometheus reads them.
+// rules are those of deploy/alerts.yml, as Prometheus reads them.
 func rules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	groups, errs := rulefmt.ParseFile("../ops/alerts.yml", false, model.UTF8Validation, promQL)
+	groups, errs := rulefmt.ParseFile("../deploy/alerts.yml", false, model.UTF8Validation, promQL)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -43,10 +43,10 @@ func rules(t *testing.T) []rulefmt.Rule {
 	return all
 }
 
-// queries are those of ops/dashboard.json, by panel.
+// queries are those of deploy/dashboard.json, by panel.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../ops/dashboard.json")
+	text, err := os.ReadFile("../deploy/dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // asGreedy makes the test binary a program that takes ports.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // openFigures counts the open tasks by what they wait for. It reads open tasks by a

@@ -22,7 +22,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // Config says how to reach the database. Dialector is required for Open.

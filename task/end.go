@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
+	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // unknownSyncTimeout is how long an attempt is unknown before its task fails, where
@@ -151,7 +151,7 @@ func (c *change) end(end ending) {
 	a := c.Last()
 	if end.status == mediagate.StatusCompleted {
 		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
-		c.Cost = billing.Settle(c.Terms.Charges, billing.DeliveredBy(*a.Outcome, a.Results))
+		c.Cost = price.Settle(c.Terms.Charges, price.DeliveredBy(*a.Outcome, a.Results))
 		c.Entry = mediagate.EntryPost
 	} else {
 		c.Entry = mediagate.EntryVoid

@@ -16,8 +16,8 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/internal/tracing"
 	"github.com/mediagate/mediagate/task"
-	"github.com/mediagate/mediagate/tracing"
 )
 
 // Client starts, signals and replaces the gateway's workflows. Every call may be

@@ -19,7 +19,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
-	"github.com/mediagate/mediagate/view"
+	"github.com/mediagate/mediagate/task/view"
 	"github.com/mediagate/mediagate/workflows"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // Connections bounds how many there are. Those at work are within Limits.Connections,

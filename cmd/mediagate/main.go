@@ -19,13 +19,13 @@ import (
 	"github.com/mattn/go-isatty"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mediagate/mediagate/api/mcp"
 	"github.com/mediagate/mediagate/client"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 	"github.com/mediagate/mediagate/cmd/mediagate/replay"
 	"github.com/mediagate/mediagate/cmd/mediagate/runner"
-	"github.com/mediagate/mediagate/failpoint"
-	"github.com/mediagate/mediagate/mcp"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // version is set by the build.

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 

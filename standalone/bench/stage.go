@@ -10,8 +10,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/catalog/price"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/task"
 )
@@ -65,7 +65,7 @@ func (s *stage) taken(ctx context.Context, key string, body [sha256.Size]byte) (
 	t := mediagate.Task{
 		ID: "task_" + ulid.Make().String(), AccountID: s.g.key.AccountID, KeyID: s.g.key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo,
 		Status: mediagate.StatusPending, Version: 1, Params: s.request.Params, RequestID: "req_bench", Plan: s.request.Plan,
-		Charges: s.request.Charges, Hold: billing.Total(s.request.Charges), CreatedAt: now, DeadlineAt: now.Add(s.request.Plan.Timeout),
+		Charges: s.request.Charges, Hold: price.Total(s.request.Charges), CreatedAt: now, DeadlineAt: now.Add(s.request.Plan.Timeout),
 	}
 	_, _, err := s.g.Store.Submit(ctx, mediagate.NewTask{Task: t, Path: videoPath, IdempotencyKey: key, BodySHA256: body})
 	return t, err

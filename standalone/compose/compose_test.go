@@ -70,7 +70,7 @@ func TestServices(t *testing.T) {
 }
 
 // Prometheus scrapes where the processes serve their metrics, and has the rules and the
-// dashboard of ops/.
+// dashboard of deploy/.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	project := load(t)
@@ -94,7 +94,7 @@ func TestMonitoring(t *testing.T) {
 		t.Errorf("port %d, the processes listen on %s", where.Port, port)
 	}
 	for service, file := range map[string]struct{ ours, theirs string }{
-		"prometheus": {"ops/alerts.yml", config.RuleFiles[0]}, "grafana": {"ops/dashboard.json", "/etc/grafana/dashboards/mediagate.json"},
+		"prometheus": {"deploy/alerts.yml", config.RuleFiles[0]}, "grafana": {"deploy/dashboard.json", "/etc/grafana/dashboards/mediagate.json"},
 	} {
 		found := slices.ContainsFunc(project.Services[service].Volumes, func(v types.ServiceVolumeConfig) bool {
 			_, err := os.Stat(v.Source)
@@ -357,7 +357,7 @@ func TestDockerfile(t *testing.T) {
 
 func dockerfile(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // D18: an account whose servers crawl keeps its own tasks waiting, however many it has,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/worker"
 	"github.com/mediagate/mediagate/workflows"

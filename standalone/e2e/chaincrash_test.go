@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // Chains whose process dies on the way.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // The clients that integrators have need another address and a key, and nothing else:

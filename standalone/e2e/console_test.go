@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // browsing is a program of Node that drives a browser, see testdata/console.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // afterKill is how much longer than without a kill a job may take whose

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // TestVerify runs the scenarios that take minutes. Without MEDIAGATE_VERIFY

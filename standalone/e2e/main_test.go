@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // parallelWorlds is how many tests run at once unless -parallel says

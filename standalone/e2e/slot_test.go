@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // An account of five slots never has a sixth job, whoever dies meanwhile: its

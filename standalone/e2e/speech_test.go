@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
 // speechPoints are those of a speech, which no task passes.

@@ -17,7 +17,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/sandbox"
 )
 

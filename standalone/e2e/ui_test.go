@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // click is one thing that an operator does in Temporal's web interface.

@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 

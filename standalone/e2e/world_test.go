@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate/api/openapitest"
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 )

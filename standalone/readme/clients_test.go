@@ -16,7 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mediagate/mediagate/npmtest"
+	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
 // Our own clients do what docs/clients.md shows, with its very lines, and the package of
@@ -88,7 +88,7 @@ func TestOwnClients(t *testing.T) {
 	run(root, "go", "build", "-o", binary, program)
 	holds(run(folder, binary), folder)
 
-	pkg := npmtest.Install(t, filepath.Join(root, "clients", "typescript"))
+	pkg := npmtest.Install(t, filepath.Join(root, "client", "typescript"))
 	document, err := filepath.Abs(filepath.Join(root, "api", "openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)

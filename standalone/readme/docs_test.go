@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
-	"github.com/mediagate/mediagate/failpoint"
+	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 )

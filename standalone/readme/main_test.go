@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // A program that listens on the port before the server does

@@ -21,7 +21,7 @@ import (
 	"github.com/versity/versitygw/embedgw"
 	"golang.org/x/sys/unix"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // Config says where the server listens and keeps its objects.

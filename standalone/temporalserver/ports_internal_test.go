@@ -12,7 +12,7 @@ import (
 
 	"go.temporal.io/server/temporal"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // The ports between the roles have to be chosen before any

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/server/common/log/tag"
 	"go.temporal.io/server/temporal"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 	"github.com/mediagate/mediagate/workflows"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 	"github.com/mediagate/mediagate/standalone/hostguard"
 	"github.com/mediagate/mediagate/standalone/uiserver"
 )

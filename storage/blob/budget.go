@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // DefaultMemory is what all copies of a store hold at once, and

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/net/idna"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // Config says which bucket is used.

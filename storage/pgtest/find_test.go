@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 func TestFindServer(t *testing.T) {

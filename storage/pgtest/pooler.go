@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/mediagate/mediagate/freeport"
+	"github.com/mediagate/mediagate/internal/freeport"
 )
 
 // PoolSize is how many server connections a Pooler has for a database.

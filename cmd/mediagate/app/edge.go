@@ -8,9 +8,9 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
+	"github.com/mediagate/mediagate/internal/webhook"
 	"github.com/mediagate/mediagate/storage/blob"
-	"github.com/mediagate/mediagate/webhook"
 )
 
 // bucket fits the blob store to the activities.

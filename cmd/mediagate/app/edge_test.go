@@ -29,7 +29,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/task"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 

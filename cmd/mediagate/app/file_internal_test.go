@@ -8,7 +8,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/hint"
+	"github.com/mediagate/mediagate/internal/hint"
 )
 
 // Links of uploads lie below public_url, else where the API listens; they are

@@ -8,7 +8,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
-	"github.com/mediagate/mediagate/limit"
-	"github.com/mediagate/mediagate/metrics"
+	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/internal/metrics"
 )
 
 // String is the role in a word.

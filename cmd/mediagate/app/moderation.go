@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate/api"
-	"github.com/mediagate/mediagate/moderation"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/internal/moderation"
+	"github.com/mediagate/mediagate/internal/outbound"
 )
 
 // moderation judges the settings of moderation, and reads the lists, as the

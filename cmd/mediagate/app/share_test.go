@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/mediagate/mediagate/limit"
+	"github.com/mediagate/mediagate/internal/limit"
 )
 
 // While two accounts hold as much of the bodies as they may, the largest body of a third

@@ -20,8 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/internal/tracing"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
-	"github.com/mediagate/mediagate/tracing"
 )
 
 func TestTracesWanted(t *testing.T) {

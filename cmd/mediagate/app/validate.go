@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/billing"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/outbound"
+	"github.com/mediagate/mediagate/catalog/price"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage"
@@ -260,7 +260,7 @@ func (v *validator) groups(groups map[string]Group) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		g, path := groups[name], below("groups", name)
 		if g.PriceFactor != "" {
-			_, err := billing.ParseFactor(g.PriceFactor)
+			_, err := price.ParseFactor(g.PriceFactor)
 			v.check(err == nil, path+".price_factor", "%q is no decimal factor", g.PriceFactor)
 		}
 		v.check(g.Capacity >= 0, path+".capacity", "must be a number of tasks, or 0 for no limit")

@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/internal/outbound"
+)
+
+// maxAnswer is how much of an answer's body is read. Nothing in it matters;
+// reading a little lets a receiver finish writing.
+const maxAnswer = 4 << 10
+
+// Attempt is what is to be delivered.
+type Attempt struct {
+	URL     string // the base URL as the client gave it
+	TaskID  string // the same on every attempt: receivers tell duplicates by it
+	Body    []byte
+	Secrets []string // whsec_…; more than one while a rotation lasts
+}
+
+// Config holds what a Sender is made of. Zero fields take their defaults.
+type Config struct {
+	Rules   outbound.Rules
+	Timeout time.Duration // of a whole attempt; ten seconds
+	Version string        // of the program, for the User-Agent; "dev"
+	Now     func() time.Time
+}
+
+// Sender delivers callbacks. It is safe for concurrent use.
+type Sender struct {
+	rules     outbound.Rules
+	client    *http.Client
+	userAgent string
+	now       func() time.Time
+}
+
+// New makes a Sender.
+func New(c Config) *Sender {
+	s := &Sender{
+		rules:     c.Rules,
+		client:    c.Rules.WebhookClient(c.Timeout),
+		userAgent: "mediagate-webhook/" + cmp.Or(c.Version, "dev"),
+		now:       c.Now,
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s
+}
+
+// Deliver makes one attempt. Whatever the receiver does is a result; an error
+// means that the attempt says nothing about the receiver: ctx ended
+// (KindUnavailable), or it cannot be signed (KindInternal).
+func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResult, error) {
+	at := s.now()
+	base, err := s.rules.CheckWebhookURL(a.URL)
+	if err != nil {
+		return dropped(err), nil
+	}
+	signature, err := signAll(a.Secrets, a.TaskID, at, a.Body)
+	if err != nil {
+		return mediagate.DeliveryResult{}, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outbound.CallbackURL(base).String(), bytes.NewReader(a.Body))
+	if err != nil {
+		return dropped(mediagate.Errorf(mediagate.KindInvalid, "the URL cannot be used")), nil
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", s.userAgent)
+	req.Header.Set(HeaderID, a.TaskID)
+	req.Header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
+	req.Header.Set(HeaderSignature, signature)
+
+	resp, err := s.client.Do(req)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
+	case mediagate.Is(err, mediagate.KindInvalid):
+		return dropped(err), nil
+	case err != nil:
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: outbound.Describe(err)}, nil
+	}
+	defer resp.Body.Close()
+	// The status is the answer; a body that breaks off does not change it.
+	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
+	return answered(resp.StatusCode), nil
+}
+
+// answered classifies a status.
+func answered(status int) mediagate.DeliveryResult {
+	switch status / 100 {
+	case 2:
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: status}
+	case 4:
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
+	default:
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: status}
+	}
+}
+
+// dropped tells a broken rule.
+func dropped(err error) mediagate.DeliveryResult {
+	r := mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "the URL is not allowed"}
+	if broken, ok := errors.AsType[*mediagate.Error](err); ok {
+		r.Reason = broken.Message
+	}
+	return r
+}
