@@ -46,7 +46,7 @@ deps: ## install or name what the tests need besides Go
 # have the machine to themselves.
 define test-standalone
 	cd standalone && $(GO) test $(1) $$($(GO) list ./... | grep -v '/e2e$$')
-	cd standalone && $(GO) test $(1) -timeout 20m ./e2e
+	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
 endef
 
 .PHONY: test test/console test/short test/race test/replay
@@ -82,7 +82,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000

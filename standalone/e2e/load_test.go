@@ -51,23 +51,14 @@ func (w *world) submitMany(n int, j job) []*task {
 	return tasks
 }
 
-func TestFailoverUnderLoad(t *testing.T) {
-	t.Parallel()
-	failover(t, 40)
-}
-
-func verifyFailover(t *testing.T) {
-	t.Helper()
-	failover(t, 250)
-}
-
 // Of three accounts, two of one vendor and one of another that has the same
 // model, each with a few slots and more tasks than those, one answers with
 // errors, then not at all, and recovers each time. What may have been taken
 // stays with it; all that waits goes to the others while it is away; nothing is
 // lost or made twice, and the books are right.
-func failover(t *testing.T, tasks int) {
+func verifyFailover(t *testing.T) {
 	t.Helper()
+	const tasks = 250
 	key := klingKey + "@" + strings.ToLower(randomText(8))
 	limited := func(c map[string]any, slots, priority int) map[string]any {
 		maps.Copy(c, map[string]any{"concurrency": slots, "priority": priority})

@@ -18,7 +18,7 @@ import (
 // parallelWorlds is how many tests run at once unless -parallel says
 // otherwise. They mostly wait for timeouts to pass, so the number of CPUs is
 // no measure.
-const parallelWorlds = "6"
+const parallelWorlds = "5"
 
 // suite is what the tests of this run share. TestMain makes it; testing has no
 // other place to hand it on.
