@@ -22,11 +22,12 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	const tasks = 150
 	w := setup(t)
 	w.Activities.Limits.Inputs = limit.New("inputs", 8)
-	var crawling atomic.Int64
+	var crawling atomic.Int64 // files of the crowd that are open
 	free := make(chan struct{})
 	w.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
 		if !strings.HasSuffix(url, "/newcomer") {
 			crawling.Add(1)
+			defer crawling.Add(-1) // a look that is cut off for want of a heartbeat is repeated
 			select {
 			case <-free:
 			case <-ctx.Done():
@@ -49,8 +50,8 @@ func TestD18InputsAreFairBetweenAccounts(t *testing.T) {
 	w.awaits("the account has its share", func() bool { return crawling.Load() == 4 })
 	begin("task_newcomer", "acc_new", "newcomer")
 	w.ended("task_newcomer", mediagate.StatusFailed, mediagate.CodeImageProcessing)
-	if n := crawling.Load(); n != 4 {
-		t.Errorf("%d files of the crowd were opened, want its share of 4", n)
+	if n := crawling.Load(); n > 4 {
+		t.Errorf("%d files of the crowd are open, want its share of 4", n)
 	}
 	close(free)
 	for i := range tasks {
