@@ -196,7 +196,8 @@ func (c *change) remember(seen Seen) {
 }
 
 // rememberAttempt has the row take over the last attempt of which a run or a sender knows.
-// It says whether the row lacked something.
+// It says whether the row lacked something. A synchronous vendor keeps no job that could be
+// polled for, whatever id its answer has: the manifest in the bucket is the memory of that.
 func (c *change) rememberAttempt(seen Seen) (lacked bool) {
 	if seen.Channel == "" {
 		return c.putBackNumbered(seen.N)
@@ -206,7 +207,7 @@ func (c *change) rememberAttempt(seen Seen) (lacked bool) {
 	switch {
 	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
 		c.stray(seen.Sending, seen.Ref)
-	case seen.Ref.JobID != "" && a.Ref.JobID == "" && a.Outcome == nil:
+	case seen.Ref.JobID != "" && !a.Route.Sync && a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, job, c.now)
 		return true
 	}
