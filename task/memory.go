@@ -136,8 +136,8 @@ func (c *change) putBack(s Sending) *Attempt {
 	switch {
 	case !wanted:
 		c.abandon(&put)
-	case before != nil && c.waitsForClient() && s.Route.Operation == mediagate.OperationModal: // D15: it is the same job
-		c.Modal.State = mediagate.ModalSubmitted
+	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
+		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		before.State, before.EndedAt, before.Await, before.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded
@@ -152,6 +152,12 @@ func (c *change) putBack(s Sending) *Attempt {
 	at, _ := slices.BinarySearchFunc(c.Attempts, s.N, func(a Attempt, n int) int { return a.N - n })
 	c.Attempts = slices.Insert(c.Attempts, at, put)
 	return &c.Attempts[at]
+}
+
+// mayHaveAsked reports that the vendor has asked the client for parameters of the attempt's
+// job, or may have done so since: the row has lost that as well then.
+func (c *change) mayHaveAsked(a *Attempt) bool {
+	return c.waitsForClient() || c.Modal.State == mediagate.ModalNone && a.State == mediagate.AttemptAccepted
 }
 
 func (c *change) witness(e mediagate.Evidence) {
