@@ -145,6 +145,9 @@ func (c *change) putBack(s Sending) *Attempt {
 	if wanted {
 		c.leaveQueue()
 		c.TailLost = false // the doubt is the attempt's
+		if s.Channel == c.RerouteTo {
+			c.RerouteTo = "" // the attempt is the one that the reroute led to
+		}
 		if s.Route.Sync {
 			c.begin()
 		}
