@@ -3,6 +3,7 @@ package activities_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -549,6 +550,51 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 				t.Errorf("the attempt is %s with %+v at %q, want %s", row.State, row.Ref, row.Channel, c.want)
 			}
 			if sends := len(b.Async.Submits()); sends != 0 {
+				t.Errorf("the vendor was called %d times", sends)
+			}
+		})
+	}
+}
+
+// D5: the sender of a synchronous call dies before the database has the answer. What the vendor calls the answer is no job:
+// the next try reads the manifest, and polls for nothing.
+func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
+	t.Parallel()
+	outcome := activitytest.Success()
+	for name, c := range map[string]struct {
+		left *mediagate.Submission // in the bucket
+		want mediagate.AttemptState
+	}{
+		"its manifest": {&mediagate.Submission{Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}, Outcome: &outcome}, mediagate.AttemptEnded},
+		"nothing":      {nil, mediagate.AttemptUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, image)
+			if c.left != nil {
+				text, err := json.Marshal(c.left)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := b.Bucket.StoreManifest(t.Context(), strings.TrimSuffix(activities.ResultKey(taskID, 1, 0), "0")+"outcome.json", text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sent := task.Sending{
+				N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: b.SyncBound().Fingerprint,
+				Route: mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}, ExternalID: taskID, SendBefore: b.Now().Add(10 * time.Second),
+				CallEnds: b.Now().Add(time.Minute), Sends: 1,
+			}
+			b.change(task.IntentStored{Sending: sent})
+			env := newEnv(b.World)
+			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
+			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if row := b.attempt(1); row.State != c.want {
+				t.Errorf("the attempt is %s with %+v, want %s", row.State, row.Ref, c.want)
+			}
+			if sends := len(b.Sync.Submits()); sends != 0 {
 				t.Errorf("the vendor was called %d times", sends)
 			}
 		})

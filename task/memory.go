@@ -136,8 +136,8 @@ func (c *change) putBack(s Sending) *Attempt {
 	switch {
 	case !wanted:
 		c.abandon(&put)
-	case before != nil && c.waitsForClient() && s.Route.Operation == mediagate.OperationModal: // D15: it is the same job
-		c.Modal.State = mediagate.ModalSubmitted
+	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
+		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		before.State, before.EndedAt, before.Await, before.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded
@@ -145,6 +145,9 @@ func (c *change) putBack(s Sending) *Attempt {
 	if wanted {
 		c.leaveQueue()
 		c.TailLost = false // the doubt is the attempt's
+		if s.Channel == c.RerouteTo {
+			c.RerouteTo = "" // the attempt is the one that the reroute led to
+		}
 		if s.Route.Sync {
 			c.begin()
 		}
@@ -152,6 +155,12 @@ func (c *change) putBack(s Sending) *Attempt {
 	at, _ := slices.BinarySearchFunc(c.Attempts, s.N, func(a Attempt, n int) int { return a.N - n })
 	c.Attempts = slices.Insert(c.Attempts, at, put)
 	return &c.Attempts[at]
+}
+
+// mayHaveAsked reports that the vendor has asked the client for parameters of the attempt's
+// job, or may have done so since: the row has lost that as well then.
+func (c *change) mayHaveAsked(a *Attempt) bool {
+	return c.waitsForClient() || c.Modal.State == mediagate.ModalNone && a.State == mediagate.AttemptAccepted
 }
 
 func (c *change) witness(e mediagate.Evidence) {
@@ -196,7 +205,8 @@ func (c *change) remember(seen Seen) {
 }
 
 // rememberAttempt has the row take over the last attempt of which a run or a sender knows.
-// It says whether the row lacked something.
+// It says whether the row lacked something. A synchronous vendor keeps no job that could be
+// polled for, whatever id its answer has: the manifest in the bucket is the memory of that.
 func (c *change) rememberAttempt(seen Seen) (lacked bool) {
 	if seen.Channel == "" {
 		return c.putBackNumbered(seen.N)
@@ -206,7 +216,7 @@ func (c *change) rememberAttempt(seen Seen) (lacked bool) {
 	switch {
 	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
 		c.stray(seen.Sending, seen.Ref)
-	case seen.Ref.JobID != "" && a.Ref.JobID == "" && a.Outcome == nil:
+	case seen.Ref.JobID != "" && !a.Route.Sync && a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, job, c.now)
 		return true
 	}

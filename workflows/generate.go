@@ -95,12 +95,22 @@ func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer act
 	return answer, err
 }
 
-// remember keeps what an answer says of the task. An answer that knows less, of a row that
-// is missing or cannot be read, does not count.
+// remember keeps what an answer says of the task, and what the run has heard before that the
+// answer lacks: its row is missing, cannot be read, or has lost its tail since.
 func (r *run) remember(seen task.Seen) {
-	if seen.N >= r.in.Seen.N {
-		r.in.Seen = seen
-	}
+	known := r.in.Seen.With(seen)
+	seen.Sending, seen.Ref = known.Sending, known.Ref
+	seen.Cancelled = seen.Cancelled || known.Cancelled
+	seen.Failed = seen.Failed || known.Failed
+	r.in.Seen = seen
+}
+
+// forgotten reports that the row of the answer has lost a cancel or a fail that the run has
+// heard of (D13).
+func (r *run) forgotten(answer activities.Answer) bool {
+	known, seen := r.in.Seen, answer.Seen
+	open := !answer.Missing && !answer.Status.Terminal()
+	return open && (known.Cancelled && !seen.Cancelled || known.Failed && !seen.Failed)
 }
 
 // take takes a step, and asks whenever a signal comes meanwhile. A step that is not
@@ -133,9 +143,9 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer, options workf
 	next, err := r.answerOf(ctx, future)
 	r.in.Seen = r.in.Seen.With(reported(err))
 	switch {
-	case err == nil:
+	case err == nil && !r.forgotten(next):
 		return next, nil
-	case stopped || notStarted(err): // the row decides
+	case err == nil || stopped || notStarted(err): // the row decides
 		return r.ask(ctx, activities.Question{})
 	default:
 		return r.ask(ctx, activities.Question{Ended: ended(step, err)})

@@ -337,6 +337,54 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	}
 }
 
+// D5, D13: a run does not forget what it has heard of a cancel, or of a job, when the answer to a step says less: the
+// database lost it while the step was under way, or the step failed. It asks at once, so that the row takes it over.
+func TestD13AnAnswerThatKnowsLess(t *testing.T) {
+	t.Parallel()
+	sent := task.Sending{N: 1, Channel: "a", SendBefore: start}
+	more := task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "job"}, Cancelled: true, Failed: true}
+	for name, c := range map[string]struct {
+		heard, answered task.Seen
+		err             error
+	}{
+		"its row lost the commands":       {more, task.Seen{Sending: sent, Ref: more.Ref}, nil},
+		"its row lost the job as well":    {more, task.Seen{Sending: sent}, nil},
+		"its row lost the attempt":        {more, task.Seen{}, nil},
+		"it failed, before the attempt":   {task.Seen{Cancelled: true, Failed: true}, task.Seen{}, temporal.NewNonRetryableApplicationError("no", "internal", nil)},
+		"it failed, of the first attempt": {more, task.Seen{}, temporal.NewNonRetryableApplicationError("no", "internal", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			first := activities.Answer{Now: start, Ends: start.Add(time.Hour), Explanation: task.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
+			meanwhile := activities.Answer{Seen: c.heard}
+			questions := b.asked(first, meanwhile, done)
+			asked, heard := 0, make(chan struct{})
+			b.env.SetOnLocalActivityCompletedListener(func(*activity.Info, converter.EncodedValue, error) {
+				if asked++; asked == 2 {
+					close(heard)
+				}
+			})
+			b.env.OnActivity("CancelJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
+				b.signal(workflows.SignalWake, nil)
+				<-heard
+				return activities.Answer{Now: start, Explanation: sleeping(time.Hour).Explanation, Seen: c.answered}, c.err
+			})
+			b.run()
+			got := *questions
+			if len(got) != 3 {
+				t.Fatalf("%d questions, want 3", len(got))
+			}
+			if diff := cmp.Diff(c.heard, got[2].Seen); diff != "" {
+				t.Errorf("the run knows (-want +got):\n%s", diff)
+			}
+			if took := b.env.Now().Sub(start); took > time.Minute {
+				t.Errorf("the run asked after %v", took)
+			}
+		})
+	}
+}
+
 // The cancel of a run is recorded, once, and does not end it.
 func TestTheCancelOfARunIsRecorded(t *testing.T) {
 	t.Parallel()
