@@ -58,10 +58,30 @@ func (s Seen) With(other Seen) Seen {
 	return s
 }
 
+// Heard is what a run knows after an answer: what that says, and what the run has heard
+// before that the answer lacks, since its row is missing, cannot be read, or has lost its
+// tail. If the row has another attempt of the same number, that one counts: the run has
+// reported its own (D5).
+func (s Seen) Heard(answer Seen) Seen {
+	known := s.With(answer)
+	if answer.N == s.N && answer.Channel != "" && !answer.sameAttempt(s.Sending) {
+		known.Sending, known.Ref = answer.Sending, answer.Ref
+	}
+	answer.Sending, answer.Ref = known.Sending, known.Ref
+	answer.Cancelled = answer.Cancelled || known.Cancelled
+	answer.Failed = answer.Failed || known.Failed
+	return answer
+}
+
 // Stray is a job that no attempt of its task has.
 type Stray struct {
 	Sending Sending
 	Ref     mediagate.JobRef
+}
+
+// sameAttempt reports that two sendings, of one number, are of the same attempt.
+func (s Sending) sameAttempt(other Sending) bool {
+	return s.Channel == other.Channel && s.Fingerprint == other.Fingerprint && s.ExternalID == other.ExternalID
 }
 
 // Sending is the attempt's identity, with its last sending.

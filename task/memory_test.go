@@ -36,3 +36,27 @@ func TestSeenWith(t *testing.T) {
 		}
 	}
 }
+
+// What a run has heard stays if an answer lacks it. If the row has another attempt of the same
+// number, that one counts.
+func TestSeenHeard(t *testing.T) {
+	t.Parallel()
+	at := func(channel string, sent time.Duration, job string) task.Seen {
+		return task.Seen{Sending: task.Sending{N: 1, Channel: channel, SendBefore: noon.Add(sent)}, Ref: mediagate.JobRef{JobID: job}}
+	}
+	for name, c := range map[string]struct{ run, answer, want task.Seen }{
+		"a row without attempts":                 {at("a", 0, "job"), task.Seen{}, at("a", 0, "job")},
+		"a row without the job":                  {at("a", 0, "job"), at("a", 0, ""), at("a", 0, "job")},
+		"a row without the sending":              {at("a", time.Minute, ""), at("a", 0, ""), at("a", time.Minute, "")},
+		"a row that knows more":                  {at("a", 0, ""), at("a", 0, "job"), at("a", 0, "job")},
+		"a row with another job":                 {at("a", 0, "job"), at("a", 0, "job2"), at("a", 0, "job2")},
+		"a row with an attempt elsewhere":        {at("a", time.Minute, "job"), at("b", 0, ""), at("b", 0, "")},
+		"a row of whose attempt little is known": {at("a", 0, "job"), at("", 0, ""), at("a", 0, "job")},
+	} {
+		c.run.Cancelled, c.run.Failed, c.answer.Status = true, true, mediagate.StatusProcessing
+		c.want.Cancelled, c.want.Failed, c.want.Status = true, true, mediagate.StatusProcessing
+		if diff := cmp.Diff(c.want, c.run.Heard(c.answer)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

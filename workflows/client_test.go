@@ -188,6 +188,12 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			MarkerName: "LocalActivity", Details: map[string]*commonpb.Payloads{"result": payloads(t, activities.Answer{Seen: knows(2, "job")})},
 		}},
 	}
+	failed := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
+		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
+			MarkerName: "LocalActivity", Failure: &failurepb.Failure{Message: "away"},
+		}},
+	}
 	started := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
@@ -202,17 +208,25 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			}}},
 		}},
 	}
+	lesser := &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+			Result: payloads(t, activities.Answer{Seen: knows(1, "")}),
+		}},
+	}
 	for name, test := range map[string]struct {
 		history events
 		beat    any // of a step that is under way; nil: none is
 	}{
-		"its result":             {events{result, answer}, nil},
-		"its last answer":        {events{other, answer, scheduled(t, 1)}, nil},
-		"its last question":      {events{other, question, scheduled(t, 1)}, nil},
-		"what it began with":     {events{other, started}, nil},
-		"a sender that was lost": {events{timedOut, other, scheduled(t, 1)}, nil},
-		"a sender in its call":   {events{other, scheduled(t, 1)}, knows(2, "job")},
-		"a copy under way":       {events{other, answer}, 7},
+		"its result":              {events{result, answer}, nil},
+		"its last answer":         {events{other, answer, scheduled(t, 1)}, nil},
+		"a question that failed":  {events{failed, answer, scheduled(t, 1)}, nil},
+		"an answer that lacks it": {events{lesser, question, scheduled(t, 1)}, nil},
+		"its last question":       {events{other, question, scheduled(t, 1)}, nil},
+		"what it began with":      {events{other, started}, nil},
+		"a sender that was lost":  {events{timedOut, other, scheduled(t, 1)}, nil},
+		"a sender in its call":    {events{other, scheduled(t, 1)}, knows(2, "job")},
+		"a copy under way":        {events{other, answer}, 7},
 	} {
 		run := described(0, time.Hour)
 		if run.PendingActivities = nil; test.beat != nil {

@@ -95,15 +95,8 @@ func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer act
 	return answer, err
 }
 
-// remember keeps what an answer says of the task, and what the run has heard before that the
-// answer lacks: its row is missing, cannot be read, or has lost its tail since.
-func (r *run) remember(seen task.Seen) {
-	known := r.in.Seen.With(seen)
-	seen.Sending, seen.Ref = known.Sending, known.Ref
-	seen.Cancelled = seen.Cancelled || known.Cancelled
-	seen.Failed = seen.Failed || known.Failed
-	r.in.Seen = seen
-}
+// remember keeps what an answer says of the task.
+func (r *run) remember(seen task.Seen) { r.in.Seen = r.in.Seen.Heard(seen) }
 
 // forgotten reports that the row of the answer has lost a cancel or a fail that the run has
 // heard of (D13).

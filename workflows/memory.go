@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"context"
+	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -32,12 +33,14 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 	if err != nil {
 		return task.Seen{}, err
 	}
+	events := history.GetHistory().GetEvents()
+	begin := slices.IndexFunc(events, tellsAll)
+	if begin < 0 {
+		begin = len(events) - 1
+	}
 	var seen task.Seen
-	for _, event := range history.GetHistory().GetEvents() {
-		found, last := seenIn(event)
-		if seen = found.With(seen); last {
-			break
-		}
+	for _, event := range slices.Backward(events[:begin+1]) {
+		seen = seenUntil(event, seen)
 	}
 	for _, step := range desc.GetPendingActivities() {
 		seen = seen.With(decode[task.Seen](step.GetHeartbeatDetails()))
@@ -45,24 +48,33 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 	return seen, nil
 }
 
-// seenIn is what an event tells of the run's memory. last says that it tells all: the events
-// before it tell no more.
-func seenIn(event *historypb.HistoryEvent) (seen task.Seen, last bool) {
+// tellsAll reports that the event has all of the run's memory at that time.
+func tellsAll(event *historypb.HistoryEvent) bool {
+	switch event.GetEventType() {
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+		return true
+	default:
+		return false
+	}
+}
+
+// seenUntil is the run's memory after the event, as the run itself changes it.
+func seenUntil(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
-		return decode[task.Seen](event.GetWorkflowExecutionCompletedEventAttributes().GetResult()), true
+		return decode[task.Seen](event.GetWorkflowExecutionCompletedEventAttributes().GetResult())
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
-		return decode[Input](event.GetWorkflowExecutionStartedEventAttributes().GetInput()).Seen, true
+		return decode[Input](event.GetWorkflowExecutionStartedEventAttributes().GetInput()).Seen
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-		return decode[activities.StepArgs](event.GetActivityTaskScheduledEventAttributes().GetInput()).Seen, true
+		return decode[activities.StepArgs](event.GetActivityTaskScheduledEventAttributes().GetInput()).Seen
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-		return decode[activities.Answer](event.GetActivityTaskCompletedEventAttributes().GetResult()).Seen, true
+		return seen.Heard(decode[activities.Answer](event.GetActivityTaskCompletedEventAttributes().GetResult()).Seen)
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-		return decode[task.Seen](heartbeatOf(event.GetActivityTaskTimedOutEventAttributes().GetFailure())), false
-	case enumspb.EVENT_TYPE_MARKER_RECORDED: // of a question
-		return decode[activities.Answer](event.GetMarkerRecordedEventAttributes().GetDetails()["result"]).Seen, true
+		return seen.With(decode[task.Seen](heartbeatOf(event.GetActivityTaskTimedOutEventAttributes().GetFailure())))
+	case enumspb.EVENT_TYPE_MARKER_RECORDED: // of a question; one that failed has no answer
+		return seen.Heard(decode[activities.Answer](event.GetMarkerRecordedEventAttributes().GetDetails()["result"]).Seen)
 	default:
-		return task.Seen{}, false
+		return seen
 	}
 }
 
