@@ -101,8 +101,8 @@ func laterInTurn(ctx context.Context, behind string) error {
 	}
 }
 
-// turned are the details of a step's heartbeats that was turned away so often. They
-// are the one thing that outlives a try.
+// turned returns heartbeat details that count how often the step got no permit. A try
+// passes nothing but its heartbeat details on to the next one.
 func turned(times int32) []any { return (&progress{}).details(times) }
 
 // turnedAway is how many of the step's tries got no permit.

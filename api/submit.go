@@ -84,8 +84,9 @@ type submit struct {
 	references []reference
 }
 
-// readSubmit judges a submit, in the contract's order. One that was made before
-// is not judged again: replayed is the task of its acknowledgement.
+// readSubmit reads a submit and checks it, step by step in the order of the contract. If
+// the client repeats an earlier submit, replayed is the id of that one's task, and the rest
+// of the checks is left out.
 func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submit, replayed string, err error) {
 	o, err := read(c)
 	if err != nil {
