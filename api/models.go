@@ -35,7 +35,7 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 		catalog: c, routes: routes,
 		endpoints: map[string]bool{}, outlines: map[string]*catalog.Outline{}, bounds: map[string]int64{},
 	}
-	for _, endpoint := range c.Endpoints() {
+	for _, endpoint := range catalog.Endpoints() {
 		m.endpoints[endpoint.Path] = true
 		m.outlines[endpoint.Path] = c.Outline(endpoint.Path)
 		m.bounds[endpoint.Path] = largestBody(c, endpoint.Path)

@@ -83,7 +83,7 @@ type describer struct {
 // requests describes what submits and the quote take.
 func (d *describer) requests() error {
 	var quotes []any
-	for _, endpoint := range d.models.Endpoints() {
+	for _, endpoint := range catalog.Endpoints() {
 		name, err := d.submitted(endpoint.Path)
 		if err != nil {
 			return err

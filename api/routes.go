@@ -71,7 +71,7 @@ const (
 	keysPath    = "/v1/keys"
 	quotePath   = "/v1/quote"
 	accountPath = "/v1/account"
-	artPath     = "/v1/artgen/generations"
+	musicPath   = "/v1/music/generations"
 
 	videosPath       = "/v1/videos/generations"
 	imagesPath       = "/v1/images/generations"
@@ -87,7 +87,7 @@ const (
 func routes() []route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	const generate, read, manage = mediagate.ScopeGenerate, mediagate.ScopeRead, mediagate.ScopeManage
-	return []route{
+	return append(submitRoutes(), []route{
 		{method: get, path: healthPath, access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: readyPath, access: accessOpen, handler: (*Server).handleReady},
 		{method: get, path: openAPIPath, access: accessOpen, handler: (*Server).handleOpenAPI},
@@ -110,32 +110,7 @@ func routes() []route {
 		{method: del, path: openAIVideosPath + "/:video_id", envelope: envelopeOpenAI, access: accessKey, scope: manage, time: removeTime, handler: (*Server).handleOpenAIVideoErasure},
 		{method: get, path: openAIVideosPath + "/:video_id/content", envelope: envelopeOpenAI, access: accessKey, scope: read, handler: (*Server).handleOpenAIVideoFile},
 
-		{method: post, path: videosPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: imagesPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImages},
 		{method: post, path: editsPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleImageEdits},
-		{method: post, path: speechPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSpeech},
-		{method: post, path: "/v1/music/generations", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/remaster", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/stemsAll", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/createVoice", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/replaceMusic", envelope: envelopeReplace, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/sample", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/stemsMusicB", envelope: envelopeMusic, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: "/v1/music/generations/replaceMusicB", envelope: envelopeReplace, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-
-		{method: post, path: artPath, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/imagine", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/upscale", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/high-variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/low-variation", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/inpaint", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/reroll", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/pan", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/zoom", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/describe", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: artPath + "/blend", access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleSubmit},
-		{method: post, path: catalog.ModalEndpoint, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: ModerationTime, handler: (*Server).handleModal},
 		{method: post, path: quotePath, access: accessKey, scope: read, body: bodyJSON, bound: modelsBody, handler: (*Server).handleQuote},
 
 		{method: post, path: uploadImages, envelope: envelopeUpload, access: accessKey, scope: generate, body: bodyForm, bound: formLimit, time: uploadTime, handler: (*Server).handleUpload},
@@ -209,7 +184,43 @@ func routes() []route {
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
 		{method: post, path: admin + "/recover", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},
 		{method: get, path: admin + "/audit", access: accessAdmin, handler: (*Server).handleAudit},
+	}...)
+}
+
+// submitRoutes are the paths of the catalog's table of endpoints: each takes a submit.
+func submitRoutes() []route {
+	var list []route
+	for _, e := range catalog.Endpoints() {
+		r := route{
+			method:  http.MethodPost,
+			path:    e.Path,
+			access:  accessKey,
+			scope:   mediagate.ScopeGenerate,
+			body:    bodyJSON,
+			bound:   modelsBody,
+			time:    ModerationTime,
+			handler: (*Server).handleSubmit,
+		}
+		switch e.Path {
+		case videosPath:
+			r.time += uploadTime
+		case imagesPath:
+			r.time += uploadTime
+			r.handler = (*Server).handleImages
+		case speechPath:
+			r.handler = (*Server).handleSpeech
+		case catalog.ModalEndpoint:
+			r.handler = (*Server).handleModal
+		case musicPath + "/replaceMusic", musicPath + "/replaceMusicB":
+			r.envelope = envelopeReplace
+		default:
+			if strings.HasPrefix(e.Path, musicPath) {
+				r.envelope = envelopeMusic
+			}
+		}
+		list = append(list, r)
 	}
+	return list
 }
 
 // mount registers the table with Echo. Whatever answers GET answers HEAD.

@@ -55,7 +55,7 @@ const ModalEndpoint = "/v1/artgen/generations/modal"
 
 // Endpoints lists the paths that take submits, whether a model serves them at
 // the moment or not.
-func (c *Catalog) Endpoints() []Endpoint { return slices.Clone(c.endpoints) }
+func Endpoints() []Endpoint { return slices.Clone(endpoints) }
 
 func endpointAt(rows []Endpoint, path string) (Endpoint, bool) {
 	i := slices.IndexFunc(rows, func(e Endpoint) bool { return e.Path == path })

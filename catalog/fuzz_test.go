@@ -17,7 +17,7 @@ func FuzzAccept(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	endpoints := models.Endpoints()
+	endpoints := catalog.Endpoints()
 	for i := range endpoints {
 		for _, m := range models.Models() {
 			f.Add(i, []byte(`{"model":"`+m.ID+`","prompt":"a","duration":5,"image_urls":["https://a.example.com/x.png"]}`))
