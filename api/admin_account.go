@@ -37,6 +37,32 @@ func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
 	return page
 }
 
+// answerList answers a page that the store returned, or its error.
+func answerList[D, V any](c *call, rows []D, more bool, err error, view func(D) V) error {
+	if err != nil {
+		return err
+	}
+	return c.ok(listOf(rows, more, view))
+}
+
+// answerOne shows what the store returned, or answers its error.
+func answerOne[D, V any](c *call, status int, stored D, err error, view func(D) V) error {
+	if err != nil {
+		return err
+	}
+	return c.json(status, view(stored))
+}
+
+// pathID is the id that the path names. What has not the form of one is never asked of the
+// database: it is as unknown as an id that was never made.
+func pathID(c *call, name, prefix string, unknown *mediagate.Error) (string, error) {
+	id := c.Param(name)
+	if !looksLike(id, prefix) {
+		return "", unknown
+	}
+	return id, nil
+}
+
 // page reads limit and after. What has not the form of an id of the list is
 // never asked of the database.
 func page(c *call, prefix string) (after string, limit int, err error) {
@@ -143,22 +169,17 @@ func (s *Server) knownGroup(f *fields) string {
 }
 
 func (s *Server) handleAccountCreation(c *call) error {
-	f, err := s.readFields(c)
+	_, apply, err := readFields(s, c, settingsFields, func(f *fields) func(*mediagate.Account) {
+		f.required("name")
+		return s.readAccount(f)
+	})
 	if err != nil {
 		return err
-	}
-	f.required("name")
-	apply := s.readAccount(f)
-	if f.err != nil {
-		return f.err
 	}
 	account := mediagate.Account{Group: defaultGroup}
 	apply(&account)
-	a, err := s.cfg.Store.CreateAccount(c.ctx, account)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusCreated, viewAccount(a))
+	account, err = s.cfg.Store.CreateAccount(c.ctx, account)
+	return answerOne(c, http.StatusCreated, account, err, viewAccount)
 }
 
 func (s *Server) handleAccounts(c *call) error {
@@ -167,19 +188,25 @@ func (s *Server) handleAccounts(c *call) error {
 		return err
 	}
 	rows, more, err := s.cfg.Store.Accounts(c.ctx, after, limit)
-	if err != nil {
-		return err
-	}
-	return c.ok(listOf(rows, more, viewAccount))
+	return answerList(c, rows, more, err, viewAccount)
 }
 
-// pathAccount reads the id that the path names.
-func pathAccount(c *call) (string, error) {
-	id := c.Param("account_id")
-	if !looksLike(id, accountPrefix) {
-		return "", errAccountID
+// accountOf is the account that the call is about: the caller's own, or for an operator
+// the one that the path names.
+func accountOf(c *call) (string, error) {
+	if c.caller != nil {
+		return c.caller.key.AccountID, nil
 	}
-	return id, nil
+	return pathID(c, "account_id", accountPrefix, errAccountID)
+}
+
+// errNoAccount is the answer where there is no such account: to a caller its key ended
+// with it.
+func errNoAccount(c *call) *mediagate.Error {
+	if c.caller != nil {
+		return errUnknownKey
+	}
+	return errAccountID
 }
 
 // queryAccount reads the account by which a list is filtered; "" is none.
@@ -197,69 +224,50 @@ func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
 	return id, notFoundAs(err, errAccountID)
 }
 
+// handleAccount answers an account. The jobs of cancelled tasks that may still run are
+// told to operators only.
 func (s *Server) handleAccount(c *call) error {
-	id, err := pathAccount(c)
+	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
 	a, err := s.cfg.Store.Account(c.ctx, id)
 	if err != nil {
-		return notFoundAs(err, errAccountID)
-	}
-	jobs, err := s.cfg.Store.Abandoned(c.ctx, id)
-	if err != nil {
-		return err
+		return notFoundAs(err, errNoAccount(c))
 	}
 	v := viewAccount(a)
-	v.Abandoned = &abandonedView{jobs.Jobs, jobs.Cost.String()}
+	if c.caller == nil {
+		jobs, err := s.cfg.Store.Abandoned(c.ctx, id)
+		if err != nil {
+			return err
+		}
+		v.Abandoned = &abandonedView{jobs.Jobs, jobs.Cost.String()}
+	}
 	return c.ok(v)
 }
 
-// handleOwnAccount answers the caller's account. The jobs of cancelled tasks that may
-// still run are told to operators only.
-func (s *Server) handleOwnAccount(c *call) error {
-	account, err := s.ownAccount(c)
-	if err != nil {
-		return err
-	}
-	return c.ok(viewAccount(account))
-}
-
-// handleOwnAccountChange takes what an account decides by itself: its webhook.
-func (s *Server) handleOwnAccountChange(c *call) error {
-	f, err := s.readFields(c)
-	if err != nil {
-		return err
-	}
-	f.only("webhook")
-	return s.changeAccount(c, c.caller.key.AccountID, f, errUnknownKey)
-}
-
+// handleAccountChange changes an account. An account decides by itself about its webhook
+// only.
 func (s *Server) handleAccountChange(c *call) error {
-	id, err := pathAccount(c)
+	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
-	f, err := s.readFields(c)
+	_, apply, err := readFields(s, c, settingsFields, func(f *fields) func(*mediagate.Account) {
+		if c.caller != nil {
+			f.only("webhook")
+		}
+		return s.readAccount(f)
+	})
 	if err != nil {
 		return err
-	}
-	return s.changeAccount(c, id, f, errAccountID)
-}
-
-// changeAccount makes the change that a body asks for. An account that there is not is
-// the error unknown.
-func (s *Server) changeAccount(c *call, id string, f *fields, unknown *mediagate.Error) error {
-	apply := s.readAccount(f)
-	if f.err != nil {
-		return f.err
 	}
 	a, err := s.cfg.Store.UpdateAccount(c.ctx, id, func(a *mediagate.Account) error {
 		apply(a)
 		return nil
 	})
 	if err != nil {
-		return notFoundAs(err, unknown)
+		return notFoundAs(err, errNoAccount(c))
 	}
 	s.keys.forgetWhere(func(who *caller) bool { return who.key.AccountID == id })
 	return c.ok(viewAccount(a))
@@ -272,22 +280,23 @@ type grantView struct {
 	Available string `json:"available"`
 }
 
+// readGrant reads how much is granted, and by which reference it is known.
+func readGrant(f *fields) mediagate.Transfer {
+	return mediagate.Transfer{Amount: f.amount("amount"), Reference: f.required("reference")}
+}
+
 // handleGrant answers 200 instead of 201 when the reference was used before
 // for the same amount: nothing was granted then.
 func (s *Server) handleGrant(c *call) error {
-	id, err := pathAccount(c)
+	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
-	f, err := s.readFields(c)
+	_, asked, err := readFields(s, c, settingsFields, readGrant)
 	if err != nil {
 		return err
 	}
-	amount, reference := f.amount("amount"), f.required("reference")
-	if f.err != nil {
-		return f.err
-	}
-	g, available, created, err := s.cfg.Store.Grant(c.ctx, id, amount, reference)
+	g, available, created, err := s.cfg.Store.Grant(c.ctx, id, asked.Amount, asked.Reference)
 	if err != nil {
 		return notFoundAs(err, errAccountID)
 	}
@@ -336,7 +345,7 @@ func unixOrNull(t time.Time) *int64 {
 // handleLedger lists an account's entries. An erased task's stay, so that
 // task is not looked up.
 func (s *Server) handleLedger(c *call) error {
-	id, err := pathAccount(c)
+	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
@@ -358,10 +367,7 @@ func (s *Server) handleLedger(c *call) error {
 		return c.ok(listOf(nil, false, viewTransfer))
 	}
 	rows, more, err := s.cfg.Store.Ledger(ctx, id, task, after, limit)
-	if err != nil {
-		return err
-	}
-	return c.ok(listOf(rows, more, viewTransfer))
+	return answerList(c, rows, more, err, viewTransfer)
 }
 
 // checkTime is for the one question that takes longer the more has happened.

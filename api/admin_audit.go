@@ -38,8 +38,5 @@ func (s *Server) handleAudit(c *call) error {
 		return err
 	}
 	rows, more, err := s.cfg.Store.Audit(c.ctx, account, after, limit)
-	if err != nil {
-		return err
-	}
-	return c.ok(listOf(rows, more, viewAudit))
+	return answerList(c, rows, more, err, viewAudit)
 }

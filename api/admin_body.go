@@ -15,11 +15,12 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// fields reads the top level of an admin body. The first problem is kept and
-// all later reads return zero values, so that a handler asks once at its end.
+// fields reads the top level of a body of settings. The first problem is kept and all
+// later reads return zero values, so that it is enough to ask for it at the end.
 type fields struct {
-	body map[string]any
-	err  error
+	body   map[string]any
+	models *models // of the call's moment
+	err    error
 }
 
 // settingsFields are all that a body about accounts, money and keys may have.
@@ -37,12 +38,23 @@ func outlineOf(names ...string) *catalog.Outline {
 	return o
 }
 
-func (s *Server) readFields(c *call) (*fields, error) {
-	_, body, err := s.readBody(c, settingsFields)
+// fieldsOf reads the call's body, as far as the outline keeps it.
+func (s *Server) fieldsOf(c *call, keep *catalog.Outline) (*fields, error) {
+	_, body, err := s.readBody(c, keep)
 	if err != nil {
 		return nil, err
 	}
-	return &fields{body: body}, nil
+	return &fields{body: body, models: c.models}, nil
+}
+
+// readFields reads the call's body, and what it says by read. The error is the first
+// problem of either.
+func readFields[T any](s *Server, c *call, keep *catalog.Outline, read func(f *fields) T) (f *fields, said T, err error) {
+	if f, err = s.fieldsOf(c, keep); err != nil {
+		return nil, said, err
+	}
+	said = read(f)
+	return f, said, f.err
 }
 
 func (f *fields) fail(param, format string, args ...any) {

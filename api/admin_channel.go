@@ -100,12 +100,19 @@ func (s *Server) handleChannelChange(c *call) error {
 	if err != nil {
 		return err
 	}
-	_, body, err := s.readBody(c, &catalog.Outline{Whole: true})
+	_, enabled, err := readFields(s, c, &catalog.Outline{Whole: true}, readEnabled)
 	if err != nil {
 		return err
 	}
-	f := &fields{body: body}
-	for name := range body {
+	if k.state, err = s.cfg.Store.EnableChannel(c.ctx, k.Name, enabled); err != nil {
+		return err
+	}
+	s.log.InfoContext(c.ctx, "an operator changed a channel", "channel", k.Name, "enabled", enabled)
+	return s.answerChannel(c, k)
+}
+
+func readEnabled(f *fields) bool {
+	for name := range f.body {
 		if name != "enabled" {
 			f.fail(name, "%s is no field that can be changed", mediagate.Quote(name))
 		}
@@ -113,15 +120,7 @@ func (s *Server) handleChannelChange(c *call) error {
 	if !f.has("enabled") {
 		f.fail("enabled", "enabled is required")
 	}
-	enabled := f.flag("enabled")
-	if f.err != nil {
-		return f.err
-	}
-	if k.state, err = s.cfg.Store.EnableChannel(c.ctx, k.Name, enabled); err != nil {
-		return err
-	}
-	s.log.InfoContext(c.ctx, "an operator changed a channel", "channel", k.Name, "enabled", enabled)
-	return s.answerChannel(c, k)
+	return f.flag("enabled")
 }
 
 func (s *Server) answerChannel(c *call, k knownChannel) error {

@@ -46,12 +46,11 @@ var jobFields = []string{"filter", "action", "channel", "reason", "dry_run", "pe
 // A dry run tells which they are. An unknown field or filter is an error: what is
 // mistyped must not act on more than was meant.
 func (s *Server) handleTaskActions(c *call) error {
-	_, body, err := s.readBody(c, &catalog.Outline{Whole: true})
+	f, err := s.fieldsOf(c, &catalog.Outline{Whole: true})
 	if err != nil {
 		return err
 	}
-	f := &fields{body: body}
-	for _, name := range slices.Sorted(maps.Keys(body)) {
+	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(jobFields, name) {
 			f.fail(name, "%s is no field of this call; there are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "))
 		}
@@ -114,9 +113,9 @@ type jobStatusView struct {
 
 // handleJob shows a job for many tasks.
 func (s *Server) handleJob(c *call) error {
-	id := c.Param("job_id")
-	if !looksLike(id, jobPrefix) {
-		return errJob
+	id, err := pathID(c, "job_id", jobPrefix, errJob)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, describeTime)
 	defer cancel()

@@ -61,7 +61,7 @@ type doubtedView struct {
 // then lists, page by page, what a person has to decide: tasks of which nothing is sent
 // until their job is found, and runs whose tasks are lost. It may be repeated (D17).
 func (s *Server) handleRecover(c *call) error {
-	f, err := s.readFields(c)
+	f, err := s.fieldsOf(c, settingsFields)
 	if err != nil {
 		return err
 	}

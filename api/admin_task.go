@@ -160,7 +160,7 @@ func (s *Server) handleAdminTasks(c *call) error {
 	var more bool
 	if !none {
 		if tasks, more, err = s.cfg.Store.Tasks(c.ctx, f); err != nil {
-			return maskAfter(err)
+			return notFoundAs(err, errAfter)
 		}
 	}
 	page := adminList[operatorTask]{Object: "list", Data: make([]operatorTask, 0, len(tasks)), HasMore: more}
@@ -182,11 +182,10 @@ func (s *Server) handleAdminTasks(c *call) error {
 
 // pathStory reads the story of the task that the path names.
 func (s *Server) pathStory(c *call) (task.Story, error) {
-	id := c.Param("task_id")
-	if !looksLike(id, taskPrefix) {
-		return task.Story{}, errTask
+	id, err := pathTaskID(c, errTask)
+	if err != nil {
+		return task.Story{}, err
 	}
-	c.taskID = id
 	story, err := s.cfg.Store.Story(c.ctx, id)
 	return story, notFoundAs(err, errTask)
 }
@@ -266,17 +265,12 @@ func readAction(f *fields) mediagate.Action {
 // handleAdminAction records a command for a task and applies it, then signals the
 // task's run. The signal is a hint: the command has set the task's wake.
 func (s *Server) handleAdminAction(c *call) error {
-	if !looksLike(c.Param("task_id"), taskPrefix) {
-		return errTask
-	}
-	_, body, err := s.readBody(c, actionFields)
-	if err != nil {
+	if _, err := pathID(c, "task_id", taskPrefix, errTask); err != nil {
 		return err
 	}
-	f := &fields{body: body}
-	a := readAction(f)
-	if f.err != nil {
-		return f.err
+	_, a, err := readFields(s, c, actionFields, readAction)
+	if err != nil {
+		return err
 	}
 	story, err := s.pathStory(c)
 	if err != nil {

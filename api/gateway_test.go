@@ -371,15 +371,15 @@ func (g *gateway) grant(amount string) {
 // newKey makes a key of the gateway's account.
 func (g *gateway) newKey(k mediagate.Key) (mediagate.Key, string) {
 	g.t.Helper()
-	secret, hash := api.NewKey()
-	k.Prefix, k.LastFour = api.KeyDisplay(secret)
+	secret, stored := api.NewKey()
+	k.Prefix, k.LastFour = stored.Prefix, stored.LastFour
 	if k.AccountID == "" {
 		k.AccountID = g.account.ID
 	}
 	if k.Name == "" {
 		k.Name = "test"
 	}
-	row, err := g.store.CreateKey(g.t.Context(), k, hash)
+	row, err := g.store.CreateKey(g.t.Context(), k, stored.Hash)
 	g.must(err)
 	return row, secret
 }

@@ -65,7 +65,7 @@ func amountOrNull(m *mediagate.Micros) *string {
 
 // readNewKey reads the settings of a new key, which has all scopes where nothing
 // is said of them.
-func (s *Server) readNewKey(f *fields, m *models) mediagate.Key {
+func (s *Server) readNewKey(f *fields) mediagate.Key {
 	key := mediagate.Key{Name: f.required("name"), Unlimited: f.flag("unlimited"), Scopes: mediagate.Scopes()}
 	switch {
 	case key.Unlimited && f.has("quota"):
@@ -75,13 +75,13 @@ func (s *Server) readNewKey(f *fields, m *models) mediagate.Key {
 	case !key.Unlimited:
 		key.Quota = f.quota()
 	}
-	s.readSettings(f, m)(&key)
+	s.readSettings(f)(&key)
 	return key
 }
 
 // readKeyChange reads what is to change of a key. Null takes a limit away.
-func (s *Server) readKeyChange(f *fields, m *models) (apply func(k *mediagate.Key) error) {
-	name, unlimited, settings := f.text("name"), f.flag("unlimited"), s.readSettings(f, m)
+func (s *Server) readKeyChange(f *fields) (apply func(k *mediagate.Key) error) {
+	name, unlimited, settings := f.text("name"), f.flag("unlimited"), s.readSettings(f)
 	var quota mediagate.Micros
 	if f.has("quota") {
 		quota = f.quota()
@@ -115,9 +115,9 @@ func (f *fields) quota() mediagate.Micros {
 }
 
 // readSettings reads those that new keys and changes of keys have alike.
-func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key)) {
+func (s *Server) readSettings(f *fields) (apply func(k *mediagate.Key)) {
 	group, expires := s.knownGroup(f), f.future("expires_at", s.now())
-	patterns, addresses, scopes := f.patterns(m), f.addresses(), f.scopes()
+	patterns, addresses, scopes := f.patterns(), f.addresses(), f.scopes()
 	rate, inFlight, caps, strict := f.number("rate", mostOf), f.number("in_flight", mostOf), f.caps(), f.flag("strict")
 	return func(k *mediagate.Key) {
 		for name, set := range map[string]func(){
@@ -141,10 +141,10 @@ func (s *Server) readSettings(f *fields, m *models) (apply func(k *mediagate.Key
 // patterns reads which models the key may use. One that names a model to the
 // letter may name one that is not there yet; one with * that means none is a
 // mistake.
-func (f *fields) patterns(m *models) []string {
+func (f *fields) patterns() []string {
 	list := f.texts("models")
 	for i, pattern := range list {
-		if !literal(pattern) && !m.some(pattern) {
+		if !literal(pattern) && !f.models.some(pattern) {
 			param := item("models", i)
 			f.fail(param, "%s: %s matches no model", param, mediagate.Quote(pattern))
 		}
@@ -208,13 +208,6 @@ func (f *fields) grace() time.Duration {
 		return defaultGrace
 	}
 	return time.Duration(*seconds) * time.Second
-}
-
-// newSecret makes the secret of a key, and what is stored of it.
-func newSecret() (secret string, stored mediagate.KeySecret) {
-	secret, stored.Hash = NewKey()
-	stored.Prefix, stored.LastFour = KeyDisplay(secret)
-	return secret, stored
 }
 
 // showKey answers a key with its secret, which is shown this once.

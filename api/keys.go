@@ -8,62 +8,146 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// The keys of an account, which one of them manages. Another account's key is as
-// unknown as one that was never made.
+// Operators manage the keys of all accounts. A key with the scope manage manages those of
+// its own account: it gives nothing that it lacks itself, and the key of another account is
+// as unknown to it as one that was never made.
 
-func (s *Server) handleOwnKeys(c *call) error {
+// owner is the account whose keys the caller manages; empty for an operator.
+func (c *call) owner() string {
+	if c.caller == nil {
+		return ""
+	}
+	return c.caller.key.AccountID
+}
+
+func (s *Server) handleKeys(c *call) error {
 	after, limit, err := page(c, keyIDPrefix)
 	if err != nil {
 		return err
 	}
-	rows, more, err := s.cfg.Store.Keys(c.ctx, c.caller.key.AccountID, after, limit)
-	if err != nil {
-		return err
+	account := c.owner()
+	if account == "" {
+		if account, err = s.queryAccount(c); err != nil {
+			return err
+		}
 	}
-	return c.ok(listOf(rows, more, viewKey))
+	rows, more, err := s.cfg.Store.Keys(c.ctx, account, after, limit)
+	return answerList(c, rows, more, err, viewKey)
 }
 
-// ownKey reads the key that the path names.
-func (s *Server) ownKey(c *call) (mediagate.Key, error) {
+func pathKey(c *call) (string, error) { return pathID(c, "key_id", keyIDPrefix, errKeyID) }
+
+// readKey reads the key that the path names, if the caller manages it.
+func (s *Server) readKey(c *call) (mediagate.Key, error) {
 	id, err := pathKey(c)
 	if err != nil {
 		return mediagate.Key{}, err
 	}
 	key, err := s.cfg.Store.Key(c.ctx, id)
-	if err == nil && key.AccountID != c.caller.key.AccountID {
+	if owner := c.owner(); err == nil && owner != "" && key.AccountID != owner {
 		err = errKeyID
 	}
 	return key, notFoundAs(err, errKeyID)
 }
 
-func (s *Server) handleOwnKey(c *call) error {
-	key, err := s.ownKey(c)
+func (s *Server) handleKey(c *call) error {
+	key, err := s.readKey(c)
+	return answerOne(c, http.StatusOK, key, err, viewKey)
+}
+
+func (s *Server) handleKeyCreation(c *call) error {
+	account, err := accountOf(c)
 	if err != nil {
 		return err
 	}
+	f, key, err := readFields(s, c, settingsFields, s.readNewKey)
+	if err != nil {
+		return err
+	}
+	secret, stored := NewKey()
+	if c.owner() == "" {
+		key.AccountID, key.Prefix, key.LastFour = account, stored.Prefix, stored.LastFour
+		key, err = s.cfg.Store.CreateKey(c.ctx, key, stored.Hash)
+		err = notFoundAs(err, errAccountID)
+	} else {
+		key, err = s.giveKey(c, f, key, stored)
+	}
+	if err != nil {
+		return err
+	}
+	return c.showKey(http.StatusCreated, key, secret)
+}
+
+func (s *Server) handleKeyChange(c *call) error {
+	id, err := pathKey(c)
+	if err != nil {
+		return err
+	}
+	f, apply, err := readFields(s, c, settingsFields, s.readKeyChange)
+	if err != nil {
+		return err
+	}
+	var key mediagate.Key
+	if c.owner() == "" {
+		key, err = s.cfg.Store.UpdateKey(c.ctx, id, apply)
+	} else {
+		key, err = s.changeOwnKey(c, f, id, apply)
+	}
+	if err != nil {
+		return notFoundAs(err, errKeyID)
+	}
+	s.forgetKey(id)
 	return c.ok(viewKey(key))
 }
 
-func (s *Server) handleOwnKeyCreation(c *call) error {
-	f, err := s.readFields(c)
+func (s *Server) handleKeyRotation(c *call) error {
+	id, err := pathKey(c)
 	if err != nil {
 		return err
 	}
-	key := s.readNewKey(f, c.models)
-	if f.err != nil {
-		return f.err
+	f, grace, err := readFields(s, c, settingsFields, (*fields).grace)
+	if err != nil {
+		return err
 	}
+	secret, stored := NewKey()
+	var key mediagate.Key
+	if c.owner() == "" {
+		key, err = s.cfg.Store.RotateKey(c.ctx, id, stored, grace)
+	} else {
+		key, err = s.renewOwnKey(c, f, id, stored, grace)
+	}
+	if err != nil {
+		return notFoundAs(err, errKeyID)
+	}
+	s.forgetKey(id)
+	return c.showKey(http.StatusCreated, key, secret)
+}
+
+func (s *Server) handleKeyDeletion(c *call) error {
+	key, err := s.readKey(c)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Store.DeleteKey(c.ctx, key.ID); err != nil {
+		return notFoundAs(err, errKeyID)
+	}
+	s.forgetKey(key.ID)
+	return c.NoContent(http.StatusNoContent)
+}
+
+// giveKey makes a key that has no more than the caller's.
+func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate.KeySecret) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
-		return err
+		return mediagate.Key{}, err
 	}
-	secret, stored := newSecret()
-	made, err := s.cfg.Store.GiveKey(c.ctx, c.caller.key.ID, stored, func(giver mediagate.Key) (mediagate.Key, error) {
+	return s.cfg.Store.GiveKey(c.ctx, c.caller.key.ID, secret, func(giver mediagate.Key) (mediagate.Key, error) {
 		has, err := s.grantableBy(c, giver, account)
 		if err != nil {
 			return mediagate.Key{}, err
@@ -71,36 +155,20 @@ func (s *Server) handleOwnKeyCreation(c *call) error {
 		given := has.follow(key)
 		return given, f.beyond(has.lacks(given))
 	})
-	if err != nil {
-		return err
-	}
-	return c.showKey(http.StatusCreated, made, secret)
 }
 
-// handleOwnKeyChange takes any change that leaves the key with nothing that it had
-// not before. Beyond that the whole key that comes of it must be one that the
+// changeOwnKey takes any change that leaves the key with nothing that it had not
+// before. Beyond that the whole key that comes of it must be one that the
 // caller could make; of itself it is not: a key only narrows itself. Keys that
 // share limits by a rotation are judged alike, each with what it has besides. The
 // caller pays for quota that is raised, and for all of it where the key may do more
 // in another way.
-func (s *Server) handleOwnKeyChange(c *call) error {
-	id, err := pathKey(c)
-	if err != nil {
-		return err
-	}
-	f, err := s.readFields(c)
-	if err != nil {
-		return err
-	}
-	apply := s.readKeyChange(f, c.models)
-	if f.err != nil {
-		return f.err
-	}
+func (s *Server) changeOwnKey(c *call, f *fields, id string, apply func(k *mediagate.Key) error) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
-		return err
+		return mediagate.Key{}, err
 	}
-	key, err := s.cfg.Store.ChangeKey(c.ctx, c.caller.key.ID, id, func(giver mediagate.Key, k *mediagate.Key) error {
+	change := func(giver mediagate.Key, k *mediagate.Key) error {
 		has, err := s.grantableBy(c, giver, account)
 		if err != nil {
 			return err
@@ -112,7 +180,8 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 			*k = has.follow(*k)
 		}
 		return nil
-	}, func(giver, was, is mediagate.Key) (widened bool, err error) {
+	}
+	check := func(giver, was, is mediagate.Key) (widened bool, err error) {
 		beyond := grantable{key: was, catalog: c.models.catalog}.lacks(is)
 		if len(beyond) == 0 || giver.ID == is.ID {
 			return false, f.beyond(beyond)
@@ -122,58 +191,24 @@ func (s *Server) handleOwnKeyChange(c *call) error {
 			return false, err
 		}
 		return !slices.Equal(beyond, []string{"quota"}), f.beyond(has.lacks(is))
-	})
-	if err != nil {
-		return notFoundAs(err, errKeyID)
 	}
-	s.forgetKey(id)
-	return c.ok(viewKey(key))
+	return s.cfg.Store.ChangeKey(c.ctx, c.caller.key.ID, id, change, check)
 }
 
-// handleOwnKeyRotation gives the caller a secret with all that the key may do,
+// renewOwnKey gives the caller a secret with all that the key may do,
 // which must not be more than what it may do itself, and takes the quota of it.
-func (s *Server) handleOwnKeyRotation(c *call) error {
-	id, err := pathKey(c)
-	if err != nil {
-		return err
-	}
-	f, err := s.readFields(c)
-	if err != nil {
-		return err
-	}
-	grace := f.grace()
-	if f.err != nil {
-		return f.err
-	}
+func (s *Server) renewOwnKey(c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
-		return err
+		return mediagate.Key{}, err
 	}
-	secret, stored := newSecret()
-	made, err := s.cfg.Store.RenewKey(c.ctx, c.caller.key.ID, id, stored, grace, func(giver, k mediagate.Key) error {
+	return s.cfg.Store.RenewKey(c.ctx, c.caller.key.ID, id, secret, grace, func(giver, k mediagate.Key) error {
 		has, err := s.grantableBy(c, giver, account)
 		if err != nil || giver.ID == k.ID {
 			return err
 		}
 		return f.beyond(has.lacks(k))
 	})
-	if err != nil {
-		return notFoundAs(err, errKeyID)
-	}
-	s.forgetKey(id)
-	return c.showKey(http.StatusCreated, made, secret)
-}
-
-func (s *Server) handleOwnKeyDeletion(c *call) error {
-	key, err := s.ownKey(c)
-	if err != nil {
-		return err
-	}
-	if err := s.cfg.Store.DeleteKey(c.ctx, key.ID); err != nil {
-		return notFoundAs(err, errKeyID)
-	}
-	s.forgetKey(key.ID)
-	return c.NoContent(http.StatusNoContent)
 }
 
 // ownAccount reads the caller's account as it is now.
@@ -212,9 +247,9 @@ const (
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewKey makes the secret of an API key and the hash under which it is
-// stored. The secret itself is stored nowhere.
-func NewKey() (secret string, hash [32]byte) {
+// NewKey makes the secret of an API key, and what is stored of it: its hash, and the
+// parts that may be shown. The secret itself is stored nowhere.
+func NewKey() (secret string, stored mediagate.KeySecret) {
 	digits := make([]byte, 0, keyLength)
 	digits = append(digits, keyMark...)
 	var pool [2 * keyRandom]byte
@@ -229,19 +264,13 @@ func NewKey() (secret string, hash [32]byte) {
 		}
 	}
 	secret = string(digits) + checkDigits(string(digits))
-	return secret, HashKey(secret)
+	stored.Hash = HashKey(secret)
+	stored.Prefix, stored.LastFour = secret[:len(keyMark)+6], secret[keyLength-4:]
+	return secret, stored
 }
 
 // HashKey is the form in which a key is stored and looked up.
 func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
-
-// KeyDisplay returns the parts of a key that may be shown after its creation.
-func KeyDisplay(secret string) (prefix, lastFour string) {
-	if len(secret) != keyLength {
-		return "", ""
-	}
-	return secret[:len(keyMark)+6], secret[keyLength-4:]
-}
 
 // wellFormed reports whether the text could be a key of ours.
 func wellFormed(secret string) bool {

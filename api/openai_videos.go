@@ -232,7 +232,7 @@ func (s *Server) handleOpenAIVideos(c *call) error {
 	}
 	tasks, more, err := s.cfg.Store.Tasks(c.ctx, f)
 	if err != nil {
-		return maskAfter(err)
+		return notFoundAs(err, errAfter)
 	}
 	page := videoList{Object: "list", Data: make([]view.Video, 0, len(tasks)), HasMore: more}
 	for i := range tasks {

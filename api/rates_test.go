@@ -231,8 +231,8 @@ func TestARotatedKeySharesItsRate(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	row, secret := g.newKey(mediagate.Key{Unlimited: true, Rate: new(2)})
-	fresh, hash := api.NewKey()
-	_, err := g.store.RotateKey(t.Context(), row.ID, mediagate.KeySecret{Hash: hash}, time.Hour)
+	fresh, stored := api.NewKey()
+	_, err := g.store.RotateKey(t.Context(), row.ID, stored, time.Hour)
 	g.must(err)
 	for _, key := range []string{secret, fresh} {
 		g.send(request{method: http.MethodPost, path: videos, key: key, body: "{"}).wantError(t, 400, "invalid_request_error", "JSON")

@@ -244,11 +244,10 @@ func (s *Server) handleSignIn(c *call) error {
 	if err := s.crossOrigin.Check(c.Request()); err != nil {
 		return errCrossSite
 	}
-	_, body, err := s.readBody(c, signInFields)
+	f, err := s.fieldsOf(c, signInFields)
 	if err != nil {
 		return err
 	}
-	f := &fields{body: body}
 	if f.has("key") && f.has("link") {
 		f.fail("link", "link must not be given together with key")
 	}

@@ -25,26 +25,25 @@ const taskPrefix = "task_"
 // guesses learns nothing.
 var errTaskID = &mediagate.Error{Kind: mediagate.KindInvalid, Message: "invalid task id", Param: "task_id"}
 
+// pathTaskID is the id of the task that the path names, from here on also for the log.
+func pathTaskID(c *call, unknown *mediagate.Error) (id string, err error) {
+	id, err = pathID(c, "task_id", taskPrefix, unknown)
+	c.taskID = id
+	return id, err
+}
+
 // pathTask reads the task that the path names.
 func (s *Server) pathTask(c *call) (mediagate.Task, error) {
-	id := c.Param("task_id")
-	if !looksLike(id, taskPrefix) {
-		return mediagate.Task{}, errTaskID
+	id, err := pathTaskID(c, errTaskID)
+	if err != nil {
+		return mediagate.Task{}, err
 	}
-	c.taskID = id
 	return s.readTask(c, id)
 }
 
 func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
 	t, err := s.cfg.Store.Task(c.ctx, c.caller.key.AccountID, id)
-	return t, maskTask(err)
-}
-
-func maskTask(err error) error {
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return errTaskID
-	}
-	return err
+	return t, notFoundAs(err, errTaskID)
 }
 
 func (s *Server) handleTask(c *call) error {
@@ -153,7 +152,7 @@ func (s *Server) handleTasks(c *call) error {
 		tasks, more, err = s.cfg.Store.Tasks(ctx, filter)
 	}
 	if err != nil {
-		return maskAfter(err)
+		return notFoundAs(err, errAfter)
 	}
 	page := taskList{Object: "list", Data: make([]view.Task, 0, len(tasks)), HasMore: more}
 	for i := range tasks {
@@ -170,13 +169,6 @@ func (s *Server) handleTasks(c *call) error {
 }
 
 var errAfter = mediagate.Invalid("after", "after must be the id of a task in the list")
-
-func maskAfter(err error) error {
-	if mediagate.Is(err, mediagate.KindNotFound) {
-		return errAfter
-	}
-	return err
-}
 
 // readFilter reads the list's query. none is set when a filter holds what no
 // stored row can hold, so that nothing can match.
@@ -244,9 +236,6 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 	if err != nil {
 		return f, false, err
 	}
-	if err != nil {
-		return f, false, err
-	}
 	f.Channel, f.Stuck = q.Get("channel"), stuck == yes
 	return f, none || !storable(f.Channel), nil
 }
@@ -256,14 +245,13 @@ func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s
 
 // handleCancel stores the request first and signals the task's run second.
 func (s *Server) handleCancel(c *call) error {
-	id := c.Param("task_id")
-	if !looksLike(id, taskPrefix) {
-		return errTaskID
+	id, err := pathTaskID(c, errTaskID)
+	if err != nil {
+		return err
 	}
-	c.taskID = id
 	t, err := s.cfg.Store.RequestCancel(c.ctx, c.caller.key.AccountID, id)
 	if err != nil {
-		return maskTask(err)
+		return notFoundAs(err, errTaskID)
 	}
 	s.wake(c)
 	return s.answerAccepted(c, &t)
@@ -509,12 +497,12 @@ const removeTime = 5 * time.Second
 // Those that the bucket keeps for now the workers remove: the row says that they
 // are to be swept.
 func (s *Server) handleErasure(c *call) error {
-	id := c.Param("task_id")
-	if !looksLike(id, taskPrefix) {
-		return errTaskID
+	id, err := pathTaskID(c, errTaskID)
+	if err != nil {
+		return err
 	}
 	if err := s.erase(c, id); err != nil {
-		return maskTask(err)
+		return notFoundAs(err, errTaskID)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

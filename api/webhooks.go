@@ -50,7 +50,7 @@ func (s *Server) webhookAddress(f *fields, name string) string {
 // handleWebhookTest delivers the callback of a task that there is not, once, and tells
 // what the receiver did: to the address in the body, or else to the account's.
 func (s *Server) handleWebhookTest(c *call) error {
-	f, err := s.readFields(c)
+	f, err := s.fieldsOf(c, settingsFields)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *Server) handleRedelivery(c *call) error {
 	}
 	a := mediagate.Action{ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By}
 	if err := s.command(c, a); err != nil {
-		return maskTask(err)
+		return notFoundAs(err, errTaskID)
 	}
 	if t, err = s.readTask(c, t.ID); err != nil {
 		return err

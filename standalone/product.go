@@ -206,12 +206,11 @@ func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir
 	if _, _, _, err := g.Store.Grant(ctx, account.ID, demoGrant, demoReference); err != nil {
 		return "", err
 	}
-	secret, hash := api.NewKey()
-	prefix, lastFour := api.KeyDisplay(secret)
+	secret, stored := api.NewKey()
 	if _, err := g.Store.CreateKey(ctx, mediagate.Key{
 		AccountID: account.ID, Name: demoAccount, Unlimited: true,
-		Prefix: prefix, LastFour: lastFour,
-	}, hash); err != nil {
+		Prefix: stored.Prefix, LastFour: stored.LastFour,
+	}, stored.Hash); err != nil {
 		return "", err
 	}
 	return secret, dir.SetKey(secret)

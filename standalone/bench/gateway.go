@@ -139,11 +139,11 @@ func (g *gateway) as(ctx context.Context, money mediagate.Micros, limits mediaga
 // with is the installation as the holder of a new key sees it.
 func (g *gateway) with(ctx context.Context, key mediagate.Key) (*gateway, error) {
 	other := *g
-	secret, hash := api.NewKey()
+	secret, stored := api.NewKey()
 	key.Name, other.secret = "bench", secret
-	key.Prefix, key.LastFour = api.KeyDisplay(secret)
+	key.Prefix, key.LastFour = stored.Prefix, stored.LastFour
 	var err error
-	other.key, err = g.Store.CreateKey(ctx, key, hash)
+	other.key, err = g.Store.CreateKey(ctx, key, stored.Hash)
 	return &other, err
 }
 
