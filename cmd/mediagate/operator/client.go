@@ -10,8 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -28,17 +26,9 @@ type client struct {
 func connect(env map[string]string, data string) (*client, error) {
 	c := &client{base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second}}
 	if data != "" {
-		text, err := os.ReadFile(filepath.Join(data, "standalone.json"))
+		where, err := FindStandalone(data)
 		if err != nil {
-			return nil, fmt.Errorf("no standalone runs on %s: %w", data, err)
-		}
-		var where struct {
-			API      string `json:"api"`
-			Admin    string `json:"admin"` // of the admin API, where it is not at API
-			AdminKey string `json:"admin_key"`
-		}
-		if err := json.Unmarshal(text, &where); err != nil {
-			return nil, fmt.Errorf("standalone.json: %w", err)
+			return nil, err
 		}
 		c.base, c.key = cmp.Or(where.Admin, where.API), where.AdminKey
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -138,15 +137,9 @@ func load(ctx context.Context, name, run, data string, src app.Sources) (*histor
 
 // standalone is where the Temporal of a standalone's folder listens.
 func standalone(dir string) (address string, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, "standalone.json"))
+	where, err := operator.FindStandalone(dir)
 	if err != nil {
-		return "", fmt.Errorf("no standalone runs on %s: %w", dir, err)
-	}
-	var where struct {
-		Temporal string `json:"temporal"`
-	}
-	if err := json.Unmarshal(text, &where); err != nil {
-		return "", fmt.Errorf("standalone.json: %w", err)
+		return "", err
 	}
 	if where.Temporal == "" {
 		return "", fmt.Errorf("the standalone on %s runs no Temporal", dir)

@@ -193,13 +193,9 @@ func connect(environ []string, data string) (*client.Client, error) {
 		}
 	}
 	if data != "" {
-		text, err := os.ReadFile(filepath.Join(data, "standalone.json"))
+		where, err := operator.FindStandalone(data)
 		if err != nil {
-			return nil, errUsage{"no standalone runs on " + data + ": " + err.Error()}
-		}
-		var where struct{ API, Key string }
-		if err := json.Unmarshal(text, &where); err != nil {
-			return nil, errUsage{"standalone.json: " + err.Error()}
+			return nil, errUsage{err.Error()}
 		}
 		c.URL, c.Key = where.API, where.Key
 	}
