@@ -376,7 +376,7 @@ const checkTime = 30 * time.Minute
 // handleLedgerCheck answers once everything was looked at.
 func (s *Server) handleLedgerCheck(c *call) error {
 	c.within(checkTime)
-	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(checkTime + answerTimeout)) // where there is a connection
+	c.writeBy(time.Now().Add(checkTime + answerTimeout))
 	report, err := s.cfg.Store.CheckLedger(c.ctx)
 	if err != nil {
 		return err

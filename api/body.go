@@ -171,11 +171,16 @@ func (a *arrival) grow(size int64) (err error) {
 	return nil
 }
 
-// readBy sets the connection's deadline for reading. net/http takes it back
-// when the body is complete. Where there is no connection, as in a test, there
-// is no deadline either.
+// readBy sets the connection's deadline for reading; the zero time is none. net/http
+// takes it back when the body is complete. Where there is no connection, as in a test,
+// there is no deadline either.
 func (c *call) readBy(t time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(t)
+}
+
+// writeBy sets the connection's deadline for writing, in the same way.
+func (c *call) writeBy(t time.Time) {
+	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(t)
 }
 
 // brokenBody tells apart why a body could not be read to its end. Only a

@@ -104,7 +104,7 @@ func (c *call) uncounted(f func()) {
 // an answer that is made at once.
 func (c *call) answerWithin(wait time.Duration) {
 	const more = 30 * time.Second
-	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(time.Now().Add(wait + more)) // where there is a connection
+	c.writeBy(time.Now().Add(wait + more))
 }
 
 // late words a fault whose likely reason is that the time was up: what breaks

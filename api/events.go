@@ -75,7 +75,7 @@ func lastEventID(h http.Header) (int64, error) {
 
 // stream sends the task whenever its version is another than the one seen.
 func (s *Server) stream(c *call, t mediagate.Task, language string, seen int64) error {
-	out := &events{call: c, control: http.NewResponseController(c.Response())}
+	out := &events{call: c}
 	out.begin()
 	if c.Request().Method == http.MethodHead {
 		return nil
@@ -156,9 +156,8 @@ func (s *Server) mayRead(c *call) error {
 
 // events is the answer that never grows: what was sent is forgotten.
 type events struct {
-	call    *call
-	control *http.ResponseController
-	alive   bool
+	call  *call
+	alive bool
 }
 
 // begin sends the header. From here on there is no other answer, and the bounds
@@ -168,7 +167,7 @@ func (e *events) begin() {
 	header.Set("Content-Type", eventStream)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // or proxies keep events back
-	_ = e.control.SetReadDeadline(time.Time{})
+	e.call.readBy(time.Time{})
 	e.alive = true
 	e.call.Response().WriteHeader(http.StatusOK)
 }
@@ -194,10 +193,10 @@ func (e *events) send(version int64, task view.Task) bool {
 func (e *events) beat() bool { return e.write([]byte(":\n\n")) }
 
 func (e *events) write(piece []byte) bool {
-	_ = e.control.SetWriteDeadline(time.Now().Add(streamWrite))
+	e.call.writeBy(time.Now().Add(streamWrite))
 	if _, err := e.call.Response().Write(piece); err != nil {
 		e.alive = false
-	} else if err := e.control.Flush(); err != nil {
+	} else if err := http.NewResponseController(e.call.Response()).Flush(); err != nil {
 		e.alive = false
 	}
 	return e.alive

@@ -63,9 +63,9 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 		request = request.Clone(request.Context())
 		request.Header.Del("Range") // each of several pieces would be a call of its own
 	}
-	http.ServeContent(&pacedWriter{
-		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(fileTime), size: size,
-	}, request, "", modified, content)
+	out := c.paced(fileTime)
+	out.size = size
+	http.ServeContent(out, request, "", modified, content)
 	if content.failed != nil {
 		return fmt.Errorf("%w: %w", errCut, content.failed)
 	}
@@ -76,10 +76,15 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 // them, in place of the bound of the whole answer.
 type pacedWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	end     time.Time
-	size    int64
-	mute    bool
+	call *call
+	end  time.Time
+	size int64
+	mute bool
+}
+
+// paced is the call's answer, which may take so long in all.
+func (c *call) paced(most time.Duration) *pacedWriter {
+	return &pacedWriter{ResponseWriter: c.Response(), call: c, end: time.Now().Add(most)}
 }
 
 // WriteHeader leaves the words for people out where a range is none of the file:
@@ -106,7 +111,7 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	if by.After(w.end) {
 		by = w.end
 	}
-	_ = w.control.SetWriteDeadline(by) // where there is a connection
+	w.call.writeBy(by)
 	return w.ResponseWriter.Write(p)
 }
 

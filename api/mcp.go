@@ -72,9 +72,7 @@ func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 	request := c.Request().Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(raw))
 	request.Header.Set("Accept", typeJSON+", "+typeEvents) // the SDK wants both; asEvents says what it was
-	answer := &mcpAnswer{out: &pacedWriter{
-		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(mcpTime),
-	}}
+	answer := &mcpAnswer{out: c.paced(mcpTime)}
 	if asEvents {
 		c.Response().Header().Set("X-Accel-Buffering", "no") // proxies would keep the events back
 	}

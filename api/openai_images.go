@@ -222,9 +222,7 @@ func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	out := bufio.NewWriter(&pacedWriter{
-		ResponseWriter: c.Response(), control: http.NewResponseController(c.Response().Writer), end: time.Now().Add(fileTime),
-	})
+	out := bufio.NewWriter(c.paced(fileTime))
 	_, _ = fmt.Fprintf(out, `{"created":%d,"data":[`, t.EndedAt.Unix()) // Flush tells of each failed write
 	for i, picture := range pictures {
 		if i > 0 {

@@ -182,7 +182,7 @@ func (u *speechRequest) unspoken(err error, late bool) error {
 		}
 		return errCut
 	}
-	_ = http.NewResponseController(u.call.Response()).SetWriteDeadline(time.Now().Add(speechError))
+	u.call.writeBy(time.Now().Add(speechError))
 	return speechFailure(err)
 }
 
@@ -190,7 +190,6 @@ func (u *speechRequest) unspoken(err error, late bool) error {
 // the client takes nothing.
 func (u *speechRequest) pass(ctx context.Context, sound io.Reader, began time.Time) error {
 	response := u.call.Response()
-	control := http.NewResponseController(response)
 	response.Header().Set("Content-Type", u.mimeType)
 	buffer, _ := soundBuffers.Get().(*[speechPiece]byte)
 	defer soundBuffers.Put(buffer)
@@ -201,9 +200,9 @@ func (u *speechRequest) pass(ctx context.Context, sound io.Reader, began time.Ti
 		n, err := sound.Read(buffer[:])
 		came := time.Now()
 		vendor += came.Sub(asked)
-		_ = control.SetWriteDeadline(came.Add(speechStall)) // also for the end of the answer, once the money is settled
+		u.call.writeBy(came.Add(speechStall)) // also for the end of the answer, once the money is settled
 		if n > 0 {
-			if _, werr := response.Write(buffer[:n]); werr != nil || control.Flush() != nil {
+			if _, werr := response.Write(buffer[:n]); werr != nil || http.NewResponseController(response).Flush() != nil {
 				return u.left()
 			}
 			client += time.Since(came)
