@@ -3,6 +3,7 @@ import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { download } from '../../api/download';
 import { queryKeys } from '../../api/queryKeys';
 import type { LedgerReport } from '../../api/admin';
 import type { UsageItem } from '../../api/types';
@@ -10,7 +11,6 @@ import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import { saveAs } from './save';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -56,7 +56,7 @@ function Usage() {
     queryFn: ({ signal }) => call<{ data: Row[] }>('GET', '/admin/v1/usage', { query: { group_by: by }, signal }),
     placeholderData: keepPreviousData,
   });
-  const save = useMutation({ mutationFn: () => saveAs('/admin/v1/usage', `usage-by-${by}.csv`, { group_by: by }) });
+  const save = useMutation({ mutationFn: () => download('/admin/v1/usage', { group_by: by }, `usage-by-${by}.csv`) });
   return (
     <section className="stack" aria-labelledby="usage">
       <div className="row spread">

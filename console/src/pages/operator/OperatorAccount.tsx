@@ -3,6 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tans
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { download } from '../../api/download';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
@@ -13,7 +14,6 @@ import { words } from '../../words';
 import { KeyList } from '../keys/Keys';
 import { LedgerTable } from './OperatorTask';
 import { faults } from './parts';
-import { saveAs } from './save';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -41,7 +41,7 @@ function View({ account, path }: { account: Account; path: string }) {
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.has_more ? last.data.at(-1)?.id : undefined),
   });
-  const statement = useMutation({ mutationFn: () => saveAs(`${path}/statement`, `statement-${account.id}.csv`) });
+  const statement = useMutation({ mutationFn: () => download(`${path}/statement`, {}, `statement-${account.id}.csv`) });
   const limit = (value: number | string | null) => value ?? w.byDefault;
   return (
     <>

@@ -3,11 +3,11 @@ import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { download } from '../../api/download';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
 import { words } from '../../words';
-import { download } from './download';
 import type { Range } from './range';
 
 const w = words.usage;

@@ -1,4 +1,4 @@
-import { send, type Query } from '../../api/client';
+import { send, type Query } from './client';
 
 /** Saves an answer as a file of lines. Reports whether lines are left that the file has not. */
 export async function download(path: string, query: Query, name: string): Promise<boolean> {
