@@ -72,15 +72,21 @@ func (c *call) serve(w http.ResponseWriter, r *http.Request, text []byte) {
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(text))
 }
 
+// encodeTo appends a body as JSON and the end of a line. Links keep their ampersands.
+func encodeTo(buf *bytes.Buffer, body any) error {
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
+	}
+	return nil
+}
+
 // encode writes JSON as all answers are written.
 func encode(body any) (json.RawMessage, error) {
 	var buf bytes.Buffer
-	encoder := json.NewEncoder(&buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+	err := encodeTo(&buf, body)
+	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
 // published is a text that is the same for many, in the forms in which it is

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -125,23 +124,26 @@ const callKey = "mediagate.call"
 // buffers are reused for answers: a task is read far more often than written.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// json writes the answer in one piece. Links keep their ampersands.
+// json answers with a body as JSON.
 func (c *call) json(status int, body any) error {
 	buf, _ := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buf)
 	buf.Reset()
-	encoder := json.NewEncoder(buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
+	if err := encodeTo(buf, body); err != nil {
+		return err
 	}
+	c.text(status, "application/json", buf.Bytes())
+	return nil
+}
+
+// text writes an answer in one piece.
+func (c *call) text(status int, format string, text []byte) {
 	response := c.Response()
 	header := response.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(buf.Len()))
+	header.Set("Content-Type", format)
+	header.Set("Content-Length", strconv.Itoa(len(text)))
 	response.WriteHeader(status)
-	_, _ = response.Write(buf.Bytes()) // a client that left is no error of ours
-	return nil
+	_, _ = response.Write(text) // a client that left is no error of ours
 }
 
 // wrappedTask is the answer of the task endpoints.

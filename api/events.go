@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -178,9 +177,7 @@ func (e *events) send(version int64, task view.Task) bool {
 	defer buffers.Put(buf)
 	buf.Reset()
 	buf.WriteString("id: " + strconv.FormatInt(version, 10) + "\nevent: task\ndata: ")
-	encoder := json.NewEncoder(buf)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(task); err != nil { // ends with the line's end
+	if err := encodeTo(buf, task); err != nil {
 		e.alive = false
 		return false
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -498,19 +499,14 @@ func (c *call) wantsCSV() bool {
 // csv writes the answer as a file of lines, of which the first one has the names
 // of the columns.
 func (c *call) csv(name string, lines [][]string) error {
-	var text strings.Builder
+	var text bytes.Buffer
 	w := csv.NewWriter(&text)
 	w.UseCRLF = true
 	if err := w.WriteAll(lines); err != nil {
 		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
 	}
-	response := c.Response()
-	header := response.Header()
-	header.Set("Content-Type", csvType)
-	header.Set("Content-Length", strconv.Itoa(text.Len()))
-	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}))
-	response.WriteHeader(http.StatusOK)
-	_, _ = response.Write([]byte(text.String())) // a client that left is no error of ours
+	c.Response().Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}))
+	c.text(http.StatusOK, csvType, text.Bytes())
 	return nil
 }
 
