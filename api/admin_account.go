@@ -191,22 +191,22 @@ func (s *Server) handleAccounts(c *call) error {
 	return answerList(c, rows, more, err, viewAccount)
 }
 
-// accountOf is the account that the call is about: the caller's own, or for an operator
-// the one that the path names.
+// accountOf is the account that the call is about: the one that an operator's path names, or
+// else the caller's own.
 func accountOf(c *call) (string, error) {
-	if c.caller != nil {
-		return c.caller.key.AccountID, nil
+	if c.isOperators() {
+		return pathID(c, "account_id", accountPrefix, errAccountID)
 	}
-	return pathID(c, "account_id", accountPrefix, errAccountID)
+	return c.caller.key.AccountID, nil
 }
 
-// errNoAccount is the answer where there is no such account: to a caller its key ended
-// with it.
+// errNoAccount is the answer where there is no such account. A key ends with its account,
+// and is unknown then.
 func errNoAccount(c *call) *mediagate.Error {
-	if c.caller != nil {
-		return errUnknownKey
+	if c.isOperators() {
+		return errAccountID
 	}
-	return errAccountID
+	return errUnknownKey
 }
 
 // queryAccount reads the account by which a list is filtered; "" is none.
@@ -236,7 +236,7 @@ func (s *Server) handleAccount(c *call) error {
 		return notFoundAs(err, errNoAccount(c))
 	}
 	v := viewAccount(a)
-	if c.caller == nil {
+	if c.isOperators() {
 		jobs, err := s.cfg.Store.Abandoned(c.ctx, id)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (s *Server) handleAccountChange(c *call) error {
 		return err
 	}
 	_, apply, err := readFields(s, c, settingsFields, func(f *fields) func(*mediagate.Account) {
-		if c.caller != nil {
+		if !c.isOperators() {
 			f.only("webhook")
 		}
 		return s.readAccount(f)

@@ -111,6 +111,9 @@ func (c *call) tenant() string {
 	return c.caller.key.AccountID
 }
 
+// isOperators reports that the call is to the admin API, which admits operators alone.
+func (c *call) isOperators() bool { return c.route.access == accessAdmin }
+
 // asActor is who the call's changes are noted as made by.
 func (c *call) asActor() mediagate.Actor {
 	a := mediagate.Actor{By: c.who(), RequestID: c.requestID}

@@ -137,7 +137,7 @@ func errNoContract(id string) error {
 	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
 }
 
-func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.pathID("model")) }
+func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.pathText("model")) }
 
 // handleContractByQuery is for ids that have a slash.
 func (s *Server) handleContractByQuery(c *call) error {

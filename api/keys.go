@@ -18,9 +18,10 @@ import (
 // its own account: it gives nothing that it lacks itself, and the key of another account is
 // as unknown to it as one that was never made.
 
-// owner is the account whose keys the caller manages; empty for an operator.
+// owner is the account whose keys the call may manage; empty for an operator's call, which
+// may manage those of all accounts.
 func (c *call) owner() string {
-	if c.caller == nil {
+	if c.isOperators() {
 		return ""
 	}
 	return c.caller.key.AccountID
@@ -71,7 +72,7 @@ func (s *Server) handleKeyCreation(c *call) error {
 		return err
 	}
 	secret, stored := NewKey()
-	if c.owner() == "" {
+	if c.isOperators() {
 		key.AccountID, key.Prefix, key.LastFour = account, stored.Prefix, stored.LastFour
 		key, err = s.cfg.Store.CreateKey(c.ctx, key, stored.Hash)
 		err = notFoundAs(err, errAccountID)
@@ -94,7 +95,7 @@ func (s *Server) handleKeyChange(c *call) error {
 		return err
 	}
 	var key mediagate.Key
-	if c.owner() == "" {
+	if c.isOperators() {
 		key, err = s.cfg.Store.UpdateKey(c.ctx, id, apply)
 	} else {
 		key, err = s.changeOwnKey(c, f, id, apply)
@@ -117,7 +118,7 @@ func (s *Server) handleKeyRotation(c *call) error {
 	}
 	secret, stored := NewKey()
 	var key mediagate.Key
-	if c.owner() == "" {
+	if c.isOperators() {
 		key, err = s.cfg.Store.RotateKey(c.ctx, id, stored, grace)
 	} else {
 		key, err = s.renewOwnKey(c, f, id, stored, grace)

@@ -299,7 +299,7 @@ func (s *Server) handleGeminiModel(c *call) error {
 
 // pathModel is the model of the list that the path names.
 func (s *Server) pathModel(c *call) (listed, error) {
-	id := c.pathID("model")
+	id := c.pathText("model")
 	models, err := s.visible(c)
 	if err != nil {
 		return listed{}, err
@@ -311,8 +311,8 @@ func (s *Server) pathModel(c *call) (listed, error) {
 	return models[i], nil
 }
 
-// pathID is a parameter of the path, which Echo leaves as it is where it is escaped.
-func (c *call) pathID(name string) string {
+// pathText is a parameter of the path, which Echo leaves as it is where it is escaped.
+func (c *call) pathText(name string) string {
 	id := c.Param(name)
 	if c.Request().URL.RawPath != "" {
 		if plain, err := url.PathUnescape(id); err == nil {

@@ -210,15 +210,6 @@ func (s *Server) handleOpenAIVideoState(c *call) error {
 	return s.answerVideo(c, &t)
 }
 
-// videoList is a page of videos.
-type videoList struct {
-	Object  string       `json:"object"`
-	Data    []view.Video `json:"data"`
-	FirstID *string      `json:"first_id"`
-	LastID  *string      `json:"last_id"`
-	HasMore bool         `json:"has_more"`
-}
-
 func (s *Server) handleOpenAIVideos(c *call) error {
 	q := c.query()
 	f := mediagate.TaskFilter{AccountID: c.caller.key.AccountID, Type: mediagate.TypeVideo}
@@ -234,12 +225,9 @@ func (s *Server) handleOpenAIVideos(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errAfter)
 	}
-	page := videoList{Object: "list", Data: make([]view.Video, 0, len(tasks)), HasMore: more}
-	for i := range tasks {
-		page.Data = append(page.Data, s.videoOf(c, &tasks[i]))
-	}
-	if len(tasks) > 0 {
-		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
+	page, err := listTasks(tasks, more, func(t *mediagate.Task) (view.Video, error) { return s.videoOf(c, t), nil })
+	if err != nil {
+		return err
 	}
 	return c.linked(http.StatusOK, page)
 }

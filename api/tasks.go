@@ -127,12 +127,28 @@ func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediag
 }
 
 // taskList is a page of tasks.
-type taskList struct {
-	Object  string      `json:"object"`
-	Data    []view.Task `json:"data"`
-	FirstID *string     `json:"first_id"`
-	LastID  *string     `json:"last_id"`
-	HasMore bool        `json:"has_more"`
+type taskList[V any] struct {
+	Object  string  `json:"object"`
+	Data    []V     `json:"data"`
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	HasMore bool    `json:"has_more"`
+}
+
+// listTasks renders a page of tasks.
+func listTasks[V any](tasks []mediagate.Task, more bool, view func(t *mediagate.Task) (V, error)) (taskList[V], error) {
+	page := taskList[V]{Object: "list", Data: make([]V, 0, len(tasks)), HasMore: more}
+	for i := range tasks {
+		v, err := view(&tasks[i])
+		if err != nil {
+			return page, err
+		}
+		page.Data = append(page.Data, v)
+	}
+	if len(tasks) > 0 {
+		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
+	}
+	return page, nil
 }
 
 func (s *Server) handleTasks(c *call) error {
@@ -154,16 +170,9 @@ func (s *Server) handleTasks(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errAfter)
 	}
-	page := taskList{Object: "list", Data: make([]view.Task, 0, len(tasks)), HasMore: more}
-	for i := range tasks {
-		v, err := s.view(ctx, &tasks[i])
-		if err != nil {
-			return err
-		}
-		page.Data = append(page.Data, v)
-	}
-	if len(tasks) > 0 {
-		page.FirstID, page.LastID = &tasks[0].ID, &tasks[len(tasks)-1].ID
+	page, err := listTasks(tasks, more, func(t *mediagate.Task) (view.Task, error) { return s.view(ctx, t) })
+	if err != nil {
+		return err
 	}
 	return c.linked(http.StatusOK, page)
 }

@@ -394,13 +394,13 @@ func viewLine(l mediagate.StatementLine) statementLine {
 	return statementLine{viewTransfer(l.Transfer), orNull(l.Model), viewBalance(l.Change)}
 }
 
-// handleStatement answers the statement of an account. One of an operator may take long.
+// handleStatement answers the statement of an account. An operator's call may take long.
 func (s *Server) handleStatement(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
-	if c.caller == nil {
+	if c.isOperators() {
 		c.within(checkTime)
 	}
 	return notFoundAs(s.answerStatement(c, id), errNoAccount(c))
