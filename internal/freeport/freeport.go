@@ -57,7 +57,7 @@ func Take(addr string) (Port, error) {
 		return p, p.check()
 	}
 	for range chances {
-		p.Number = lowest + rand.IntN(highest-lowest)
+		p.Number = lowest + rand.IntN(highest-lowest) //nolint:gosec // a port is no secret number
 		if err = p.check(); !Taken(err) {
 			break
 		}
