@@ -1,4 +1,4 @@
-package blobtest
+package s3server_test
 
 import (
 	"bytes"

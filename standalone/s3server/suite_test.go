@@ -1,4 +1,4 @@
-package blobtest
+package s3server_test
 
 import (
 	"bytes"
@@ -21,9 +21,8 @@ import (
 // with some room for the server's clock.
 const everything = -time.Hour
 
-// Run proves a store on the S3 server and bucket of c. The bucket is made when
-// absent; only objects below blobtest/ are touched.
-func Run(t *testing.T, c blob.Config) {
+// testStore proves the promises of package blob on the server and bucket of c.
+func testStore(t *testing.T, c blob.Config) {
 	t.Helper()
 	s := &suite{config: c, store: open(t, c)}
 	if err := s.store.EnsureBucket(t.Context()); err != nil {
@@ -60,20 +59,10 @@ type suite struct {
 	store  *blob.Store
 }
 
-func open(t *testing.T, c blob.Config) *blob.Store {
-	t.Helper()
-	s, err := blob.Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
 // prefix is a folder of the test's own, emptied in the end.
 func (s *suite) prefix(t *testing.T, name string) string {
 	t.Helper()
-	p := "blobtest/" + name + "/"
+	p := "suite/" + name + "/"
 	empty := func() {
 		ctx := context.WithoutCancel(t.Context())
 		if _, err := s.store.DeletePrefix(ctx, p); err != nil {
