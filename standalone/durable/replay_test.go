@@ -29,7 +29,9 @@ import (
 // workflow.GetVersion cannot bridge a change; "make generate" leaves them alone.
 var update = flag.Bool("update", false, "record the histories anew")
 
-func historyFile(name string) string { return filepath.Join("testdata", "histories", name+".json") }
+func historyFile(name string) string {
+	return filepath.Join("..", "..", "workflows", "testdata", "histories", name+".json")
+}
 
 func replay(t *testing.T, history *historypb.History) error {
 	t.Helper()
