@@ -46,28 +46,28 @@ func main() {
 // an image that was uploaded.
 func jobs(picture string) []job {
 	return []job{
-		{"a video", client.Request{Endpoint: "/v1/videos/generations", Model: "alpha-v3", Fields: map[string]any{
+		{"a video", "/v1/videos/generations", "alpha-v3", map[string]any{
 			"duration": 5, "aspect_ratio": "16:9",
 			"prompt": "a paper boat sails down a rainy street [[sandbox: duration=3s]]",
-		}}},
-		{"an image", client.Request{Endpoint: "/v1/images/generations", Model: "theta-image-turbo", Fields: map[string]any{
+		}},
+		{"an image", "/v1/images/generations", "theta-image-turbo", map[string]any{
 			"size": "4:3", "prompt": "a lighthouse at dawn, watercolour",
-		}}},
-		{"a song", client.Request{Endpoint: "/v1/music/generations", Model: "music-a", Fields: map[string]any{
+		}},
+		{"a song", "/v1/music/generations", "music-a", map[string]any{
 			"title": "Paper boat", "tags": "sea shanty", "prompt": "[Verse]\nA paper boat sails down the street",
-		}}},
-		{"four pictures, after the uploaded one", client.Request{Endpoint: "/v1/artgen/generations", Model: "art", Fields: map[string]any{
+		}},
+		{"four pictures, after the uploaded one", "/v1/artgen/generations", "art", map[string]any{
 			"prompt": "a lighthouse like this, at night", "image_urls": []string{picture}, "size": "16:9",
-		}}},
-		{"the second of them", client.Request{Endpoint: "/v1/artgen/generations/upscale", Model: "art", Fields: map[string]any{
-			"task_id": last, "index": 2,
-		}}},
+		}},
+		{"the second of them", "/v1/artgen/generations/upscale", "art", map[string]any{"task_id": last, "index": 2}},
 	}
 }
 
 type job struct {
-	what    string
-	request client.Request
+	what     string
+	endpoint string
+	model    string
+	fields   map[string]any
 }
 
 // last stands in a job's fields for the id of the task before.
@@ -119,9 +119,9 @@ func demo(ctx context.Context, program string, out io.Writer) (err error) {
 	_, _ = fmt.Fprintf(out, "an upload: %s\n\n", picture)
 	before := ""
 	for _, j := range jobs(picture) {
-		j.request.Fields["webhook"] = hooks.url
-		if j.request.Fields["task_id"] == last {
-			j.request.Fields["task_id"] = before
+		j.fields["webhook"] = hooks.url
+		if j.fields["task_id"] == last {
+			j.fields["task_id"] = before
 		}
 		if before, err = run(ctx, c, j, folder, out); err != nil {
 			return err
@@ -150,7 +150,8 @@ func demo(ctx context.Context, program string, out io.Writer) (err error) {
 // run submits a job, shows its progress until it has ended, and saves its files. It returns
 // the task's id.
 func run(ctx context.Context, c *client.Client, j job, folder string, out io.Writer) (id string, err error) {
-	if id, err = c.Submit(ctx, j.request); err != nil {
+	id, err = c.Submit(ctx, client.Request{Endpoint: j.endpoint, Model: j.model, Fields: j.fields})
+	if err != nil {
 		return "", err
 	}
 	_, _ = fmt.Fprintf(out, "%s: %s\n", j.what, id)

@@ -80,7 +80,8 @@ func skipWithoutNPM(tb testing.TB) {
 
 func install(tb testing.TB, folder string, args ...string) {
 	tb.Helper()
-	Run(tb, folder, nil, nil, "npm", append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"}, args...)...)
+	args = append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"}, args...)
+	Run(tb, folder, nil, nil, "npm", args...)
 }
 
 // Run runs a program in the folder, with variables beside those of the process,

@@ -108,7 +108,11 @@ var recordings = map[string]func(*recording) (workflow string){
 		id := workflows.IDChannel(activitytest.AsyncChannel)
 		beats := func() bool {
 			run, err := r.temporal.DescribeWorkflowExecution(r.t.Context(), id, "")
-			return err == nil && len(run.GetPendingActivities()) == 1 && run.GetPendingActivities()[0].GetLastHeartbeatTime() != nil
+			if err != nil {
+				return false
+			}
+			steps := run.GetPendingActivities()
+			return len(steps) == 1 && steps[0].GetLastHeartbeatTime() != nil
 		}
 		r.start(r.video())
 		r.awaits("the channel is tended", func() bool { return beats() })
