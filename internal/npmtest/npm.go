@@ -80,7 +80,7 @@ func skipWithoutNPM(tb testing.TB) {
 
 func install(tb testing.TB, folder string, args ...string) {
 	tb.Helper()
-	args = append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"}, args...)
+	args = append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, args...)
 	Run(tb, folder, nil, nil, "npm", args...)
 }
 
