@@ -214,7 +214,7 @@ func (b *bench) line(what, found, aim string, met bool) {
 	if !met {
 		verdict = "missed"
 	}
-	_, _ = fmt.Fprintf(b.out, "  %-51s %-58s aim %-9s %s\n", what, found, aim, verdict)
+	_, _ = fmt.Fprintf(b.out, "  %-51s %-62s aim %-9s %s\n", what, found, aim, verdict)
 }
 
 // ratio prints how many times the floor's cost something costs.
