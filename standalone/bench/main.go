@@ -48,7 +48,7 @@ func questions() []question {
 
 func main() {
 	quick := flag.Bool("quick", false, "shorter, with more noise: 1,000 waiting tasks instead of 10,000")
-	only := flag.String("only", "", "answer only these questions, `NAMES` separated by commas")
+	only := flag.String("only", "", "`NAMES` of questions: submit,read,full,visible,waiting,memory,fairness")
 	temporal := flag.String("temporal", "", "be the Temporal of another bench, over the PostgreSQL at `URL`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,7 +71,7 @@ func run(ctx context.Context, quick bool, only string, out io.Writer) error {
 		names := strings.Split(only, ",")
 		asked = slices.DeleteFunc(asked, func(q question) bool { return !slices.Contains(names, q.name) })
 		if len(asked) < len(names) {
-			return fmt.Errorf("-only: %s are not all questions", only)
+			return fmt.Errorf("-only: one of %s is no question", only)
 		}
 	}
 	testing.Init()
