@@ -2,227 +2,174 @@ package main
 
 import (
 	"context"
-	"database/sql"
+	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/client"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 )
 
-const (
-	videoPath = "/v1/videos/generations"
-	imagePath = "/v1/images/generations"
+var (
+	video = client.Request{
+		Model:    "alpha-v3",
+		Endpoint: "/v1/videos/generations",
+		Fields:   map[string]any{"prompt": "a red kite over a green hill", "duration": 5},
+	}
+	image = client.Request{
+		Model:    "theta-image-turbo",
+		Endpoint: "/v1/images/generations",
+		Fields:   map[string]any{"prompt": "a red kite [[sandbox: duration=0s]]"}, // our own vendor takes no time anyway
+	}
 
-	videoBody = `{"model": "alpha-v3", "prompt": "a red kite over a green hill, slowly turning in the evening wind", "duration": 5}`
-	// openAIBody is the same video in OpenAI's form.
-	openAIBody = `{"model": "alpha-v3", "prompt": "a red kite over a green hill, slowly turning in the evening wind", "seconds": "5"}`
-	imageBody  = `{"model": "theta-image-turbo", "prompt": "a red kite over a green hill"}`
-
-	// grant is more than any measurement spends.
-	grant = 100_000_000 * mediagate.MicrosPerUnit
+	// connections are those of all clients, which stay open.
+	connections = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 )
 
-// gateway is one installation of the product as one account sees it. Each has a
-// database and a Temporal namespace of its own, so that no measurement finds what
-// another one left.
+// gateway is one installation of the product. Each has a database and a Temporal
+// namespace of its own, so that no question finds what another one left.
 type gateway struct {
 	*app.Gateway
-	m      *machine
-	url    string  // of its API
-	tables *sql.DB // its database
-	http   *http.Client
-	secret string // of the account's key
-	key    mediagate.Key
+	b      *bench
+	url    string         // of its API
+	client *client.Client // of an account without limits
 }
 
-// channels are the accounts at the machine's vendor.
-func (m *machine) channels(poll time.Duration) []app.Channel {
-	one := func(provider, prefix string, models ...string) app.Channel {
-		return app.Channel{
-			Name: provider, Provider: provider, BaseURL: m.vendor.url + prefix, Credentials: map[string]string{"api_key": m.secret}, Models: models,
-			Weight: 1, RequestsPerSecond: 10_000, PollInterval: app.PollInterval{Min: poll, Max: poll},
-		}
+// install makes and opens an installation and serves its API. Its worker is off.
+// Its channels poll so often.
+func (b *bench) install(poll time.Duration) *gateway {
+	name := "bench" + strings.ToLower(rand.Text()[:8])
+	_, err := b.history.ExecContext(b.ctx, "CREATE DATABASE "+name)
+	b.check(err)
+	g := &gateway{b: b}
+	c := b.settings(name)
+	c.Channels = []app.Channel{
+		b.channel("kling", klingPrefix, poll),
+		b.channel("dashscope", dashscopePrefix, poll, image.Model), // the vendor here makes no videos
 	}
-	return []app.Channel{
-		one(channelKling, klingPrefix),
-		one("dashscope", dashscopePrefix, "theta-image-turbo"), // the vendor here makes no videos
-		one("vidu", "", "beta-q3-mix"),                         // no task comes so far
-	}
+	g.Gateway, err = app.Open(b.ctx, c, app.Options{Version: "bench", Logger: b.log, LocalCallbacks: true})
+	b.check(err)
+	b.Cleanup(g.Close)
+	b.check(g.Migrate(b.ctx))
+	listener, err := (&net.ListenConfig{}).Listen(b.ctx, "tcp", "127.0.0.1:0")
+	b.check(err)
+	g.url = "http://" + listener.Addr().String()
+	b.serve(func(ctx context.Context) error { return g.Run(ctx, app.Roles{API: listener}) })
+	g.client = g.customer()
+	return g
 }
 
-// settings are those of an installation called name.
-func (m *machine) settings(name string, channels []app.Channel) app.Config {
+func (b *bench) settings(name string) app.Config {
 	c := app.Defaults()
 	c.AccountDefaults = app.AccountDefaults{} // they would refuse what is measured
-	c.DatabaseURL = m.postgres.URL("bench_" + name)
-	c.Temporal.Address, c.Temporal.Namespace, c.Temporal.Compression = m.temporal.Addr(), "bench-"+name, false
-	c.S3 = app.S3{
-		Endpoint: m.s3.Endpoint, Region: "us-east-1", Bucket: "bench-" + name, AccessKeyID: "bench", SecretAccessKey: m.secret, PathStyle: true,
-	}
-	c.APIListen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
-	c.AdminKey, c.EncryptionKeys = m.secret, []string{base64.StdEncoding.EncodeToString([]byte(m.secret[:32]))}
+	c.DatabaseURL = b.postgres.URL(name)
+	c.Temporal.Address = b.temporal
+	c.Temporal.Namespace = name
+	c.Temporal.Compression = false
+	c.S3.Endpoint = b.s3.Endpoint
+	c.S3.Bucket = name
+	c.S3.AccessKeyID = "bench"
+	c.S3.SecretAccessKey = b.secret
+	c.EncryptionKeys = []string{base64.StdEncoding.EncodeToString([]byte(b.secret[:32]))}
 	c.ShutdownGrace = 5 * time.Second
 	c.Outbound.Allow = []string{"127.0.0.0/8"}
-	c.Channels = channels
 	return c
 }
 
-// install makes and opens an installation and serves its API, for a rich account.
-// Its worker is off.
-func (m *machine) install(ctx context.Context, name string, channels []app.Channel) (*gateway, error) {
-	g := &gateway{m: m, http: newHTTP()}
-	m.later(g.http.CloseIdleConnections)
-	if _, err := m.admin.ExecContext(ctx, "CREATE DATABASE bench_"+name); err != nil {
-		return nil, fmt.Errorf("make the database: %w", err)
+// channel is an account at the vendor.
+func (b *bench) channel(provider, prefix string, poll time.Duration, models ...string) app.Channel {
+	return app.Channel{
+		Name:              provider,
+		Provider:          provider,
+		BaseURL:           b.vendor.url + prefix,
+		Credentials:       map[string]string{"api_key": b.secret},
+		Models:            models,
+		Weight:            1,
+		RequestsPerSecond: 10_000,
+		PollInterval:      app.PollInterval{Min: poll, Max: poll},
 	}
-	c := m.settings(name, channels)
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	var err error
-	if g.tables, err = sql.Open("pgx", c.DatabaseURL); err != nil {
-		return nil, err
-	}
-	m.closers = append(m.closers, g.tables.Close)
-	if g.Gateway, err = app.Open(ctx, c, app.Options{Version: "bench", Logger: m.log, LocalCallbacks: true}); err != nil {
-		return nil, err
-	}
-	m.later(g.Close)
-	if err := g.Migrate(ctx); err != nil {
-		return nil, err
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.APIListen)
-	if err != nil {
-		return nil, err
-	}
-	g.url = "http://" + listener.Addr().String()
-	m.run(ctx, func(ctx context.Context) error { return g.Run(ctx, app.Roles{API: listener}) })
-	return g.tenant(ctx)
 }
 
-// newHTTP keeps the connections of all clients open.
-func newHTTP() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
-}
-
-// tenant is the installation as another rich account sees it.
-func (g *gateway) tenant(ctx context.Context) (*gateway, error) {
-	return g.as(ctx, grant, mediagate.AccountLimits{}, mediagate.Key{Unlimited: true})
-}
-
-// as is the installation as a new account with that much money sees it.
-func (g *gateway) as(ctx context.Context, money mediagate.Micros, limits mediagate.AccountLimits, key mediagate.Key) (*gateway, error) {
-	account, err := g.Store.CreateAccount(ctx, mediagate.Account{Name: "bench", AccountLimits: limits})
-	if err != nil {
-		return nil, err
-	}
-	if money > 0 {
-		if _, _, _, err := g.Store.Grant(ctx, account.ID, money, "bench"); err != nil {
-			return nil, err
+// serve keeps a part of the gateway running until it is stopped.
+func (b *bench) serve(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); ctx.Err() == nil {
+			panic(err) // nothing that is measured from here on means anything
 		}
+	}()
+	stop = func() {
+		cancel()
+		<-done
 	}
-	key.AccountID = account.ID
-	return g.with(ctx, key)
+	b.Cleanup(stop)
+	return stop
 }
 
-// with is the installation as the holder of a new key sees it.
-func (g *gateway) with(ctx context.Context, key mediagate.Key) (*gateway, error) {
-	other := *g
+// customer makes a rich account without limits and returns a client with its key.
+func (g *gateway) customer() *client.Client {
+	account, err := g.Store.CreateAccount(g.b.ctx, mediagate.Account{Name: "bench"})
+	g.b.check(err)
+	_, _, _, err = g.Store.Grant(g.b.ctx, account.ID, 100_000_000*mediagate.MicrosPerUnit, "bench")
+	g.b.check(err)
 	secret, stored := api.NewKey()
-	key.Name, other.secret = "bench", secret
-	key.Prefix, key.LastFour = stored.Prefix, stored.LastFour
-	var err error
-	other.key, err = g.Store.CreateKey(ctx, key, stored.Hash)
-	return &other, err
+	key := mediagate.Key{AccountID: account.ID, Name: "bench", Unlimited: true, Prefix: stored.Prefix, LastFour: stored.LastFour}
+	_, err = g.Store.CreateKey(g.b.ctx, key, stored.Hash)
+	g.b.check(err)
+	return &client.Client{URL: g.url, Key: secret, HTTP: connections}
 }
 
-// temporalClient is a connection of its own to the installation's namespace.
-func (g *gateway) temporalClient() (client.Client, error) {
-	c, err := client.Dial(client.Options{
-		HostPort: g.m.temporal.Addr(), Namespace: g.Config.Temporal.Namespace, Logger: log.NewStructuredLogger(g.m.log),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as settings has it
-	})
-	if err == nil {
-		g.m.later(c.Close)
+// submit returns a function that submits a request and ignores the task's id.
+func submit(c *client.Client, r client.Request) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := c.Submit(ctx, r)
+		return err
 	}
-	return c, err
 }
 
-// openTasks are the tasks that have not ended.
-const openTasks = "tasks WHERE ended_at IS NULL"
-
-// count counts rows of the installation's database.
-func (g *gateway) count(ctx context.Context, rows string) (int, error) {
-	return count(ctx, g.tables, rows)
+// life is when what happened to a task.
+type life struct {
+	job
+	submitted, ended time.Time
 }
 
-// submit sends a request for a task and returns the id of the task that was taken in.
-func (g *gateway) submit(ctx context.Context, path, body string) (string, error) {
-	answer, err := g.post(ctx, path, body, nil)
-	if err != nil {
-		return "", err
+// follow submits the first tasks of so many new accounts, half a second apart, and
+// returns their lives when all are completed.
+func (g *gateway) follow(accounts int) []life {
+	lives := make([]life, accounts)
+	group, ctx := errgroup.WithContext(g.b.ctx)
+	for i := range lives {
+		c := g.customer()
+		group.Go(func() error {
+			lives[i].submitted = time.Now()
+			done, err := c.Run(ctx, video, nil)
+			if err != nil {
+				return err
+			}
+			t, err := g.Store.TaskByID(ctx, done.ID) // the client's times are in whole seconds
+			lives[i].ended, lives[i].job = t.EndedAt, g.b.vendor.job(done.ID)
+			return err
+		})
+		g.b.pause(500 * time.Millisecond)
 	}
-	var ack struct {
-		Data []struct {
-			TaskID string `json:"task_id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(answer, &ack); err != nil || len(ack.Data) != 1 {
-		return "", fmt.Errorf("no acknowledgement: %.100s", answer)
-	}
-	return ack.Data[0].TaskID, nil
+	g.b.check(group.Wait())
+	return lives
 }
 
-// submits is submit of a video, whose id nobody wants.
-func (g *gateway) submits(ctx context.Context) error {
-	_, err := g.post(ctx, videoPath, videoBody, nil)
-	return err
-}
-
-// post sends a body.
-func (g *gateway) post(ctx context.Context, path, body string, header http.Header) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.url+path, strings.NewReader(body))
-	if err != nil {
-		return nil, err
+// median returns how long something took in the lives of tasks.
+func median(lives []life, took func(life) time.Duration) time.Duration {
+	all := make([]time.Duration, len(lives))
+	for i, l := range lives {
+		all[i] = took(l)
 	}
-	if header != nil {
-		req.Header = header
-	}
-	req.Header.Set("Authorization", "Bearer "+g.secret)
-	return exchange(g.http, req)
-}
-
-// get reads a path.
-func (g *gateway) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+g.secret)
-	return exchange(g.http, req)
-}
-
-// exchange returns the body of a 200 or 201 and takes anything else for an error.
-func exchange(c *http.Client, req *http.Request) ([]byte, error) {
-	resp, err := c.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		err = fmt.Errorf("%s %s: %s: %.200s", req.Method, req.URL.Path, resp.Status, body)
-	}
-	return body, err
+	return quantile(all, 0.5)
 }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sync/errgroup"
+)
+
+// slice does some pieces of work and returns how long each took.
+type slice func() []time.Duration
+
+// work is what all slices of one kind came to.
+type work struct {
+	took      []time.Duration // of each piece of work
+	wall, cpu time.Duration   // of all together
+}
+
+// each returns how long the clock went for a piece of work.
+func (w work) each() time.Duration { return w.wall / time.Duration(len(w.took)) }
+
+// cost returns the CPU time of a piece of work in all processes that took part,
+// or its time by the clock where the system does not tell CPU time.
+func (w work) cost() time.Duration {
+	return cmp.Or(w.cpu, w.wall) / time.Duration(len(w.took))
+}
+
+// compare runs floor and subject in turns, so that a machine that gets slower
+// meanwhile does so for both: floor, subject, subject, floor in each round. Before
+// them each runs once to warm up.
+func (b *bench) compare(rounds int, floor, subject slice) (base, found work) {
+	b.take(floor, &work{})
+	b.take(subject, &work{})
+	for range rounds {
+		b.take(floor, &base)
+		b.take(subject, &found)
+		b.take(subject, &found)
+		b.take(floor, &base)
+	}
+	return base, found
+}
+
+// take runs a slice and adds what it cost. The CPU time includes what the slice
+// leaves for the servers to do afterwards.
+func (b *bench) take(run slice, sum *work) {
+	cpu, began := cpuTime(), time.Now()
+	sum.took = append(sum.took, run()...)
+	sum.wall += time.Since(began)
+	b.settle()
+	sum.cpu += cpuTime() - cpu
+}
+
+// settle returns when the API starts no more runs, which would weigh on what is
+// measured next.
+func (b *bench) settle() {
+	before := -1
+	b.until("no more runs are started", 400*time.Millisecond, func() bool {
+		now := b.workflows("starts_with(workflow_id, 'task_')")
+		settled := now == before
+		before = now
+		return settled
+	})
+}
+
+// times has so many clients call do n times in all, and returns how long each
+// call took.
+func (b *bench) times(clients, n int, do func(context.Context) error) []time.Duration {
+	took := make([]time.Duration, n)
+	group, ctx := errgroup.WithContext(b.ctx)
+	group.SetLimit(clients)
+	for i := range n {
+		group.Go(func() error {
+			began := time.Now()
+			err := do(ctx)
+			took[i] = time.Since(began)
+			return err
+		})
+	}
+	b.check(group.Wait())
+	return took
+}
+
+// quantile is the value that the share q of the values does not exceed.
+func quantile(values []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// until asks every so often until the answer is yes.
+func (b *bench) until(what string, every time.Duration, ask func() bool) {
+	for began := time.Now(); !ask(); b.pause(every) {
+		if time.Since(began) > 20*time.Minute {
+			b.check(fmt.Errorf("waited in vain until %s", what))
+		}
+	}
+}
+
+func (b *bench) pause(d time.Duration) {
+	select {
+	case <-b.ctx.Done():
+		b.check(b.ctx.Err())
+	case <-time.After(d):
+	}
+}
+
+// workflows counts in Temporal's own table, since its lists of workflows lag behind.
+func (b *bench) workflows(condition string, args ...any) (n int) {
+	b.check(b.history.QueryRowContext(b.ctx, "SELECT count(*) FROM current_executions WHERE "+condition, args...).Scan(&n))
+	return n
+}
+
+// cpuTime is what this process and all below it, such as PostgreSQL and the
+// worker, have used so far; 0 where there is no /proc.
+func cpuTime() time.Duration {
+	processes, _ := procfs.AllProcs()
+	stats := map[int]procfs.ProcStat{}
+	for _, p := range processes {
+		stats[p.PID], _ = p.Stat() // nothing, if it has ended meanwhile
+	}
+	hundredths := 0
+	for pid, s := range stats {
+		for pid > 1 && pid != os.Getpid() {
+			pid = stats[pid].PPID
+		}
+		if pid > 1 {
+			hundredths += int(s.UTime+s.STime) + s.CUTime + s.CSTime // its own, and of children that have ended
+		}
+	}
+	return time.Duration(hundredths) * 10 * time.Millisecond
+}
+
+// machineTime is what all processes of the machine have used so far; 0 where
+// there is no /proc.
+func machineTime() time.Duration {
+	fs, _ := procfs.NewDefaultFS()
+	stat, _ := fs.Stat()
+	c := stat.CPUTotal
+	return time.Duration((c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal) * float64(time.Second))
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/procfs"
+	temporal "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/mediagate/mediagate/client"
+)
+
+// bareWorkflow is the least that is durable at all: one activity.
+func bareWorkflow(ctx workflow.Context, task string) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+	return workflow.ExecuteActivity(ctx, nothing, task).Get(ctx, nil)
+}
+
+func nothing(context.Context, string) error { return nil }
+
+// measureFullTasks compares tasks, from submit to the end of their workflows and
+// with a vendor that takes no time, with workflows of one empty activity. It goes
+// by CPU time.
+func measureFullTasks(b *bench) {
+	b.vendor.reset(func() time.Duration { return 0 }, false)
+	g := b.install(250 * time.Millisecond)
+	b.serve(g.RunWorker)
+	w := worker.New(g.Temporal, "bare", worker.Options{StickyScheduleToStartTimeout: time.Minute})
+	w.RegisterWorkflow(bareWorkflow)
+	w.RegisterActivity(nothing)
+	b.check(w.Start())
+	b.Cleanup(w.Stop)
+
+	floor := b.drain("bare_", func(ctx context.Context) error {
+		o := temporal.StartWorkflowOptions{ID: "bare_" + ulid.Make().String(), TaskQueue: "bare"}
+		_, err := g.Temporal.ExecuteWorkflow(ctx, o, bareWorkflow, "task")
+		return err
+	})
+	const bare = "a workflow of one activity"
+	base, found := b.compare(b.size(2, 1), floor, b.drain("task_", submit(g.client, image)))
+	b.ratio("an image, in one call", bare, found.cost(), base.cost(), 2)
+	base, found = b.compare(b.size(2, 1), floor, b.drain("task_", submit(g.client, video)))
+	b.ratio("a video, polled for", bare, found.cost(), base.cost(), 2.5)
+
+	report, err := g.Store.CheckLedger(b.ctx)
+	b.check(err)
+	if !report.OK {
+		b.check(fmt.Errorf("the ledger does not add up: %v", report.Problems))
+	}
+}
+
+// drain is a slice that starts a batch of workflows and lasts until all have ended.
+func (b *bench) drain(prefix string, start func(context.Context) error) slice {
+	batch := b.size(150, 60)
+	ended := func() int {
+		return b.workflows("starts_with(workflow_id, $1) AND state = 3", prefix) // 3 is completed
+	}
+	return func() []time.Duration {
+		before := ended()
+		took := b.times(32, batch, start)
+		// Each look goes through Temporal's table. More of them would weigh on the slower of the two.
+		b.until("the batch has ended", 100*time.Millisecond, func() bool { return ended()-before >= batch })
+		return took
+	}
+}
+
+// measureVisible measures how long after its end at the vendor a task is
+// completed, found by polling alone and with the vendor's callbacks.
+func measureVisible(b *bench) {
+	b.measureEnds("polled every 2s, half of which is the floor, p50", false, 2*time.Second)
+	b.measureEnds("the same, and called back, p50", true, time.Second)
+}
+
+// measureEnds spreads the vendor's ends over the poll interval.
+func (b *bench) measureEnds(what string, called bool, aim time.Duration) {
+	b.part(func(b *bench) {
+		const poll = 2 * time.Second
+		b.vendor.reset(func() time.Duration { return poll + rand.N(poll) }, called) //nolint:gosec // no secrets
+		g := b.install(poll)
+		b.serve(g.RunWorker)
+		const first = 5 // they find a worker that is only starting
+		lives := g.follow(first + b.size(60, 15))
+		b.within(what, median(lives[first:], func(l life) time.Duration { return l.ended.Sub(l.made) }), aim)
+	})
+}
+
+const waitingPoll = 10 * time.Second
+
+// measureWaiting fills an installation with tasks that wait for the vendor. It
+// measures what each costs this process, which has API and worker, in memory, and
+// at the vendor, how late the polls come.
+func measureWaiting(b *bench) {
+	b.vendor.reset(func() time.Duration { return never }, false)
+	g := b.install(waitingPoll)
+	b.serve(g.RunWorker)
+	g.fill(100) // connections and buffers are there then
+	before := usedMemory()
+	tasks, intervals := b.size(10_000, 1000), b.size(3, 2)
+	g.fill(tasks)
+	b.vendor.takeGaps()
+	b.pause(time.Duration(intervals) * waitingPoll)
+	late := b.vendor.takeGaps()
+	each := float64(usedMemory()-before) / float64(tasks) / 1000
+	if len(late) < tasks*intervals*8/10 {
+		b.check(fmt.Errorf("only %d polls in %d intervals of %d waiting tasks", len(late), intervals, tasks))
+	}
+	p99 := quantile(late, 0.99) - waitingPoll
+	b.within(fmt.Sprintf("lateness of polls, %d tasks, due every 10s, p99", tasks), p99, time.Second)
+	aim, most := "≤ 5 kB", 5.0
+	if b.quick { // the worker's cache of 500 workflows weighs more on few tasks
+		aim, most = "none", math.Inf(1)
+	}
+	b.line("memory of API and worker a task", fmt.Sprintf("%.1f kB more than with 100 tasks", each), aim, each <= most)
+}
+
+// fill submits so many videos and returns when all of them are polled for.
+func (g *gateway) fill(n int) {
+	before := g.b.vendor.accepted()
+	g.b.times(16, n, submit(g.client, video))
+	g.b.until("all tasks wait", time.Second, func() bool { return g.b.vendor.accepted() >= before+n })
+	g.b.pause(waitingPoll)
+}
+
+// usedMemory is the heap and the stacks of this process in bytes.
+func usedMemory() int64 {
+	runtime.GC()
+	runtime.GC() // finalizers of the first have freed more
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc + s.StackInuse)
+}
+
+// measureMemory runs tasks through the standalone program, all of it in one
+// process, and looks at the most memory that it had.
+func measureMemory(b *bench) {
+	c, pid := b.startStandalone()
+	tasks := b.size(20_000, 5_000)
+	b.times(16, tasks, func(ctx context.Context) error {
+		_, err := c.Run(ctx, image, nil)
+		return err
+	})
+	process, err := procfs.NewProc(pid)
+	b.check(err)
+	status, err := process.NewStatus()
+	b.check(err)
+	peak := status.VmHWM >> 20
+	what := fmt.Sprintf("resident, at its peak in %d tasks, 16 at a time", tasks)
+	b.line(what, fmt.Sprintf("%d MiB", peak), "≤ 700 MiB", peak <= 700)
+}
+
+// startStandalone builds the program of this module and starts it on free ports,
+// in a folder of its own. It returns a client of its one account and its process id.
+func (b *bench) startStandalone() (*client.Client, int) {
+	dir := b.TempDir()
+	program, data := filepath.Join(dir, "mediagate-standalone"), filepath.Join(dir, "data")
+	build := exec.CommandContext(b.ctx, "go", "build", "-o", program, //nolint:gosec // ourselves
+		"github.com/mediagate/mediagate/standalone")
+	build.Dir, build.Stderr = b.source, os.Stderr
+	b.check(build.Run())
+	const free = "127.0.0.1:0"
+	_, pid := b.process(io.Discard, program, "-data", data,
+		"-api", free, "-temporal", free, "-ui", free, "-s3", free, "-sandbox", free, "-ops", free)
+	var where struct{ API, Key string }
+	b.until("the standalone serves", 400*time.Millisecond, func() bool {
+		raw, err := os.ReadFile(filepath.Join(data, "standalone.json"))
+		return err == nil && json.Unmarshal(raw, &where) == nil
+	})
+	return &client.Client{URL: where.API, Key: where.Key, HTTP: connections}, pid
+}
