@@ -42,7 +42,7 @@ func shutOutTasks(t *testing.T, n int) *shutOut {
 		}
 		s.park(video.ID, reason)
 	}
-	s.account.Store.Edit(s.ids[n], func(st *task.State) { st.ParkReason = mediagate.ParkStorage })
+	s.account.Store.Exec("UPDATE tasks SET park_reason = ? WHERE id = ?", mediagate.ParkStorage, s.ids[n])
 	return s
 }
 
@@ -58,11 +58,9 @@ func (s *shutOut) RetryParked(ctx context.Context, p mediagate.Parked, limit int
 		return 0, err
 	}
 	retried, err := s.Store.RetryParked(ctx, p, limit)
-	for _, id := range s.ids {
-		if s.state(id).RetryAt.IsZero() {
-			s.retried, s.at = append(s.retried, id), append(s.at, time.Since(s.began).Truncate(time.Second))
-			s.park(id, mediagate.ParkProviderAway)
-		}
+	for _, id := range s.account.Store.Retried() {
+		s.retried, s.at = append(s.retried, id), append(s.at, time.Since(s.began).Truncate(time.Second))
+		s.park(id, mediagate.ParkProviderAway)
 	}
 	return retried, err
 }

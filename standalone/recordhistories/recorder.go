@@ -55,8 +55,22 @@ type recorder struct {
 	log    *slog.Logger
 }
 
+// endings are what is to be done when a recording ends.
+type endings []func()
+
+// Cleanup implements activitytest.T.
+func (e *endings) Cleanup(f func()) { *e = append(*e, f) }
+
+func (e *endings) run() {
+	for _, f := range *e {
+		f()
+	}
+}
+
 func (r *recorder) record(ctx context.Context, s scenario) (err error) {
-	w := activitytest.New(time.Now)
+	var ending endings
+	defer ending.run()
+	w := activitytest.New(&ending, time.Now)
 	st := &stage{
 		World: w, engine: workflows.Client{Temporal: r.client}, id: "task_" + s.name,
 		begun: make(chan struct{}, 100), release: make(chan struct{}),
