@@ -38,7 +38,7 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 		"without": {func(string) error {
 			return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away"}
 		}, "the database is away (type: unavailable, retryable: true)"},
-		"unforeseen": {func(string) error { return errors.New("what is this") }, "what is this"},
+		"unforeseen": {func(string) error { return errors.New("what is this") }, "internal: database: read attempt: what is this"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
