@@ -63,14 +63,15 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
-ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
+# So does what links SQLite, which takes minutes to compile for it and is not ours.
+ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo|sqlite)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
 # A random play takes ten times as long for the race detector: `make test` plays a
 # hundred of each kind, `make verify` thousands.
 # Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
-# The embedded servers and SQLite take minutes to compile and run for the race
-# detector, and are not ours: what links them runs without.
+# The embedded servers take minutes to compile and run for the race detector, and are
+# not ours: what links them runs without.
 test/race: deps build test/console ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
@@ -91,7 +92,7 @@ verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a 
 verify/storm: deps ## a long storm of those who spend at once, and thousands of holds beside a model, on both databases, with their seeds
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run TestPooled
 	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
+	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage/sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
 
 SEED ?= 0
 RUNS ?= 3

@@ -151,7 +151,7 @@ func TestD11TendRenewedChannel(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := newTending(t, 1)
-				d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
+				d.Store.SeeChannel(activitytest.AsyncChannel)
 				d.Channels.Set(c.channels(d)...)
 				d.endJobs("task-0")
 				d.begin()
@@ -277,7 +277,7 @@ func TestD11Alias(t *testing.T) {
 		}
 
 		// A worker of the settings of before may still add rows.
-		d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
+		d.Store.SeeChannel(activitytest.AsyncChannel)
 		d.begin()
 		time.Sleep(10 * time.Second)
 		d.Channels.Set(d.AsyncBound())

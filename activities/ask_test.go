@@ -55,7 +55,7 @@ func TestAnswerShows(t *testing.T) {
 			a.Actions = []string{mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionPollNow}
 		}},
 		"parked, and the parking ends before the deadline": {func(b *bundle) {
-			b.Store.Edit(taskID, func(st *task.State) { st.Terms.ParkTimeout = time.Hour })
+			b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.ParkTimeout = time.Hour })
 			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkFunds}))
 		}, func(a *activities.Answer) {
 			a.Status, a.State = mediagate.StatusProcessing, mediagate.AttemptAccepted

@@ -29,7 +29,7 @@ type bucketScene struct {
 // parkedTasks sets the scene, inside a bubble.
 func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene {
 	t.Helper()
-	s := &bucketScene{World: activitytest.New(time.Now), t: t}
+	s := &bucketScene{World: activitytest.New(t, time.Now), t: t}
 	for i := range n {
 		added := s.NewVideo()
 		added.ID = fmt.Sprintf("task_%04d", i)
@@ -49,9 +49,7 @@ func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene 
 // park parks a task, whose run sleeps until in an hour.
 func (s *bucketScene) park(id string, reason mediagate.ParkReason) {
 	s.t.Helper()
-	s.Store.Edit(id, func(st *task.State) {
-		st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), reason, time.Now().Add(time.Hour)
-	})
+	s.Store.Park(id, reason)
 	if _, err := s.Store.Change(s.t.Context(), id, task.Asked{}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -127,7 +125,7 @@ func TestBucketWakesNoOthers(t *testing.T) {
 // bubbled is a bundle on the bubble's clock.
 func bubbled(t *testing.T) *bundle {
 	t.Helper()
-	b := &bundle{t: t, World: activitytest.New(time.Now)}
+	b := &bundle{t: t, World: activitytest.New(t, time.Now)}
 	b.Store.Add(b.NewVideo())
 	return b
 }

@@ -428,33 +428,31 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	film := box("ftyp", []byte("isom"), words(0), []byte("isom"))
 	film = append(film, box("free", make([]byte, 2*large-len(film)-8))...)
 	b.serves(map[string][]byte{"0": []byte(bomb(256, 256)), "film": film})
-	account := b.task().AccountID
-	b.Store.Fetches = 10
-	_, _, err := b.Store.TakeFetched(t.Context(), account, 10)
-	b.ok(err)
-	_, err = b.check()
+	day := &allowance{Store: b.Store, most: 10, fetched: 10}
+	b.Activities.Store = day
+	_, err := b.check()
 	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
 	if j := b.found(); j.Over || j.Tries > 0 {
 		t.Errorf("it waits for tomorrow, and the check is %+v", j)
 	}
-	if got := b.Store.Fetched(account); got != 10 {
+	if got := day.fetched; got != 10 {
 		t.Errorf("%d bytes count of files that were not read", got-10)
 	}
 
-	b.Store.Fetches = large
+	day.most = large
 	_, err = b.check()
 	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
 	if j := b.found(); !slices.Equal(j.Passed, []string{"image_urls[0]"}) || j.Over || j.Tries > 0 {
 		t.Errorf("one of two files could be looked at, and the check is %+v", j)
 	}
 
-	b.Store.Fetches = 4 * large
+	day.most = 4 * large
 	_, err = b.check()
 	b.ok(err)
 	if j := b.found(); j.Failure == nil {
 		t.Errorf("the film has no tracks, and the check is %+v", j)
 	}
-	if got, want := b.Store.Fetched(account), int64(10+len(film)+len(bomb(256, 256))); got != want {
+	if got, want := day.fetched, int64(10+len(film)+len(bomb(256, 256))); got != want {
 		t.Errorf("%d bytes count, want the %d of both files and 10 before", got, want)
 	}
 	pictures := 0
@@ -468,18 +466,35 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	}
 }
 
+// allowance is a store that has so many bytes for an account's files. The real one has
+// far more than a test would make.
+type allowance struct {
+	activities.Store
+	most, fetched int64
+}
+
+func (a *allowance) TakeFetched(_ context.Context, _ string, bytes int64) (taken int64, ok bool, err error) {
+	taken = min(bytes, a.most)
+	if a.fetched+taken > a.most {
+		return taken, false, nil
+	}
+	a.fetched += taken
+	return taken, true, nil
+}
+
 // What is not read of a file does not count, and no more is given back than was taken
 // for it: of a file that is larger than what may be fetched in a day that is less.
 func TestCheckInputsCountsWhatItReads(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20
-	for _, day := range []int64{0, large, large / 4} {
+	for _, day := range []int64{10 * large, large, large / 4} {
 		b := setup(t, naming(input("image_urls[0]", anImage)))
-		b.Store.Fetches = day
+		counted := &allowance{Store: b.Store, most: day}
+		b.Activities.Store = counted
 		b.serves(map[string][]byte{"0": append([]byte("<html>"), make([]byte, large)...)})
 		_, err := b.check()
 		b.ok(err)
-		if got := b.Store.Fetched(b.task().AccountID); got <= 0 || got > large/8 {
+		if got := counted.fetched; got <= 0 || got > large/8 {
 			t.Errorf("with %d a day, %d bytes count of a page whose first bytes tell that it is no picture", day, got)
 		}
 	}

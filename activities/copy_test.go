@@ -57,7 +57,7 @@ func copying(t *testing.T) *copyScene {
 
 func copyingOf(t *testing.T, o mediagate.Outcome) *copyScene {
 	t.Helper()
-	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
+	s := &copyScene{World: activitytest.New(t, time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
 	s.Store.Add(s.NewVideo())
 	s.made(taskID, o)
 	s.Fetcher.OnFetch = s.file.fetch
@@ -259,7 +259,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 		}
 
 		stranger := add("task-4")
-		s.Store.Edit("task-4", func(st *task.State) { st.Last().Provider = "another" })
+		s.Store.Exec("UPDATE attempts SET provider = 'another' WHERE task_id = 'task-4'")
 		beside := s.mirrorOf(stranger)
 		if beside.over() || s.file.opened.Load() != 3 {
 			t.Errorf("another provider's file is not opened beside them: %v, %d are", beside.err, s.file.opened.Load())

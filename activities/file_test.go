@@ -153,12 +153,12 @@ func TestFilesAreRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := activitytest.New(time.Now)
+				w := activitytest.New(t, time.Now)
 				task := w.NewImage()
 				uploaded := time.Now()
 				task.CreatedAt = uploaded.Add(c.submitted)
 				if c.submitted == 0 || c.ended {
-					task.Status = mediagate.StatusFailed
+					task.Status, task.EndedAt, task.Failure = mediagate.StatusFailed, task.CreatedAt, &mediagate.Failure{Code: mediagate.CodeGenerationFailed}
 				}
 				w.Store.Add(task)
 				f, _ := ourFile(t, uploaded)
@@ -182,7 +182,7 @@ func TestFilesAreRemoved(t *testing.T) {
 func TestFilesStayWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
+		w := activitytest.New(t, time.Now)
 		f, _ := ourFile(t, time.Now())
 		w.Bucket.Write(f.Key(), "file")
 		w.Store.Fault = func(method string) error {

@@ -20,7 +20,7 @@ import (
 // answered is an image whose vendor answers with a link, inside a bubble.
 func answered(t *testing.T) *copyScene {
 	t.Helper()
-	s := &copyScene{World: activitytest.New(time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
+	s := &copyScene{World: activitytest.New(t, time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
 	s.Store.Add(s.NewImage())
 	answers(s.Sync)
 	s.Fetcher.OnFetch = s.file.fetch

@@ -243,7 +243,7 @@ func (l *life) sleep(answer activities.Answer) {
 // newLife sets the scene, inside a bubble.
 func newLife(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *life {
 	t.Helper()
-	l := &life{World: activitytest.New(time.Now), t: t}
+	l := &life{World: activitytest.New(t, time.Now), t: t}
 	l.Store.Add(submitted(l.World))
 	return l
 }

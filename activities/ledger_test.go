@@ -19,7 +19,7 @@ import (
 func TestHousekeepingProvesTheLedger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, ledger := activitytest.New(time.Now), &books{}
+		w, ledger := activitytest.New(t, time.Now), &books{}
 		w.Activities.Ledger = ledger
 		housekeep(t, w, time.Millisecond)
 		if n := ledger.checks.Load(); n != 1 {
@@ -50,7 +50,7 @@ func (b *books) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 func TestBrokenLedgerIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	w.Activities.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	broken := strings.Split(strings.Repeat("account acc_1: held is 2, not 1\n", 25), "\n")[:25]
 	w.Activities.Ledger = &books{reports: []*mediagate.LedgerReport{{OK: true}, nil, {Problems: broken}}}

@@ -143,7 +143,7 @@ func TestLookupComesLate(t *testing.T) {
 	b := lost(t)
 	b.advance(time.Hour)
 	b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-		b.change(task.Accepted{Sending: b.sending(1), Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}})
+		b.change(task.Accepted{Sending: b.sending(1), Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}, FirstPollAt: b.Now()})
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "not seen yet")
 	}
 	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted {
@@ -196,7 +196,7 @@ func (silent) LoadManifest(ctx context.Context, _ string) ([]byte, error) {
 func TestLookupInABucketThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(time.Now)}
+		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(t, time.Now)}
 		b.Store.Add(b.NewImage())
 		b.Sync.OnSubmit = refuses(mediagate.KindAmbiguous)
 		b.submit(1)
@@ -296,7 +296,7 @@ func TestPollJob(t *testing.T) {
 		"ended":         {scene: answersWith(mediagate.Report{State: mediagate.JobSucceeded, Outcome: &success}, nil), want: task.Mirror, polls: 1},
 		"still running": {want: task.CancelJob, polls: 1}, // D10: the vendor was asked a last time
 		"it waits, and the task takes parameters": {scene: func(b *bundle) {
-			b.Store.Edit(taskID, func(st *task.State) { st.Terms.ModalTimeout = time.Hour })
+			b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.Modal = time.Hour })
 			answersWith(waits, nil)(b)
 		}, want: task.Sleep, why: task.WhyModal, polls: 1},
 		"it waits for what nobody can give": {scene: answersWith(waits, nil), want: task.CancelJob, polls: 1},

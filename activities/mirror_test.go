@@ -190,7 +190,7 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 	t.Run("the bucket is still away", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://m.example.com/a"))
-		b.Store.Edit(taskID, func(st *task.State) { st.ParkedAt, st.ParkReason = start, mediagate.ParkStorage })
+		b.Store.Park(taskID, mediagate.ParkStorage)
 		b.Bucket.OnProbe = func() error {
 			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "full"}
 		}
@@ -284,6 +284,11 @@ func TestMirrorKeepsTheDuration(t *testing.T) {
 // envFailpointDir makes the test program a process that dies while it copies.
 const envFailpointDir = "MEDIAGATE_TEST_MIRROR_HALF"
 
+// process is a program that leaves nothing to clean up.
+type process struct{}
+
+func (process) Cleanup(func()) {}
+
 // mirrorUntilKilled copies a file with the half-way failpoint armed, and is
 // killed on its way, once a folder. Its exit code tells of the second time.
 func mirrorUntilKilled(dir string) int {
@@ -291,7 +296,7 @@ func mirrorUntilKilled(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	w := activitytest.New(time.Now)
+	w := activitytest.New(process{}, time.Now)
 	w.Store.Add(w.NewVideo())
 	if _, err := newEnv(w).ExecuteActivity(w.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -265,13 +265,8 @@ func TestD6PartsAfterACrash(t *testing.T) {
 			t.Fatal("the sender lives")
 		}
 		l.Store.Fault = before
-		l.Store.Edit(taskID, func(st *task.State) {
-			a := st.Last()
-			for i := 1; i <= 2; i++ {
-				a.Parts[i].State, a.Parts[i].Submission = mediagate.PartIntent, nil
-			}
-			a.Parts = a.Parts[:3]
-		})
+		l.Store.Exec("UPDATE attempt_parts SET state = 'intent', submission = NULL WHERE part IN (1, 2)")
+		l.Store.Exec("DELETE FROM attempt_parts WHERE part = 3")
 		if _, err := l.Bucket.DeletePrefix(t.Context(), "results/", key(1, 0), key(1, 1), manifest("part-1.json")); err != nil {
 			t.Fatal(err)
 		}
@@ -299,9 +294,9 @@ func TestD6PartsAfterACrash(t *testing.T) {
 // D5: a database that loses calls of an attempt, or the attempt, has none of them made again.
 func TestD5LostPartsAreNotMadeAgain(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*task.State){
-		"a call":      func(st *task.State) { st.Last().Parts = st.Last().Parts[1:] },
-		"the attempt": func(st *task.State) { st.Attempts = nil },
+	for name, lose := range map[string]func(*activitytest.Store){
+		"a call":      func(s *activitytest.Store) { s.Exec("DELETE FROM attempt_parts WHERE part = 0") },
+		"the attempt": func(s *activitytest.Store) { s.Unsend(taskID) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -314,7 +309,7 @@ func TestD5LostPartsAreNotMadeAgain(t *testing.T) {
 						return nil
 					}
 					if states++; states == 1 {
-						l.Store.Edit(taskID, lose)
+						lose(l.Store)
 					}
 					return nil
 				}}
@@ -465,9 +460,8 @@ func TestD5APartOfAnotherWorkerIsUnderWay(t *testing.T) {
 	ends := b.Now().Add(3 * time.Minute)
 	b.Activities.Store = slippery{Store: b.Store, before: func(method string) error {
 		if method == "Change" && opened.CompareAndSwap(false, true) { // as this one stores its first intent
-			b.Store.Edit(taskID, func(st *task.State) {
-				st.Last().Parts = []task.Part{{State: mediagate.PartIntent, Sends: 1, SendBefore: b.Now().Add(time.Minute), CallEnds: ends}}
-			})
+			b.Store.Exec(`INSERT INTO attempt_parts (task_id, n, part, state, send_before, call_ends, created_at)
+				VALUES (?, 1, 0, 'intent', ?, ?, ?)`, taskID, b.Now().Add(time.Minute), ends, b.Now())
 		}
 		return nil
 	}}

@@ -159,10 +159,8 @@ func TestD18RepeatedCallsTakePermits(t *testing.T) {
 		h.release = make(chan struct{})
 		go func() { _, _ = h.submits(1, "") }()
 		synctest.Wait()
-		b.Store.Edit("task_0", func(st *task.State) {
-			a := st.Last()
-			a.State, a.AbsentAt, a.AbsentAgainAt, a.Ref, a.Await = mediagate.AttemptUnknown, b.Now(), b.Now(), mediagate.JobRef{}, nil
-		})
+		b.Store.Exec("UPDATE attempts SET state = 'unknown', absent_at = ?, absent_again_at = ?, ref = NULL WHERE task_id = 'task_0'", b.Now(), b.Now())
+		b.Store.Exec("DELETE FROM awaits WHERE task_id = 'task_0'")
 		st, err := h.submits(0, "")
 		if err != nil || st.Behind != "a" || h.calls.Load() != 2 {
 			t.Errorf("sent again: %+v, %v, %d calls; want to wait behind a", st, err, h.calls.Load())

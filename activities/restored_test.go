@@ -64,7 +64,7 @@ func TestD17LostAttempt(t *testing.T) {
 // restore takes the task back to how it was submitted.
 func (b *bundle) restore() {
 	b.t.Helper()
-	b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+	b.Store.Unsend(taskID)
 	b.change(task.Restored{At: b.Now()})
 }
 
@@ -78,13 +78,13 @@ func hangs(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
 func TestD11LostAttemptBesideChannelsThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(time.Now)}
+		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(t, time.Now)}
 		b.Store.Add(b.NewVideo())
 		first, second := b.account("first", 0, 0), b.account("second", 0, 0)
 		silent := &activitytest.Vendor{OnFind: hangs}
 		first.Vendor, second.Vendor = silent.Finding(), silent.Finding()
 		b.Channels.Set(first, second, b.account("third", 0, 0))
-		b.Store.Edit(taskID, func(st *task.State) { st.Attempts, st.Status = nil, mediagate.StatusPending })
+		b.Store.Unsend(taskID)
 		b.change(task.Restored{At: time.Now()})
 		b.submit(1) // of a run that was told before the restore
 		time.Sleep(time.Minute)

@@ -38,7 +38,7 @@ func tryRemove(w *activitytest.World, kind mediagate.Removal) (slice mediagate.R
 func TestRequestMediaAreSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
+		w := activitytest.New(t, time.Now)
 		w.Bucket.Write("uploads/acc_1/old", "media")
 		time.Sleep(96*time.Hour - 2*time.Hour)
 		w.Bucket.Write("uploads/acc_1/new", "media")
@@ -74,7 +74,7 @@ func (c crowded) DeleteOlder(ctx context.Context, prefix string, olderThan time.
 func TestSweepsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
+		w := activitytest.New(t, time.Now)
 		w.Activities.Sweeper = crowded{w.Bucket}
 		began := time.Now()
 		if slice := remove(t, w, mediagate.RemoveUploads); !slice.More || time.Since(began) > 10*time.Minute {
@@ -169,7 +169,7 @@ func TestStraysAreRemovedAfterACrash(t *testing.T) {
 func TestRemoveExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := activitytest.New(time.Now)
+		w := activitytest.New(t, time.Now)
 		asked := map[string]int{}
 		w.Store.Fault = func(method string) error {
 			asked[method]++

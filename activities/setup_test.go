@@ -56,7 +56,7 @@ type bundle struct {
 func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
 	b := &bundle{t: t, clock: &clock{now: start}}
-	b.World = activitytest.New(b.Now)
+	b.World = activitytest.New(t, b.Now)
 	b.Store.Add(submitted(b.World))
 	return b
 }

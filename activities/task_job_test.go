@@ -25,16 +25,18 @@ func jobOf(perSecond int) activities.JobArgs {
 	}}
 }
 
-// withTasks is a world with n open tasks of acc_1 and one of acc_2, made a second ago.
-func withTasks(n int) *activitytest.World {
-	w := activitytest.New(time.Now)
+// withTasks is a world with n open tasks of acc_1 and one of acc_2, made a second ago: by
+// their ids long before.
+func withTasks(t *testing.T, n int) *activitytest.World {
+	t.Helper()
+	w := activitytest.New(t, time.Now)
 	add := func(id, account string) {
 		t := w.NewVideo()
 		t.ID, t.AccountID, t.CreatedAt = id, account, time.Now().Add(-time.Second)
 		w.Store.Add(t)
 	}
 	for i := range n {
-		add(fmt.Sprintf("task_%03d", i), "acc_1")
+		add(fmt.Sprintf("task_00%03d", i), "acc_1")
 	}
 	add("task_other", "acc_2")
 	return w
@@ -69,9 +71,9 @@ func commanded(w *activitytest.World) (ids []string) {
 func TestActOnTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := withTasks(150) // more than a page
+		w := withTasks(t, 150) // more than a page
 		for _, event := range []task.Event{task.CancelRequested{}, task.EndDue{}} {
-			if _, err := w.Store.Change(t.Context(), "task_007", event); err != nil {
+			if _, err := w.Store.Change(t.Context(), "task_00007", event); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,7 +82,7 @@ func TestActOnTasks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := activities.JobProgress{After: "task_000", Done: 149, Skipped: 1, Ended: true}
+		want := activities.JobProgress{After: "task_00000", Done: 149, Skipped: 1, Ended: true}
 		if diff := cmp.Diff(want, p); diff != "" {
 			t.Errorf("progress (-want +got):\n%s", diff)
 		}
@@ -88,13 +90,13 @@ func TestActOnTasks(t *testing.T) {
 			t.Errorf("150 tasks at 10 a second took %s", took)
 		}
 		ids := commanded(w)
-		if len(ids) != 149 || slices.Contains(ids, "task_007") || slices.Contains(ids, "task_other") || len(slices.Compact(slices.Clone(ids))) != 149 {
+		if len(ids) != 149 || slices.Contains(ids, "task_00007") || slices.Contains(ids, "task_other") || len(slices.Compact(slices.Clone(ids))) != 149 {
 			t.Errorf("%d commands: %v", len(ids), ids)
 		}
-		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_149" || a.Reason != "a test" || a.By != mediagate.ByOperator {
+		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_00149" || a.Reason != "a test" || a.By != mediagate.ByOperator {
 			t.Errorf("the first command is %+v", a)
 		}
-		again, err := act(w, in, nil, &activities.JobProgress{After: "task_100", Done: 49})
+		again, err := act(w, in, nil, &activities.JobProgress{After: "task_00100", Done: 49})
 		if err != nil || !again.Ended || again.Done != 148 || again.Skipped != 1 {
 			t.Errorf("%+v, %v", again, err)
 		}
@@ -108,11 +110,11 @@ func TestActOnTasks(t *testing.T) {
 func TestActOnTasksThatGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := withTasks(3)
+		w := withTasks(t, 3)
 		in := jobOf(1000)
 		for i := range 3 {
 			late := w.NewVideo()
-			late.ID, late.AccountID, late.CreatedAt = fmt.Sprintf("task_9%d", i), "acc_1", time.Now().Add(time.Second)
+			late.ID, late.AccountID, late.CreatedAt = fmt.Sprintf("task_009%d", i), "acc_1", time.Now().Add(time.Second)
 			w.Store.Add(late)
 		}
 		p, err := act(w, in, nil, nil)
@@ -141,7 +143,7 @@ func TestActOnTasksHandsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, stop := withTasks(100), make(chan struct{})
+				w, stop := withTasks(t, 100), make(chan struct{})
 				timer := time.AfterFunc(test.stopAfter, func() { close(stop) })
 				defer timer.Stop()
 				synctest.Wait()
@@ -164,12 +166,12 @@ func TestActOnTasksThatFail(t *testing.T) {
 		want   activities.JobProgress // where the try succeeds
 	}{
 		"the first time": {"Command", 0, activities.JobProgress{}},
-		"the last time":  {"Command", 4, activities.JobProgress{After: "task_000", Failed: 1, Ended: true}},
+		"the last time":  {"Command", 4, activities.JobProgress{After: "task_00000", Failed: 1, Ended: true}},
 		"no list":        {"SelectTasks", 4, activities.JobProgress{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := withTasks(1)
+			w := withTasks(t, 1)
 			w.Store.Fault = func(method string) error {
 				if method == test.method {
 					return errors.New("out of order")
@@ -193,12 +195,12 @@ func TestActOnTasksThatFail(t *testing.T) {
 func TestActOnTasksReroute(t *testing.T) {
 	t.Parallel()
 	for channel, want := range map[string]activities.JobProgress{
-		activitytest.AsyncChannel: {After: "task_000", Done: 1, Ended: true},
-		activitytest.SyncChannel:  {After: "task_000", Skipped: 1, Ended: true},
+		activitytest.AsyncChannel: {After: "task_00000", Done: 1, Ended: true},
+		activitytest.SyncChannel:  {After: "task_00000", Skipped: 1, Ended: true},
 	} {
 		t.Run(channel, func(t *testing.T) {
 			t.Parallel()
-			w := withTasks(1)
+			w := withTasks(t, 1)
 			in := jobOf(1000)
 			in.Action, in.Channel = mediagate.ActionReroute, channel
 			p, err := act(w, in, nil, nil)

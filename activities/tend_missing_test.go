@@ -33,7 +33,7 @@ func TestD11TendMissingChannel(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := newTending(t, 1)
-				d.Store.SeeChannel(activitytest.AsyncChannel, time.Now())
+				d.Store.SeeChannel(activitytest.AsyncChannel)
 				d.Channels.Set()
 				time.Sleep(max(c.unseen, 0))
 				if c.up > 0 {
@@ -76,7 +76,7 @@ func TestD2RemovedChannelRests(t *testing.T) {
 		gone bool
 	}{
 		"the last task goes":     {func(d *tending) { d.change("task-0", task.CancelRequested{}, task.EndDue{}) }, true},
-		"the channel comes back": {func(d *tending) { d.Store.SeeChannel(activitytest.AsyncChannel, time.Now()) }, false},
+		"the channel comes back": {func(d *tending) { d.Store.SeeChannel(activitytest.AsyncChannel) }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

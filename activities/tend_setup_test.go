@@ -35,7 +35,7 @@ type tending struct {
 // tend begins a run in a world with n accepted tasks, named task-0 and so on.
 func newTending(t *testing.T, n int) *tending {
 	t.Helper()
-	d := &tending{World: activitytest.New(time.Now), t: t}
+	d := &tending{World: activitytest.New(t, time.Now), t: t}
 	for i := range n {
 		d.add(fmt.Sprintf("task-%d", i))
 	}
@@ -137,11 +137,9 @@ func (d *tending) change(id string, events ...task.Event) {
 
 // park parks a task, which tries again in an hour, and is not polled for until then.
 func (d *tending) park(id string, reason mediagate.ParkReason) {
-	d.Store.Edit(id, func(st *task.State) {
-		st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), reason, time.Now().Add(time.Hour)
-		a := st.Last()
-		a.Trouble, a.Await = reason, nil
-	})
+	d.Store.Park(id, reason)
+	d.Store.Exec("UPDATE attempts SET trouble = ? WHERE task_id = ?", reason, id)
+	d.Store.Exec("DELETE FROM awaits WHERE task_id = ?", id)
 }
 
 // retried reports that a parked task tries again now.

@@ -158,9 +158,7 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 1)
-			d.Store.Edit("task-0", func(st *task.State) {
-				st.ParkedAt, st.ParkReason, st.RetryAt = time.Now(), mediagate.ParkJobLost, time.Now().Add(time.Hour)
-			})
+			d.Store.Park("task-0", mediagate.ParkJobLost)
 			kinds := []mediagate.Kind{mediagate.KindNotFound, mediagate.KindTransient, mediagate.KindCredentials}
 			parked := make(chan bool, 10)
 			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {

@@ -35,7 +35,7 @@ func TestTheVendorsWorkIsTraced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kept := tracetest.NewInMemoryExporter()
-			w := activitytest.New(time.Now)
+			w := activitytest.New(t, time.Now)
 			w.Activities.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
 			row := w.NewVideo()
 			row.TraceParent = c.parent

@@ -80,7 +80,7 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b.advance(time.Minute)
 		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
-		b.Store.Edit(taskID, func(st *task.State) { st.Failure.Message = "another" })
+		b.Store.Exec(`UPDATE tasks SET failure = '{"code":"generation_failed","message":"another"}' WHERE id = ?`, taskID)
 	}
 	bodies := b.Deliverer.Bodies()
 	want := bodies[0]
@@ -101,7 +101,7 @@ func TestD14ClosedRoundIsNotSent(t *testing.T) {
 		"delivered":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookDelivered}) },
 		"abandoned":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookAbandoned}) },
 		"a newer round": func(b *bundle) { b.change(task.RedeliverRequested{}) },
-		"no callback":   func(b *bundle) { b.Store.Edit(taskID, func(st *task.State) { st.WebhookState = "" }) },
+		"no callback":   func(b *bundle) { b.Store.Exec("UPDATE tasks SET webhook_state = '' WHERE id = ?", taskID) },
 		"no task":       func(b *bundle) { b.Store.Remove(taskID) },
 	}
 	for name, leave := range cases {

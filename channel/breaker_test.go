@@ -93,7 +93,7 @@ func (s slow) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, erro
 func TestFirstLookAtTheStates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.New(time.Now).Store
+		store := activitytest.New(t, time.Now).Store
 		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestBreakerOpens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := activitytest.NewStore(time.Now)
+				store := activitytest.NewStore(t, time.Now)
 				b := process(store, quiet())
 				for _, kind := range c.ends {
 					if e, ok := tryEnter(t, b); ok {
@@ -176,7 +176,7 @@ func TestBreakerIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	held := &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory", Err: mediagate.ErrHeldUp}
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		b := process(store, quiet())
 		for range 50 {
 			enter(t, b).Ended(t.Context(), held)
@@ -201,7 +201,7 @@ func TestBreakerIsNotTheClients(t *testing.T) {
 func TestBreakerProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		b := process(store, quiet())
 		submits(t, b, times(5, mediagate.KindAmbiguous)...)
 		for _, pause := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
@@ -241,7 +241,7 @@ func TestBreakerProbes(t *testing.T) {
 func TestOneProbeForAllProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		a, b := process(store, quiet()), process(store, quiet())
 		enter(t, b).Ended(t.Context(), nil)
 		submits(t, a, mediagate.KindFunds)
@@ -293,7 +293,7 @@ func TestProbeIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := activitytest.NewStore(time.Now)
+				store := activitytest.NewStore(t, time.Now)
 				a, b := process(store, quiet()), process(store, quiet())
 				submits(t, a, mediagate.KindCredentials)
 				time.Sleep(30 * time.Second)
@@ -315,7 +315,7 @@ func TestProbeIsNotLost(t *testing.T) {
 func TestEnabling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		b := process(store, quiet())
 		slow := enter(t, b)
 		submits(t, b, mediagate.KindFunds)
@@ -343,7 +343,7 @@ func TestEnabling(t *testing.T) {
 func TestStatesAreReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		var mu sync.Mutex
 		looks, away := 0, false
 		store.Fault = func(method string) error {
@@ -386,7 +386,7 @@ func TestStatesAreReadOnceASecond(t *testing.T) {
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := activitytest.NewStore(time.Now)
+		store := activitytest.NewStore(t, time.Now)
 		var log bytes.Buffer
 		b := process(store, slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, stop := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ const spoilt = "task-3"
 
 func newAccount(t *testing.T, c mediagate.Channel) *account {
 	t.Helper()
-	a := &account{World: activitytest.New(time.Now), t: t, ends: make(map[string]time.Time)}
+	a := &account{World: activitytest.New(t, time.Now), t: t, ends: make(map[string]time.Time)}
 	a.channel = a.AsyncBound()
 	c.Name, c.Provider = a.channel.Name, a.channel.Provider
 	a.channel.Channel, a.channel.Vendor = c, single{a}
@@ -537,7 +537,7 @@ func TestPollerWaitsForMedia(t *testing.T) {
 					t.Errorf("the run is signalled %s after the end, want about %s", late, tt.after)
 				}
 				a.Activities.Breakers.Flush(t.Context())
-				rates, err := a.Store.ChannelRates(t.Context(), time.Time{})
+				rates, err := a.Store.ChannelRates(t.Context(), time.Now().Add(-time.Hour))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -102,7 +102,7 @@ func TestSpeakFollowsRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, second := &voice{speak: test.first}, &voice{speak: test.second}
-			stream, err := speakBy(t.Context(), speakers(activitytest.NewStore(time.Now), 0, first, second))
+			stream, err := speakBy(t.Context(), speakers(activitytest.NewStore(t, time.Now), 0, first, second))
 			if (err == nil) != (test.kind == fine) || err != nil && mediagate.KindOf(err) != test.kind {
 				t.Fatalf("%v, want kind %v", err, test.kind)
 			}
@@ -126,7 +126,7 @@ func TestSpeakFollowsRefusals(t *testing.T) {
 func TestSpeakOpensBreakers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []mediagate.Kind{mediagate.KindFunds, mediagate.KindCredentials} {
-		store, v := activitytest.NewStore(time.Now), &voice{speak: silent(kind)}
+		store, v := activitytest.NewStore(t, time.Now), &voice{speak: silent(kind)}
 		s := speakers(store, 0, v)
 		if _, err := speakBy(t.Context(), s); !mediagate.Is(err, kind) {
 			t.Errorf("%v", err)
@@ -141,7 +141,7 @@ func TestSpeakOpensBreakers(t *testing.T) {
 			t.Errorf("%d calls", v.calls)
 		}
 	}
-	s := speakers(activitytest.NewStore(time.Now), 0)
+	s := speakers(activitytest.NewStore(t, time.Now), 0)
 	if _, err := speakBy(t.Context(), s); !mediagate.Is(err, mediagate.KindShutOut) {
 		t.Errorf("without a channel: %v", err)
 	}
@@ -151,7 +151,7 @@ func TestSpeakOpensBreakers(t *testing.T) {
 func TestSpeakCountsBreaks(t *testing.T) {
 	t.Parallel()
 	v := &voice{speak: broken("half")}
-	s := speakers(activitytest.NewStore(time.Now), 0, v)
+	s := speakers(activitytest.NewStore(t, time.Now), 0, v)
 	for range 5 {
 		stream, err := speakBy(t.Context(), s)
 		if err != nil {
@@ -170,7 +170,7 @@ func TestSpeakCountsBreaks(t *testing.T) {
 		<-ctx.Done()
 		return nil, failing(mediagate.KindAmbiguous)
 	}}
-	s = speakers(activitytest.NewStore(time.Now), 0, left)
+	s = speakers(activitytest.NewStore(t, time.Now), 0, left)
 	for range 10 {
 		ctx, leave := context.WithCancel(t.Context())
 		leave()
@@ -191,7 +191,7 @@ func TestSpeakCountsSilence(t *testing.T) {
 		<-ctx.Done()
 		return nil, failing(mediagate.KindAmbiguous)
 	}}
-	s := speakers(activitytest.NewStore(time.Now), 0, mute)
+	s := speakers(activitytest.NewStore(t, time.Now), 0, mute)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(context.DeadlineExceeded)
 	for range 5 {
@@ -212,7 +212,7 @@ func TestSpeakCountsSilence(t *testing.T) {
 func TestSpeakWithinConcurrency(t *testing.T) {
 	t.Parallel()
 	first, second := &voice{speak: sings("sound")}, &voice{speak: sings("sound")}
-	s := speakers(activitytest.NewStore(time.Now), 1, first, second)
+	s := speakers(activitytest.NewStore(t, time.Now), 1, first, second)
 	var streams []io.ReadCloser
 	for range 2 {
 		stream, err := speakBy(t.Context(), s)

@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 	"github.com/mediagate/mediagate/standalone/datadir"
-	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/standalone/temporalserver"
 	"github.com/mediagate/mediagate/storage"
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/standalone/datadir"
-	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/storage"
 )
 

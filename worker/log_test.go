@@ -38,14 +38,14 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 		"without": {func(string) error {
 			return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away"}
 		}, "the database is away (type: unavailable, retryable: true)"},
-		"unforeseen": {func(string) error { return errors.New("what is this") }, "what is this"},
+		"unforeseen": {func(string) error { return errors.New("what is this") }, "internal: database: read attempt: what is this"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&out, nil))
-			w := activitytest.New(time.Now)
+			w := activitytest.New(t, time.Now)
 			w.Activities.Logger = logger
 			w.Store.Add(w.NewVideo())
 			w.Store.Fault = c.fault
@@ -78,7 +78,7 @@ func copyCutOff(t *testing.T, cause, fault error) string {
 	t.Helper()
 	var out bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	w.Activities.Logger = logger
 	w.Store.Add(w.NewVideo())
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -124,7 +124,7 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	w.Activities.Logger = logger
 	w.Store.Add(w.NewVideo())
 	w.Store.Fault = func(string) error { panic(w.AsyncBound().Channel.Credentials["key"].Reveal() + activitytest.Secret) }
@@ -158,7 +158,7 @@ func TestShutOutTriesAreNotLogged(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	w.Activities.Logger = logger
 	w.Store.Add(w.NewVideo())
 	c := w.AsyncBound()

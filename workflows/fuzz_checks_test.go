@@ -118,7 +118,7 @@ func (p *play) final() {
 	if files := len(p.Bucket.Objects()); (files > 0) != (st.Status == mediagate.StatusCompleted) {
 		p.violate("D13: a %s task has %d files", st.Status, files)
 	}
-	if wakes := p.Store.Wakes(taskID); len(wakes) > 0 {
+	if wakes := p.see().wakes; len(wakes) > 0 {
 		p.violate("D2: wakes are left: %+v", wakes)
 	}
 	bodies, sent := p.Deliverer.Bodies(), p.Callback && st.Status != mediagate.StatusCancelled
@@ -137,8 +137,9 @@ var errDatabaseAway = mediagate.Errorf(mediagate.KindUnavailable, "the database 
 
 // fault is what a call to the database meets before it does anything.
 func (p *play) fault(method string) error {
+	how := p.slipped(method)
 	switch {
-	case p.slipped(method) == "before":
+	case how == "before" || how != "" && (method == "TaskByID" || method == "Attempt"): // what only reads has no effect
 		p.note("%s is lost before it took effect", method)
 	case during(p.Away, p.elapsed()) == "":
 		return nil
@@ -150,6 +151,7 @@ func (p *play) fault(method string) error {
 
 // lose loses the answer of a call that took effect.
 func (p *play) lose(ctx context.Context, method string) error {
+	p.changes.Add(1)
 	p.look()
 	p.mu.Lock()
 	how := p.slip(method)
@@ -157,7 +159,7 @@ func (p *play) lose(ctx context.Context, method string) error {
 	switch {
 	case how == "" || how == "before":
 		return nil
-	case how == "dead" && ctx.Value(gentle{}) == nil && method != "TaskByID" && method != "Attempt": // helpers read too, beside an activity
+	case how == "dead" && ctx.Value(gentle{}) == nil:
 		p.note("the process dies after %s", method)
 		panic("the process died")
 	default:

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -40,6 +42,9 @@ type play struct {
 	checks
 	env *testsuite.TestWorkflowEnvironment
 
+	changes atomic.Int64 // of the database
+	sight   atomic.Pointer[sight]
+
 	mu      sync.Mutex
 	trace   []string
 	calls   map[string]int
@@ -60,7 +65,8 @@ type play struct {
 // patience is how long a parked or queued task waits in a play.
 const patience = time.Hour
 
-func newPlay(s scenario) *play {
+func newPlay(t *testing.T, s scenario) *play {
+	t.Helper()
 	p := &play{scenario: s, calls: map[string]int{}, origin: map[string]int{}, busy: map[string]bool{}}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -70,7 +76,7 @@ func newPlay(s scenario) *play {
 	p.env.SetActivityTimeoutGracePeriod(1000 * time.Hour)
 	p.env.SetDetachedChildWait(false)
 	p.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "stage", TaskQueue: workflows.QueueMain})
-	p.World = activitytest.New(func() time.Time { return p.env.Now() })
+	p.World = activitytest.New(t, func() time.Time { return p.env.Now() })
 	p.Store.Fault, p.Store.Lost = p.fault, p.lose
 	p.Activities.Engine, p.Activities.StartedAt = &engine{p.Engine, p}, start
 	p.Fetcher.OnFetch, p.Bucket.OnMirror, p.Deliverer.OnDeliver = p.fetch, p.store, p.receive
@@ -78,21 +84,23 @@ func newPlay(s scenario) *play {
 		v.OnSubmit, v.OnPoll, v.OnFind, v.OnCancel = p.submit, p.poll, p.find, p.cancel
 	}
 	p.setChannels("")
-	t := p.NewVideo()
+	submitted := p.NewVideo()
 	if p.Vendor == vendorSync {
-		t = p.NewImage()
+		submitted = p.NewImage()
 	}
-	t.Plan.OnUnknown, t.Plan.Timeout, t.DeadlineAt = p.OnUnknown, p.Timeout, t.CreatedAt.Add(p.Timeout)
-	t.Plan.ParkTimeout, t.Plan.QueueTimeout = patience, patience
+	submitted.Plan.OnUnknown, submitted.Plan.Timeout, submitted.DeadlineAt = p.OnUnknown, p.Timeout, submitted.CreatedAt.Add(p.Timeout)
+	submitted.Plan.ParkTimeout, submitted.Plan.QueueTimeout = patience, patience
 	if p.Modal {
-		t.Type, t.Plan.Modal = mediagate.TypeArt, 30*time.Minute
+		submitted.Type, submitted.Plan.Modal = mediagate.TypeArt, 30*time.Minute
 	}
 	if !p.Callback {
-		t.Webhook = nil
+		submitted.Webhook = nil
 	}
-	p.Store.Add(t)
+	p.Store.Add(submitted)
 	if len(p.Lapses) > 0 {
-		p.Store.KeepPast()
+		if err := p.Store.KeepPast(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	p.look()
 	return p
@@ -191,7 +199,10 @@ func (p *play) lapse(back time.Duration) {
 	p.note("the database loses its last %s", back)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Store.Lapse(back)
+	if err := p.Store.Lapse(back); err != nil {
+		panic(err)
+	}
+	p.changes.Add(1)
 	p.frozen = p.peek()
 }
 
@@ -282,10 +293,27 @@ func (p *play) stage(ctx workflow.Context) error {
 	return workflow.Sleep(ctx, 10*time.Minute) // of the last pass of the singletons
 }
 
-func (p *play) peek() task.State {
-	st, _ := p.Store.Peek(taskID)
-	return st
+// sight is what the database holds after so many changes.
+type sight struct {
+	changes int64
+	state   task.State
+	awaits  []mediagate.Await
+	wakes   map[mediagate.WakeKind]mediagate.Wake
 }
+
+// see reads what the database holds, once a change: the stage asks all the time.
+func (p *play) see() *sight {
+	changes := p.changes.Load()
+	if seen := p.sight.Load(); seen != nil && seen.changes == changes {
+		return seen
+	}
+	st, _ := p.Store.Peek(taskID)
+	seen := &sight{changes, st, p.Store.Awaits(), p.Store.Wakes(taskID)}
+	p.sight.Store(seen)
+	return seen
+}
+
+func (p *play) peek() task.State { return p.see().state }
 
 //workflowcheck:ignore
 func (p *play) runOnce(ctx workflow.Context) {
@@ -363,7 +391,8 @@ func (p *play) generate(ctx workflow.Context, in workflows.Input) (seen task.See
 
 // stop ends a play that would not end by itself.
 func (p *play) stop() {
-	p.Store.Edit(taskID, func(st *task.State) { st.Status = mediagate.StatusFailed })
+	p.Store.Exec("UPDATE tasks SET status = 'failed', failure = '{}', ended_at = created_at WHERE id = ?", taskID)
+	p.changes.Add(1)
 	p.terminate()
 }
 
@@ -416,10 +445,10 @@ func (p *play) tending(ctx workflow.Context) {
 	for last := workflow.Now(ctx); !p.closing; {
 		now, queued := workflow.Now(ctx), p.peek().QueuedAt
 		next := last.Add(10 * time.Minute) // for the housekeeping
-		for _, row := range p.Store.Awaits() {
+		for _, row := range p.see().awaits {
 			next = earliest(next, row.NextPollAt)
 		}
-		for _, w := range p.Store.Wakes(taskID) {
+		for _, w := range p.see().wakes {
 			next = earliest(next, w.At)
 		}
 		if !queued.IsZero() { // often at first, then once a minute
@@ -450,14 +479,14 @@ type singletons struct{ p *play }
 // Tend is one pass of them.
 func (x *singletons) Tend(context.Context) error {
 	names := append([]string{}, x.p.peek().QueuedFor...)
-	for _, row := range x.p.Store.Awaits() {
+	for _, row := range x.p.see().awaits {
 		names = append(names, row.Channel)
 	}
 	slices.Sort(names)
 	err := x.pass(x.p.Activities.TendWakes)
 	for _, name := range slices.Compact(names) {
 		if _, ok := x.p.Channels.Channel(name); ok {
-			x.p.Store.SeeChannel(name, x.p.env.Now())
+			x.p.Store.SeeChannel(name)
 		}
 		err = errors.Join(err, x.pass(x.p.Activities.TendChannel, activities.ChannelArgs{Channel: name}))
 	}

@@ -26,8 +26,8 @@ func TestFuzzWorkflow(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				s := drawScenario(rt, vendor)
 				var p *play
-				synctest.Test(t, func(*testing.T) {
-					p = newPlay(s)
+				synctest.Test(t, func(t *testing.T) {
+					p = newPlay(t, s)
 					p.run()
 				})
 				if len(p.violations) > 0 {

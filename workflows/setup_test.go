@@ -41,7 +41,7 @@ type bundle struct {
 func setup(t *testing.T, task func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
 	b := &bundle{t: t, env: newEnv()}
-	b.World = activitytest.New(func() time.Time { return b.env.Now() })
+	b.World = activitytest.New(t, func() time.Time { return b.env.Now() })
 	b.Store.Add(task(b.World))
 	b.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 		b.began(info.ActivityType.Name)

@@ -2,451 +2,262 @@ package activitytest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage/storagefault"
 	"github.com/mediagate/mediagate/task"
 )
 
-// sweepAfter is how long after a task's end files may still be copied for it.
-const sweepAfter = 2 * mediagate.CopyLimit
+// Store is the real store on a database in memory, with faults, and with what tests need
+// to set a scene and to look at what came of it. Those look past the faults, and panic
+// where the database refuses them.
+type Store struct{ *storagefault.Store }
 
-// Store keeps tasks in memory: what was submitted, and the state that events have made
-// of it. Package task alone decides what an event does.
-type Store struct {
-	// Fault may fail a method, given by its name, before it does anything. Set it before
-	// the store is used.
-	Fault func(method string) error
-	// Lost may lose the answer of a method that took effect. Its error comes instead.
-	Lost func(ctx context.Context, method string) error
-
-	// Fetches are the bytes that may be fetched for an account; 0: any.
-	Fetches int64
-
-	now func() time.Time
-
-	mu       sync.Mutex
-	tasks    map[string]*entry
-	actions  []mediagate.Action
-	channels map[string]*channelRow
-	calls    []mediagate.ChannelCalls
-	proofs   []mediagate.AccountProof
-	served   map[string][]string // by channel: accounts that were given slots, the latest last
-	removals map[mediagate.Removal]mediagate.RemovalState
-	fetched  map[string]int64 // by account
-	past     []moment         // nil: nothing is kept
+// NewStore opens an empty store on the clock, until t ends.
+func NewStore(t T, now func() time.Time) *Store {
+	s := &Store{ok(storagefault.Open(context.Background(), now))}
+	t.Cleanup(func() { must(s.Close()) })
+	return s
 }
 
-// entry is all that is stored of a task.
-type entry struct {
-	task       mediagate.Task // as submitted
-	state      task.State     // with all attempts
-	polls      map[int]*poll  // by attempt: those with an await
-	queue      queueRow
-	wakes      map[mediagate.WakeKind]mediagate.Wake
-	deliveries []mediagate.Delivery
-	body       []byte
-	bodyAt     time.Time
-	sweepAt    time.Time // when files that the task does not show are looked for
-	end        End
-}
+// T is what a test, or a program that serves tests, is to the store.
+type T interface{ Cleanup(f func()) }
 
-// End is how a task's hold was resolved.
-type End struct {
-	Times   int // never more than once
-	Entry   mediagate.EntryKind
-	Cost    mediagate.Micros
-	Charged map[int]*mediagate.VendorCharge // by attempt
-}
-
-type channelRow struct {
-	epoch  int64
-	seenAt time.Time
-	state  mediagate.ChannelState
-	probe  string
-}
-
-// NewStore makes an empty store on the clock.
-func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, tasks: map[string]*entry{}, channels: map[string]*channelRow{}, served: map[string][]string{}, fetched: map[string]int64{}}
-}
-
-func (s *Store) clock() time.Time { return s.now().UTC().Truncate(time.Microsecond) }
-
-// under runs a method under the store's lock. A context that has ended finds the store
-// away, as it does a database.
-func under[T any](ctx context.Context, s *Store, method string, f func() (T, error)) (none T, err error) {
-	if err := ctx.Err(); err != nil {
-		return none, mediagate.Errorf(mediagate.KindUnavailable, "the database is away: %w", err)
+func must(err error) {
+	if err != nil {
+		panic(err)
 	}
-	if s.Fault != nil {
-		if err := s.Fault(method); err != nil {
-			return none, err
-		}
-	}
-	result, err := locked(s, f)
-	if err == nil && s.Lost != nil {
-		if err := s.Lost(ctx, method); err != nil {
-			return none, err
-		}
-	}
-	return result, err
 }
 
-func locked[T any](s *Store, f func() (T, error)) (T, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	result, err := f()
-	if s.past != nil && err == nil {
-		s.past = append(s.past, s.present())
-	}
-	return result, err
+func ok[V any](v V, err error) V {
+	must(err)
+	return v
 }
 
-// run is under for a method that returns no more than an error.
-func (s *Store) run(ctx context.Context, method string, f func() error) error {
-	_, err := under(ctx, s, method, func() (struct{}, error) { return struct{}{}, f() })
-	return err
+// Exec changes rows past the store, as nothing of ours would, to set a scene.
+func (s *Store) Exec(statement string, args ...any) {
+	_ = ok(s.DB().ExecContext(context.Background(), statement, args...))
 }
 
-func missing(what, id string) error {
-	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
-}
+// plenty is what an account has that submits, so that no test runs out of it.
+const plenty = 1_000_000 * mediagate.MicrosPerUnit
 
-func (s *Store) entry(id string) (*entry, error) {
-	e, ok := s.tasks[id]
-	if !ok {
-		return nil, missing("task", id)
-	}
-	return e, nil
-}
-
-// entries are all tasks, in the order of their ids.
-func (s *Store) entries() []*entry {
-	all := make([]*entry, 0, len(s.tasks))
-	for _, id := range slices.Sorted(maps.Keys(s.tasks)) {
-		all = append(all, s.tasks[id])
-	}
-	return all
-}
-
-func (e *entry) open() bool { return !e.state.Status.Terminal() }
-
-// Add stores a task as a submit does.
+// Add submits a task, for an account that has the money. A task that is further than its
+// submit is made so.
 func (s *Store) Add(t mediagate.Task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := &entry{task: t, wakes: map[mediagate.WakeKind]mediagate.Wake{}, state: task.State{
-		ID: t.ID, Terms: task.TermsOf(t.Plan, t.Charges, t.Hold),
-		Status: t.Status, Progress: t.Progress, Version: max(t.Version, 1), StartedAt: t.StartedAt, EndedAt: t.EndedAt, DeadlineAt: t.DeadlineAt,
-		CancelRequestedAt: t.CancelRequestedAt, ParkedAt: t.ParkedAt, ParkReason: t.ParkReason, QueuedAt: t.QueuedAt, Modal: t.Modal,
-		Failure: t.Failure, Results: t.Results, Made: t.Made, Cost: t.Cost,
-	}}
+	const addAccount = "INSERT INTO accounts (id, name, available, created_at) VALUES (?, '', ?, 0) ON CONFLICT DO NOTHING"
+	const addKey = `INSERT INTO keys (id, account_id, hash, name, prefix, last_four, unlimited, created_at) VALUES (?, ?, ?, '', '', '', 1, 0) ON CONFLICT DO NOTHING`
+	t.KeyID = "key of " + t.AccountID
+	s.Exec(addAccount, t.AccountID, plenty)
+	s.Exec(addKey, t.KeyID, t.AccountID, []byte(t.KeyID))
+	source := t.Plan.Source
+	t.Plan.Source = nil // which task that is does not matter
+	_, _, err := s.Steady.Submit(context.Background(), mediagate.NewTask{Task: t})
+	must(err)
+	if source != nil {
+		s.EditTask(t.ID, func(t *mediagate.Task) { t.Plan.Source = source })
+	}
+	if t.Status != mediagate.StatusPending || t.QueuedAt != (time.Time{}) || t.ParkedAt != (time.Time{}) || t.CancelRequestedAt != (time.Time{}) {
+		s.further(t)
+	}
+}
+
+func (s *Store) further(t mediagate.Task) {
+	progress := t.Progress
+	if t.Status == mediagate.StatusCompleted {
+		progress = 100
+	}
+	s.Exec(`UPDATE tasks SET status = ?, progress = ?, version = ?, started_at = ?, ended_at = ?, cancel_requested_at = ?, parked_at = ?, park_reason = ?, queued_at = ?,
+		results = ?, made = ?, failure = ?, cost = ? WHERE id = ?`,
+		t.Status, progress, max(t.Version, 1), stamp(t.StartedAt), stamp(t.EndedAt), stamp(t.CancelRequestedAt), stamp(t.ParkedAt), t.ParkReason, stamp(t.QueuedAt),
+		document(t.Results), document(t.Made), document(t.Failure), t.Cost, t.ID)
+	if t.Status.Terminal() {
+		s.Exec("DELETE FROM wakes WHERE task_id = ?", t.ID)
+	}
 	if w := t.Webhook; w != nil {
-		e.state.WebhookRound, e.state.WebhookState, e.state.WebhookReason = w.Round, w.State, w.Reason
+		s.Exec("UPDATE tasks SET webhook_round = ?, webhook_reason = ? WHERE id = ?", w.Round, w.Reason, t.ID)
 	}
-	if e.open() {
-		e.wake(mediagate.WakeRun, mediagate.Wake{At: s.clock().Add(startLease)})
+}
+
+// stamp and document are values of columns.
+func stamp(t time.Time) any {
+	if t.IsZero() {
+		return nil
 	}
-	e.keep()
-	s.tasks[t.ID] = e
+	return t
+}
+
+func document(v any) any {
+	if reflect.ValueOf(v).IsZero() {
+		return nil
+	}
+	return string(ok(json.Marshal(v)))
 }
 
 // Remove loses a task's rows.
 func (s *Store) Remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tasks, id)
-}
-
-// Edit changes a task's state as no event would, to set a scene.
-func (s *Store) Edit(id string, f func(*task.State)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(&s.tasks[id].state)
-	s.tasks[id].keep()
+	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempt_parts", "attempts", "wakes"} {
+		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
+	}
+	s.Exec("DELETE FROM tasks WHERE id = ?", id)
 }
 
 // EditTask changes what was submitted.
 func (s *Store) EditTask(id string, f func(*mediagate.Task)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.tasks[id]
-	f(&e.task)
-	e.state.Terms = task.TermsOf(e.task.Plan, e.task.Charges, e.task.Hold)
+	t := ok(s.Steady.TaskByID(context.Background(), id))
+	f(&t)
+	s.Exec("UPDATE tasks SET type = ?, model = ?, params = ?, plan = ?, charges = ?, hold = ? WHERE id = ?",
+		t.Type, t.Model, string(t.Params), document(t.Plan), document(t.Charges), t.Hold, id)
 }
 
-// Erase leaves of an ended task what the database does when its client erases it, as
-// far as workers see it.
-func (s *Store) Erase(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.tasks[id]
-	t, st := &e.task, &e.state
-	t.ErasedAt, t.InputsErasedAt, t.Params, t.Plan = s.clock(), s.clock(), mediagate.NoParams, mediagate.Plan{Uploads: t.Plan.Uploads}
-	st.Results, st.Made, st.Failure, st.WebhookState = nil, nil, st.Failure.Wordless(), ""
-	e.sweepAt = s.clock()
+// Park parks a task, which tries again in an hour.
+func (s *Store) Park(id string, reason mediagate.ParkReason) {
+	now := s.Now()
+	s.Exec("UPDATE tasks SET parked_at = ?, park_reason = ?, retry_at = ? WHERE id = ?", now, reason, now.Add(time.Hour), id)
 }
 
-// Peek reads a task's state, past the faults.
-func (s *Store) Peek(id string) (st task.State, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e, ok := s.tasks[id]; ok {
-		return clone(e.state), true
+// Retried are the parked tasks that try again now.
+func (s *Store) Retried() (ids []string) {
+	s.rows(func(columns func(...any)) {
+		var id string
+		columns(&id)
+		ids = append(ids, id)
+	}, "SELECT id FROM tasks WHERE parked_at IS NOT NULL AND retry_at IS NULL ORDER BY id")
+	return ids
+}
+
+// Unsend takes a task back to how it was submitted.
+func (s *Store) Unsend(id string) {
+	for _, table := range []string{"awaits", "attempt_parts", "attempts"} {
+		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
 	}
-	return task.State{}, false
+	s.Exec("UPDATE tasks SET status = 'pending' WHERE id = ?", id)
+}
+
+// Erase erases a task as its client does.
+func (s *Store) Erase(id string) {
+	t := ok(s.Steady.TaskByID(context.Background(), id))
+	_ = ok(s.Steady.EraseTask(context.Background(), t.AccountID, id))
+}
+
+// Peek reads a task's state with all its attempts.
+func (s *Store) Peek(id string) (st task.State, found bool) {
+	st, err := s.Steady.State(context.Background(), id, 0)
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		return task.State{}, false
+	}
+	must(err)
+	var before []task.Attempt
+	for n := 1; st.Last() != nil && n < st.Last().N; n++ {
+		older := ok(s.Steady.State(context.Background(), id, n))
+		before = append(before, *older.Attempt(n))
+	}
+	st.Attempts = append(before, st.Attempts...)
+	return st, true
 }
 
 // Attempts lists a task's attempts in their order.
 func (s *Store) Attempts(id string) []mediagate.Attempt {
-	st, _ := s.Peek(id)
-	rows := make([]mediagate.Attempt, len(st.Attempts))
-	for i, a := range st.Attempts {
-		rows[i] = attemptRow(id, a)
-	}
-	return rows
+	return ok(s.Steady.Attempts(context.Background(), id))
+}
+
+// End is how a task's hold was resolved.
+type End struct {
+	Times int // never more than once
+	Entry mediagate.EntryKind
+	Cost  mediagate.Micros
 }
 
 // End is how the task's hold was resolved.
-func (s *Store) End(id string) End {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tasks[id].end
-}
-
-// Actions lists the operators' commands.
-func (s *Store) Actions() []mediagate.Action {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.actions)
-}
-
-// Change applies events to a task, all or none.
-func (s *Store) Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
-	return under(ctx, s, "Change", func() (task.Changed, error) { return s.change(taskID, events) })
-}
-
-func (s *Store) change(id string, events []task.Event) (task.Changed, error) {
-	e, err := s.entry(id)
-	if err != nil {
-		return task.Changed{}, err
-	}
-	before, after, now := e.state, clone(e.state), s.clock()
-	var effects task.Effects
-	for _, event := range events {
-		more, err := after.Apply(event, now)
-		if err != nil {
-			return task.Changed{}, err
-		}
-		effects = effects.And(more)
-	}
-	e.state = after
-	e.keep()
-	changed := task.Changed{State: loaded(after, numbers(events)...), Step: after.Advance(now), Effects: effects, At: now}
-	e.keepWakes(&before, events, changed)
-	for _, event := range events {
-		if _, ok := event.(task.PollRequested); ok && after.Last().Await != nil {
-			e.polls[after.Last().N].hinted = true
+func (s *Store) End(id string) (end End) {
+	t := ok(s.Steady.TaskByID(context.Background(), id))
+	transfers, _, err := s.Steady.Ledger(context.Background(), t.AccountID, id, "", 10)
+	must(err)
+	for _, x := range transfers {
+		if x.Kind != mediagate.EntryHold {
+			end = End{Times: end.Times + 1, Entry: x.Kind, Cost: t.Cost}
 		}
 	}
-	if effects.Sweep {
-		e.sweepAt = now.Add(sweepAfter)
-	}
-	if effects.Entry != "" {
-		e.end.Times, e.end.Entry, e.end.Cost = e.end.Times+1, effects.Entry, after.Cost
-	}
-	if effects.Charged != nil {
-		charged := maps.Clone(effects.Charged)
-		maps.Copy(charged, e.end.Charged)
-		e.end.Charged = charged
-	}
-	return changed, nil
+	return end
 }
 
-// keep has the rows beside the state follow it.
-func (e *entry) keep() {
-	polls := map[int]*poll{}
-	for _, a := range e.state.Attempts {
-		switch {
-		case a.Await == nil:
-		case e.polls[a.N] != nil:
-			polls[a.N] = e.polls[a.N]
-		default:
-			polls[a.N] = &poll{}
-		}
+// rows reads rows past the store; scan takes the columns of one.
+func (s *Store) rows(scan func(columns func(to ...any)), query string, args ...any) {
+	rows := ok(s.DB().QueryContext(context.Background(), query, args...))
+	for rows.Next() {
+		scan(func(to ...any) { must(rows.Scan(to...)) })
 	}
-	e.polls = polls
-	switch {
-	case e.state.QueuedAt.IsZero():
-		e.queue = queueRow{}
-	case e.queue.since.IsZero():
-		e.queue.since = e.state.QueuedAt
-	}
-	if !e.state.Granted {
-		e.queue.grantedBy = ""
-	}
+	must(errors.Join(rows.Err(), rows.Close()))
 }
 
-// clone copies what events change in place.
-func clone(s task.State) task.State {
-	s.Attempts = slices.Clone(s.Attempts)
-	for i := range s.Attempts {
-		a := &s.Attempts[i]
-		a.Parts = slices.Clone(a.Parts)
-		if a.Await != nil {
-			await := *a.Await
-			a.Await = &await
-		}
-	}
-	return s
+// Actions lists the operators' commands, in the order in which they came.
+func (s *Store) Actions() (all []mediagate.Action) {
+	s.rows(func(columns func(...any)) {
+		var a mediagate.Action
+		columns(&a.ID, &a.TaskID, &a.Action, &a.Channel, &a.By, &a.Reason)
+		all = append(all, a)
+	}, "SELECT id, task_id, action, channel, by_whom, reason FROM actions ORDER BY rowid")
+	return all
 }
 
-// loaded leaves of the attempts the last one and those of the numbers: the database
-// loads no others.
-func loaded(s task.State, numbers ...int) task.State {
-	s = clone(s)
-	if a := s.Last(); a != nil {
-		numbers = append(numbers, a.N)
-	}
-	s.Attempts = slices.DeleteFunc(s.Attempts, func(a task.Attempt) bool { return !slices.Contains(numbers, a.N) })
-	return s
+// Wakes are those of the task, by kind.
+func (s *Store) Wakes(id string) map[mediagate.WakeKind]mediagate.Wake {
+	all := map[mediagate.WakeKind]mediagate.Wake{}
+	s.rows(func(columns func(...any)) {
+		w, at := mediagate.Wake{TaskID: id}, int64(0)
+		columns(&w.Kind, &w.AccountID, &at, &w.Tries, &w.Asked)
+		w.At = time.UnixMicro(at).UTC()
+		all[w.Kind] = w
+	}, "SELECT kind, account_id, wake_at, tries, asked FROM wakes WHERE task_id = ?", id)
+	return all
 }
 
-// numbers are those of the attempts that the events name.
-func numbers(events []task.Event) (n []int) {
-	for _, event := range events {
-		if field := reflect.ValueOf(event).FieldByName("N"); field.IsValid() {
-			n = append(n, int(field.Int()))
+// Awaits lists the attempts that channels poll for, by task.
+func (s *Store) Awaits() (all []mediagate.Await) {
+	s.rows(func(columns func(...any)) {
+		var a mediagate.Await
+		var at int64
+		columns(&a.TaskID, &a.N, &a.Channel, &a.Claim, &at)
+		a.NextPollAt = time.UnixMicro(at).UTC()
+		all = append(all, a)
+	}, "SELECT task_id, n, channel, claim, next_poll_at FROM awaits ORDER BY task_id, n")
+	return all
+}
+
+// Proofs are those on record.
+func (s *Store) Proofs() (all []mediagate.AccountProof) {
+	s.rows(func(columns func(...any)) {
+		var p mediagate.AccountProof
+		columns(&p.Made, &p.Found, &p.Channel, &p.TaskID, &p.N)
+		all = append(all, p)
+	}, "SELECT made, found, channel, task_id, n FROM account_proofs ORDER BY rowid")
+	return all
+}
+
+// SeeChannel notes that a worker has the channel now.
+func (s *Store) SeeChannel(name string) {
+	must(s.Steady.SeenChannel(context.Background(), []string{name}))
+}
+
+// Channel is what is known of one.
+func (s *Store) Channel(name string) mediagate.ChannelState {
+	for _, c := range ok(s.Steady.ChannelStates(context.Background())) {
+		if c.Name == name {
+			return c
 		}
 	}
-	return n
-}
-
-// OpenIntent takes a slot and stores the intent of an attempt.
-func (s *Store) OpenIntent(ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error) {
-	return under(ctx, s, "OpenIntent", func() (task.Changed, error) {
-		e, err := s.entry(taskID)
-		if err == nil {
-			err = s.takeSlot(e, intent.Channel, slots)
-		}
-		if err != nil {
-			return task.Changed{}, err
-		}
-		return s.change(taskID, []task.Event{intent})
-	})
-}
-
-// SelectTasks lists tasks by the account and the callback's state, newest first.
-func (s *Store) SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error) {
-	_, err = under(ctx, s, "SelectTasks", func() (none struct{}, _ error) {
-		for _, e := range slices.Backward(s.entries()) {
-			t := e.task
-			switch {
-			case f.After != "" && t.ID >= f.After, f.AccountID != "" && t.AccountID != f.AccountID,
-				!f.CreatedBefore.IsZero() && !t.CreatedAt.Before(f.CreatedBefore), f.Webhook != "" && e.state.WebhookState != f.Webhook:
-			case len(tasks) == f.Limit:
-				more = true
-			default:
-				tasks = append(tasks, t)
-			}
-		}
-		return none, nil
-	})
-	return tasks, more, err
-}
-
-// Command records a command and applies it, once.
-func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
-	return under(ctx, s, "Command", func() (task.Changed, error) {
-		if slices.ContainsFunc(s.actions, func(stored mediagate.Action) bool { return stored.ID == a.ID }) {
-			return s.change(a.TaskID, nil)
-		}
-		changed, err := s.change(a.TaskID, events)
-		if err == nil {
-			a.At = changed.At
-			s.actions = append(s.actions, a)
-		}
-		return changed, err
-	})
-}
-
-// State reads the task's state with its last attempt and attempt n.
-func (s *Store) State(ctx context.Context, taskID string, n int) (task.State, error) {
-	return under(ctx, s, "State", func() (task.State, error) {
-		e, err := s.entry(taskID)
-		if err != nil {
-			return task.State{}, err
-		}
-		return loaded(e.state, n), nil
-	})
-}
-
-// TaskByID reads a task.
-func (s *Store) TaskByID(ctx context.Context, taskID string) (mediagate.Task, error) {
-	return under(ctx, s, "TaskByID", func() (mediagate.Task, error) {
-		e, err := s.entry(taskID)
-		if err != nil {
-			return mediagate.Task{}, err
-		}
-		t, st := e.task, clone(e.state)
-		t.Status, t.Progress, t.Version, t.Cost = st.Status, st.Progress, st.Version, st.Cost
-		t.StartedAt, t.EndedAt, t.DeadlineAt, t.CancelRequestedAt = st.StartedAt, st.EndedAt, st.DeadlineAt, st.CancelRequestedAt
-		t.ParkedAt, t.ParkReason, t.QueuedAt, t.RerouteTo, t.Modal = st.ParkedAt, st.ParkReason, st.QueuedAt, st.RerouteTo, st.Modal
-		t.Results, t.Made, t.Failure = st.Results, st.Made, st.Failure
-		if t.Webhook != nil {
-			t.Webhook = &mediagate.Webhook{URL: t.Webhook.URL, State: st.WebhookState, Reason: st.WebhookReason, Round: st.WebhookRound}
-		}
-		if st.WebhookState == "" {
-			t.Webhook = nil
-		}
-		return t, nil
-	})
-}
-
-// Attempt reads one attempt.
-func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error) {
-	return under(ctx, s, "Attempt", func() (mediagate.Attempt, error) {
-		e, err := s.entry(taskID)
-		if err != nil {
-			return mediagate.Attempt{}, err
-		}
-		a := e.state.Attempt(n)
-		if a == nil {
-			return mediagate.Attempt{}, missing("attempt of "+taskID, strconv.Itoa(n))
-		}
-		return attemptRow(taskID, *a), nil
-	})
-}
-
-func attemptRow(taskID string, a task.Attempt) mediagate.Attempt {
-	return mediagate.Attempt{
-		TaskID: taskID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: a.Route, ExternalID: a.ExternalID,
-		CanStop: a.CanStop, SendBefore: a.SendBefore, CallEnds: a.CallEnds, Ref: a.Ref, State: a.State, Outcome: a.Outcome, Results: a.Results, Trouble: a.Trouble, Error: a.Error,
-		AbsentAt: a.AbsentAt, AgainAt: a.AbsentAgainAt, Sends: a.Sends, Refusal: a.Refusal,
-		CreatedAt: a.CreatedAt, AcceptedAt: a.AcceptedAt, EndedAt: a.EndedAt,
-	}
-}
-
-// Refusals counts a task's rejected attempts.
-func (s *Store) Refusals(ctx context.Context, taskID string) (map[string]int, error) {
-	return under(ctx, s, "Refusals", func() (map[string]int, error) {
-		by := map[string]int{}
-		if e := s.tasks[taskID]; e != nil {
-			for _, a := range e.state.Attempts {
-				if a.State == mediagate.AttemptRejected {
-					by[a.Channel]++
-				}
-			}
-		}
-		return by, nil
-	})
+	return mediagate.ChannelState{Name: name, Enabled: true}
 }
 
 // names lists the keys in order.
 func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func missing(what, id string) error {
+	return mediagate.Errorf(mediagate.KindNotFound, "no %s %q", what, id)
+}

@@ -45,11 +45,11 @@ type World struct {
 	now func() time.Time
 }
 
-// New makes a world on the clock, with one asynchronous channel and one
+// New makes a world on the clock, until t ends, with one asynchronous channel and one
 // synchronous.
-func New(now func() time.Time) *World {
+func New(t T, now func() time.Time) *World {
 	w := &World{
-		Store: NewStore(now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{}, Fetcher: &Fetcher{},
+		Store: NewStore(t, now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{}, Fetcher: &Fetcher{},
 		Bucket: newBucket(now), Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
 	}
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())

@@ -61,7 +61,7 @@ func setup(t *testing.T) *world {
 	}
 	t.Cleanup(c.Close)
 	w := &world{t: t, temporal: c, engine: workflows.Client{Temporal: c, Namespace: temporalserver.DefaultNamespace}}
-	w.World = activitytest.New(func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
+	w.World = activitytest.New(t, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) })
 	w.Activities.Engine = w.engine
 	return w
 }

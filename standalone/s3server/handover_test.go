@@ -51,7 +51,7 @@ func (h handover) bucket() blob.Config {
 // a picture of more than one part of an upload.
 func (h handover) world(t *testing.T) *activitytest.World {
 	t.Helper()
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	store := open(t, h.bucket())
 	w.Activities.Bucket, w.Activities.Sweeper = stored{store}, store
 	one := w.NewImage()

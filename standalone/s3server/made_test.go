@@ -27,7 +27,7 @@ import (
 // made is the activities over a bucket, with a task whose vendor has ended.
 func made(t *testing.T, config blob.Config, class string, o mediagate.Outcome) (*activitytest.World, *blob.Store) {
 	t.Helper()
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	store := open(t, config)
 	if err := store.EnsureBucket(t.Context()); err != nil {
 		t.Fatal(err)

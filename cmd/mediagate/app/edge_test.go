@@ -209,7 +209,7 @@ func TestFetchFailuresKeepLinksOutOfTheLog(t *testing.T) {
 // mirrorFrom copies the file behind the link, with all that logs logging there.
 func mirrorFrom(t *testing.T, link string, f activities.Fetcher, logger *slog.Logger) error {
 	t.Helper()
-	w := activitytest.New(time.Now)
+	w := activitytest.New(t, time.Now)
 	w.Activities.Fetcher, w.Activities.Logger = f, logger
 	w.Store.Add(w.NewVideo())
 	var suite testsuite.WorkflowTestSuite

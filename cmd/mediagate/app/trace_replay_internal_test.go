@@ -68,7 +68,7 @@ func TestARunIsTraced(t *testing.T) {
 			env := suite.NewTestWorkflowEnvironment()
 			env.SetWorkerOptions(worker.Options{Interceptors: around, DeadlockDetectionTimeout: time.Minute})
 			env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: activitytest.TaskID, TaskQueue: workflows.QueueMain})
-			w := activitytest.New(func() time.Time { return env.Now() })
+			w := activitytest.New(t, func() time.Time { return env.Now() })
 			w.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 				s, err := w.Sync.Accept(job)
 				outcome := activitytest.Success()

@@ -1,5 +1,5 @@
 // Package sqlite opens the gateway's database in a SQLite file, for the
-// standalone program.
+// standalone program and for tests.
 //
 // It gives storage a GORM dialector over the pure-Go driver that the embedded
 // Temporal server registers as "sqlite" (a second driver of that name would

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/mediagate/mediagate/standalone/sqlite"
+	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/storagetest"
 )

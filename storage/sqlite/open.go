@@ -23,20 +23,25 @@ func Open(path string) (gorm.Dialector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &dialector{sqlite.New(sqlite.Config{DriverName: driverName, Conn: pool}), pool}, nil
+	return Over(pool), nil
+}
+
+// Over is a dialector on connections of the caller's.
+func Over(pool gorm.ConnPool) gorm.Dialector {
+	return &dialector{sqlite.New(sqlite.Config{DriverName: driverName, Conn: pool})}
 }
 
 // OpenStore opens and migrates the store in the file. The dialector of c is
 // replaced.
 func OpenStore(ctx context.Context, path string, c storage.Config) (*storage.Store, error) {
-	d, err := Open(path)
+	pool, err := openPool(path)
 	if err != nil {
 		return nil, err
 	}
-	c.Dialector = d
+	c.Dialector = Over(pool)
 	store, err := storage.Open(ctx, c)
 	if err != nil {
-		return nil, errors.Join(err, d.(*dialector).pool.Close())
+		return nil, errors.Join(err, pool.Close())
 	}
 	if err := store.Migrate(ctx); err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -68,10 +73,7 @@ func dsn(path string, extra url.Values) string {
 }
 
 // dialector is GORM's, with the errors of this driver.
-type dialector struct {
-	gorm.Dialector
-	pool *pool
-}
+type dialector struct{ gorm.Dialector }
 
 // Translate implements gorm.ErrorTranslator for the driver's result codes;
 // GORM's own translation knows those of another driver only.
