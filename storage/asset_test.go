@@ -1,9 +1,10 @@
 package storage_test
 
 import (
+	"testing"
+
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
-	"testing"
 )
 
 // songs is the end of a task that made songs of these ids, in files of that type.

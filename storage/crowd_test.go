@@ -1,7 +1,10 @@
 package storage_test
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +13,9 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/internal/limit"
+	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
 // A crowd is many who spend from two accounts at once, end what they hold, and
@@ -194,5 +200,148 @@ func (m *member) lookAtFixed() {
 			OR a.in_flight > a.in_flight_cap)`, m.fixed.key).Scan(&over).Error
 	if err != nil || over > 0 {
 		m.Errorf("a limit is exceeded, or not to be seen: %v", err)
+	}
+}
+
+// An account whose row somebody keeps has its own writers wait, and nobody else's:
+// neither connections nor the turns of its group are used up by them. Once the row
+// is free they all get through.
+func TestKeptAccount(t *testing.T) {
+	t.Parallel()
+	for name, capacity := range map[string]int{"no capacity": 0, "a group with a capacity": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := pgtest.New(t)
+			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12, Writers: limit.New("writers", 6), Patience: time.Hour})
+			b := benchOf(t, s)
+			busy, other := b.newPayer(1_000_000), b.newPayer(1_000_000)
+			submit := func(ctx context.Context, p payer, id string) error {
+				n := b.named(p, id)
+				n.Group, n.Capacity = "crowd", capacity
+				return errOf(s.Submit(ctx, n))
+			}
+			settle := func(ctx context.Context, id string) error {
+				return errOf(s.Change(ctx, id, cancelled(id).events...))
+			}
+			speak := func(ctx context.Context, p payer, id string) error {
+				if err := s.OpenSpeech(ctx, mediagate.Speech{ID: id, AccountID: p.account, KeyID: p.key, Model: "m", Hold: 1}, time.Hour); err != nil {
+					return err
+				}
+				return errOf(s.EndSpeech(ctx, id, mediagate.SpeechPosted))
+			}
+			const ending = 16
+			for i := range ending {
+				b.noError(submit(t.Context(), busy, fmt.Sprintf("task_ends_%d", i)))
+			}
+			db := openRaw(t, url)
+			tx, err := db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }()
+			if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", busy.account); err != nil {
+				t.Fatal(err)
+			}
+
+			var crowd sync.WaitGroup
+			must := func(what string, do func(ctx context.Context) error) {
+				crowd.Go(func() {
+					if err := do(t.Context()); err != nil {
+						t.Errorf("%s, once the row is free: %v", what, err)
+					}
+				})
+			}
+			const clients = 64
+			for i := range clients {
+				must("submit", func(ctx context.Context) error { return submit(ctx, busy, fmt.Sprintf("task_busy_%d", i)) })
+			}
+			for i := range ending {
+				must("settle", func(ctx context.Context) error { return settle(ctx, fmt.Sprintf("task_ends_%d", i)) })
+				must("speech", func(ctx context.Context) error { return speak(ctx, busy, fmt.Sprintf("speech_%d", i)) })
+				must("grant", func(ctx context.Context) error {
+					return errOf(s.Grant(ctx, busy.account, 1, fmt.Sprintf("gift %d", i)))
+				})
+			}
+			eventually(t, "the crowd waits", func(context.Context) error {
+				if n := s.Writers(); n < clients+3*ending {
+					return fmt.Errorf("%d wait", n)
+				}
+				return nil
+			})
+
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			for i := range 10 {
+				id := fmt.Sprintf("task_other_%d", i)
+				if err := errors.Join(submit(ctx, other, id), settle(ctx, id), speak(ctx, other, "speech_of_"+id)); err != nil {
+					t.Fatalf("the other account meanwhile: %v", err)
+				}
+				for account, id := range map[string]string{busy.account: "task_ends_0", other.account: id} {
+					if _, err := s.Task(ctx, account, id); err != nil {
+						t.Fatalf("a read meanwhile: %v", err)
+					}
+				}
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			crowd.Wait()
+			for id, want := range map[string]mediagate.Account{
+				busy.account:  {Available: 1_000_000 - clients, Held: clients, Spent: ending},
+				other.account: {Available: 1_000_000 - 10, Spent: 10},
+			} {
+				got, err := s.Account(t.Context(), id)
+				if err != nil || got.Available != want.Available || got.Held != want.Held || got.Spent != want.Spent {
+					t.Errorf("afterwards: %+v (%v), want available %v, held %v, spent %v", got, err, want.Available, want.Held, want.Spent)
+				}
+			}
+			if n := s.Writers(); n != 0 {
+				t.Errorf("%d still write", n)
+			}
+		})
+	}
+}
+
+// A group whose lock somebody keeps, such as a machine that stands still, has its
+// own submits fail soon, and nobody else's.
+func TestGroupThatWaits(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	s := openPostgres(t, url, storage.Config{})
+	b := benchOf(t, s)
+	crowded, other := b.newPayer(unit(1)), b.newPayer(unit(1))
+	submit := func(p payer, id, group string, capacity int) error {
+		n := b.named(p, id)
+		n.Group, n.Capacity = group, capacity
+		return errOf(s.Submit(t.Context(), n))
+	}
+	db := openRaw(t, url)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group crowd', 0))"); err != nil {
+		t.Fatal(err)
+	}
+	var crowd sync.WaitGroup
+	for i := range 32 {
+		crowd.Go(func() {
+			if err := submit(crowded, fmt.Sprintf("task_crowd_%d", i), "crowd", 100); !mediagate.Is(err, mediagate.KindUnavailable) {
+				t.Errorf("while the lock is kept: %v, want unavailable", err)
+			}
+		})
+	}
+	for i := range 20 {
+		if err := submit(other, fmt.Sprintf("task_alone_%d", i), "alone", i%2*100); err != nil {
+			t.Fatalf("another group's submit %d: %v", i, err)
+		}
+	}
+	crowd.Wait()
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(crowded, "task_after", "crowd", 100); err != nil {
+		t.Errorf("once the lock is free: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -89,7 +88,7 @@ func live(ctx context.Context, s *storage.Store, name string) error {
 		if _, err := s.Task(ctx, account.ID, id); err != nil {
 			return err
 		}
-		return tenant{s, account.ID, key.ID}.settle(ctx, id)
+		return errOf(s.Change(ctx, id, cancelled(id).events...))
 	}
 	rate := func(int) error {
 		_, _, err := s.TakeRates(ctx, []mediagate.RateLimit{{Of: "all", PerMinute: 1000}})
@@ -141,11 +140,7 @@ func TestPoolerUnderLoad(t *testing.T) {
 	}
 
 	// Transactions that are open at the same time have all of the pooler's sessions.
-	other, err := sql.Open("pgx", pooler.URL(d.url)+"&default_query_exec_mode=simple_protocol")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close() })
+	other := openRaw(t, pooler.URL(d.url)+"&default_query_exec_mode=simple_protocol")
 	for range pgtest.PoolSize {
 		tx, err := other.BeginTx(t.Context(), nil)
 		if err != nil {

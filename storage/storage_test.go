@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"database/sql"
 	"os"
 	"testing"
 
@@ -48,6 +49,17 @@ func openGORM(t *testing.T, url string) *gorm.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return db
+}
+
+// openRaw is openGORM without GORM.
+func openRaw(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 

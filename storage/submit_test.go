@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/storage"
 )
 
 func TestSubmitFacts(t *testing.T) {
@@ -182,6 +183,22 @@ func TestSubmitFacts(t *testing.T) {
 			same(b, "submitted after its end", []any{id, replayed}, []any{n.Task.ID, false})
 			id, _ = must2(b.Submit(b.Context(), b.keyed(p, "k", "another")))
 			same(b, "the new record", id, n.Task.ID)
+		},
+		// It is either a repetition or a new submit, but nothing to be refused.
+		"a record may end while its repetition is on its way": func(b *bench) {
+			var step atomic.Int64 // between any two looks at the clock
+			s := b.backend.open(b.T, storage.Config{Now: func() time.Time {
+				b.pass(time.Duration(step.Load()))
+				return b.now()
+			}})
+			first := b.keyed(b.newPayer(unit(10)), "once", "body")
+			must2(b.Submit(b.Context(), first))
+			b.settle(cancelled(first.Task.ID)) // from now on it stands for a day
+			b.pass(24*time.Hour - 1500*time.Microsecond)
+			again := b.keyed(payer{first.Task.AccountID, first.Task.KeyID}, "once", "body")
+			step.Store(int64(time.Millisecond))
+			id, replayed := must2(s.Submit(b.Context(), again))
+			same(b, "replayed", replayed, id == first.Task.ID)
 		},
 		"of twenty equal submits at once one counts": func(b *bench) {
 			p := b.newPayer(unit(100))

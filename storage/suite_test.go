@@ -123,7 +123,7 @@ func (b *bench) pass(d time.Duration) {
 	b.clock.now = b.clock.now.Add(d)
 }
 
-func (b *bench) now() time.Time { return b.clock.read() }
+func (b *bench) now() time.Time { return b.Now() }
 
 var encryptionKey = []byte("0123456789abcdef0123456789abcdef")
 
@@ -134,6 +134,12 @@ func newBench(t *testing.T, backend backend) *bench {
 	// long as the machine takes.
 	b.Store = backend.open(t, storage.Config{Now: b.clock.read, EncryptionKeys: [][]byte{encryptionKey}, Patience: time.Hour})
 	return b
+}
+
+// benchOf is for what a test does with a store that it has opened itself.
+func benchOf(t *testing.T, s *storage.Store) *bench {
+	t.Helper()
+	return &bench{T: t, Store: s}
 }
 
 // unit is an amount in whole currency units.
@@ -210,6 +216,13 @@ func (b *bench) draft(p payer, hold mediagate.Micros) mediagate.NewTask {
 		},
 		Path: "/v1/videos/generations", BodySHA256: sha256.Sum256([]byte("body")),
 	}
+}
+
+// named is a draft under an id of the test's, without a callback.
+func (b *bench) named(p payer, id string) mediagate.NewTask {
+	n := b.draft(p, 1)
+	n.Task.ID, n.Task.Webhook = id, nil
+	return n
 }
 
 // newTaskID is an id as the API makes it, whose time is the clock's.
