@@ -33,7 +33,7 @@ func (b *bench) adopts(what, accountID string, w mediagate.Waiter, want string) 
 	same(b, what, []any{id, found}, []any{want, want != ""})
 }
 
-// adoptionTests are about requests whose clients did not get the answer.
+// These are about requests whose clients did not get the answer.
 func TestAdoptionFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// figureTests are of what metrics tell of the database.
+// These are of what metrics tell of the database.
 func TestFigureFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

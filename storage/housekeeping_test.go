@@ -32,7 +32,7 @@ func (b *bench) sweep(id string) mediagate.Sweep {
 	return mediagate.Sweep{}
 }
 
-// housekeepingTests are about what housekeeping and operators find, and command.
+// These are about what housekeeping and operators find, and command.
 func TestHousekeepingFacts(t *testing.T) {
 	t.Parallel()
 	prove(t, facts{

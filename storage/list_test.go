@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// listTests are of what clients read.
+// These are of what clients read.
 func TestListFacts(t *testing.T) {
 	t.Parallel()
 	prove(t, facts{

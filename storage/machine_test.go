@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// machineTests hold that a task's rows follow package task: what Change and the
+// These hold that a task's rows follow package task: what Change and the
 // statements that move rows in bulk store is what the events make of a state in memory.
 func TestMachineFacts(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (b *bench) alter(id string, kinds []mediagate.Kind, events ...task.Event) (
 
 var conflicts = []mediagate.Kind{mediagate.KindConflict}
 
-// meetingTests are of changes of one task that meet.
+// These are of changes of one task that meet.
 func TestMeetingFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

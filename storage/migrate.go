@@ -1,11 +1,13 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"embed"
 	"io/fs"
 	"path"
+	"text/template"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,17 +17,70 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-//go:embed migrations
+//go:embed migrations/*.sql
 var migrations embed.FS
+
+// postgresWords and sqliteWords hold the SQL for each word of the migrations' templates.
+var postgresWords = map[string]any{
+	"postgres": true,
+	"bigint":   "bigint",
+	"time":     "timestamptz",
+	"bytes":    "bytea",
+	"bool":     "boolean",
+	"false":    "false",
+	"true":     "true",
+	"bytewise": `COLLATE "C"`,
+	"strict":   "",
+}
+
+var sqliteWords = map[string]any{
+	"postgres": false,
+	"bigint":   "integer",
+	"time":     "integer", // microseconds since 1970 in UTC
+	"bytes":    "blob",
+	"bool":     "integer",
+	"false":    "0",
+	"true":     "1",
+	"bytewise": "", // SQLite compares text by its bytes
+	"strict":   "STRICT",
+}
+
+// migrationFS contains the migrations in the SQL of one database.
+type migrationFS struct {
+	fs.FS
+	words map[string]any
+}
+
+// Open implements fs.FS. It expands the template if name is a migration.
+func (m migrationFS) Open(name string) (fs.File, error) {
+	file, err := m.FS.Open(name)
+	if err != nil || path.Ext(name) != ".sql" {
+		return file, err
+	}
+	parsed, err := template.New(name).Option("missingkey=error").ParseFS(m.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := parsed.Execute(&text, m.words); err != nil {
+		return nil, err
+	}
+	return expandedFile{file, &text}, nil
+}
+
+// expandedFile is the file of a template, whose reader gets the expanded text.
+type expandedFile struct {
+	fs.File
+	text *bytes.Buffer
+}
+
+// Read implements fs.File.
+func (f expandedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
 // Migrated returns KindInvalid when the schema lacks a migration that this program
 // has. One of a newer program will do.
 func (s *Store) Migrated(ctx context.Context) error {
-	folder := dialectPostgres
-	if s.lite {
-		folder = dialectSQLite
-	}
-	files, err := fs.ReadDir(migrations, path.Join("migrations", folder)) // sorted by name
+	files, err := fs.ReadDir(migrations, "migrations") // sorted by name
 	if err != nil {
 		return dbError(err, "read the migrations")
 	}
@@ -75,9 +130,9 @@ const noTable = "42P01"
 // Migrate brings the schema up to date. Several processes may start at once:
 // on PostgreSQL one of them migrates and the others wait for it.
 func (s *Store) Migrate(ctx context.Context) error {
-	dialect, folder := goose.DialectPostgres, dialectPostgres
+	dialect, words := goose.DialectPostgres, postgresWords
 	if s.lite {
-		dialect, folder = goose.DialectSQLite3, dialectSQLite
+		dialect, words = goose.DialectSQLite3, sqliteWords
 	} else {
 		unlock, err := s.lockMigrations(ctx)
 		if err != nil {
@@ -85,11 +140,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		defer unlock()
 	}
-	files, err := fs.Sub(migrations, path.Join("migrations", folder))
+	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return dbError(err, "migrate")
 	}
-	provider, err := goose.NewProvider(dialect, s.sql, files)
+	provider, err := goose.NewProvider(dialect, s.sql, migrationFS{files, words})
 	if err != nil {
 		return dbError(err, "migrate")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// modelTests drive the store with random operations beside a model that is
+// These drive the store with random operations beside a model that is
 // plain arithmetic. After each operation what the rows have counted is compared;
 // the ledger's invariants are proven after each in some runs, and in all of them
 // with MEDIAGATE_VERIFY=1: of what is new, and at the end of all that earlier runs

@@ -59,8 +59,8 @@ func (b *bench) quiet(id string, in time.Duration) mediagate.PollResult {
 	return mediagate.PollResult{TaskID: id, N: 1, NextPollAt: b.now().Add(in), Answered: true}
 }
 
-// pollTests are about who asks vendors, and when (D8). What becomes of the answers is
-// held against package task by machineTests.
+// These are about who asks vendors, and when (D8). What becomes of the answers is
+// held against package task by TestMachineFacts.
 func TestPollFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

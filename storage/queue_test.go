@@ -74,7 +74,7 @@ func (b *bench) load(what string, inFlight, queued int, oldest time.Time) {
 	same(b, what, []any{gotInFlight, gotQueued, gotOldest}, []any{inFlight, queued, oldest})
 }
 
-// queueTests are about who has a slot, who waits for one, and whose turn it is (D7).
+// These are about who has a slot, who waits for one, and whose turn it is (D7).
 func TestQueueFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

@@ -27,7 +27,7 @@ func call(id string, p payer) mediagate.ModalCall {
 	return mediagate.ModalCall{AccountID: p.account, TaskID: id, Input: []byte(`{"prompt": "a hat"}`), Path: "/modal"}
 }
 
-// repeatTests are about calls of clients that change a task, and are repeated.
+// These are about calls of clients that change a task, and are repeated.
 func TestRepeatFacts(t *testing.T) {
 	t.Parallel()
 	prove(t, facts{

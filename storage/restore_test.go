@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// restoreTests hold that each open task of a backup is told once that it may lack
+// These hold that each open task of a backup is told once that it may lack
 // attempts, and that those which wait for a person are listed (D17).
 func TestRestoreFacts(t *testing.T) {
 	t.Parallel()

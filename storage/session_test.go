@@ -30,7 +30,7 @@ func (b *bench) sessions() int {
 	return b.count("SELECT COUNT(*) FROM sessions")
 }
 
-// sessionTests are about who is signed in to the console.
+// These are about who is signed in to the console.
 func TestSessionFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

@@ -65,7 +65,7 @@ func (b *bench) woken(limit int) (ids []string) {
 	return ids
 }
 
-// wakeTests are about the one lease of a task's run, and that of its callback (D2).
+// These are about the one lease of a task's run, and that of its callback (D2).
 func TestWakeFacts(t *testing.T) {
 	t.Parallel()
 	provePooled(t, facts{

@@ -23,9 +23,8 @@ func TestKillWhileStartsWait(t *testing.T) {
 
 // Asked to stop amid a burst, the API starts the workflow of each task that it
 // acknowledged: there is no worker here whose wake scan could have. They are few, since
-// a start that waits for five seconds is left to that scan.
+// a start that waits for five seconds is left to that scan, and nothing else runs beside.
 func TestStopWhileStartsWait(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, options{shape: production, workersOff: true})
 	c := w.dial()
 	t.Cleanup(c.Close)

@@ -88,9 +88,14 @@ export class Visitor {
 	async choose(name, value, within) {
 		await (await this.at('combobox', name, within)).select(value)
 	}
+	/** holds waits until a function of the page is true, and returns what it says. It looks
+	 * anew each time: puppeteer's waitForFunction loses its page now and then at a reload. */
+	async holds(probe, ...args) {
+		return until(`${this.page.url()}: ${probe} ${args}`, () => this.page.evaluate(probe, ...args).catch(() => false))
+	}
 	/** sees waits until the page shows a text. */
 	async sees(text) {
-		await this.page.waitForFunction(t => document.body.innerText.includes(t), {polling: 100}, text)
+		await this.holds(t => document.body.innerText.includes(t), text)
 	}
 	async seesNot(text) {
 		must(!(await this.page.evaluate(() => document.body.innerText)).includes(text), `${this.page.url()} shows ${text}`)
@@ -111,7 +116,7 @@ export class Visitor {
 		await this.go('/sign-in')
 		await this.fill('textbox', 'API key', key)
 		await this.press('button', 'Sign in')
-		await this.page.waitForFunction(() => !location.pathname.endsWith('/sign-in'))
+		await this.holds(() => !location.pathname.endsWith('/sign-in'))
 	}
 
 	/** abide holds the page to axe-core's rules as it is. */

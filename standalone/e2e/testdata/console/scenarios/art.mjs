@@ -10,13 +10,13 @@ export default async ({come, key}) => {
 	await v.press('button', 'Generate')
 	await v.sees('Completed')
 	await v.press('link', 'Open the task')
-	await v.page.waitForFunction(() => document.querySelectorAll('.artgrid img').length === 4)
+	await v.holds(() => document.querySelectorAll('.artgrid img').length === 4)
 	// Upscale the first, then have a part of it made anew.
 	await (await v.page.waitForSelector('.artgrid figure:first-child .artbuttons button')).click()
-	await v.page.waitForFunction(() => document.body.innerText.includes('Vary (Region)'), {polling: 200})
+	await v.holds(() => document.body.innerText.includes('Vary (Region)'))
 	const before = v.page.url()
 	await v.page.evaluate(() => [...document.querySelectorAll('.artbuttons button')].find(b => b.innerText.startsWith('Vary (Region)')).click())
-	await v.page.waitForFunction(url => location.href !== url, {polling: 100}, before)
+	await v.holds(url => location.href !== url, before)
 	await v.sees('Waits for you')
 	await v.inspect('mask')
 
@@ -28,7 +28,7 @@ export default async ({come, key}) => {
 	await v.press('button', 'Continue the task')
 	await v.sees('Completed')
 	const shown = await v.page.waitForSelector('.media img, .artgrid img')
-	await v.page.waitForFunction(i => i.complete && i.naturalWidth > 0, {polling: 100}, shown)
+	await v.holds(i => i.complete && i.naturalWidth > 0, shown)
 	must(!(await v.page.evaluate(() => document.body.innerText)).includes('Waits for you'), 'the task still waits')
 	await v.leave()
 }

@@ -1,7 +1,7 @@
 // Where a session begins: with a page that it may open, whoever was here before.
 import {ask} from '../browser.mjs'
 
-const at = (v, path) => v.page.waitForFunction(p => location.pathname === p, {polling: 100}, `/console${path}`)
+const at = (v, path) => v.holds(p => location.pathname === p, `/console${path}`)
 
 export default async ({come, key, admin}) => {
 	const v = await come()

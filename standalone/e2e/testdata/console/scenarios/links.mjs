@@ -9,7 +9,7 @@ export default async ({come}) => {
 	for (const link of links) {
 		const first = await come()
 		await first.page.goto(link)
-		await first.page.waitForFunction(() => /\/console\/(playground|operator)$/.test(location.pathname))
+		await first.holds(() => /\/console\/(playground|operator)$/.test(location.pathname))
 		seen.push(new URL(first.page.url()).pathname)
 		must(!first.page.url().includes('link='), `the token stays in the address: ${first.page.url()}`)
 		await first.leave()

@@ -23,7 +23,7 @@ export default async ({come, key}) => {
 	await custom.click()
 	await v.at('textbox', 'Lyrics')
 	await custom.click()
-	await v.page.waitForFunction(() => document.querySelector('#root_gpt_description')?.value === 'a calm song')
+	await v.holds(() => document.querySelector('#root_gpt_description')?.value === 'a calm song')
 	await v.press('button', 'Copy as code')
 	const code = await (await v.page.waitForSelector('dialog[open] pre')).evaluate(e => e.innerText)
 	must(code.includes('a calm song') && !code.includes('a heron'), `the request is ${code}`)

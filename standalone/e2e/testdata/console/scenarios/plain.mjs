@@ -16,7 +16,7 @@ export default async ({come, key}) => {
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('No more than')).click())
 	await v.fill('textbox', 'Quota in USD', '50')
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button[type=submit]')].at(-1).click())
-	await v.page.waitForFunction(() => /mgk_[0-9A-Za-z]{38}/.test(document.querySelector('dialog[open]')?.innerText ?? ''))
+	await v.holds(() => /mgk_[0-9A-Za-z]{38}/.test(document.querySelector('dialog[open]')?.innerText ?? ''))
 	for (let i = 0; i < 3; i++) {
 		await v.page.keyboard.press('Escape')
 		await v.page.evaluate(() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))
@@ -30,7 +30,7 @@ export default async ({come, key}) => {
 	await copy.click()
 	await v.sees('Copied')
 	await v.press('button', 'I have saved it')
-	await v.page.waitForFunction(() => !document.querySelector('dialog[open]'))
+	await v.holds(() => !document.querySelector('dialog[open]'))
 
 	// What was copied is the key.
 	await v.press('button', 'Sign out')
@@ -38,7 +38,7 @@ export default async ({come, key}) => {
 	await field.focus()
 	await v.page.keyboard.press('v', {commands: ['Paste']})
 	await v.press('button', 'Sign in')
-	await v.page.waitForFunction(() => !location.pathname.endsWith('/sign-in'))
+	await v.holds(() => !location.pathname.endsWith('/sign-in'))
 
 	await v.go('/playground?model=art')
 	await v.fill('textbox', 'Prompt', 'a lighthouse at dusk [[sandbox: duration=1s]]')
@@ -46,6 +46,6 @@ export default async ({come, key}) => {
 	await v.sees('Completed')
 	const before = v.page.url()
 	await (await v.page.waitForSelector('.artgrid figure:first-child .artbuttons button')).click()
-	await v.page.waitForFunction(url => location.href !== url, {polling: 100}, before)
+	await v.holds(url => location.href !== url, before)
 	await v.leave()
 }

@@ -10,11 +10,11 @@ export default async ({come, key}) => {
 	await v.sees('Completed')
 	const sound = await v.page.waitForSelector('audio')
 	await sound.evaluate(a => a.play())
-	await v.page.waitForFunction(a => a.currentTime > 0.2, {polling: 100}, sound)
+	await v.holds(a => a.currentTime > 0.2, sound)
 	await v.page.waitForSelector('canvas.waveform') // the bucket lets the page read the sound
 	await v.inspect('song')
 	await v.press('link', 'Separate the tracks')
-	await v.page.waitForFunction(() => location.search.includes('stemsAll'))
+	await v.holds(() => location.search.includes('stemsAll'))
 	await v.press('button', 'Generate')
 	await v.sees('Download the tracks')
 	const link = await v.page.evaluate(() => [...document.querySelectorAll('a')].find(a => a.innerText.startsWith('Download the tracks')).href)

@@ -13,7 +13,7 @@ export default async ({come, key, other, base}) => {
 	await v.go('/tasks')
 	await v.sees('secret plan')
 	await v.press('button', 'Sign out')
-	await v.page.waitForFunction(() => location.pathname.endsWith('/sign-in'))
+	await v.holds(() => location.pathname.endsWith('/sign-in'))
 
 	await v.signIn(other)
 	await v.go('/tasks')

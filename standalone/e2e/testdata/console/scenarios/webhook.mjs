@@ -24,7 +24,7 @@ export default async ({come, base, key}) => {
 	await v.sees('Taken')
 	must(called[0] === 'task_00000000000000000000000000', `the test came as ${called}`)
 	await v.press('button', 'Save')
-	await v.page.waitForFunction(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
+	await v.holds(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
 	await v.inspect('webhook')
 	const submit = (key, body) => fetch(`${base}/v1/images/generations`, {method: 'POST', headers: {Authorization: `Bearer ${key}`}, body: JSON.stringify(body)})
 	const task = (await (await submit(key, {model: 'theta-image-turbo', prompt: 'a lighthouse'})).json()).data[0].task_id
@@ -33,7 +33,7 @@ export default async ({come, base, key}) => {
 		await new Promise((resolve) => setTimeout(resolve, 100))
 	}
 	await v.go('/account')
-	const shown = (state) => v.page.waitForFunction((id, state) => [...document.querySelectorAll('li.callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), {polling: 200}, task, state)
+	const shown = (state) => v.holds((id, state) => [...document.querySelectorAll('li.callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), task, state)
 	await shown('Delivered')
 	await v.choose('State', 'delivered')
 	await shown('Delivered')
@@ -43,7 +43,7 @@ export default async ({come, base, key}) => {
 
 	await v.fill('textbox', 'Address', '')
 	await v.press('button', 'Save')
-	await v.page.waitForFunction(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
+	await v.holds(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
 
 	await v.press('link', 'Keys')
 	await v.press('button', 'Create key')
@@ -52,8 +52,8 @@ export default async ({come, base, key}) => {
 	await v.fill('textbox', 'Quota in USD', '50')
 	await v.press('checkbox', 'Refuse fields that the model does not know')
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button[type=submit]')].at(-1).click())
-	const made = await v.page.waitForFunction(() => /mgk_[0-9A-Za-z]{38}/.exec(document.querySelector('dialog[open]')?.innerText ?? '')?.[0])
-	const refused = await (await submit(await made.jsonValue(), {model: 'theta-image-turbo', prompt: 'a', sizes: '4:3'})).json()
+	const strict = await v.holds(() => /mgk_[0-9A-Za-z]{38}/.exec(document.querySelector('dialog[open]')?.innerText ?? '')?.[0])
+	const refused = await (await submit(strict, {model: 'theta-image-turbo', prompt: 'a', sizes: '4:3'})).json()
 	must(refused.error?.reason === 'unknown_field', JSON.stringify(refused))
 	await v.leave()
 	hooks.close()

@@ -1,4 +1,6 @@
 -- +goose Up
+-- This file is a template: migrate.go replaces the words in double braces by those of
+-- PostgreSQL or of SQLite. The end of the file holds what only one database has.
 
 -- Money. The cached balances are checked by the table itself, so that no path
 -- of code can overdraw an account or a limited key.
@@ -9,21 +11,21 @@ CREATE TABLE accounts (
     id            text        PRIMARY KEY,
     name          text        NOT NULL,
     group_name    text        NOT NULL DEFAULT '',
-    available     bigint      NOT NULL DEFAULT 0,
-    held          bigint      NOT NULL DEFAULT 0,
-    spent         bigint      NOT NULL DEFAULT 0,
+    available     {{.bigint}} NOT NULL DEFAULT 0,
+    held          {{.bigint}} NOT NULL DEFAULT 0,
+    spent         {{.bigint}} NOT NULL DEFAULT 0,
     in_flight     integer     NOT NULL DEFAULT 0,
     rate          integer     CHECK (rate >= 0),
     in_flight_cap integer     CHECK (in_flight_cap >= 0),
-    unpaid_cap    bigint,
-    uploads_cap   bigint,
-    erase_inputs  boolean     NOT NULL DEFAULT false,
+    unpaid_cap    {{.bigint}},
+    uploads_cap   {{.bigint}},
+    erase_inputs  {{.bool}}   NOT NULL DEFAULT {{.false}},
     webhook       text        NOT NULL DEFAULT '',
-    created_at    timestamptz NOT NULL,
+    created_at    {{.time}}   NOT NULL,
     CONSTRAINT accounts_not_short CHECK (available >= 0),
     CONSTRAINT accounts_held CHECK (held >= 0),
     CONSTRAINT accounts_spent CHECK (spent >= 0)
-) WITH (fillfactor = 70);
+) {{.strict}};
 
 -- What counts against a key's caps is kept in its row, since every hold writes that
 -- anyway: the beginning of the day, week and month that was counted last, and the sum in
@@ -32,7 +34,7 @@ CREATE TABLE accounts (
 CREATE TABLE keys (
     id            text        PRIMARY KEY,
     account_id    text        NOT NULL REFERENCES accounts (id),
-    hash          bytea       NOT NULL,
+    hash          {{.bytes}}  NOT NULL,
     name          text        NOT NULL,
     prefix        text        NOT NULL,
     last_four     text        NOT NULL,
@@ -40,33 +42,33 @@ CREATE TABLE keys (
     scopes        text        NOT NULL DEFAULT '["generate","read","manage"]',
     models        text        NOT NULL DEFAULT '[]',
     allow_ips     text        NOT NULL DEFAULT '[]',
-    strict        boolean     NOT NULL DEFAULT false,
-    unlimited     boolean     NOT NULL,
-    quota         bigint      NOT NULL DEFAULT 0,
-    held          bigint      NOT NULL DEFAULT 0,
-    spent         bigint      NOT NULL DEFAULT 0,
+    strict        {{.bool}}   NOT NULL DEFAULT {{.false}},
+    unlimited     {{.bool}}   NOT NULL,
+    quota         {{.bigint}} NOT NULL DEFAULT 0,
+    held          {{.bigint}} NOT NULL DEFAULT 0,
+    spent         {{.bigint}} NOT NULL DEFAULT 0,
     in_flight     integer     NOT NULL DEFAULT 0,
     rate          integer     CHECK (rate >= 0),
     in_flight_cap integer     CHECK (in_flight_cap >= 0),
-    cap_day       bigint      CHECK (cap_day >= 0),
-    cap_week      bigint      CHECK (cap_week >= 0),
-    cap_month     bigint      CHECK (cap_month >= 0),
-    day_start     timestamptz,
-    day_used      bigint      NOT NULL DEFAULT 0,
-    week_start    timestamptz,
-    week_used     bigint      NOT NULL DEFAULT 0,
-    month_start   timestamptz,
-    month_used    bigint      NOT NULL DEFAULT 0,
+    cap_day       {{.bigint}} CHECK (cap_day >= 0),
+    cap_week      {{.bigint}} CHECK (cap_week >= 0),
+    cap_month     {{.bigint}} CHECK (cap_month >= 0),
+    day_start     {{.time}},
+    day_used      {{.bigint}} NOT NULL DEFAULT 0,
+    week_start    {{.time}},
+    week_used     {{.bigint}} NOT NULL DEFAULT 0,
+    month_start   {{.time}},
+    month_used    {{.bigint}} NOT NULL DEFAULT 0,
     quota_id      text        REFERENCES keys (id),
     successor_id  text        REFERENCES keys (id),
-    created_at    timestamptz NOT NULL,
-    expires_at    timestamptz,
-    deleted_at    timestamptz,
-    last_used_at  timestamptz,
+    created_at    {{.time}}   NOT NULL,
+    expires_at    {{.time}},
+    deleted_at    {{.time}},
+    last_used_at  {{.time}},
     CONSTRAINT keys_within_quota CHECK (unlimited OR held + spent <= quota),
     CONSTRAINT keys_held CHECK (held >= 0),
     CONSTRAINT keys_spent CHECK (spent >= 0)
-) WITH (fillfactor = 70);
+) {{.strict}};
 CREATE UNIQUE INDEX keys_hash ON keys (hash);
 CREATE INDEX keys_account ON keys (account_id, id);
 CREATE INDEX keys_quota ON keys (quota_id) WHERE quota_id IS NOT NULL;
@@ -80,61 +82,59 @@ CREATE TABLE ledger_transfers (
     account_id  text        NOT NULL,
     key_id      text,
     task_id     text,
-    amount      bigint      NOT NULL,
+    amount      {{.bigint}} NOT NULL,
     reference   text,
     model       text,
     provider    text,
     status      text,
-    counted_day timestamptz,
-    at          timestamptz NOT NULL,
+    counted_day {{.time}},
+    at          {{.time}}   NOT NULL,
     CHECK (kind = 'grant' OR (key_id IS NOT NULL AND task_id IS NOT NULL AND amount >= 0))
-);
+) {{.strict}};
 CREATE UNIQUE INDEX ledger_one_hold ON ledger_transfers (task_id) WHERE kind = 'hold';
 CREATE UNIQUE INDEX ledger_one_end ON ledger_transfers (task_id) WHERE kind IN ('post', 'void');
 CREATE UNIQUE INDEX ledger_reference ON ledger_transfers (account_id, reference) WHERE kind = 'grant';
 CREATE INDEX ledger_account_time ON ledger_transfers (account_id, at, id);
--- For what all accounts did within an hour. Rows come nearly in order of time.
-CREATE INDEX ledger_time ON ledger_transfers USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
 
 CREATE TABLE ledger_entries (
-    transfer_id text   NOT NULL REFERENCES ledger_transfers (id),
-    bucket      text   NOT NULL CHECK (bucket IN ('issued', 'available', 'held', 'spent')),
-    account_id  text   NOT NULL,
+    transfer_id text        NOT NULL REFERENCES ledger_transfers (id),
+    bucket      text        NOT NULL CHECK (bucket IN ('issued', 'available', 'held', 'spent')),
+    account_id  text        NOT NULL,
     key_id      text,
-    amount      bigint NOT NULL,
+    amount      {{.bigint}} NOT NULL,
     PRIMARY KEY (transfer_id, bucket)
-);
+) {{.strict}};
 
 -- Sums of the counted ends, by the hour and the day (UTC) in which they were
 -- stored, and of what was held for them, by those in which it was taken.
 CREATE TABLE usage_sums (
     account_id text        NOT NULL,
     span       text        NOT NULL CHECK (span IN ('hour', 'day')),
-    begins_at  timestamptz NOT NULL,
+    begins_at  {{.time}}   NOT NULL,
     key_id     text        NOT NULL,
     model      text        NOT NULL,
     provider   text        NOT NULL,
-    cost       bigint      NOT NULL DEFAULT 0,
-    released   bigint      NOT NULL DEFAULT 0,
-    taken      bigint      NOT NULL DEFAULT 0,
-    completed  bigint      NOT NULL DEFAULT 0,
-    failed     bigint      NOT NULL DEFAULT 0,
-    cancelled  bigint      NOT NULL DEFAULT 0,
+    cost       {{.bigint}} NOT NULL DEFAULT 0,
+    released   {{.bigint}} NOT NULL DEFAULT 0,
+    taken      {{.bigint}} NOT NULL DEFAULT 0,
+    completed  {{.bigint}} NOT NULL DEFAULT 0,
+    failed     {{.bigint}} NOT NULL DEFAULT 0,
+    cancelled  {{.bigint}} NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, span, begins_at, key_id, model, provider)
-) WITH (fillfactor = 50);
+) {{.strict}};
 CREATE INDEX usage_sums_time ON usage_sums (span, begins_at);
 
 -- Sums of what vendors charged, by the hour in which they stated it.
 CREATE TABLE vendor_sums (
     account_id text        NOT NULL,
-    begins_at  timestamptz NOT NULL,
+    begins_at  {{.time}}   NOT NULL,
     key_id     text        NOT NULL,
     model      text        NOT NULL,
     provider   text        NOT NULL,
     unit       text        NOT NULL,
-    amount     bigint      NOT NULL DEFAULT 0,
+    amount     {{.bigint}} NOT NULL DEFAULT 0,
     PRIMARY KEY (account_id, begins_at, key_id, model, provider, unit)
-) WITH (fillfactor = 50);
+) {{.strict}};
 CREATE INDEX vendor_sums_time ON vendor_sums (begins_at);
 
 -- Speech is answered at once and makes no task. Its hold hangs on a row of its
@@ -146,55 +146,55 @@ CREATE TABLE speeches (
     request_id text        NOT NULL,
     model      text        NOT NULL,
     charges    text        NOT NULL,
-    hold       bigint      NOT NULL CHECK (hold >= 0),
-    cost       bigint      NOT NULL DEFAULT 0,
+    hold       {{.bigint}} NOT NULL CHECK (hold >= 0),
+    cost       {{.bigint}} NOT NULL DEFAULT 0,
     state      text        NOT NULL CHECK (state IN ('open', 'posted', 'voided')),
-    created_at timestamptz NOT NULL,
-    ended_at   timestamptz,
-    void_after timestamptz NOT NULL,
+    created_at {{.time}}   NOT NULL,
+    ended_at   {{.time}},
+    void_after {{.time}}   NOT NULL,
     CONSTRAINT speeches_end_time CHECK ((ended_at IS NOT NULL) = (state IN ('posted', 'voided'))),
     CONSTRAINT speeches_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR state = 'posted'))
-) WITH (fillfactor = 80);
+) {{.strict}};
 CREATE INDEX speeches_account ON speeches (account_id, id);
 CREATE INDEX speeches_open ON speeches (void_after) WHERE state = 'open';
 
 CREATE TABLE webhook_secrets (
     id         text        PRIMARY KEY,
     account_id text        NOT NULL REFERENCES accounts (id),
-    sealed     bytea       NOT NULL,
-    created_at timestamptz NOT NULL,
-    expires_at timestamptz
-);
+    sealed     {{.bytes}}  NOT NULL,
+    created_at {{.time}}   NOT NULL,
+    expires_at {{.time}}
+) {{.strict}};
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
 
 -- Browsers that are signed in to the console, with a key, or as the operator by an admin
 -- key. once: a link, which is exchanged for such a session.
 CREATE TABLE sessions (
-    token_hash bytea       PRIMARY KEY,
+    token_hash {{.bytes}}  PRIMARY KEY NOT NULL,
     key_id     text        REFERENCES keys (id),
-    admin_hash bytea,
-    once       boolean     NOT NULL,
-    created_at timestamptz NOT NULL,
-    expires_at timestamptz NOT NULL,
+    admin_hash {{.bytes}},
+    once       {{.bool}}   NOT NULL,
+    created_at {{.time}}   NOT NULL,
+    expires_at {{.time}}   NOT NULL,
     CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
-);
+) {{.strict}};
 CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 
 -- When somebody whose submits are limited would be at rest again, if no more
 -- came: microseconds since 1970. A row that is missing says that they are. So the
--- table may be lost with a crash, and nothing of it is written ahead.
-CREATE UNLOGGED TABLE rates (
-    id  text   PRIMARY KEY,
-    tat bigint NOT NULL
-) WITH (fillfactor = 50);
+-- table may be lost with a crash.
+CREATE TABLE rates (
+    id  text        PRIMARY KEY,
+    tat {{.bigint}} NOT NULL
+) {{.strict}};
 
 -- Who changed what and when, over the admin API or with a key. It outlives what
 -- it tells of, so it refers to nothing.
 CREATE TABLE audit (
     id         text        NOT NULL PRIMARY KEY,
-    at         timestamptz NOT NULL,
+    at         {{.time}}   NOT NULL,
     acted_by   text        NOT NULL,
     action     text        NOT NULL,
     object     text        NOT NULL,
@@ -203,7 +203,7 @@ CREATE TABLE audit (
     new_values text,
     address    text        NOT NULL,
     request_id text        NOT NULL
-);
+) {{.strict}};
 CREATE INDEX audit_account ON audit (account_id, id);
 
 -- Tasks. What the next step of one depends on, see package task; what a client sees; its
@@ -218,7 +218,7 @@ CREATE TABLE tasks (
     type                text        NOT NULL,
     status              text        NOT NULL CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
     progress            integer     NOT NULL DEFAULT 0 CHECK (progress BETWEEN 0 AND 100),
-    version             bigint      NOT NULL DEFAULT 1,
+    version             {{.bigint}} NOT NULL DEFAULT 1,
     params              text        NOT NULL,
     reference           text        NOT NULL DEFAULT '',
     request_id          text        NOT NULL DEFAULT '',
@@ -226,59 +226,59 @@ CREATE TABLE tasks (
     source_id           text        NOT NULL DEFAULT '',  -- the task that it works on, which stays while it may be needed
     plan                text        NOT NULL,
     charges             text        NOT NULL,
-    hold                bigint      NOT NULL CHECK (hold >= 0),
-    cost                bigint      NOT NULL DEFAULT 0,
+    hold                {{.bigint}} NOT NULL CHECK (hold >= 0),
+    cost                {{.bigint}} NOT NULL DEFAULT 0,
     judgement           text,                             -- what came of looking at the media that it names
-    created_at          timestamptz NOT NULL,
-    started_at          timestamptz,
-    ended_at            timestamptz,
-    deadline_at         timestamptz NOT NULL,
-    queued_at           timestamptz,                      -- since when it waits for a slot
-    parked_at           timestamptz,
+    created_at          {{.time}}   NOT NULL,
+    started_at          {{.time}},
+    ended_at            {{.time}},
+    deadline_at         {{.time}}   NOT NULL,
+    queued_at           {{.time}},                        -- since when it waits for a slot
+    parked_at           {{.time}},
     park_reason         text        NOT NULL DEFAULT '',
-    retry_at            timestamptz,
+    retry_at            {{.time}},
     refusals            integer     NOT NULL DEFAULT 0,
-    cancel_requested_at timestamptz,
-    fail_requested_at   timestamptz,
+    cancel_requested_at {{.time}},
+    fail_requested_at   {{.time}},
     reroute_to          text        NOT NULL DEFAULT '',
     channel             text        NOT NULL DEFAULT '',
     provider            text        NOT NULL DEFAULT '',
     art_state           text        NOT NULL DEFAULT '' CHECK (art_state IN ('', 'MODAL', 'SUBMITTED', 'EXPIRED')),
     modal_n             integer     NOT NULL DEFAULT 0,
-    modal_until         timestamptz,
+    modal_until         {{.time}},
     modal_input         text,                             -- what its client gave in a call of its own
     results             text,
     made                text,                             -- beside its files: songs, voices, buttons, words
     failure             text,
-    sweep_at            timestamptz,                      -- when to look for files that were copied for an end that did not come
+    sweep_at            {{.time}},                        -- when to look for files that were copied for an end that did not come
     webhook_url         text        NOT NULL DEFAULT '',
     webhook_state       text        NOT NULL DEFAULT '',
     webhook_reason      text        NOT NULL DEFAULT '',
     webhook_round       integer     NOT NULL DEFAULT 0,
-    webhook_body        bytea,
-    webhook_body_at     timestamptz,
-    erased_at           timestamptz,
-    inputs_erased_at    timestamptz,
-    restored_at         timestamptz,                      -- open in a database that was restored to then
-    tail_lost           boolean     NOT NULL DEFAULT false,
+    webhook_body        {{.bytes}},
+    webhook_body_at     {{.time}},
+    erased_at           {{.time}},
+    inputs_erased_at    {{.time}},
+    restored_at         {{.time}},                        -- open in a database that was restored to then
+    tail_lost           {{.bool}}   NOT NULL DEFAULT {{.false}},
     CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
     CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
     CONSTRAINT tasks_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR status = 'completed')),
     CONSTRAINT tasks_failure CHECK ((failure IS NOT NULL) = (status = 'failed'))
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+) {{.strict}};
 -- Lists of clients find their tasks next to each other, in bytewise order of their ids.
 -- Erased tasks are in none, however many there are.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
-CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id COLLATE "C") WHERE erased_at IS NULL;
-CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id COLLATE "C") WHERE webhook_state <> '' AND erased_at IS NULL;
+CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
+CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
 CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'processing');
 CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
 -- Lists of operators, of all accounts.
-CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id COLLATE "C") WHERE erased_at IS NULL;
-CREATE INDEX tasks_stuck ON tasks (id COLLATE "C") WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
-CREATE INDEX tasks_callbacks ON tasks (webhook_state, id COLLATE "C") WHERE webhook_state <> '' AND erased_at IS NULL;
+CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
+CREATE INDEX tasks_stuck ON tasks (id {{.bytewise}}) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_callbacks ON tasks (webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
 -- What is due.
 CREATE INDEX tasks_parked ON tasks (channel, retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
 CREATE INDEX tasks_parked_retry ON tasks (retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
@@ -291,13 +291,13 @@ CREATE TABLE idempotency (
     account_id  text        NOT NULL,
     key         text        NOT NULL,
     path        text        NOT NULL,
-    body_sha256 bytea       NOT NULL,
+    body_sha256 {{.bytes}}  NOT NULL,
     task_id     text        NOT NULL,
-    created_at  timestamptz NOT NULL,
-    expires_at  timestamptz,
-    opens_at    timestamptz,
+    created_at  {{.time}}   NOT NULL,
+    expires_at  {{.time}},
+    opens_at    {{.time}},
     PRIMARY KEY (account_id, key)
-);
+) {{.strict}};
 CREATE INDEX idempotency_task ON idempotency (task_id);
 CREATE INDEX idempotency_waiters ON idempotency (body_sha256) WHERE opens_at IS NOT NULL;
 
@@ -309,7 +309,7 @@ CREATE TABLE assets (
     task_id    text    NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
     position   integer NOT NULL CHECK (position >= 0),
     PRIMARY KEY (account_id, kind, vendor_id)
-);
+) {{.strict}};
 CREATE INDEX assets_task ON assets (task_id);
 
 -- The time by which a task's run must have asked for its next step, or a round of its
@@ -319,14 +319,13 @@ CREATE TABLE wakes (
     task_id    text        NOT NULL,
     kind       text        NOT NULL CHECK (kind IN ('run', 'round')),
     account_id text        NOT NULL,
-    wake_at    timestamptz NOT NULL,
+    wake_at    {{.time}}   NOT NULL,
     tries      integer     NOT NULL DEFAULT 0,
-    asked      boolean     NOT NULL DEFAULT false,
+    asked      {{.bool}}   NOT NULL DEFAULT {{.false}},
     PRIMARY KEY (task_id, kind)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
-        autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
+) {{.strict}};
 CREATE INDEX wakes_due ON wakes (account_id, wake_at);
-CREATE INDEX wakes_stuck ON wakes (task_id COLLATE "C") WHERE kind = 'run' AND tries >= 3;
+CREATE INDEX wakes_stuck ON wakes (task_id {{.bytewise}}) WHERE kind = 'run' AND tries >= 3;
 
 -- Tries of a task at a vendor. What proves that the vendor has no job of one whose answer
 -- was lost: the lookups that found none, how often its intent was stored, and a refusal of
@@ -344,36 +343,36 @@ CREATE TABLE attempts (
     external_id         text        NOT NULL DEFAULT '',
     state               text        NOT NULL CHECK (state IN ('granted', 'intent', 'accepted', 'rejected', 'unknown', 'abandoned', 'ended')),
     sends               integer     NOT NULL DEFAULT 1,
-    send_before         timestamptz,
-    call_ends           timestamptz,
+    send_before         {{.time}},
+    call_ends           {{.time}},
     ref                 text,
-    can_stop            boolean     NOT NULL DEFAULT false,
-    stop_tried          boolean     NOT NULL DEFAULT false,
-    lost                boolean     NOT NULL DEFAULT false,
-    unknown_since       timestamptz,
+    can_stop            {{.bool}}   NOT NULL DEFAULT {{.false}},
+    stop_tried          {{.bool}}   NOT NULL DEFAULT {{.false}},
+    lost                {{.bool}}   NOT NULL DEFAULT {{.false}},
+    unknown_since       {{.time}},
     lookups             integer     NOT NULL DEFAULT 0,
-    looked_at           timestamptz,
-    absent_at           timestamptz,
-    absent_again_at     timestamptz,
+    looked_at           {{.time}},
+    absent_at           {{.time}},
+    absent_again_at     {{.time}},
     refusal             text,
-    elsewhere           boolean     NOT NULL DEFAULT false,
-    given_up_at         timestamptz,
-    last_asked_at       timestamptz,
+    elsewhere           {{.bool}}   NOT NULL DEFAULT {{.false}},
+    given_up_at         {{.time}},
+    last_asked_at       {{.time}},
     outcome             text,
     failure             text,
     results             text,
     unusable            text,
     trouble             text        NOT NULL DEFAULT '',
     error               text        NOT NULL DEFAULT '',
-    slot_until          timestamptz,
-    vendor_amount       bigint      CHECK (vendor_amount >= 0), -- what the vendor charged, in millionths of its own unit
+    slot_until          {{.time}},
+    vendor_amount       {{.bigint}} CHECK (vendor_amount >= 0), -- what the vendor charged, in millionths of its own unit
     vendor_unit         text        NOT NULL DEFAULT '',
-    vendor_uncounted_at timestamptz,                            -- since when that waits to be counted
-    created_at          timestamptz NOT NULL,
-    accepted_at         timestamptz,
-    ended_at            timestamptz,
+    vendor_uncounted_at {{.time}},                              -- since when that waits to be counted
+    created_at          {{.time}}   NOT NULL,
+    accepted_at         {{.time}},
+    ended_at            {{.time}},
     PRIMARY KEY (task_id, n)
-) WITH (fillfactor = 70);
+) {{.strict}};
 CREATE INDEX attempts_slots ON attempts (channel) WHERE ended_at IS NULL;
 CREATE INDEX attempts_abandoned ON attempts (slot_until) WHERE state = 'abandoned';
 CREATE INDEX attempts_abandoned_account ON attempts (account_id) WHERE state = 'abandoned';
@@ -385,68 +384,66 @@ CREATE TABLE attempt_parts (
     n           integer     NOT NULL,
     part        integer     NOT NULL CHECK (part >= 0),
     state       text        NOT NULL CHECK (state IN ('intent', 'done', 'refused', 'unknown')),
-    send_before timestamptz NOT NULL,
-    call_ends   timestamptz,
+    send_before {{.time}}   NOT NULL,
+    call_ends   {{.time}},
     sends       integer     NOT NULL DEFAULT 1,
     submission  text,
     failure     text,
     error       text        NOT NULL DEFAULT '',
-    created_at  timestamptz NOT NULL,
-    ended_at    timestamptz,
+    created_at  {{.time}}   NOT NULL,
+    ended_at    {{.time}},
     PRIMARY KEY (task_id, n, part),
     FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
-);
+) {{.strict}};
 
--- Jobs that are polled for. Every poll moves next_poll_at, which is indexed, so no update
--- of this table is heap-only: it is kept small by vacuuming it far more often than others.
+-- Jobs that are polled for.
 CREATE TABLE awaits (
     task_id       text        NOT NULL,
     n             integer     NOT NULL,
     channel       text        NOT NULL,
     fingerprint   text        NOT NULL DEFAULT '',
     ref           text        NOT NULL,
-    expected_us   bigint      NOT NULL DEFAULT 0,
+    expected_us   {{.bigint}} NOT NULL DEFAULT 0,
     progress      integer     NOT NULL DEFAULT 0,
-    accepted_at   timestamptz NOT NULL,
-    next_poll_at  timestamptz NOT NULL,
-    hinted_at     timestamptz,
+    accepted_at   {{.time}}   NOT NULL,
+    next_poll_at  {{.time}}   NOT NULL,
+    hinted_at     {{.time}},
     claim         text        NOT NULL DEFAULT '',
-    claim_epoch   bigint      NOT NULL DEFAULT 0,
-    claimed_at    timestamptz,
-    claimed_until timestamptz,
+    claim_epoch   {{.bigint}} NOT NULL DEFAULT 0,
+    claimed_at    {{.time}},
+    claimed_until {{.time}},
     missing       integer     NOT NULL DEFAULT 0,
     PRIMARY KEY (task_id, n),
     FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
-        autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
+) {{.strict}};
 CREATE INDEX awaits_due ON awaits (channel, next_poll_at);
 
 -- Channels. Whether the vendor of one takes jobs, as far as is known: an open breaker lets
 -- one job through at probe_at, whose sender holds the probe.
 CREATE TABLE channels (
     name          text        PRIMARY KEY,
-    epoch         bigint      NOT NULL DEFAULT 0,
-    enabled       boolean     NOT NULL DEFAULT true,
-    last_seen_at  timestamptz,
+    epoch         {{.bigint}} NOT NULL DEFAULT 0,
+    enabled       {{.bool}}   NOT NULL DEFAULT {{.true}},
+    last_seen_at  {{.time}},
     breaker       text        NOT NULL DEFAULT 'closed' CHECK (breaker IN ('closed', 'open')),
-    changed_at    timestamptz,
+    changed_at    {{.time}},
     break_reason  text        NOT NULL DEFAULT '',
     trips         integer     NOT NULL DEFAULT 0,
-    probe_at      timestamptz,
+    probe_at      {{.time}},
     probe         text        NOT NULL DEFAULT '',
-    probe_until   timestamptz,
+    probe_until   {{.time}},
     last_error    text        NOT NULL DEFAULT '',
-    last_error_at timestamptz
-) WITH (fillfactor = 50);
+    last_error_at {{.time}}
+) {{.strict}};
 
 -- How the submits of a minute went, all processes together.
 CREATE TABLE channel_minutes (
     channel  text        NOT NULL,
-    minute   timestamptz NOT NULL,
-    submits  bigint      NOT NULL DEFAULT 0,
-    failures bigint      NOT NULL DEFAULT 0,
+    minute   {{.time}}   NOT NULL,
+    submits  {{.bigint}} NOT NULL DEFAULT 0,
+    failures {{.bigint}} NOT NULL DEFAULT 0,
     PRIMARY KEY (channel, minute)
-) WITH (fillfactor = 50);
+) {{.strict}};
 
 -- Two fingerprints of one vendor account: a job that the first had made was
 -- found with the second. The pairs are few, as keys are seldom renewed.
@@ -456,9 +453,9 @@ CREATE TABLE account_proofs (
     channel text        NOT NULL,
     task_id text        NOT NULL,
     n       integer     NOT NULL,
-    at      timestamptz NOT NULL,
+    at      {{.time}}   NOT NULL,
     PRIMARY KEY (made, found)
-);
+) {{.strict}};
 
 -- The channels that may take a task that waits for a slot. One of them grants
 -- it: the slot is the task's until it is used, or taken back.
@@ -467,10 +464,10 @@ CREATE TABLE queue (
     channel    text        NOT NULL,
     n          integer     NOT NULL CHECK (n > 0),
     account_id text        NOT NULL,
-    since      timestamptz NOT NULL,
-    granted_at timestamptz,
+    since      {{.time}}   NOT NULL,
+    granted_at {{.time}},
     PRIMARY KEY (task_id, channel)
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+) {{.strict}};
 CREATE INDEX queue_waiting ON queue (channel, account_id, since, task_id) WHERE granted_at IS NULL;
 CREATE INDEX queue_granted ON queue (channel, granted_at) WHERE granted_at IS NOT NULL;
 
@@ -479,10 +476,10 @@ CREATE INDEX queue_granted ON queue (channel, granted_at) WHERE granted_at IS NO
 CREATE TABLE turns (
     channel    text        NOT NULL,
     account_id text        NOT NULL,
-    served     bigint      NOT NULL DEFAULT 0,
-    since      timestamptz NOT NULL,
+    served     {{.bigint}} NOT NULL DEFAULT 0,
+    since      {{.time}}   NOT NULL,
     PRIMARY KEY (channel, account_id)
-) WITH (fillfactor = 50);
+) {{.strict}};
 CREATE INDEX turns_next ON turns (channel, served, since, account_id);
 
 -- Commands of operators.
@@ -493,8 +490,8 @@ CREATE TABLE actions (
     channel text        NOT NULL DEFAULT '',
     by_whom text        NOT NULL DEFAULT '',
     reason  text        NOT NULL DEFAULT '',
-    at      timestamptz NOT NULL
-);
+    at      {{.time}}   NOT NULL
+) {{.strict}};
 CREATE INDEX actions_task ON actions (task_id);
 
 -- Attempts at callbacks.
@@ -502,31 +499,87 @@ CREATE TABLE deliveries (
     task_id         text        NOT NULL REFERENCES tasks (id),
     round           integer     NOT NULL,
     attempt         integer     NOT NULL,
-    at              timestamptz NOT NULL,
+    at              {{.time}}   NOT NULL,
     status          integer     NOT NULL DEFAULT 0,
     error           text        NOT NULL DEFAULT '',
-    duration_us     bigint      NOT NULL DEFAULT 0,
-    next_attempt_at timestamptz,
+    duration_us     {{.bigint}} NOT NULL DEFAULT 0,
+    next_attempt_at {{.time}},
     PRIMARY KEY (task_id, round, attempt)
-);
+) {{.strict}};
 
 -- How far retention is with each kind of things: up to which id, or key of the
 -- bucket, nothing is left to remove, how much went, and when it last came to the end.
 CREATE TABLE retention (
     kind     text        PRIMARY KEY,
     mark     text        NOT NULL DEFAULT '',
-    removed  bigint      NOT NULL DEFAULT 0,
-    ended_at timestamptz
-);
+    removed  {{.bigint}} NOT NULL DEFAULT 0,
+    ended_at {{.time}}
+) {{.strict}};
 
 -- To which time the database was restored, and when that was first noted. Rows that were
 -- open then may lack what happened after the backup.
 CREATE TABLE restores (
-    restored_to timestamptz NOT NULL PRIMARY KEY,
-    noted_at    timestamptz NOT NULL
-);
+    restored_to {{.time}}   NOT NULL PRIMARY KEY,
+    noted_at    {{.time}}   NOT NULL
+) {{.strict}};
+
+-- For what all accounts did within an hour.
+{{if .postgres}}
+-- Rows come nearly in order of time.
+CREATE INDEX ledger_time ON ledger_transfers USING brin (at) WITH (pages_per_range = 16, autosummarize = on);
+
+-- PostgreSQL writes nothing of this table ahead.
+ALTER TABLE rates SET UNLOGGED;
+
+-- Free space in each page for updates of its rows.
+ALTER TABLE accounts SET (fillfactor = 70);
+ALTER TABLE keys SET (fillfactor = 70);
+ALTER TABLE usage_sums SET (fillfactor = 50);
+ALTER TABLE vendor_sums SET (fillfactor = 50);
+ALTER TABLE speeches SET (fillfactor = 80);
+ALTER TABLE rates SET (fillfactor = 50);
+ALTER TABLE attempts SET (fillfactor = 70);
+ALTER TABLE channels SET (fillfactor = 50);
+ALTER TABLE channel_minutes SET (fillfactor = 50);
+ALTER TABLE turns SET (fillfactor = 50);
+
+-- Tables that PostgreSQL vacuums more often, to keep them small. Every poll, for example, moves
+-- awaits.next_poll_at, which is indexed, so no update of that table is heap-only.
+ALTER TABLE tasks SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE wakes SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
+ALTER TABLE awaits SET (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.05);
+ALTER TABLE queue SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 500, autovacuum_analyze_scale_factor = 0.05);
+{{else}}
+CREATE INDEX ledger_time ON ledger_transfers (at);
+{{end}}
 
 -- +goose Down
-DROP TABLE restores, retention, deliveries, actions, turns, queue, account_proofs, channel_minutes, channels, awaits, attempt_parts, attempts,
-    wakes, assets, idempotency, tasks, audit, rates, sessions, webhook_secrets, speeches, vendor_sums, usage_sums,
-    ledger_entries, ledger_transfers, keys, accounts;
+DROP TABLE restores;
+DROP TABLE retention;
+DROP TABLE deliveries;
+DROP TABLE actions;
+DROP TABLE turns;
+DROP TABLE queue;
+DROP TABLE account_proofs;
+DROP TABLE channel_minutes;
+DROP TABLE channels;
+DROP TABLE awaits;
+DROP TABLE attempt_parts;
+DROP TABLE attempts;
+DROP TABLE wakes;
+DROP TABLE assets;
+DROP TABLE idempotency;
+DROP TABLE tasks;
+DROP TABLE audit;
+DROP TABLE rates;
+DROP TABLE sessions;
+DROP TABLE webhook_secrets;
+DROP TABLE speeches;
+DROP TABLE vendor_sums;
+DROP TABLE usage_sums;
+DROP TABLE ledger_entries;
+DROP TABLE ledger_transfers;
+DROP TABLE keys;
+DROP TABLE accounts;
