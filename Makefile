@@ -13,6 +13,7 @@ GOLANGCI := v2.15.0
 GOFUMPT := v0.12.0
 WORKFLOWCHECK := v0.6.0
 GOVULNCHECK := v1.9.0
+CYCLONEDX := v1.10.0
 
 .PHONY: help
 help: ## list the targets
@@ -81,7 +82,7 @@ test/race: deps build test/console ## run all tests, under the race detector and
 	$(call test-standalone,-shuffle=on -vet=off)
 
 test/replay: ## replay the recorded histories
-	$(GO) test -run 'TestReplay' ./workflows
+	cd standalone && $(GO) test -run 'TestReplay' ./durable
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
@@ -123,8 +124,8 @@ pictures: deps build ## walk through the console in a browser, and keep a pictur
 	cd standalone && MEDIAGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 ./e2e -run TestConsole
 
 .PHONY: audit
-audit: build $(TOOLS)/govulncheck-$(GOVULNCHECK) ## known vulnerabilities of the programs' modules, and their bills of materials
-	GO=$(GO) scripts/audit $(TOOLS)/govulncheck-$(GOVULNCHECK) $(VERSION) bin/mediagate bin/mediagate-standalone
+audit: build $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX) ## known vulnerabilities of the programs' modules, and their bills of materials
+	scripts/audit $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX) $(TOOLS)/govulncheck-$(GOVULNCHECK) $(VERSION) bin/mediagate bin/mediagate-standalone
 
 .PHONY: fmt
 fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
@@ -132,7 +133,7 @@ fmt: $(TOOLS)/gofumpt-$(GOFUMPT) ## format
 
 .PHONY: generate
 generate: ## rewrite golden files from what the code does now; read the diff
-	$(GO) test $$(grep -rlF 'flag.Bool("update"' --include=*_test.go . | xargs -n1 dirname | sort -u) -update
+	$(GO) test $$(grep -rlF 'flag.Bool("update"' --include=*_test.go --exclude-dir=standalone . | xargs -n1 dirname | sort -u) -update
 
 .PHONY: ci
 ci: ## what continuous integration runs
@@ -158,3 +159,6 @@ $(TOOLS)/workflowcheck-$(WORKFLOWCHECK):
 $(TOOLS)/govulncheck-$(GOVULNCHECK):
 	GOBIN=$(TOOLS) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK)
 	mv $(TOOLS)/govulncheck $@
+$(TOOLS)/cyclonedx-gomod-$(CYCLONEDX):
+	GOBIN=$(TOOLS) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX)
+	mv $(TOOLS)/cyclonedx-gomod $@

@@ -15,7 +15,7 @@ import (
 // newer Node than ours.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
-	folder := npmtest.Install(t, filepath.Join("testdata", "conformance"))
+	folder := npmtest.Install(t, "conformance", "")
 	g := newGateway(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Authorization", "Bearer "+g.key) // which the suite cannot send
@@ -23,7 +23,7 @@ func TestMCPConformance(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
-		npmtest.Run(t, folder, nil, nil, filepath.Join("node_modules", ".bin", "conformance"),
+		npmtest.Run(t, folder, nil, nil, filepath.Join("..", "node_modules", ".bin", "conformance"),
 			"server", "--url", server.URL+"/mcp", "--scenario", scenario)
 	}
 }

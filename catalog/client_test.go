@@ -51,7 +51,7 @@ func TestClientsJudgeAlike(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := npmtest.Install(t, filepath.Join("testdata", "ajv"))
+	folder := npmtest.Install(t, "ajv", filepath.Join("testdata", "ajv"))
 	var verdicts []bool
 	if err := json.Unmarshal(npmtest.Run(t, folder, bytes.NewReader(input), nil, "node", "judge.js"), &verdicts); err != nil {
 		t.Fatal(err)

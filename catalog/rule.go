@@ -43,7 +43,7 @@ func ruleOf(l layers) rule {
 			continue
 		}
 		for _, entry := range node { // the words are those of the last that has any keyword of its own
-			if bounds[fmt.Sprint(entry.Key)] {
+			if bounds[fmt.Sprint(entry.Key)] && !refusesAll(node) {
 				r.words = ""
 			}
 		}

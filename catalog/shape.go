@@ -82,7 +82,7 @@ func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 	if r.depth > maxShapeDepth {
 		return fmt.Errorf("schema: nested deeper than %d, or refers to itself", maxShapeDepth)
 	}
-	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 {
+	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 && !saysNothing(child(node, "items")) {
 		return fmt.Errorf("schema: prefixItems are all that is looked at, items cannot stand beside them")
 	}
 	r.depth++
@@ -243,8 +243,13 @@ func (r shapeReader) readFirst(s *shape, value any) error {
 
 // refusesAll reports whether the schema says "not: {}", which no value passes.
 func refusesAll(node yaml.MapSlice) bool {
-	none, ok := child(node, "not").(yaml.MapSlice)
-	return ok && len(none) == 0
+	return saysNothing(child(node, "not"))
+}
+
+// saysNothing reports whether the schema is {}, which every value passes.
+func saysNothing(schema any) bool {
+	node, ok := schema.(yaml.MapSlice)
+	return ok && len(node) == 0
 }
 
 // resolve follows a reference within the document.

@@ -5,7 +5,6 @@ go 1.26.8
 replace github.com/mediagate/mediagate => ../
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/aws/aws-sdk-go-v2 v1.47.6
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.14

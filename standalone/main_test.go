@@ -27,9 +27,6 @@ import (
 const asProgram = "STANDALONE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asGreedy) != "" {
-		takeGreedily()
-	}
 	if os.Getenv(asProgram) != "" {
 		main()
 		return

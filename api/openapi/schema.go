@@ -85,7 +85,7 @@ func (l *Library) Embed(text json.RawMessage, owner string) (json.RawMessage, er
 	if err != nil {
 		return nil, err
 	}
-	return plain(raw)
+	return raw, nil
 }
 
 // conditions are what a schema demands beside its properties, its anyOf as one
@@ -121,9 +121,6 @@ func (l *Library) place(defs Map[json.RawMessage], owner string) (map[string]str
 	for _, def := range defs {
 		value, _, err := withRefs(def.Value, names)
 		if err != nil {
-			return nil, err
-		}
-		if value, err = plain(value); err != nil {
 			return nil, err
 		}
 		l.Components.Set(names[def.Name], value)

@@ -2,10 +2,7 @@ package freeport_test
 
 import (
 	"errors"
-	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,102 +10,12 @@ import (
 	"github.com/mediagate/mediagate/internal/freeport"
 )
 
-func TestMain(m *testing.M) {
-	if addr := os.Getenv("FREEPORT_SERVE"); addr != "" {
-		serve(addr)
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// serve is a server of another process: it listens, says so, and ends with its
-// input.
-func serve(addr string) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		_, _ = io.WriteString(os.Stdout, err.Error())
-		return
-	}
-	_, _ = io.WriteString(os.Stdout, "listening")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	_ = l.Close()
-}
-
-// other runs serve on the port and kills it.
-func other(t *testing.T, p *freeport.Port) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "FREEPORT_SERVE="+p.Addr())
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := make([]byte, 256)
-	n, _ := out.Read(said)
-	if string(said[:n]) != "listening" {
-		t.Errorf("another process: %s", said[:n])
-	}
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	_ = in.Close()
-}
-
-// A held port is everybody's who knows its number, one after the other, and
-// nobody's who takes any: not while nothing listens on it, either. It runs
-// alone: a thousand sockets at once get between the others' looks.
-func TestTakeHolds(t *testing.T) {
-	p := take(t, "127.0.0.1:0")
-	if p.Number == 0 || !p.Chosen {
-		t.Fatalf("took %+v", p)
-	}
-	for range 2 { // a server and its restart
-		other(t, p)
-		greedy(t, p.Number)
-	}
-	same := take(t, p.Addr()) // as the program does that is told the number
-	if same.Chosen {
-		t.Error("a named port counts as the system's choice")
-	}
-}
-
-// greedy takes ports from the system as long as it gives some, up to what a
-// process may open, and fails the test when the number is among them.
-func greedy(t *testing.T, number int) {
-	t.Helper()
-	for range 500 {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			return
-		}
-		defer func() { _ = l.Close() }()
-		if l.Addr().(*net.TCPAddr).Port == number {
-			t.Errorf("the system gave away %d", number)
-		}
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			return
-		}
-		defer func() { _ = c.Close() }()
-		if c.LocalAddr().(*net.TCPAddr).Port == number {
-			t.Errorf("an outgoing connection got %d", number)
-		}
-	}
-}
-
-func take(t *testing.T, addr string) *freeport.Port {
+func take(t *testing.T, addr string) freeport.Port {
 	t.Helper()
 	p, err := freeport.Take(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Release)
 	return p
 }
 
@@ -150,7 +57,6 @@ func TestTake(t *testing.T) {
 				}
 				return
 			}
-			defer p.Release()
 			if test.want != "" {
 				t.Fatalf("took %s, want an error with %q", p.Addr(), test.want)
 			}
@@ -166,8 +72,8 @@ func TestTake(t *testing.T) {
 func TestServeTriesOthers(t *testing.T) {
 	t.Parallel()
 	var numbers []string
-	robbed := func(times int) func(*freeport.Port) (net.Listener, error) {
-		return func(p *freeport.Port) (net.Listener, error) {
+	robbed := func(times int) func(freeport.Port) (net.Listener, error) {
+		return func(p freeport.Port) (net.Listener, error) {
 			numbers = append(numbers, strconv.Itoa(p.Number))
 			if times--; times >= 0 {
 				l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.Addr())
@@ -197,7 +103,7 @@ func TestServeTriesOthers(t *testing.T) {
 
 	broken := errors.New("broken")
 	numbers = nil
-	if _, err := freeport.Serve("127.0.0.1:0", func(p *freeport.Port) (net.Listener, error) {
+	if _, err := freeport.Serve("127.0.0.1:0", func(p freeport.Port) (net.Listener, error) {
 		numbers = append(numbers, strconv.Itoa(p.Number))
 		return nil, broken
 	}); !errors.Is(err, broken) || len(numbers) != 1 {

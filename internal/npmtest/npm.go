@@ -1,37 +1,87 @@
 // Package npmtest runs programs of Node with packages of npm, in tests that ask
 // somebody else's code for its judgement.
 //
-// Packages are pinned: the caller keeps a folder with package.json and its lock
-// file. It imports nothing of ours.
+// The folder workspace pins the packages: it is one workspace of npm, with a package.json
+// for each test and one lock file. A test installs its own part in a temporary folder, so
+// that tests may run in parallel. To change a version, edit the package.json and run
+// "npm install --package-lock-only" in workspace.
+//
+// npmtest imports nothing of ours.
 package npmtest
 
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 )
+
+// Only these files are named, since a developer's workspace may hold a node_modules.
+//
+//go:embed workspace/package.json workspace/package-lock.json workspace/*/package.json
+var workspace embed.FS
 
 // systemCAs is where Debian keeps the authorities that the machine trusts. Node
 // brings a list of its own and looks at no other unless told to.
 const systemCAs = "/etc/ssl/certs/ca-certificates.crt"
 
-// Install copies the folder to a temporary one, installs there what its lock
-// file pins, and returns its path. Without npm the test is skipped, but not in
-// continuous integration, where CI is set.
-func Install(tb testing.TB, folder string) string {
+// Install copies the workspace to a temporary folder, installs the packages that the
+// named part of it needs, and no others, and returns the path of that part. Unless files is
+// empty, it names a folder whose content is copied there too. Node and npx find the packages
+// from there; their programs are in ../node_modules/.bin.
+//
+// Without npm the test is skipped, but not in continuous integration, where CI is set.
+func Install(tb testing.TB, name, files string) string {
 	tb.Helper()
-	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") == "" {
-		tb.Skip("npm is missing: what depends on " + folder + " is not tested")
-	}
-	installed := tb.TempDir()
-	if err := os.CopyFS(installed, os.DirFS(folder)); err != nil {
+	skipWithoutNPM(tb)
+	root, err := fs.Sub(workspace, "workspace")
+	if err != nil {
 		tb.Fatal(err)
 	}
-	Run(tb, installed, nil, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
-	return installed
+	copied := tb.TempDir()
+	if err := os.CopyFS(copied, root); err != nil {
+		tb.Fatal(err)
+	}
+	part := filepath.Join(copied, name)
+	if files != "" {
+		if err := os.CopyFS(part, os.DirFS(files)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	install(tb, copied, "--workspace="+name)
+	return part
+}
+
+// InstallPackage copies a folder that has a lock file of its own to a temporary one,
+// installs there what it pins, and returns its path. Without npm the test is skipped, as
+// in Install.
+func InstallPackage(tb testing.TB, folder string) string {
+	tb.Helper()
+	skipWithoutNPM(tb)
+	copied := tb.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(folder)); err != nil {
+		tb.Fatal(err)
+	}
+	install(tb, copied)
+	return copied
+}
+
+func skipWithoutNPM(tb testing.TB) {
+	tb.Helper()
+	if _, err := exec.LookPath("npm"); err != nil && os.Getenv("CI") == "" {
+		tb.Skip("npm is missing: what depends on it is not tested")
+	}
+}
+
+func install(tb testing.TB, folder string, args ...string) {
+	tb.Helper()
+	args = append([]string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, args...)
+	Run(tb, folder, nil, nil, "npm", args...)
 }
 
 // Run runs a program in the folder, with variables beside those of the process,

@@ -188,7 +188,7 @@ func (c *copier) framed(n, left, top, width, height int) error {
 	switch {
 	case n > MaxFrames:
 		return Unusable(fmt.Sprintf("has more than %d frames", MaxFrames))
-	case width < 1 || height < 1 || left+width > c.info.Width || top+height > c.info.Height:
+	case width < 1 || height < 1, !c.sidesOnly && (left+width > c.info.Width || top+height > c.info.Height):
 		return damaged("a frame does not lie within the image")
 	}
 	if c.framePixels += int64(width) * int64(height); c.framePixels > MaxFramePixels {

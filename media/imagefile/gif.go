@@ -1,6 +1,11 @@
 package imagefile
 
-import "encoding/binary"
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+)
 
 // The blocks of a GIF.
 const (
@@ -16,6 +21,25 @@ var gifLoops = map[string]bool{"NETSCAPE2.0": true, "ANIMEXTS1.0": true}
 
 // gifLoop is the length of what they say: one block and the end.
 const gifLoop = 5
+
+// errFrame ends a reading for the size alone: a frame is there.
+var errFrame = errors.New("the pixels of a frame begin")
+
+// GIFSides reads a GIF up to the pixels of its first frame, and returns its size,
+// which it does not judge. The size in front of the frame is no more than two
+// numbers, as which any bytes can be read. A GIF that ends before is
+// io.ErrUnexpectedEOF.
+func GIFSides(r io.Reader) (width, height int, err error) {
+	c := &copier{r: bufio.NewReader(r), w: bufio.NewWriter(io.Discard), sidesOnly: true}
+	err = c.gif()
+	switch {
+	case errors.Is(err, errFrame):
+		return c.info.Width, c.info.Height, nil
+	case errors.Is(err, errCut):
+		err = io.ErrUnexpectedEOF
+	}
+	return 0, 0, err
+}
 
 func (c *copier) gif() error {
 	head, err := c.next(13)
@@ -86,6 +110,9 @@ func (c *copier) gifFrame(n int) error {
 	}
 	if size[0] < 2 || size[0] > 8 {
 		return damaged("the pixels of a frame have no valid code size")
+	}
+	if c.sidesOnly {
+		return errFrame
 	}
 	if err := c.write(size[0]); err != nil {
 		return err

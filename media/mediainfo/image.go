@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"image"
-	"image/gif"
 	"image/png"
 	"io"
 
@@ -37,9 +36,6 @@ func (h *imageHead) info() Info {
 // let be.
 func (h *imageHead) fault() error {
 	_, err := imageSides(h.mime, bytes.NewReader(h.head))
-	if err == nil && h.mime == mimeGIF {
-		err = findFrame(bytes.NewReader(h.head))
-	}
 	switch {
 	case err == nil:
 		return nil
@@ -55,13 +51,14 @@ func (h *imageHead) fault() error {
 func imageSides(mime string, r io.Reader) (Info, error) {
 	var decode func(io.Reader) (image.Config, error)
 	switch mime {
+	case mimeGIF:
+		width, height, err := imagefile.GIFSides(r)
+		return Info{Width: width, Height: height}, err
 	case mimeJPEG:
 		width, height, err := imagefile.JPEGSides(r)
 		return Info{Width: width, Height: height}, err
 	case mimePNG:
 		decode = png.DecodeConfig
-	case mimeGIF:
-		decode = gif.DecodeConfig
 	case mimeWebP:
 		decode = webp.DecodeConfig
 	default:

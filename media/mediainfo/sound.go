@@ -25,8 +25,6 @@ func newSound(mime string) sound {
 		return new(waveScanner)
 	case mimeFLAC:
 		return new(flacScanner)
-	case mimeOGG:
-		return new(oggScanner)
 	}
 	return nil
 }

@@ -104,130 +104,73 @@ func extensible() []byte {
 	return append(b, "\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71"...)
 }
 
-// flac is a stream of 44.1 kHz with total samples in its description and n
-// frames of 4096 samples, of which the last has 1000.
-func flac(total uint64, n int, variable bool) []byte {
+// flac is a stream of 44.1 kHz with total samples in its description.
+func flac(total uint64) []byte {
 	info := make([]byte, 34)
-	binary.BigEndian.PutUint16(info, 4096)
-	binary.BigEndian.PutUint16(info[2:], 4096)
 	info[10], info[11], info[12] = 44100>>12, 44100>>4&0xff, 44100<<4&0xff
 	info[13] = byte(total >> 32)
 	binary.BigEndian.PutUint32(info[14:], uint32(total))
-	b := append([]byte("fLaC\x00\x00\x00\x22"), info...)
-	b = append(b, 0x84, 0, 0, 10) // a comment, the last
-	b = append(b, "\xff\xf8\xff\xf8\xff\xf8\xff\xf8\xff\xf8"...)
-	for i := range n {
-		number, sync := i, byte(0xf8)
-		if variable {
-			number, sync = i*4096, 0xf9
-		}
-		head := []byte{0xff, sync, 0xc9, 0x18}
-		if i == n-1 {
-			head[2] = 0x79 // the size is written behind the number
-		}
-		head = append(head, string(rune(number))...)
-		if i == n-1 {
-			head = binary.BigEndian.AppendUint16(head, 999)
-		}
-		b = append(append(b, head...), crc8(head))
-		b = append(b, 0, 0xff, 0xf8, 0xc9, 0x18, 0)
-	}
-	return b
+	return append(append([]byte("fLaC\x00\x00\x00\x22"), info...), 0x84, 0, 0, 10) // a comment, the last
 }
-
-func ogg(flags byte, serial uint32, position uint64, payload string) []byte {
-	b := append([]byte("OggS\x00"), flags)
-	b = binary.LittleEndian.AppendUint64(b, position)
-	b = binary.LittleEndian.AppendUint32(b, serial)
-	b = append(b, make([]byte, 8)...)
-	var segments []byte
-	for n := len(payload); ; n -= 255 {
-		segments = append(segments, byte(min(n, 255)))
-		if n < 255 {
-			break
-		}
-	}
-	b = append(b, byte(len(segments)))
-	return append(append(b, segments...), payload...)
-}
-
-const (
-	vorbisIdent = "\x01vorbis\x00\x00\x00\x00\x02\x44\xac\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xb8\x01"
-	opusIdent   = "OpusHead\x01\x02\x38\x01\x80\xbb\x00\x00\x00\x00\x00"
-)
 
 // sounds are files that this test makes, by name.
 func sounds() map[string]soundFile {
 	pcm := format(wavePCM, 2, 8000, 16)
 	second := make([]byte, 32000)
 	const whole = math.MaxUint32
-	payload := string(bytes.Repeat([]byte("OggS"), 100))
 	return map[string]soundFile{
-		"mp3: frames alone":                     {mimeMP3, mp3(mpeg1, 100), 2.587},
-		"mp3: mpeg 2":                           {mimeMP3, mp3(mpeg2, 100), 2.562},
-		"mp3: mpeg 2.5":                         {mimeMP3, mp3(mpeg25, 100), 7.062},
-		"mp3: layer II":                         {mimeMP3, mp3("\xff\xfd\x80\x00", 100), 2.612},
-		"mp3: layer I":                          {mimeMP3, mp3("\xff\xff\x40\x00", 100), 0.871},
-		"mp3: rates change":                     {mimeMP3, join(mp3(mpeg1, 50), mp3("\xff\xfb\xe0\x00", 50)), 2.587},
-		"mp3: padded frames":                    {mimeMP3, mp3("\xff\xfb\x92\x00", 100), 2.587},
-		"mp3: tags":                             {mimeMP3, join(id3(5000), mp3(mpeg1, 100), id3v1()), 2.587},
-		"mp3: two tags":                         {mimeMP3, join(id3(300), id3(20), mp3(mpeg1, 100)), 2.587},
-		"mp3: padding behind the tag":           {mimeMP3, join(id3(300), make([]byte, 500), mp3(mpeg1, 100)), 2.587},
-		"mp3: tag to the end":                   {mimeMP3, id3(1 << 20)[:4000], 0},
-		"mp3: tag alone":                        {mimeMP3, id3(100), 0},
-		"mp3: xing":                             {mimeMP3, join(xing("Xing", 100, 0, 0), mp3(mpeg1, 100)), 2.612},
-		"mp3: info, without its padding":        {mimeMP3, join(id3(99), xing("Info", 100, 576, 1128), mp3(mpeg1, 100)), 2.574},
-		"mp3: a summary lies":                   {mimeMP3, join(xing("Xing", 99999, 0, 0), mp3(mpeg1, 100)), 2.612},
-		"mp3: padding beyond the sound":         {mimeMP3, join(xing("Xing", 1, 4095, 4095), mp3(mpeg1, 2)), 0.052},
-		"mp3: vbri":                             {mimeMP3, join(vbri(), mp3(mpeg1, 100)), 2.612},
-		"mp3: summary alone":                    {mimeMP3, xing("Info", 100, 0, 0), 0},
-		"mp3: garbage between":                  {mimeMP3, join(mp3(mpeg1, 50), bytes.Repeat([]byte("\xff\xfbno"), 7), mp3(mpeg1, 51)), 2.613},
-		"mp3: broken off":                       {mimeMP3, mp3(mpeg1, 101)[:417*100+50], 2.587},
-		"mp3: no stated rate":                   {mimeMP3, append([]byte("\xff\xfb\x00\x00"), make([]byte, 5000)...), 0},
-		"mp3: all ones":                         {mimeMP3, bytes.Repeat([]byte{0xff}, 5000), 0},
-		"aac":                                   {mimeAAC, adts(100), 2.322},
-		"aac: tags":                             {mimeAAC, join(id3(50), adts(100), id3v1()), 2.322},
-		"aac: frame of nothing":                 {mimeAAC, bytes.Repeat([]byte{0xff, 0xf1, 0x50, 0x80, 0, 0xff, 0xfc}, 9), 0},
-		"wav":                                   {mimeWAV, wave(32036, pcm, chunk("data", second)), 1},
-		"wav: other chunks":                     {mimeWAV, wave(0, chunk("JUNK", make([]byte, 27)), pcm, chunk("LIST", []byte("INFO")), chunk("data", second), chunk("id3 ", second)), 1},
-		"wav: extensible":                       {mimeWAV, wave(0, format(waveExtensible, 2, 48000, 24, extensible()...), chunk("data", make([]byte, 288000))), 1},
-		"wav: float":                            {mimeWAV, wave(0, format(waveFloat, 1, 8000, 32, 0, 0), chunk("fact", []byte{1, 0, 0, 0}), chunk("data", second)), 1},
-		"wav: byte rate of zero":                {mimeWAV, wave(0, noByteRate(pcm), chunk("data", second)), 1},
-		"wav: compressed":                       {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("fact", binary.LittleEndian.AppendUint32(nil, 20000)), chunk("data", second)), 2.5},
-		"wav: compressed, no samples":           {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("data", second)), 8},
-		"wav: stream":                           {mimeWAV, wave(whole, pcm, sizedChunk("data", whole, second)), 1},
-		"wav: stream without sizes":             {mimeWAV, wave(0, pcm, sizedChunk("data", 0, second)), 1},
-		"wav: stated more than came":            {mimeWAV, wave(1<<30, pcm, sizedChunk("data", 1<<30, second)), 1},
-		"wav: only the data's size is missing":  {mimeWAV, wave(32036, pcm, sizedChunk("data", 0, second)), 1},
-		"wav: ADPCM from a pipe":                {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(2036)...), 1024), sizedChunk("data", whole, make([]byte, 1024*65))), 3.001},
-		"wav: ADPCM, half a block more":         {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(2036)...), 1024), sizedChunk("data", whole, make([]byte, 1024*65+512))), 3.024},
-		"wav: IMA ADPCM from a pipe":            {mimeWAV, wave(whole, guessed(format(waveIMA, 1, 8000, 4, blocks(2041)...), 1024), sizedChunk("data", whole, make([]byte, 1024*4))), 1.021},
-		"wav: GSM from a pipe":                  {mimeWAV, wave(whole, guessed(format(waveGSM, 1, 8000, 0, blocks(320)...), 65), sizedChunk("data", whole, make([]byte, 65*50))), 2},
-		"wav: Yamaha's ADPCM from a pipe":       {mimeWAV, wave(whole, guessed(format(waveYamaha, 2, 8000, 4), 1024), sizedChunk("data", whole, make([]byte, 16000))), 2},
-		"wav: no samples in a block":            {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(0)...), 1024), sizedChunk("data", whole, make([]byte, 16000))), 1},
-		"wav: no data":                          {mimeWAV, wave(36, pcm, chunk("data")), 0},
-		"wav: no format":                        {mimeWAV, wave(36, chunk("data", second)), 0},
-		"wav: format too short":                 {mimeWAV, wave(36, chunk("fmt ", make([]byte, 14)), chunk("data", second)), 0},
-		"wav: second data":                      {mimeWAV, wave(100, pcm, chunk("data", second), chunk("data", second)), 1},
-		"wav: huge chunk":                       {mimeWAV, wave(100, sizedChunk("JUNK", whole), pcm, chunk("data", second)), 0},
-		"flac":                                  {mimeFLAC, flac(441000, 3, false), 10},
-		"flac: 36 bits":                         {mimeFLAC, flac(1<<35, 0, false), 779132.389},
-		"flac: stream":                          {mimeFLAC, flac(0, 200, false), 18.506},
-		"flac: stream, sizes vary":              {mimeFLAC, flac(0, 200, true), 18.506},
-		"flac: one frame":                       {mimeFLAC, flac(0, 1, false), 0.023},
-		"flac: no frame":                        {mimeFLAC, flac(0, 0, false), 0},
-		"flac: no rate":                         {mimeFLAC, append([]byte("fLaC\x80\x00\x00\x22"), make([]byte, 34)...), 0},
-		"ogg: vorbis":                           {mimeOGG, join(ogg(2, 7, 0, vorbisIdent), ogg(0, 7, 44100, payload), ogg(4, 7, 110250, payload)), 2.5},
-		"ogg: opus, without what is not played": {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(0, 7, 0, payload), ogg(4, 7, 96312, payload)), 2},
-		"ogg: no packet ends on the last":       {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(0, 7, 96312, payload), ogg(4, 7, math.MaxUint64, payload)), 2},
-		"ogg: one after the other":              {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(4, 7, 96312, payload), ogg(2, 8, 0, vorbisIdent), ogg(4, 8, 44100, payload)), 3},
-		"ogg: beside each other":                {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(2, 8, 0, vorbisIdent), ogg(4, 8, 441000, payload), ogg(4, 7, 96312, payload)), 2},
-		"ogg: beside pictures":                  {mimeOGG, join(ogg(2, 6, 0, "\x80theora"), ogg(2, 7, 0, opusIdent), ogg(4, 7, 96312, payload), ogg(4, 6, 1<<40, payload)), 2},
-		"ogg: garbage between":                  {mimeOGG, join(ogg(2, 7, 0, opusIdent), []byte("OgOOggO"), ogg(4, 7, 96312, payload)), 2},
-		"ogg: empty page":                       {mimeOGG, join(ogg(2, 7, 0, opusIdent), emptyPage(ogg(0, 7, 96312, "")), ogg(4, 7, 96312, payload)), 2},
-		"ogg: beyond belief":                    {mimeOGG, join(ogg(2, 7, 0, opusIdent), ogg(4, 7, math.MaxInt64, payload)), 0},
-		"ogg: no sound":                         {mimeOGG, ogg(2, 7, 500, "\x80theora"), 0},
-		"m4a: fragments":                        {mimeM4A, fragmentedSound(), 2},
+		"mp3: frames alone":                    {mimeMP3, mp3(mpeg1, 100), 2.587},
+		"mp3: mpeg 2":                          {mimeMP3, mp3(mpeg2, 100), 2.562},
+		"mp3: mpeg 2.5":                        {mimeMP3, mp3(mpeg25, 100), 7.062},
+		"mp3: layer II":                        {mimeMP3, mp3("\xff\xfd\x80\x00", 100), 2.612},
+		"mp3: layer I":                         {mimeMP3, mp3("\xff\xff\x40\x00", 100), 0.871},
+		"mp3: rates change":                    {mimeMP3, join(mp3(mpeg1, 50), mp3("\xff\xfb\xe0\x00", 50)), 2.587},
+		"mp3: padded frames":                   {mimeMP3, mp3("\xff\xfb\x92\x00", 100), 2.587},
+		"mp3: tags":                            {mimeMP3, join(id3(5000), mp3(mpeg1, 100), id3v1()), 2.587},
+		"mp3: two tags":                        {mimeMP3, join(id3(300), id3(20), mp3(mpeg1, 100)), 2.587},
+		"mp3: padding behind the tag":          {mimeMP3, join(id3(300), make([]byte, 500), mp3(mpeg1, 100)), 2.587},
+		"mp3: tag to the end":                  {mimeMP3, id3(1 << 20)[:4000], 0},
+		"mp3: tag alone":                       {mimeMP3, id3(100), 0},
+		"mp3: xing":                            {mimeMP3, join(xing("Xing", 100, 0, 0), mp3(mpeg1, 100)), 2.612},
+		"mp3: info, without its padding":       {mimeMP3, join(id3(99), xing("Info", 100, 576, 1128), mp3(mpeg1, 100)), 2.574},
+		"mp3: a summary lies":                  {mimeMP3, join(xing("Xing", 99999, 0, 0), mp3(mpeg1, 100)), 2.612},
+		"mp3: padding beyond the sound":        {mimeMP3, join(xing("Xing", 1, 4095, 4095), mp3(mpeg1, 2)), 0.052},
+		"mp3: vbri":                            {mimeMP3, join(vbri(), mp3(mpeg1, 100)), 2.612},
+		"mp3: summary alone":                   {mimeMP3, xing("Info", 100, 0, 0), 0},
+		"mp3: garbage between":                 {mimeMP3, join(mp3(mpeg1, 50), bytes.Repeat([]byte("\xff\xfbno"), 7), mp3(mpeg1, 51)), 2.613},
+		"mp3: broken off":                      {mimeMP3, mp3(mpeg1, 101)[:417*100+50], 2.587},
+		"mp3: no stated rate":                  {mimeMP3, append([]byte("\xff\xfb\x00\x00"), make([]byte, 5000)...), 0},
+		"mp3: all ones":                        {mimeMP3, bytes.Repeat([]byte{0xff}, 5000), 0},
+		"aac":                                  {mimeAAC, adts(100), 2.322},
+		"aac: tags":                            {mimeAAC, join(id3(50), adts(100), id3v1()), 2.322},
+		"aac: frame of nothing":                {mimeAAC, bytes.Repeat([]byte{0xff, 0xf1, 0x50, 0x80, 0, 0xff, 0xfc}, 9), 0},
+		"wav":                                  {mimeWAV, wave(32036, pcm, chunk("data", second)), 1},
+		"wav: other chunks":                    {mimeWAV, wave(0, chunk("JUNK", make([]byte, 27)), pcm, chunk("LIST", []byte("INFO")), chunk("data", second), chunk("id3 ", second)), 1},
+		"wav: extensible":                      {mimeWAV, wave(0, format(waveExtensible, 2, 48000, 24, extensible()...), chunk("data", make([]byte, 288000))), 1},
+		"wav: float":                           {mimeWAV, wave(0, format(waveFloat, 1, 8000, 32, 0, 0), chunk("fact", []byte{1, 0, 0, 0}), chunk("data", second)), 1},
+		"wav: byte rate of zero":               {mimeWAV, wave(0, noByteRate(pcm), chunk("data", second)), 1},
+		"wav: compressed":                      {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("fact", binary.LittleEndian.AppendUint32(nil, 20000)), chunk("data", second)), 2.5},
+		"wav: compressed, no samples":          {mimeWAV, wave(0, format(2, 1, 8000, 4), chunk("data", second)), 8},
+		"wav: stream":                          {mimeWAV, wave(whole, pcm, sizedChunk("data", whole, second)), 1},
+		"wav: stream without sizes":            {mimeWAV, wave(0, pcm, sizedChunk("data", 0, second)), 1},
+		"wav: stated more than came":           {mimeWAV, wave(1<<30, pcm, sizedChunk("data", 1<<30, second)), 1},
+		"wav: only the data's size is missing": {mimeWAV, wave(32036, pcm, sizedChunk("data", 0, second)), 1},
+		"wav: ADPCM from a pipe":               {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(2036)...), 1024), sizedChunk("data", whole, make([]byte, 1024*65))), 3.001},
+		"wav: ADPCM, half a block more":        {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(2036)...), 1024), sizedChunk("data", whole, make([]byte, 1024*65+512))), 3.024},
+		"wav: IMA ADPCM from a pipe":           {mimeWAV, wave(whole, guessed(format(waveIMA, 1, 8000, 4, blocks(2041)...), 1024), sizedChunk("data", whole, make([]byte, 1024*4))), 1.021},
+		"wav: GSM from a pipe":                 {mimeWAV, wave(whole, guessed(format(waveGSM, 1, 8000, 0, blocks(320)...), 65), sizedChunk("data", whole, make([]byte, 65*50))), 2},
+		"wav: Yamaha's ADPCM from a pipe":      {mimeWAV, wave(whole, guessed(format(waveYamaha, 2, 8000, 4), 1024), sizedChunk("data", whole, make([]byte, 16000))), 2},
+		"wav: no samples in a block":           {mimeWAV, wave(whole, guessed(format(waveADPCM, 1, 44100, 4, blocks(0)...), 1024), sizedChunk("data", whole, make([]byte, 16000))), 1},
+		"wav: no data":                         {mimeWAV, wave(36, pcm, chunk("data")), 0},
+		"wav: no format":                       {mimeWAV, wave(36, chunk("data", second)), 0},
+		"wav: format too short":                {mimeWAV, wave(36, chunk("fmt ", make([]byte, 14)), chunk("data", second)), 0},
+		"wav: second data":                     {mimeWAV, wave(100, pcm, chunk("data", second), chunk("data", second)), 1},
+		"wav: huge chunk":                      {mimeWAV, wave(100, sizedChunk("JUNK", whole), pcm, chunk("data", second)), 0},
+		"flac":                                 {mimeFLAC, flac(441000), 10},
+		"flac: 36 bits":                        {mimeFLAC, flac(1 << 35), 779132.389},
+		"flac: stream":                         {mimeFLAC, flac(0), 0},
+		"flac: no rate":                        {mimeFLAC, append([]byte("fLaC\x80\x00\x00\x22"), make([]byte, 34)...), 0},
+		"m4a: fragments":                       {mimeM4A, fragmentedSound(), 2},
 	}
 }
 
@@ -247,12 +190,6 @@ func noByteRate(format []byte) []byte {
 	b := bytes.Clone(format)
 	clear(b[16:20])
 	return b
-}
-
-// emptyPage has no segments, not even an empty one.
-func emptyPage(page []byte) []byte {
-	page[26] = 0
-	return page[:27]
 }
 
 func fragmentedSound() []byte {
@@ -291,7 +228,7 @@ func TestSounds(t *testing.T) {
 func TestInspectSounds(t *testing.T) {
 	t.Parallel()
 	files := sounds()
-	for _, name := range []string{"mp3: tags", "aac", "wav", "wav: stream", "flac", "flac: stream", "ogg: vorbis", "m4a: fragments"} {
+	for _, name := range []string{"mp3: tags", "aac", "wav", "wav: stream", "flac", "flac: stream", "m4a: fragments"} {
 		c := files[name]
 		for way, r := range map[string]io.Reader{"at once": bytes.NewReader(c.bytes), "byte by byte": iotest.OneByteReader(bytes.NewReader(c.bytes))} {
 			if f, err := Inspect(r); err != nil || f.Format.MIME != c.mime || f.Duration != c.seconds {
@@ -326,7 +263,7 @@ func TestSoundsAreNotHeld(t *testing.T) {
 }
 
 // What ffmpeg makes is as long as it was asked for, whether it can go back to
-// write what it did not know, or not.
+// write what it did not know, or not; only of a FLAC the length is unknown then.
 func TestSoundsOfFFmpeg(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -346,15 +283,13 @@ func TestSoundsOfFFmpeg(t *testing.T) {
 		"gsm.wav":    {"-codec:a", "libgsm_ms", "-ar", "8000"},
 		"g726.wav":   {"-codec:a", "g726", "-ar", "8000"},
 		"sound.flac": {},
-		"vorbis.ogg": {"-codec:a", "vorbis", "-strict", "-2", "-ac", "2"},
-		"opus.ogg":   {"-codec:a", "opus", "-strict", "-2", "-ac", "2"},
 		"sound.m4a":  {"-codec:a", "aac"},
 		"parts.m4a":  {"-codec:a", "aac", "-movflags", "frag_keyframe+empty_moov"},
 		"sound.aac":  {"-codec:a", "aac"},
 		"tagged.aac": {"-codec:a", "aac", "-write_id3v2", "1"},
 	} {
 		for _, piped := range []bool{false, true} {
-			if piped && name == "sound.m4a" { // has to go back for its headers
+			if piped && (name == "sound.m4a" || name == "sound.flac") { // it has to go back for its headers, or for its length
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, piped %v", name, piped), func(t *testing.T) {
@@ -415,7 +350,7 @@ func encode(t *testing.T, name string, piped bool, words ...string) []byte {
 	}
 	words = append([]string{"-v", "error"}, words...)
 	if piped {
-		kind := map[string]string{".mp3": "mp3", ".wav": "wav", ".flac": "flac", ".ogg": "ogg", ".m4a": "ipod", ".aac": "adts"}
+		kind := map[string]string{".mp3": "mp3", ".wav": "wav", ".m4a": "ipod", ".aac": "adts"}
 		cmd := exec.CommandContext(t.Context(), "ffmpeg", append(words, "-f", kind[filepath.Ext(name)], "pipe:1")...)
 		cmd.Stderr = t.Output()
 		file, err := cmd.Output()
@@ -442,7 +377,7 @@ func FuzzSound(f *testing.F) {
 		f.Add(c.bytes[:min(len(c.bytes), 2000)], uint16(3))
 	}
 	f.Fuzz(func(t *testing.T, file []byte, piece uint16) {
-		for _, mime := range []string{mimeM4A, mimeMP3, mimeAAC, mimeWAV, mimeFLAC, mimeOGG} {
+		for _, mime := range []string{mimeM4A, mimeMP3, mimeAAC, mimeWAV, mimeFLAC} {
 			whole := probe(Format{MIME: mime}, file, max(len(file), 1))
 			if cut := probe(Format{MIME: mime}, file, int(piece)+1); cut != whole {
 				t.Errorf("%s: %+v whole, %+v in pieces of %d", mime, whole, cut, piece+1)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mime/multipart"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"sync"
 )
@@ -43,60 +41,6 @@ func Form(fields url.Values) Body {
 // it is of KindInvalid, otherwise a submission is KindUnreached.
 func Streamed(contentType string, r io.Reader, length int64) Body {
 	return Body{kind: contentType, stream: r, length: length}
-}
-
-// Part is one field of a multipart form: a Value, or the Content of a file.
-type Part struct {
-	Name  string
-	Value string
-
-	FileName string
-	Type     string // of the file's content
-	Content  io.Reader
-	Length   int64 // of Content; -1: unknown
-}
-
-// Multipart is a form whose files are read while they are sent.
-func Multipart(parts ...Part) (Body, error) {
-	var head bytes.Buffer
-	w := multipart.NewWriter(&head)
-	var readers []io.Reader
-	length := int64(0)
-	cut := func() {
-		length = longer(length, int64(head.Len()))
-		readers = append(readers, bytes.NewReader(bytes.Clone(head.Bytes())))
-		head.Reset()
-	}
-	for _, p := range parts {
-		if p.Content == nil {
-			if err := w.WriteField(p.Name, p.Value); err != nil {
-				return Body{}, err
-			}
-			continue
-		}
-		header := textproto.MIMEHeader{}
-		header.Set("Content-Disposition", multipart.FileContentDisposition(p.Name, p.FileName))
-		header.Set("Content-Type", p.Type)
-		if _, err := w.CreatePart(header); err != nil {
-			return Body{}, err
-		}
-		cut()
-		readers = append(readers, p.Content)
-		length = longer(length, p.Length)
-	}
-	if err := w.Close(); err != nil {
-		return Body{}, err
-	}
-	cut()
-	return Streamed(w.FormDataContentType(), io.MultiReader(readers...), length), nil
-}
-
-// longer adds to a length; what is unknown stays so.
-func longer(length, more int64) int64 {
-	if length < 0 || more < 0 {
-		return -1
-	}
-	return length + more
 }
 
 // attach puts the body on a request. The outgoing is nil for bytes in memory.

@@ -86,51 +86,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestMultipart(t *testing.T) {
-	t.Parallel()
-	for name, length := range map[string]int64{"known length": 3, "unknown length": -1} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			type field struct{ Value, File, Type string }
-			got := map[string]field{}
-			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				if known := r.ContentLength > 0; known != (length > 0) {
-					t.Errorf("content length %d", r.ContentLength)
-				}
-				parts, err := r.MultipartReader()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for {
-					p, err := parts.NextPart()
-					if err != nil {
-						break
-					}
-					b, _ := io.ReadAll(p)
-					got[p.FormName()] = field{string(b), p.FileName(), p.Header.Get("Content-Type")}
-				}
-			}))
-			t.Cleanup(server.Close)
-			body, err := Multipart(
-				Part{Name: "purpose", Value: "frame"},
-				Part{Name: "file", FileName: `a".png`, Type: "image/png", Content: strings.NewReader("abc"), Length: length},
-				Part{Name: "more", Value: "x"},
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := open(t, server.URL, Options{}).Do(t.Context(), Call{Effect: Reads, Body: body}); err != nil {
-				t.Fatal(err)
-			}
-			want := map[string]field{"purpose": {Value: "frame"}, "file": {"abc", `a".png`, "image/png"}, "more": {Value: "x"}}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
 // A call may go to another host than the channel's; that host is as little to
 // be named as the other.
 func TestOtherHost(t *testing.T) {

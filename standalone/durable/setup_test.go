@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func setup(t *testing.T) *world {
 		}
 	})
 	c, err := client.Dial(client.Options{
-		HostPort: server.Addr(), Namespace: temporalserver.DefaultNamespace,
+		HostPort: server.Addr(), Namespace: temporalserver.DefaultNamespace, Identity: "durable",
 		Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	if err != nil {
@@ -65,10 +66,11 @@ func setup(t *testing.T) *world {
 	return w
 }
 
-// serves runs a worker for these providers' calls, and all other queues.
-func (w *world) serves(channels []string, providers ...string) {
+// serves runs a worker for these providers' calls, and all other queues, until it is
+// stopped or the test ends.
+func (w *world) serves(channels []string, providers ...string) (stop func()) {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)
 	go func() {
 		done <- worker.Run(ctx, worker.Config{
@@ -76,12 +78,14 @@ func (w *world) serves(channels []string, providers ...string) {
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	}()
-	w.t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		if err := <-done; err != nil {
 			w.t.Errorf("the worker failed: %v", err)
 		}
 	})
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // change has events happen to a task.

@@ -19,7 +19,7 @@ import (
 // Tests of npm's packages run before the parallel ones, which would miss what npm and
 // compilers take of the machine.
 func TestClients(t *testing.T) {
-	folder := npmtest.Install(t, filepath.Join("testdata", "clients"))
+	folder := npmtest.Install(t, "clients", filepath.Join("testdata", "clients"))
 	w := newWorld(t, options{shape: standalone})
 	var cat bytes.Buffer
 	if err := png.Encode(&cat, image.NewPaletted(image.Rect(0, 0, 400, 400), color.Palette{color.Black, color.White})); err != nil {
@@ -32,7 +32,7 @@ func TestClients(t *testing.T) {
 // a video and waits for its end. Those of openapi-typescript and oapi-codegen are tested
 // where the documents show them.
 func TestHeyAPIClient(t *testing.T) {
-	folder := npmtest.Install(t, filepath.Join("testdata", "heyapi"))
+	folder := npmtest.Install(t, "heyapi", filepath.Join("testdata", "heyapi"))
 	w := newWorld(t, options{shape: standalone})
 	a, err := request{method: http.MethodGet, url: w.apiURLs[0] + "/openapi.json"}.do(t.Context())
 	if err == nil {
@@ -41,7 +41,7 @@ func TestHeyAPIClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := filepath.Join("node_modules", ".bin")
+	bin := filepath.Join("..", "node_modules", ".bin")
 	npmtest.Run(t, folder, nil, nil, filepath.Join(bin, "openapi-ts"), "--input", "openapi.json", "--output", "client", "--no-log-file")
 	npmtest.Run(t, folder, nil, nil, filepath.Join(bin, "tsc"))
 	if out := npmtest.Run(t, folder, nil, nil, "node", "out/submit.js", w.apiURLs[0], w.key); string(out) != "true completed\n" {

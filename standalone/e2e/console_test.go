@@ -116,7 +116,7 @@ func TestConsole(t *testing.T) {
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("chromium is missing: the console is not tested")
 	}
-	folder := npmtest.Install(t, filepath.Join("testdata", "console"))
+	folder := npmtest.Install(t, "console", filepath.Join("testdata", "console"))
 	w := newWorld(t, options{shape: standalone})
 	var other struct {
 		ID string `json:"id"`

@@ -89,16 +89,14 @@ func programs() (string, error) {
 	return filepath.Join(root, "bin"), nil
 }
 
-// freeAddr takes a port from the system that stays this test's own, also while
-// nothing listens on it: others hold the address across restarts. What nobody
-// holds is started on port 0, and tells where it listens.
+// freeAddr returns an address for a process that restarts: others keep the address
+// meanwhile. A process that does not restart listens on port 0, and tells where.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	port, err := freeport.Take("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(port.Release)
 	return port.Addr()
 }
 

@@ -50,7 +50,7 @@ func TestTemporalUI(t *testing.T) {
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("chromium is missing: Temporal's web interface is not tested")
 	}
-	folder := npmtest.Install(t, filepath.Join("testdata", "ui"))
+	folder := npmtest.Install(t, "ui", filepath.Join("testdata", "ui"))
 	w := newWorld(t, options{shape: standalone})
 	c := w.dial()
 	t.Cleanup(c.Close)

@@ -26,7 +26,7 @@ import (
 // authors: it takes what the gateway sends and refuses what it did not sign.
 func TestStandardWebhooks(t *testing.T) {
 	t.Parallel()
-	receiver := npmtest.Install(t, filepath.Join("testdata", "receiver"))
+	receiver := npmtest.Install(t, "receiver", "")
 	code := blocks(t, "docs/api.md", "js receiver")[0]
 	if err := os.WriteFile(filepath.Join(receiver, "receiver.mjs"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)

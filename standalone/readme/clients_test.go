@@ -88,7 +88,7 @@ func TestOwnClients(t *testing.T) {
 	run(root, "go", "build", "-o", binary, program)
 	holds(run(folder, binary), folder)
 
-	pkg := npmtest.Install(t, filepath.Join(root, "client", "typescript"))
+	pkg := npmtest.InstallPackage(t, filepath.Join(root, "client", "typescript"))
 	document, err := filepath.Abs(filepath.Join(root, "api", "openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,6 @@ func port(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Release)
 	return p.Number
 }
 

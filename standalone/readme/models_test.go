@@ -59,29 +59,32 @@ func TestModels(t *testing.T) {
 				p.runExample(t, script, media, env)
 			})
 		}
-		for _, client := range []struct {
-			script string
-			line   func(id string) *regexp.Regexp
-		}{
-			{"openai.js", func(id string) *regexp.Regexp { return exactly(id + ` model \S+`) }},
-			{"anthropic.js", func(id string) *regexp.Regexp { return exactly(id + ` model \d{4}-\d\d-\d\dT\S+`) }},
-			{"genai.js", func(id string) *regexp.Regexp { return exactly(`models/` + id + ` \S.*`) }},
-		} {
-			t.Run(client.script, func(t *testing.T) {
-				t.Parallel()
-				folder := npmtest.Install(t, filepath.Join("testdata", "models"))
-				out := string(npmtest.Run(t, folder, nil, env, "node", client.script))
-				lines := strings.Split(strings.TrimSpace(out), "\n")
-				if len(lines) != len(ids) {
-					t.Errorf("%d lines for %d models", len(lines), len(ids))
-				}
-				for _, id := range ids {
-					if want := client.line(regexp.QuoteMeta(id)); !slices.ContainsFunc(lines, want.MatchString) {
-						t.Errorf("no line of %s in:\n%s", want, out)
+		t.Run("node", func(t *testing.T) {
+			t.Parallel()
+			folder := npmtest.Install(t, "models", filepath.Join("testdata", "models"))
+			for _, client := range []struct {
+				script string
+				line   func(id string) *regexp.Regexp
+			}{
+				{"openai.js", func(id string) *regexp.Regexp { return exactly(id + ` model \S+`) }},
+				{"anthropic.js", func(id string) *regexp.Regexp { return exactly(id + ` model \d{4}-\d\d-\d\dT\S+`) }},
+				{"genai.js", func(id string) *regexp.Regexp { return exactly(`models/` + id + ` \S.*`) }},
+			} {
+				t.Run(client.script, func(t *testing.T) {
+					t.Parallel()
+					out := string(npmtest.Run(t, folder, nil, env, "node", client.script))
+					lines := strings.Split(strings.TrimSpace(out), "\n")
+					if len(lines) != len(ids) {
+						t.Errorf("%d lines for %d models", len(lines), len(ids))
 					}
-				}
-			})
-		}
+					for _, id := range ids {
+						if want := client.line(regexp.QuoteMeta(id)); !slices.ContainsFunc(lines, want.MatchString) {
+							t.Errorf("no line of %s in:\n%s", want, out)
+						}
+					}
+				})
+			}
+		})
 		t.Run("openai-go", func(t *testing.T) {
 			t.Parallel()
 			client := openai.NewClient(option.WithAPIKey(p.Key), option.WithBaseURL(p.API+"/v1"))

@@ -14,7 +14,7 @@ import (
 // refuses, and it submits a video and waits for its end.
 func TestGeneratedClient(t *testing.T) {
 	t.Parallel()
-	client := npmtest.Install(t, filepath.Join("testdata", "client"))
+	client := npmtest.Install(t, "openapi", filepath.Join("testdata", "client"))
 	code := blocks(t, "docs/api.md", "ts client")[0]
 	if err := os.WriteFile(filepath.Join(client, "client.ts"), []byte(code), 0o600); err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestGeneratedClient(t *testing.T) {
 		return string(npmtest.Run(t, client, nil, env, "bash", "-euc", script))
 	}
 	run(blocks(t, "docs/api.md", "sh client")[0])
-	run("node_modules/.bin/tsc")
+	run("../node_modules/.bin/tsc")
 	printed := run("node out/client.js")
 	want := regexp.MustCompile(`^(task_[0-9A-Z]{26}) completed http://\S+\n$`)
 	match := want.FindStringSubmatch(printed)

@@ -23,26 +23,29 @@ func TestSpeechClients(t *testing.T) {
 	p := start(t)
 	env := []string{"MEDIAGATE_URL=" + p.API, "MEDIAGATE_API_KEY=" + p.Key}
 	t.Run("group", func(t *testing.T) { // that ends before the program does
-		for script, want := range map[string][]string{
-			"openai.js": {
-				`whole audio/wav \d{5} RIFF`, `pieces audio/pcm 1033600 true`,
-				`long 400 invalid_request_error BadRequestError`, `refused 422 invalid_request_error UnprocessableEntityError`,
-				`failed 502 bad_gateway InternalServerError`, `broken (TypeError|Error)`,
-			},
-			"ai.js": {`audio audio/wav \d+ RIFF`, `long 400`},
-		} {
-			t.Run(script, func(t *testing.T) {
-				t.Parallel()
-				folder := npmtest.Install(t, filepath.Join("testdata", "speech"))
-				out := string(npmtest.Run(t, folder, nil, env, "node", script))
-				lines := strings.Split(strings.TrimSpace(out), "\n")
-				for _, line := range want {
-					if !slices.ContainsFunc(lines, regexp.MustCompile("^"+line+"$").MatchString) {
-						t.Errorf("no line of %s in:\n%s", line, out)
+		t.Run("node", func(t *testing.T) {
+			t.Parallel()
+			folder := npmtest.Install(t, "speech", filepath.Join("testdata", "speech"))
+			for script, want := range map[string][]string{
+				"openai.js": {
+					`whole audio/wav \d{5} RIFF`, `pieces audio/pcm 1033600 true`,
+					`long 400 invalid_request_error BadRequestError`, `refused 422 invalid_request_error UnprocessableEntityError`,
+					`failed 502 bad_gateway InternalServerError`, `broken (TypeError|Error)`,
+				},
+				"ai.js": {`audio audio/wav \d+ RIFF`, `long 400`},
+			} {
+				t.Run(script, func(t *testing.T) {
+					t.Parallel()
+					out := string(npmtest.Run(t, folder, nil, env, "node", script))
+					lines := strings.Split(strings.TrimSpace(out), "\n")
+					for _, line := range want {
+						if !slices.ContainsFunc(lines, regexp.MustCompile("^"+line+"$").MatchString) {
+							t.Errorf("no line of %s in:\n%s", line, out)
+						}
 					}
-				}
-			})
-		}
+				})
+			}
+		})
 		t.Run("openai-go", func(t *testing.T) {
 			t.Parallel()
 			client := openai.NewClient(option.WithAPIKey(p.Key), option.WithBaseURL(p.API+"/v1"), option.WithMaxRetries(0))

@@ -64,6 +64,7 @@ func results(t *testing.T, w *activitytest.World, store *blob.Store) []mediagate
 	return row.Results
 }
 
+// alive is the memory that survives a collection.
 func alive() int64 {
 	runtime.GC()
 	var m runtime.MemStats

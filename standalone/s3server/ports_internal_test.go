@@ -12,7 +12,7 @@ import (
 // is told of as what it is, so that another port is tried.
 func TestPortIsTakenMeanwhile(t *testing.T) {
 	tries := 0
-	s, err := freeport.Serve("127.0.0.1:0", func(p *freeport.Port) (*Server, error) {
+	s, err := freeport.Serve("127.0.0.1:0", func(p freeport.Port) (*Server, error) {
 		if tries++; tries == 1 {
 			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.Addr())
 			if err != nil {

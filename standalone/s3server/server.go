@@ -59,14 +59,14 @@ type Server struct {
 func Start(ctx context.Context, c Config) (*Server, error) {
 	// The server does not tell which port it took, so that has to be chosen
 	// for it.
-	s, err := freeport.Serve(c.Addr, func(p *freeport.Port) (*Server, error) { return startOn(ctx, c, p) })
+	s, err := freeport.Serve(c.Addr, func(p freeport.Port) (*Server, error) { return startOn(ctx, c, p) })
 	if err != nil {
 		return nil, fmt.Errorf("s3 server: %w", err)
 	}
 	return s, nil
 }
 
-func startOn(ctx context.Context, c Config, port *freeport.Port) (*Server, error) {
+func startOn(ctx context.Context, c Config, port freeport.Port) (*Server, error) {
 	store, err := openFolder(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("its folder: %w", err)
@@ -112,7 +112,7 @@ func openUsers(c Config) (auth.IAMService, error) {
 }
 
 // endpoint is how this machine reaches the server.
-func endpoint(port *freeport.Port) string {
+func endpoint(port freeport.Port) string {
 	host := port.Host
 	if ip, err := netip.ParseAddr(host); host == "" || (err == nil && ip.IsUnspecified()) {
 		host = "127.0.0.1"

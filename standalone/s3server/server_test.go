@@ -18,7 +18,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/standalone/s3server"
 	"github.com/mediagate/mediagate/storage/blob"
-	"github.com/mediagate/mediagate/storage/blob/blobtest"
 )
 
 // One server runs in a process at a time, so no test here is parallel.
@@ -59,7 +58,7 @@ func open(t *testing.T, c blob.Config) *blob.Store {
 
 func TestConformance(t *testing.T) {
 	_, config := start(t, t.TempDir())
-	blobtest.Run(t, config)
+	testStore(t, config)
 }
 
 // What is stored outlives the server, with its type, wherever that is kept.

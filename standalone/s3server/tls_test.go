@@ -1,20 +1,81 @@
 package s3server_test
 
 import (
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage/blob"
-	"github.com/mediagate/mediagate/storage/blob/blobtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(blobtest.Main(m)) }
+// The tests trust the certificate of httptest's servers.
+func TestMain(m *testing.M) { os.Exit(runTrusting(m)) }
+
+func runTrusting(m *testing.M) int {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	server.Close()
+	dir, err := os.MkdirTemp("", "s3server")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(path, certificate, 0o600); err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("SSL_CERT_FILE", path); err != nil { // crypto/x509 reads it once
+		panic(err)
+	}
+	return m.Run()
+}
+
+// refusing stands before a store and refuses what many services that speak S3 do
+// not know: bodies in chunks of aws-chunked, trailers, and checksums other than the
+// signature's.
+func refusing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch status := refused(r); status {
+		case 0:
+			next.ServeHTTP(w, r)
+		case http.StatusNotImplemented:
+			refuse(w, status, "NotImplemented")
+		default:
+			refuse(w, status, "InvalidArgument")
+		}
+	})
+}
+
+func refused(r *http.Request) int {
+	switch {
+	case strings.Contains(r.Header.Get("Content-Encoding"), "aws-chunked"), strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-"),
+		r.Header.Get("X-Amz-Trailer") != "", len(r.Trailer) > 0, len(r.TransferEncoding) > 0:
+		return http.StatusNotImplemented
+	}
+	for _, names := range []map[string][]string{r.Header, r.URL.Query()} {
+		for name := range names {
+			name = strings.ToLower(name)
+			if strings.HasPrefix(name, "x-amz-checksum-") || name == "x-amz-sdk-checksum-algorithm" {
+				return http.StatusBadRequest
+			}
+		}
+	}
+	return 0
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>refused</Message></Error>"))
+}
 
 // behind serves the server over TLS as a service that is not Amazon's: refusing
 // what those do not know, and whatever else refuse says.
@@ -28,7 +89,7 @@ func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) bl
 		r.SetURL(to)
 		r.Out.Host = r.In.Host // the signature covers it
 	}}
-	front := httptest.NewTLSServer(blobtest.Refusing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := httptest.NewTLSServer(refusing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if status := refuse(r); status != 0 {
 			w.WriteHeader(status)
 			return
@@ -42,7 +103,7 @@ func behind(t *testing.T, config blob.Config, refuse func(*http.Request) int) bl
 
 func TestConformanceOverTLS(t *testing.T) {
 	_, config := start(t, t.TempDir())
-	blobtest.Run(t, behind(t, config, func(*http.Request) int { return 0 }))
+	testStore(t, behind(t, config, func(*http.Request) int { return 0 }))
 }
 
 // A bucket that answers and takes no files is found by what is written to it.

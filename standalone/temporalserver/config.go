@@ -24,25 +24,19 @@ const (
 
 // portPlan is where the roles of the service listen. Only the frontend is
 // meant for others; the rest stays on the loopback. The roles must know of each
-// other before any listens, so all ports are held for them. All speak gRPC alone:
+// other before any listens, so all ports are chosen before. All speak gRPC alone:
 // the frontend's HTTP API would obey any page in a browser of this machine.
 type portPlan struct {
 	host     string // of the frontend, as the operator wrote it
 	bindIP   string
-	frontend *freeport.Port
-	history  *freeport.Port
-	matching *freeport.Port
-	worker   *freeport.Port
+	frontend freeport.Port
+	history  freeport.Port
+	matching freeport.Port
+	worker   freeport.Port
 }
 
-// planPorts takes the port of addr for the frontend and others of the
-// system's choice. They stay held until release.
+// planPorts takes the port of addr for the frontend, and free ports for the other roles.
 func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
-	defer func() {
-		if err != nil {
-			p.release()
-		}
-	}()
 	if p.frontend, err = freeport.Take(addr); err != nil {
 		return p, err
 	}
@@ -60,20 +54,12 @@ func planPorts(ctx context.Context, addr string) (p portPlan, err error) {
 		}
 		p.bindIP = addrs[0].String()
 	}
-	for _, port := range []**freeport.Port{&p.history, &p.matching, &p.worker} {
+	for _, port := range []*freeport.Port{&p.history, &p.matching, &p.worker} {
 		if *port, err = freeport.Take(net.JoinHostPort(loopback, "0")); err != nil {
 			return p, err
 		}
 	}
 	return p, nil
-}
-
-func (p portPlan) release() {
-	for _, port := range []*freeport.Port{p.frontend, p.history, p.matching, p.worker} {
-		if port != nil {
-			port.Release()
-		}
-	}
 }
 
 // addr is how this machine reaches the frontend.
@@ -92,7 +78,7 @@ func (p portPlan) hosts() map[primitives.ServiceName]static.Hosts {
 // serviceConfig is the static configuration of all roles.
 func serviceConfig(p portPlan, stores config.Persistence) *config.Config {
 	frontendAddr := p.addr()
-	local := func(port *freeport.Port) config.Service {
+	local := func(port freeport.Port) config.Service {
 		return config.Service{RPC: config.RPC{GRPCPort: port.Number, BindOnLocalHost: true}}
 	}
 	return &config.Config{

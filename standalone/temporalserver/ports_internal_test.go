@@ -25,11 +25,11 @@ func TestPortsAreTakenMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := newLogger(slog.New(slog.NewTextHandler(t.Output(), nil)))
-	for name, port := range map[string]func(p portPlan) *freeport.Port{
-		"frontend": func(p portPlan) *freeport.Port { return p.frontend },
-		"history":  func(p portPlan) *freeport.Port { return p.history },
-		"matching": func(p portPlan) *freeport.Port { return p.matching },
-		"worker":   func(p portPlan) *freeport.Port { return p.worker },
+	for name, port := range map[string]func(p portPlan) freeport.Port{
+		"frontend": func(p portPlan) freeport.Port { return p.frontend },
+		"history":  func(p portPlan) freeport.Port { return p.history },
+		"matching": func(p portPlan) freeport.Port { return p.matching },
+		"worker":   func(p portPlan) freeport.Port { return p.worker },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lost []string
@@ -74,7 +74,6 @@ func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(named.Release)
 	log, tries := newLogger(slog.New(slog.NewTextHandler(t.Output(), nil))), 0
 	_, _, err = startService(t.Context(), named.Addr(), log, func(p portPlan) (temporal.Server, error) {
 		tries++
@@ -88,7 +87,7 @@ func TestNamedPortIsTakenMeanwhile(t *testing.T) {
 
 // rob listens on the port until the test ends, as a program does that asks for
 // its very number.
-func rob(t *testing.T, p *freeport.Port) {
+func rob(t *testing.T, p freeport.Port) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", p.Addr())
 	if err != nil {

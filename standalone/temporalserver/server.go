@@ -77,7 +77,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return server, nil
 }
 
-// startService has start listen on ports that are held for the roles. When
+// startService has start listen on ports that are free. When
 // another program listens on one of them first, others are taken, but for one
 // that addr names. at is where clients connect.
 func startService(
@@ -89,7 +89,6 @@ func startService(
 			return nil, "", err
 		}
 		service, err = start(plan)
-		plan.release()
 		if err == nil {
 			return service, plan.addr(), nil
 		}

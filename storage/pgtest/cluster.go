@@ -26,10 +26,9 @@ const (
 	pingTimeout  = 2 * time.Second
 )
 
-// Cluster is a PostgreSQL server of our own. Its port stays its own until
-// Stop, also while the server is down.
+// Cluster is a PostgreSQL server of our own.
 type Cluster struct {
-	port   *freeport.Port
+	port   freeport.Port
 	server *exec.Cmd
 	exited chan error
 	log    *os.File
@@ -37,7 +36,7 @@ type Cluster struct {
 }
 
 // Start makes a cluster in the folder, which must not exist or be empty, and
-// starts its server on a port of the loopback interface that the system gives. It is fast
+// starts its server on a free port of the loopback interface. It is fast
 // rather than safe: nothing is forced to disk. Started by root, the server
 // runs as another user, which then owns the folder.
 func Start(dir string) (*Cluster, error) { return start(dir, "") }
@@ -79,14 +78,8 @@ func start(dir, remove string) (*Cluster, error) {
 
 var errPortTaken = errors.New("another program listens on the port that was meant for it")
 
-// serve starts the server of the cluster in the folder. The port is the
-// cluster's then, or released.
-func serve(dir, bin string, port *freeport.Port, account *syscall.Credential, remove string) (_ *Cluster, err error) {
-	defer func() {
-		if err != nil {
-			port.Release()
-		}
-	}()
+// serve starts the server of the cluster in the folder.
+func serve(dir, bin string, port freeport.Port, account *syscall.Credential, remove string) (_ *Cluster, err error) {
 	c := &Cluster{port: port, exited: make(chan error, 1)}
 	if c.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
@@ -145,7 +138,6 @@ func (c *Cluster) Stop() error {
 		_ = c.server.Process.Kill()
 		<-c.exited //nolint:errcheck // how it exits does not matter
 	}
-	c.port.Release()
 	return c.log.Close()
 }
 

@@ -36,7 +36,6 @@ func NewPooler(tb testing.TB, server string) *Pooler {
 	if err != nil {
 		tb.Fatalf("pgtest: start PgBouncer: %v", err)
 	}
-	tb.Cleanup(port.Release)
 	p := &Pooler{addr: port.Addr()}
 	dir, err := os.MkdirTemp("", "mediagate-pooler-") //nolint:usetesting // the user that PgBouncer runs as has to get there
 	if err != nil {
