@@ -104,9 +104,7 @@ func killAt(t *testing.T, point string) {
 // is when the last has ended. That depends on what else the machine does, during
 // one series or the other: the test has it for itself.
 func TestKillAmidSubmits(t *testing.T) {
-	if !suite.verify {
-		t.Skip("takes minutes: MEDIAGATE_VERIFY=1")
-	}
+	long(t)
 	const n, pause = 200, 25 * time.Millisecond
 	w := newWorld(t, options{shape: production})
 	var began, killed time.Time

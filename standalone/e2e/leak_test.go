@@ -67,9 +67,7 @@ func (l *leak) word(what string) string {
 // the arguments of processes and the answers of the API.
 func TestLeak(t *testing.T) {
 	t.Parallel()
-	if !suite.verify {
-		t.Skip("takes a minute of both processors: make verify")
-	}
+	long(t)
 	l := &leak{secrets: map[string]string{}, words: map[string]string{}}
 	vendor := echoVendor(t)
 	l.world = newWorld(t, options{shape: production, alter: func(settings map[string]any) {

@@ -87,6 +87,7 @@ func (w *world) copyDatabase(from, to string) {
 // person decides about the others. Nothing is made twice, and the books are right.
 func TestRestoreDatabase(t *testing.T) {
 	t.Parallel()
+	long(t)
 	w := newWorld(t, options{shape: production})
 	sent := w.submit(job{model: alpha, directive: "duration=6s", noHook: true})
 	w.awaitProcessing(sent)
@@ -166,6 +167,7 @@ func (w *world) forget(temporal client.Client, id string) {
 // it was told to wait for; it is woken here, so that the test need not wait as long.
 func TestRestoreTemporal(t *testing.T) {
 	t.Parallel()
+	long(t)
 	for name, older := range map[string]bool{"an older copy": true, "an empty one": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,6 +220,7 @@ func (w *world) copyFolder(from, to string) {
 // The standalone program is told at its start, since its worker starts with it.
 func TestRestoreStandalone(t *testing.T) {
 	t.Parallel()
+	long(t)
 	w := newWorld(t, options{shape: standalone})
 	files := func(from, to string) {
 		t.Helper()
