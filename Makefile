@@ -63,7 +63,8 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
-# So does what links SQLite, which takes minutes to compile for it and is not ours.
+# So does what links SQLite, which takes minutes to compile for it and is not ours:
+# the facts of storage are proven on PostgreSQL under it, and on SQLite without.
 ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo|sqlite)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
@@ -76,6 +77,7 @@ test/race: deps build test/console ## run all tests, under the race detector and
 	$(GO) test -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off ./workflows ./storage -rapid.checks=25
+	$(GO) test -shuffle=on -vet=off ./storage -run 'Facts$$/sqlite$$'
 	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)
 
@@ -90,9 +92,8 @@ verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a 
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
 
 verify/storm: deps ## a long storm of those who spend at once, and thousands of holds beside a model, on both databases, with their seeds
-	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run TestPooled
-	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'TestPostgres/(model|crowd)' -rapid.checks=300 -crowd.ops=400
-	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage/sqlite -run 'TestSQLite/(model|crowd)' -rapid.checks=300 -crowd.ops=400
+	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'Facts$$/pooled$$'
+	MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./storage -run 'Test(Model|Crowd)Facts$$/(postgres|sqlite)$$' -rapid.checks=300 -crowd.ops=400
 
 SEED ?= 0
 RUNS ?= 3

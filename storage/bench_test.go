@@ -15,15 +15,15 @@ import (
 	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
-// payer is a store on PostgreSQL with one account and one key.
-type payer struct {
+// spender is a store on PostgreSQL with one account and one key.
+type spender struct {
 	*storage.Store
 	account, key string
 	hash         [32]byte
 	tasks        atomic.Int64
 }
 
-func newPayer(b *testing.B, url string) *payer {
+func newSpender(b *testing.B, url string) *spender {
 	b.Helper()
 	s, err := storage.OpenPostgres(b.Context(), url, storage.Config{MaxOpenConns: 16})
 	if err != nil {
@@ -42,11 +42,11 @@ func newPayer(b *testing.B, url string) *payer {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &payer{Store: s, account: account.ID, key: key.ID, hash: hash}
+	return &spender{Store: s, account: account.ID, key: key.ID, hash: hash}
 }
 
 // draft is a task that nobody submitted yet.
-func (p *payer) draft() mediagate.NewTask {
+func (p *spender) draft() mediagate.NewTask {
 	id, now := fmt.Sprintf("task_%08d", p.tasks.Add(1)), time.Now()
 	return mediagate.NewTask{
 		Task: mediagate.Task{
@@ -65,7 +65,7 @@ func (p *payer) draft() mediagate.NewTask {
 
 // The read that clients make most.
 func BenchmarkTask(b *testing.B) {
-	p := newPayer(b, pgtest.New(b))
+	p := newSpender(b, pgtest.New(b))
 	n := p.draft()
 	if _, _, err := p.Submit(b.Context(), n); err != nil {
 		b.Fatal(err)
@@ -80,7 +80,7 @@ func BenchmarkTask(b *testing.B) {
 
 // What each request begins with.
 func BenchmarkKeyByHash(b *testing.B) {
-	p := newPayer(b, pgtest.New(b))
+	p := newSpender(b, pgtest.New(b))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := p.KeyByHash(b.Context(), p.hash); err != nil {
@@ -97,7 +97,7 @@ func BenchmarkTakeRates(b *testing.B) {
 		for _, width := range []int{1, 16} {
 			b.Run(fmt.Sprintf("%s/%d at once", name, width), func(b *testing.B) {
 				url, trips := distant(b, pgtest.New(b), 0)
-				p := newPayer(b, url)
+				p := newSpender(b, url)
 				before := trips.Load()
 				var left atomic.Int64
 				left.Store(int64(b.N))
@@ -127,7 +127,7 @@ func BenchmarkSubmit(b *testing.B) {
 		for _, width := range []int{1, 16} {
 			b.Run(fmt.Sprintf("%v away/%d at once", away, width), func(b *testing.B) {
 				url, trips := distant(b, pgtest.New(b), away)
-				p := newPayer(b, url)
+				p := newSpender(b, url)
 				before := trips.Load()
 				var left atomic.Int64
 				left.Store(int64(b.N))

@@ -12,7 +12,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
-	"github.com/mediagate/mediagate/task"
 )
 
 // wrongClock is a process's own clock that goes wrong.
@@ -126,16 +125,10 @@ func TestLeasesGoByTheDatabase(t *testing.T) {
 	fast.set(40 * time.Second)
 	holder := openPostgres(t, url, storage.Config{LocalNow: slow.now})
 	other := openPostgres(t, url, storage.Config{LocalNow: fast.now})
-	id := waitingTask(t, holder)
-	epoch, err := holder.BeginEpoch(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := holder.ClaimDue(t.Context(), "a", epoch, "mine", 20*time.Second, 10)
-	if err != nil || len(rows) != 1 || rows[0].TaskID != id {
-		t.Fatalf("claimed %+v, %v", rows, err)
-	}
-	rows, err = other.ClaimDue(t.Context(), "a", epoch, "theirs", 20*time.Second, 10)
+	b := benchOf(t, holder)
+	id, epoch := b.accepted(b.newPayer(unit(1)), unit(1)), b.epoch(channelName)
+	same(b, "claimed", ids(b.due(epoch, "mine", 10)), []string{id})
+	rows, err := other.ClaimDue(t.Context(), channelName, epoch, "theirs", 20*time.Second, 10)
 	if err != nil || len(rows) != 0 {
 		t.Errorf("a clock that is ahead took %+v, %v", rows, err)
 	}
@@ -147,17 +140,10 @@ func TestClockStepsUnderSpeeches(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	right := openPostgres(t, url, storage.Config{})
-	account, err := right.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := right.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte(account.ID)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := benchOf(t, right).newPayer(0)
 	speak := func(s *storage.Store, id string, lease time.Duration) {
 		t.Helper()
-		if err := s.OpenSpeech(t.Context(), mediagate.Speech{ID: id, AccountID: account.ID, KeyID: key.ID}, lease); err != nil {
+		if err := s.OpenSpeech(t.Context(), mediagate.Speech{ID: id, AccountID: p.account, KeyID: p.key}, lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,36 +183,4 @@ func TestClockStepsUnderSpeeches(t *testing.T) {
 			t.Errorf("%s: %d of 3 leases are over", name, n)
 		}
 	}
-}
-
-// waitingTask is a task whose attempt waits for a poll that is due.
-func waitingTask(t *testing.T, s *storage.Store) string {
-	t.Helper()
-	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: account.ID, Unlimited: true}, sha256.Sum256([]byte(account.ID)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	route := mediagate.Route{Provider: "kling", Upstream: "kling-v3", Operation: "text2video"}
-	id, _, err := s.Submit(t.Context(), mediagate.NewTask{
-		Task: mediagate.Task{
-			ID: "task_1", AccountID: account.ID, KeyID: key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo, Params: []byte(`{}`),
-			Plan:      mediagate.Plan{Routes: []mediagate.Route{route}, Timeout: time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video"},
-			CreatedAt: s.Now(), DeadlineAt: s.Now().Add(time.Hour),
-		},
-		Path: "/v1/videos/generations",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent := task.Sending{
-		N: 1, Channel: "a", Provider: "kling", Route: route, ExternalID: id, SendBefore: s.Now().Add(10 * time.Second), CallEnds: s.Now().Add(time.Minute),
-	}
-	if _, err := s.Change(t.Context(), id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: s.Now().Add(-time.Second)}); err != nil {
-		t.Fatal(err)
-	}
-	return id
 }

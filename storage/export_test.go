@@ -30,16 +30,6 @@ func (s *Store) Pausing(ctx context.Context, pause func()) error {
 	})
 }
 
-// Locked calls f while a transaction has the task's row.
-func (s *Store) Locked(ctx context.Context, taskID string, f func() error) error {
-	return s.write(ctx, "lock", func(tx *gorm.DB) error {
-		if _, err := s.lock(tx, taskID); err != nil {
-			return err
-		}
-		return f()
-	})
-}
-
 // Warm uses n connections at once.
 func (s *Store) Warm(ctx context.Context, n int) error {
 	for range n {

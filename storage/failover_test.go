@@ -21,11 +21,7 @@ type database struct {
 func newDatabase(t *testing.T) database {
 	t.Helper()
 	url := pgtest.New(t)
-	admin, err := sql.Open("pgx", url+"&default_transaction_read_only=off&application_name=admin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = admin.Close() })
+	admin := openRaw(t, url+"&default_transaction_read_only=off&application_name=admin")
 	return database{t, url, admin}
 }
 

@@ -1,7 +1,6 @@
 package storage_test
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
+	"github.com/mediagate/mediagate/task"
 )
 
 // balance is an account as its clients see it.
@@ -70,14 +70,7 @@ func TestBalanceIsLinearizable(t *testing.T) {
 	t.Parallel()
 	const clients, deeds = 8, 40
 	s := openPostgres(t, pgtest.New(t), storage.Config{})
-	a, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := s.CreateKey(t.Context(), mediagate.Key{AccountID: a.ID, Unlimited: true}, sha256.Sum256([]byte("key")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := benchOf(t, s).newPayer(0)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	began := time.Now()
@@ -85,7 +78,7 @@ func TestBalanceIsLinearizable(t *testing.T) {
 	histories := make([][]porcupine.Operation, clients)
 	for i := range clients {
 		group.Go(func() {
-			c := &client{T: t, tenant: tenant{s, a.ID, key.ID}, name: fmt.Sprint(i), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
+			c := &client{bench: benchOf(t, s), payer: p, name: fmt.Sprint(i), dice: rand.New(rand.NewPCG(seed, uint64(i)))}
 			for range deeds {
 				call := time.Since(began).Nanoseconds()
 				input, output := c.act()
@@ -107,8 +100,8 @@ func TestBalanceIsLinearizable(t *testing.T) {
 
 // client is one who uses the account, one call after the other.
 type client struct {
-	*testing.T
-	tenant
+	*bench
+	payer
 	name string
 	dice *rand.Rand
 	n    int
@@ -128,10 +121,9 @@ func (c *client) act() (deed, answer) {
 		_, _, _, err := c.Grant(c.Context(), c.account, amount, id)
 		return deed{what: "grant", amount: amount}, answer{refused: c.refused(err, mediagate.KindConflict)}
 	case roll < 5:
-		n := mediagate.NewTask{Task: mediagate.Task{
-			ID: "task_" + id, AccountID: c.account, KeyID: c.key, Model: "m", Type: mediagate.TypeImage, Params: []byte("{}"),
-			Hold: amount, Charges: []mediagate.Charge{{Unit: mediagate.UnitImage, Quantity: int64(amount), UnitPrice: 1}}, DeadlineAt: time.Now().Add(time.Hour),
-		}}
+		n := c.named(c.payer, "task_"+id)
+		n.Task.Type, n.Task.Hold = mediagate.TypeImage, amount
+		n.Task.Charges = []mediagate.Charge{{Unit: mediagate.UnitImage, Quantity: int64(amount), UnitPrice: 1}}
 		_, _, err := c.Submit(c.Context(), n)
 		refused := c.refused(err, mediagate.KindPayment)
 		if !refused {
@@ -142,12 +134,14 @@ func (c *client) act() (deed, answer) {
 		ends := c.open[0].Task
 		c.open = c.open[1:]
 		var files []mediagate.Result
-		settle := func() error { return c.settle(c.Context(), ends.ID) }
+		how := cancelled(ends.ID)
 		if c.dice.IntN(3) == 0 {
 			files = slices.Repeat([]mediagate.Result{{Role: mediagate.RoleMain}}, c.dice.IntN(int(ends.Hold)+1))
-			settle = func() error { return c.complete(c.Context(), ends.ID, nil, files) }
+			sent := intentOf(ends.ID, 1, c.now())
+			taken := task.Accepted{Sending: sent.Sending, Submission: mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true}}}
+			how.events = []task.Event{sent, taken, task.Mirrored{N: 1, Results: files}}
 		}
-		if err := settle(); err != nil {
+		if _, err := c.Change(c.Context(), ends.ID, how.events...); err != nil {
 			c.Errorf("settle: %v", err)
 		}
 		return deed{what: "settle", amount: ends.Hold, cost: mediagate.Micros(len(files))}, answer{}

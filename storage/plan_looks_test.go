@@ -17,11 +17,8 @@ import (
 // of which half are polled for.
 func fillAttempts(t *testing.T, url string) {
 	t.Helper()
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
+	db := openRaw(t, url)
+	defer db.Close() // see rowsRead
 	for _, statement := range []string{
 		`INSERT INTO attempts (task_id, n, channel, provider, route, state, outcome, created_at, accepted_at, ended_at)
 			SELECT id, 1, 'kling-a', 'kling', '{}', 'ended', '{}', created_at, created_at, ended_at FROM tasks`,
@@ -87,11 +84,7 @@ func TestLooksReadNoPast(t *testing.T) {
 	url := pgtest.New(t)
 	fillHistory(t, url, now)
 	fillAttempts(t, url)
-	db, err := sql.Open("pgx", url) // of which one connection is used, for nothing but counting
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, url) // of which one connection is used, for nothing but counting
 	db.SetMaxOpenConns(1)
 
 	limited := limitedKey(t, url)

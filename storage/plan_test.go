@@ -22,11 +22,8 @@ const manyTasks = 20_000
 // ledger, then has the planner look at them.
 func fillHistory(t *testing.T, url string, now time.Time) {
 	t.Helper()
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
+	db := openRaw(t, url)
+	defer db.Close() // see rowsRead
 	for _, statement := range []string{
 		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, channel, webhook_state, created_at, ended_at, deadline_at)
 			SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
@@ -51,11 +48,8 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 // parkSome opens some of the tasks again, which are parked or overdue.
 func parkSome(t *testing.T, url string) {
 	t.Helper()
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
+	db := openRaw(t, url)
+	defer db.Close() // see rowsRead
 	for _, statement := range []string{
 		`UPDATE tasks SET status = 'pending', progress = 0, ended_at = NULL, parked_at = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 1000)`,
@@ -153,11 +147,7 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	if err != nil || len(transfers) != 2 {
 		t.Fatalf("%d transfers of a task: %v", len(transfers), err)
 	}
-	db, err := sql.Open("pgx", url+"&default_query_exec_mode=simple_protocol")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, url+"&default_query_exec_mode=simple_protocol")
 	conn, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

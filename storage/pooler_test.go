@@ -4,48 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"gorm.io/gorm"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
-	"github.com/mediagate/mediagate/storage/storagetest"
 )
-
-// The store does behind a pooler all that it does without one. The groups that take
-// longest run where there is time for them.
-func TestPooled(t *testing.T) {
-	t.Parallel()
-	pooler := pgtest.NewPooler(t, pgtest.New(t))
-	var without []string
-	if os.Getenv("MEDIAGATE_VERIFY") == "" {
-		// What is left has each kind of statement: those that the product makes most.
-		without = []string{
-			"model", "crowd", "limits", "lists", "invariants", "slices", "accounts", "audit", "giving", "secrets", "speeches", "rates",
-			"assets", "repeats", "breakers", "proofs", "webhooks", "housekeeping", "machine",
-		}
-	}
-	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
-		t.Helper()
-		url := pgtest.New(t)
-		return storagetest.Backend{
-			Open: func(t *testing.T, c storage.Config) *storage.Store {
-				t.Helper()
-				return openPostgres(t, pooler.URL(url)+"&lock_timeout=50s", c)
-			},
-			Raw: func(t *testing.T) *gorm.DB { t.Helper(); return openGORM(t, url) },
-		}
-	}, without...)
-}
 
 // A pooler is found where nothing is said of one.
 func TestPoolerIsFound(t *testing.T) {
@@ -71,9 +40,9 @@ func TestPoolerIsFound(t *testing.T) {
 	}
 }
 
-// crowd has two processes do all kinds of writes and reads at once, for many
+// rush has two processes do all kinds of writes and reads at once, for many
 // accounts, and returns what went wrong. Each has more connections than a pooler has.
-func crowd(t *testing.T, url string, c storage.Config) (errs []error) {
+func rush(t *testing.T, url string, c storage.Config) (errs []error) {
 	t.Helper()
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -119,7 +88,7 @@ func live(ctx context.Context, s *storage.Store, name string) error {
 		if _, err := s.Task(ctx, account.ID, id); err != nil {
 			return err
 		}
-		return tenant{s, account.ID, key.ID}.settle(ctx, id)
+		return errOf(s.Change(ctx, id, cancelled(id).events...))
 	}
 	rate := func(int) error {
 		_, _, err := s.TakeRates(ctx, []mediagate.RateLimit{{Of: "all", PerMinute: 1000}})
@@ -154,7 +123,7 @@ func TestPoolerUnderLoad(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	pooler := pgtest.NewPooler(t, d.url)
-	for _, err := range crowd(t, pooler.URL(d.url), storage.Config{}) {
+	for _, err := range rush(t, pooler.URL(d.url), storage.Config{}) {
 		t.Error(err)
 	}
 	rows, err := d.admin.QueryContext(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'admin'")
@@ -171,11 +140,7 @@ func TestPoolerUnderLoad(t *testing.T) {
 	}
 
 	// Transactions that are open at the same time have all of the pooler's sessions.
-	other, err := sql.Open("pgx", pooler.URL(d.url)+"&default_query_exec_mode=simple_protocol")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = other.Close() })
+	other := openRaw(t, pooler.URL(d.url)+"&default_query_exec_mode=simple_protocol")
 	for range pgtest.PoolSize {
 		tx, err := other.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -270,7 +235,7 @@ func TestStrangeSettings(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	d.set(strange)
-	for _, err := range crowd(t, d.url, storage.Config{}) {
+	for _, err := range rush(t, d.url, storage.Config{}) {
 		t.Error(err)
 	}
 	s := openPostgres(t, d.url, storage.Config{})
@@ -326,7 +291,7 @@ func TestStrangeSettingsBehindPooler(t *testing.T) {
 	}
 	d.set(apart)
 	log.Reset()
-	for _, err := range crowd(t, fresh(), storage.Config{}) {
+	for _, err := range rush(t, fresh(), storage.Config{}) {
 		t.Error(err)
 	}
 	if s, err = open(); err != nil {

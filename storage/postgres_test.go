@@ -3,7 +3,6 @@ package storage_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -20,11 +19,7 @@ import (
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, url)
 	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA empty"); err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +97,7 @@ func TestServerDropsConnections(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url, storage.Config{})
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, url)
 	if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "before"}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +126,7 @@ func TestLockedRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, url)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -263,47 +250,5 @@ func TestServerEndsIdleTransactions(t *testing.T) {
 	}
 	if err := s.Pausing(t.Context(), func() {}); err != nil {
 		t.Errorf("without one: %v", err)
-	}
-}
-
-// A group whose lock somebody keeps, such as a machine that stands still, has its
-// own submits fail soon, and nobody else's.
-func TestGroupThatWaits(t *testing.T) {
-	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url, storage.Config{})
-	crowded, other := newTenant(t, s, "crowded"), newTenant(t, s, "other")
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group crowd', 0))"); err != nil {
-		t.Fatal(err)
-	}
-	var crowd sync.WaitGroup
-	for i := range 32 {
-		crowd.Go(func() {
-			if err := crowded.submit(t.Context(), fmt.Sprintf("task_crowd_%d", i), "crowd", 100); !mediagate.Is(err, mediagate.KindUnavailable) {
-				t.Errorf("while the lock is kept: %v, want unavailable", err)
-			}
-		})
-	}
-	for i := range 20 {
-		if err := other.submit(t.Context(), fmt.Sprintf("task_alone_%d", i), "alone", i%2*100); err != nil {
-			t.Fatalf("another group's submit %d: %v", i, err)
-		}
-	}
-	crowd.Wait()
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := crowded.submit(t.Context(), "task_after", "crowd", 100); err != nil {
-		t.Errorf("once the lock is free: %v", err)
 	}
 }

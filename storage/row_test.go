@@ -1,7 +1,6 @@
 package storage_test
 
 import (
-	"database/sql"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +14,7 @@ import (
 // The rows' structs and the migrations are the two places that know a column.
 func TestRowsHaveTheTablesColumns(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("pgx", pgtest.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openRaw(t, pgtest.New(t))
 	rows, err := db.QueryContext(t.Context(), `SELECT table_name, string_agg(column_name, ' ') FROM information_schema.columns
 		WHERE table_schema = 'public' AND table_name <> 'goose_db_version' GROUP BY table_name`)
 	if err != nil {

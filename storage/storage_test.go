@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"database/sql"
 	"os"
 	"testing"
 
@@ -10,7 +11,6 @@ import (
 
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/pgtest"
-	"github.com/mediagate/mediagate/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -20,19 +20,21 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 // which then runs again, so that a circle would be no more than slow.
 const noVictims = "&deadlock_timeout=1min"
 
-func TestPostgres(t *testing.T) {
-	t.Parallel()
-	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
-		t.Helper()
-		url := pgtest.New(t)
-		return storagetest.Backend{
-			Open: func(t *testing.T, c storage.Config) *storage.Store {
-				t.Helper()
-				return openPostgres(t, url+noVictims+"&lock_timeout=50s", c)
-			},
-			Raw: func(t *testing.T) *gorm.DB { t.Helper(); return openGORM(t, url) },
-		}
-	})
+// newPostgres is a database of the test's own.
+func newPostgres(t *testing.T) backend {
+	t.Helper()
+	return postgresAt(pgtest.New(t), func(url string) string { return url + noVictims })
+}
+
+// postgresAt is the database of a URL, which the store reaches by way of another.
+func postgresAt(url string, way func(url string) string) backend {
+	return backend{
+		open: func(t *testing.T, c storage.Config) *storage.Store {
+			t.Helper()
+			return openPostgres(t, way(url)+"&lock_timeout=50s", c)
+		},
+		raw: func(t *testing.T) *gorm.DB { t.Helper(); return openGORM(t, url) },
+	}
 }
 
 // openGORM connects to the database past the store.
@@ -47,6 +49,17 @@ func openGORM(t *testing.T, url string) *gorm.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	return db
+}
+
+// openRaw is openGORM without GORM.
+func openRaw(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 

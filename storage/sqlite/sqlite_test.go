@@ -11,43 +11,9 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/storage"
-	"github.com/mediagate/mediagate/storage/storagetest"
+	"github.com/mediagate/mediagate/storage/sqlite"
 )
-
-func TestSQLite(t *testing.T) {
-	t.Parallel()
-	storagetest.Run(t, func(t *testing.T) storagetest.Backend {
-		t.Helper()
-		dir := t.TempDir()
-		path := filepath.Join(dir, "odd name?#%20.db")
-		open := func(t *testing.T, c storage.Config) *storage.Store {
-			t.Helper()
-			s, err := sqlite.OpenStore(t.Context(), path, c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			return s
-		}
-		raw := func(t *testing.T) *gorm.DB {
-			t.Helper()
-			d, err := sqlite.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db, err := gorm.Open(d, &gorm.Config{Logger: logger.Discard})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = db.ConnPool.(interface{ Close() error }).Close() })
-			db.Exec("PRAGMA foreign_keys = OFF") // to tamper
-			return db
-		}
-		return storagetest.Backend{Open: open, Raw: raw, Files: filepath.Join(dir, "*")}
-	})
-}
 
 func TestFileIsWhereItIsNamed(t *testing.T) {
 	t.Parallel()
