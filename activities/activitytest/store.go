@@ -156,7 +156,9 @@ func (s *Store) Peek(id string) (st task.State, found bool) {
 	var before []task.Attempt
 	for n := 1; st.Last() != nil && n < st.Last().N; n++ {
 		older := ok(s.Steady.State(context.Background(), id, n))
-		before = append(before, *older.Attempt(n))
+		if a := older.Attempt(n); a != nil { // a database that has lost its tail may lack one
+			before = append(before, *a)
+		}
 	}
 	st.Attempts = append(before, st.Attempts...)
 	return st, true
