@@ -63,22 +63,20 @@ test/short: ## tests that need neither PostgreSQL nor the embedded servers
 
 # What has no goroutine of its own, and no order between tests: it runs without the race
 # detector, under which the catalog alone takes minutes, and its results are cached.
-# So does what links SQLite, which takes minutes to compile for it and is not ours:
-# the facts of storage are proven on PostgreSQL under it, and on SQLite without.
-ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo|sqlite)$$|/providers/|/sandbox/
+ALONE := /(price|catalog|task|view|hint|sandbox|mediainfo)$$|/providers/|/sandbox/
 MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/kernel
 
 # A random play takes ten times as long for the race detector: `make test` plays a
 # hundred of each kind, `make verify` thousands.
 # Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers take minutes to compile and run for the race detector, and are
-# not ours: what links them runs without.
+# not ours: what links them runs without. SQLite is compiled without it for the same reason.
+RACE = CGO_ENABLED=1 $(GO) test -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
 test/race: deps build test/console ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off ./workflows ./storage -rapid.checks=25
-	$(GO) test -shuffle=on -vet=off ./storage -run 'Facts$$/sqlite$$'
-	cd standalone && CGO_ENABLED=1 $(GO) test -race -shuffle=on -vet=off ./datadir
+	$(RACE) -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
+	$(RACE) ./workflows ./storage -rapid.checks=25
+	cd standalone && $(RACE) ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)
 
 test/replay: ## replay the recorded histories
