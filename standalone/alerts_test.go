@@ -25,8 +25,8 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/internal/metrics"
-	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )

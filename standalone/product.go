@@ -16,9 +16,9 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/sandbox"
 	"github.com/mediagate/mediagate/standalone/datadir"
-	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/standalone/temporalserver"
 	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/sqlite"
 )
 
 // The account that is there from the first start.

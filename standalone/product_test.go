@@ -18,8 +18,8 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 	"github.com/mediagate/mediagate/standalone/datadir"
-	"github.com/mediagate/mediagate/storage/sqlite"
 	"github.com/mediagate/mediagate/storage"
+	"github.com/mediagate/mediagate/storage/sqlite"
 )
 
 func dataDir(t *testing.T) (*datadir.Dir, datadir.Secrets) {

@@ -81,6 +81,7 @@ func run(ctx context.Context, quick bool, only string, out io.Writer) error {
 	began, ours, all := time.Now(), cpuTime(), machineTime()
 	var failure error
 	testing.Benchmark(func(b *testing.B) {
+		b.Helper()
 		servers := &bench{B: b, ctx: ctx, quick: quick, out: out, failure: &failure}
 		servers.start()
 		for _, q := range asked {

@@ -112,12 +112,12 @@ func (v *vendor) handlePoll(w http.ResponseWriter, r *http.Request) {
 	}
 	j.polled = now
 	v.jobs[id] = j
-	if now.Before(j.made) {
-		_, _ = fmt.Fprintf(w, `{"code":0,"data":{"task_id":"%s","task_status":"processing"}}`, id)
-		return
+	answer := map[string]any{"task_id": id, "task_status": "processing"}
+	if !now.Before(j.made) {
+		answer["task_status"] = "succeed"
+		answer["task_result"] = map[string]any{"videos": []any{map[string]any{"url": v.url + "/media/video.mp4", "duration": "5"}}}
 	}
-	_, _ = fmt.Fprintf(w, `{"code":0,"data":{"task_id":"%s","task_status":"succeed",`+
-		`"task_result":{"videos":[{"url":"%s/media/video.mp4","duration":"5"}]}}}`, id, v.url)
+	_ = json.NewEncoder(w).Encode(map[string]any{"code": 0, "data": answer})
 }
 
 func (v *vendor) handleImage(w http.ResponseWriter, _ *http.Request) {

@@ -73,7 +73,7 @@ func (p *pool) QueryContext(ctx context.Context, query string, args ...any) (*sq
 func (p *pool) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := p.store.fault(caller()); err != nil {
 		away := sql.OpenDB(refusing{err}) // only so can a row have an error
-		defer away.Close()
+		defer func() { _ = away.Close() }()
 		return away.QueryRowContext(ctx, query)
 	}
 	return p.DB.QueryRowContext(ctx, query, args...)

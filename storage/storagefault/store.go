@@ -61,7 +61,7 @@ func Open(ctx context.Context, now func() time.Time) (*Store, error) {
 var empty = sync.OnceValues(func() ([]byte, error) {
 	ctx := context.Background()
 	db := (&memory{}).open()
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	store, err := storage.Open(ctx, storage.Config{Dialector: sqlite.Over(db)})
 	if err != nil {
 		return nil, err
