@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -470,10 +471,14 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 // far more than a test would make.
 type allowance struct {
 	activities.Store
-	most, fetched int64
+	most    int64
+	mu      sync.Mutex
+	fetched int64
 }
 
 func (a *allowance) TakeFetched(_ context.Context, _ string, bytes int64) (taken int64, ok bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	taken = min(bytes, a.most)
 	if a.fetched+taken > a.most {
 		return taken, false, nil

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -101,12 +102,16 @@ func TestTend(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			d := newTending(t, 2)
-			d.Async.OnPoll = func(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-				epoch, err := d.Store.BeginEpoch(ctx, activitytest.AsyncChannel)
+			newer := sync.OnceValue(func() error { // a run that polls from now on
+				epoch, err := d.Store.BeginEpoch(t.Context(), activitytest.AsyncChannel)
 				if err != nil {
-					t.Error(err)
+					return err
 				}
-				if _, err := d.Store.ClaimDue(ctx, activitytest.AsyncChannel, epoch, "claim-new", time.Minute, 10); err != nil {
+				_, err = d.Store.ClaimDue(t.Context(), activitytest.AsyncChannel, epoch, "claim-new", time.Minute, 10)
+				return err
+			})
+			d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+				if err := newer(); err != nil {
 					t.Error(err)
 				}
 				if ref.ExternalID == "task-0" {
