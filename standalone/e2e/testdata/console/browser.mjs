@@ -68,15 +68,22 @@ export class Visitor {
 		await this.page.goto(`${this.base}/console${to}`, {waitUntil: 'load'})
 	}
 
-	/** at finds an element by its role and accessible name, and waits for it. */
-	async at(role, name, within = '') {
+	/** locate names an element by its role and accessible name. */
+	locate(role, name, within = '') {
 		const quoted = name.replaceAll('"', '\\"')
-		return this.page.locator(`${within} ::-p-aria([name="${quoted}"][role="${role}"])`).setTimeout(patience).waitHandle()
+		return this.page.locator(`${within} ::-p-aria([name="${quoted}"][role="${role}"])`).setTimeout(patience)
 	}
+	/** at finds an element, and waits for it. */
+	async at(role, name, within) {
+		return this.locate(role, name, within).waitHandle()
+	}
+	/** press clicks on an element, and finds it anew where the page has replaced it meanwhile. */
 	async press(role, name, within) {
-		const e = await this.at(role, name, within)
-		await e.scrollIntoView()
-		await e.click()
+		await this.locate(role, name, within).click()
+	}
+	/** click is press by a selector. */
+	async click(selector) {
+		await this.page.locator(selector).setTimeout(patience).click()
 	}
 	async fill(role, name, text, within) {
 		const e = await this.at(role, name, within)

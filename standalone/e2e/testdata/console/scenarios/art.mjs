@@ -12,7 +12,7 @@ export default async ({come, key}) => {
 	await v.press('link', 'Open the task')
 	await v.holds(() => document.querySelectorAll('.artgrid img').length === 4)
 	// Upscale the first, then have a part of it made anew.
-	await (await v.page.waitForSelector('.artgrid figure:first-child .artbuttons button')).click()
+	await v.click('.artgrid figure:first-child .artbuttons button')
 	await v.holds(() => document.body.innerText.includes('Vary (Region)'))
 	const before = v.page.url()
 	await v.page.evaluate(() => [...document.querySelectorAll('.artbuttons button')].find(b => b.innerText.startsWith('Vary (Region)')).click())

@@ -31,7 +31,7 @@ export default async ({come, base, key}) => {
 	await v.press('link', 'Playground')
 	await v.page.waitForSelector('a[href*="model=alpha-v3"]')
 	await v.inspect('models')
-	await (await v.page.waitForSelector('a[href*="model=alpha-v3"]')).click()
+	await v.click('a[href*="model=alpha-v3"]')
 	await v.fill('textbox', 'Prompt', 'a red boat drifts across a quiet lake at dawn [[sandbox: duration=4s]]')
 	await v.holds(() => /leaves/.test(document.body.innerText)) // the price
 	await v.press('button', 'Copy as code')

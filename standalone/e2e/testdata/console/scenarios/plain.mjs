@@ -45,7 +45,7 @@ export default async ({come, key}) => {
 	await v.press('button', 'Generate')
 	await v.sees('Completed')
 	const before = v.page.url()
-	await (await v.page.waitForSelector('.artgrid figure:first-child .artbuttons button')).click()
+	await v.click('.artgrid figure:first-child .artbuttons button')
 	await v.holds(url => location.href !== url, before)
 	await v.leave()
 }
