@@ -44,7 +44,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	c, err := a.prepareAttempt(ctx, t, in.Step.N, permit)
+	c, err := a.prepareAttempt(ctx, t, in, permit)
 	if c.permit != permit { // of another channel than the one that the submit waited behind
 		defer c.permit.Release()
 		permit.Release()
@@ -95,11 +95,15 @@ type prepared struct {
 	events  []task.Event
 }
 
-// prepareAttempt stores the intent of attempt n, or decides what to do with the one that
-// is there. The caller has a permit of a channel already (has), or none.
-func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
+// prepareAttempt stores the intent of the step's attempt, or decides what to do with the
+// one that is there. The caller has a permit of a channel already (has), or none.
+func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in StepArgs, has permit) (prepared, error) {
+	n := in.Step.N
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
+	case mediagate.Is(err, mediagate.KindNotFound) && in.Seen.N >= n:
+		// It was sent, and the database has forgotten it since it was told: it is told again.
+		return prepared{}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return a.openAttempt(ctx, t, n, has)
 	case err != nil:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -528,6 +529,7 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 		want  mediagate.AttemptState
 	}{
 		"the row lacks the attempt":         {func(*bundle, task.Sending) {}, mediagate.JobRef{}, mediagate.AttemptUnknown},
+		"the row forgets it again":          {forgets, mediagate.JobRef{}, mediagate.AttemptIntent}, // the next try decides
 		"the row lacks the job":             {func(*bundle, task.Sending) {}, job, mediagate.AttemptAccepted},
 		"the row has the intent":            {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, job, mediagate.AttemptAccepted},
 		"the row has the intent, and no id": {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, mediagate.JobRef{}, mediagate.AttemptUnknown},
@@ -553,6 +555,20 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 				t.Errorf("the vendor was called %d times", sends)
 			}
 		})
+	}
+}
+
+// forgets has the database lose all that comes from now on, once, before a task is read.
+func forgets(b *bundle, _ task.Sending) {
+	if err := b.Store.KeepPast(); err != nil {
+		b.t.Fatal(err)
+	}
+	forget := sync.OnceValue(func() error { return b.Store.Lapse(time.Second) })
+	b.Store.Fault = func(method string) error {
+		if method == "TaskByID" {
+			return forget()
+		}
+		return nil
 	}
 }
 
