@@ -50,14 +50,16 @@ type play struct {
 	calls   map[string]int
 	jobs    []*job
 	runs    int
-	origin  map[string]int  // of each run: the first of those that it was reset from
-	alive   bool            // a run is
-	ended   bool            // the last run completed
-	seen    task.Seen       // what the runs have seen so far
-	busy    map[string]bool // its activities that are under way
-	wedge   bool            // the next run is to do nothing
-	reset   bool            // the next run gets the signals by hand of this one again
-	given   []string        // those signals
+	origin  map[string]int       // of each run: the first of those that it was reset from
+	alive   bool                 // a run is
+	ended   bool                 // the last run completed
+	seen    task.Seen            // what the runs have seen so far
+	busy    map[string]bool      // its activities that are under way
+	reports map[string]task.Seen // of senders, by their activities
+	left    task.Seen            // the report of a step that ran out of time: Temporal hands it on, and the suite does not
+	wedge   bool                 // the next run is to do nothing
+	reset   bool                 // the next run gets the signals by hand of this one again
+	given   []string             // those signals
 	closing bool
 	early   []func() // what is to reach a run once it has begun; nil when it has
 }
@@ -67,7 +69,7 @@ const patience = time.Hour
 
 func newPlay(t *testing.T, s scenario) *play {
 	t.Helper()
-	p := &play{scenario: s, calls: map[string]int{}, origin: map[string]int{}, busy: map[string]bool{}}
+	p := &play{scenario: s, calls: map[string]int{}, origin: map[string]int{}, busy: map[string]bool{}, reports: map[string]task.Seen{}}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	p.env = suite.NewTestWorkflowEnvironment()
@@ -142,8 +144,21 @@ func (p *play) run() {
 	p.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil) // no such run any more
 	p.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(p.ask)
 	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { p.began(info, true, nil) })
+	p.env.SetOnActivityHeartbeatListener(func(info *activity.Info, details converter.EncodedValues) {
+		var seen task.Seen
+		if details.HasValues() && details.Get(&seen) == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.reports[info.ActivityID] = seen
+		}
+	})
 	p.env.SetOnActivityCompletedListener(func(info *activity.Info, value converter.EncodedValue, err error) {
 		p.began(info, false, err)
+		if _, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+			p.mu.Lock()
+			p.left = p.reports[info.ActivityID]
+			p.mu.Unlock()
+		}
 		var answer activities.Answer
 		if err == nil && value.HasValue() && value.Get(&answer) == nil {
 			p.hear(answer)
@@ -177,6 +192,11 @@ func (p *play) ask(ctx context.Context, q activities.Question) (answer activitie
 		p.note("asked %+v: %s %d %s, %v", q, answer.Step.Kind, answer.Step.N, answer.Step.Why, err)
 	}()
 	p.pace()
+	if q.Ended != nil {
+		p.mu.Lock()
+		q.Seen, p.left = q.Seen.With(p.left), task.Seen{}
+		p.mu.Unlock()
+	}
 	for i := range q.Commands {
 		q.Commands[i].ID += fmt.Sprint("@", p.origin[activity.GetInfo(ctx).WorkflowExecution.ID])
 	}
