@@ -102,7 +102,8 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound) && in.Seen.N >= n:
-		// It was sent, and the database has forgotten it since it was told: it is told again.
+		// An earlier try sent this attempt. The database has lost it again since recall, so
+		// this try sends nothing: the end of the step stores the attempt once more.
 		return prepared{}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return a.openAttempt(ctx, t, n, has)

@@ -63,7 +63,7 @@ func TestCheckFacts(t *testing.T) {
 			report := must(b.CheckLedger(b.Context()))
 			same(b, "checked", report.Checked, 4)
 		},
-		"of each rule so many problems are told": func(b *bench) {
+		"the check lists so many problems for each rule": func(b *bench) {
 			b.corrupt = true
 			for range 102 {
 				b.newPayer(unit(1))

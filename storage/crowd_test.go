@@ -302,8 +302,8 @@ func TestKeptAccount(t *testing.T) {
 	}
 }
 
-// A group whose lock somebody keeps, such as a machine that stands still, has its
-// own submits fail soon, and nobody else's.
+// Where somebody holds the lock of a group, such as a process that was stopped, the
+// group's own submits fail soon, and those of others succeed.
 func TestGroupThatWaits(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)

@@ -55,7 +55,7 @@ func TestRateFacts(t *testing.T) {
 				same(b, "at rest again", b.takeAll(l), n)
 			}
 		},
-		"what is left is told": func(b *bench) {
+		"the answer says what is left of the limit": func(b *bench) {
 			l := rate("key_a", 60)
 			left, _ := b.take(l)
 			same(b, "after the first", left, []mediagate.RateLeft{{Submits: 59, Next: time.Second}})

@@ -42,8 +42,8 @@ type gateway struct {
 	client *client.Client // of an account without limits
 }
 
-// install makes and opens an installation and serves its API. Its worker is off.
-// Its channels poll so often.
+// install makes and opens an installation and serves its API. Its worker is off. Its
+// channels poll each job once in the interval poll.
 func (b *bench) install(poll time.Duration) *gateway {
 	name := "bench" + strings.ToLower(rand.Text()[:8])
 	_, err := b.history.ExecContext(b.ctx, "CREATE DATABASE "+name)

@@ -91,7 +91,7 @@ func quantile(values []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// until asks every so often until the answer is yes.
+// until repeats the question until the answer is yes.
 func (b *bench) until(what string, every time.Duration, ask func() bool) {
 	for began := time.Now(); !ask(); b.pause(every) {
 		if time.Since(began) > 20*time.Minute {

@@ -163,8 +163,8 @@ func (w *world) forget(temporal client.Client, id string) {
 }
 
 // D17, the other way round: Temporal is of before, or empty, and the database is of today.
-// Nobody has to do anything. The older run of a task that has ended since waits for what
-// it was told to wait for; it is woken here, so that the test need not wait as long.
+// The operator has nothing to do. In the older copy, the run of a task that has ended
+// since sleeps until the task's deadline; the test wakes it, to save that time.
 func TestRestoreTemporal(t *testing.T) {
 	t.Parallel()
 	long(t)
