@@ -74,9 +74,10 @@ func TestChaosWithoutWakes(t *testing.T) {
 }
 
 // quietPatience is how long nothing may change in a healthy installation before the
-// tasks that are open count as lost: longer than the pauses between lookups (D6), but
-// the last.
-const quietPatience = 6 * time.Minute
+// tasks that are open count as lost. It is longer than the pauses between lookups (D6),
+// but the last, and than the lease of a step: after a lapse a row may say that an activity
+// has begun whose run has completed since, and the wake comes ten minutes after (D2).
+const quietPatience = 12 * time.Minute
 
 // chaos is one run.
 type chaos struct {
