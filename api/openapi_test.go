@@ -96,12 +96,6 @@ func TestOpenAPIModelList(t *testing.T) {
 	if !reflect.DeepEqual(names, []any{"expand", "category", "If-None-Match"}) {
 		t.Errorf("its parameters are %v", names)
 	}
-	about := at(list, "description").(string)
-	for _, word := range []string{"anthropic-version", "limit", "after_id", "before_id", "x-api-key", "x-goog-api-key", "/v1beta/models"} {
-		if !strings.Contains(about, word) {
-			t.Errorf("its words do not tell of %s: %s", word, about)
-		}
-	}
 }
 
 // The server is where the operator says that clients reach it.
@@ -154,13 +148,11 @@ func TestOpenAPIDocument(t *testing.T) {
 		gzip   bool
 	}{
 		"the same":            {http.Header{"If-None-Match": {etag}}, 304, false},
-		"among others":        {http.Header{"If-None-Match": {`"x", ` + etag}}, 304, false},
 		"another":             {http.Header{"If-None-Match": {`"x"`}}, 200, false},
 		"packed":              {http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}}, 200, true},
 		"packed, in capitals": {http.Header{"Accept-Encoding": {"GZIP"}}, 200, true},
 		"refused":             {http.Header{"Accept-Encoding": {"gzip; q=0, br"}}, 200, false},
 		"part of a word":      {http.Header{"Accept-Encoding": {"xgzip"}}, 200, false},
-		"a part of it":        {http.Header{"Range": {"bytes=0-1"}}, 200, false},
 		"the same, packed":    {http.Header{"Accept-Encoding": {"gzip"}, "If-None-Match": {etag}}, 304, true},
 	} {
 		a := ask(test.header)
@@ -185,25 +177,16 @@ func TestOpenAPIDocument(t *testing.T) {
 			t.Errorf("%s: another text, of %d bytes", name, len(text))
 		}
 	}
-	if a := g.send(request{method: http.MethodPost, path: "/openapi.json"}); a.status != 405 {
-		t.Errorf("POST: %d", a.status)
-	}
 }
 
 // The document is that of the catalog in force.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	g := newGateway(t)
 	before, _ := g.document()
 	for _, id := range []string{"theta-image-turbo", "zeta-3.1-flash-image-preview", "alpha-v3"} {
-		write(id, "id: "+id+"\nenabled: false\n")
+		g.must(os.WriteFile(filepath.Join(dir, id+".yaml"), []byte("id: "+id+"\nenabled: false\n"), 0o600))
 	}
 	models, err := catalog.Load(dir)
 	g.must(err)
@@ -235,13 +218,10 @@ func TestOpenAPIBodies(t *testing.T) {
 		"alias":              {images, `{"model":"zeta-2-ext","prompt":"a","image_urls":["https://a.example/1.png",{"url":"https://a.example/2.png"}]}`, true},
 		"unknown fields":     {videos, `{"model":"alpha-v3","prompt":"a","other":{"x":1}}`, true},
 		"subject":            {videos, `{"model":"alpha-v3","prompt":"a @b","element_list":[{"name":"b","description":"c","element_input_urls":["https://a.example/1.png","https://a.example/2.png"]}]}`, true},
-		"half a subject":     {videos, `{"model":"alpha-v3","prompt":"a @b","element_list":[{"name":"b"}]}`, false},
 		"unknown model":      {videos, `{"model":"omega","prompt":"a"}`, false},
 		"no model":           {videos, `{"prompt":"a"}`, false},
 		"another endpoint's": {images, videoBody, false},
 		"out of bounds":      {videos, `{"model":"alpha-v3","prompt":"a","duration":16}`, false},
-		"blank":              {videos, `{"model":"alpha-v3","prompt":" "}`, false},
-		"no URL":             {videos, `{"model":"alpha-v3","prompt":"a","image_urls":["ftp://a.example/1.png"]}`, false},
 		"quote":              {"/v1/quote", `{"endpoint":"/v1/videos/generations","model":"alpha-v3","prompt":"a"}`, true},
 		"quote of none":      {"/v1/quote", `{"model":"alpha-v3","prompt":"a"}`, false},
 		"quote of another":   {"/v1/quote", `{"endpoint":"/v1/images/generations","model":"alpha-v3","prompt":"a"}`, false},

@@ -2,11 +2,8 @@ package api_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,16 +130,6 @@ func TestRates(t *testing.T) {
 	if n := store.taken.Load(); n != before {
 		t.Errorf("what is no submit was counted %d times", n-before)
 	}
-	a = g.send(request{method: http.MethodPost, path: videos, key: "mgk_x"})
-	a.wantError(t, 401, "authentication_error", "invalid API key")
-	a.wantRates(t, "", "")
-
-	g.clock.advance(29500*time.Millisecond - time.Microsecond)
-	a = send(videos, videoBody)
-	a.wantError(t, 429, "rate_limit_error", message)
-	a.wantWait(t, "1")
-	g.clock.advance(time.Microsecond)
-	send(videos, videoBody).taskID(t)
 	if n := store.accounts.Load(); n != 0 {
 		t.Errorf("accounts were read %d times", n)
 	}
@@ -206,10 +193,6 @@ func TestRatesWithoutTheirStore(t *testing.T) {
 		a.wantError(t, want, "server_error", "")
 		a.wantRates(t, `"key";q=9;w=60`, "")
 	}
-	store.fault = nil
-	a := g.send(request{method: http.MethodPost, path: videos, key: secret, body: videoBody})
-	a.taskID(t)
-	a.wantRates(t, `"key";q=9;w=60`, `"key";r=8;t=7`)
 }
 
 func TestReplaysAreCounted(t *testing.T) {
@@ -242,28 +225,6 @@ func TestARotatedKeySharesItsRate(t *testing.T) {
 	}
 }
 
-// A rate that was changed elsewhere is in force within a second.
-func TestAChangedRate(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	row, secret := g.newKey(mediagate.Key{Unlimited: true})
-	send := func() answer {
-		return g.send(request{method: http.MethodPost, path: videos, key: secret, body: videoBody})
-	}
-	send().wantRates(t, "", "")
-	_, err := g.store.UpdateKey(t.Context(), row.ID, func(k *mediagate.Key) error {
-		k.Rate = new(5)
-		return nil
-	})
-	g.must(err)
-	g.rateAccount(new(1))
-	g.clock.advance(999 * time.Millisecond)
-	send().wantRates(t, `"key";q=5;w=60, "account";q=1;w=60`, `"key";r=4;t=12, "account";r=0;t=60`)
-	g.rateAccount(nil)
-	g.clock.advance(999 * time.Millisecond)
-	send().wantRates(t, `"key";q=5;w=60`, `"key";r=3;t=12`)
-}
-
 // What is refused is not read: neither parsed nor asked for.
 func TestARefusedBodyIsNotRead(t *testing.T) {
 	t.Parallel()
@@ -288,61 +249,4 @@ type untouchable struct{ read atomic.Bool }
 func (b *untouchable) Read([]byte) (int, error) {
 	b.read.Store(true)
 	return 0, errAway
-}
-
-// Two processes let exactly so many through, and make so many tasks.
-func TestRatesAreExactAcrossProcesses(t *testing.T) {
-	t.Parallel()
-	const storeTime = 2 * time.Minute // it is not asked how fast this machine is
-	g := newGateway(t, func(c *api.Config) { c.StoreTimeout = storeTime })
-	g.rateAccount(new(20))
-	inner, _ := g.store.(*databaseStore)
-	elsewhere, err := api.New(api.Config{
-		Store: openStore(t, inner.address, g.clock.now), Catalog: mustCatalog(t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL,
-		Starter: g.starter, Runs: g.starter, Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Now: g.clock.now, Logger: slog.New(slog.DiscardHandler), StoreTimeout: storeTime,
-	})
-	g.must(err)
-	t.Cleanup(elsewhere.Close)
-	servers := []http.Handler{g.server, elsewhere}
-	var keys []string
-	for range 3 {
-		_, secret := g.newKey(mediagate.Key{Unlimited: true, Rate: new(11)})
-		keys = append(keys, secret)
-	}
-	var accepted, refused atomic.Int64
-	var group sync.WaitGroup
-	start := make(chan struct{})
-	for i := range 64 {
-		group.Go(func() {
-			<-start
-			switch status := ask(t, servers[i%2], keys[i%3]); status {
-			case http.StatusOK:
-				accepted.Add(1)
-			case http.StatusTooManyRequests:
-				refused.Add(1)
-			default:
-				t.Errorf("status %d", status)
-			}
-		})
-	}
-	close(start)
-	group.Wait()
-	if accepted.Load() != 20 || refused.Load() != 44 {
-		t.Errorf("%d accepted and %d refused, want 20 and 44", accepted.Load(), refused.Load())
-	}
-	tasks, _, err := g.store.Tasks(t.Context(), mediagate.TaskFilter{AccountID: g.account.ID, Limit: 100})
-	g.must(err)
-	if len(tasks) != 20 {
-		t.Errorf("%d tasks", len(tasks))
-	}
-}
-
-// ask submits a video and returns the status.
-func ask(t *testing.T, to http.Handler, key string) int {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, videos, strings.NewReader(videoBody))
-	r.Header.Set("Authorization", "Bearer "+key)
-	w := httptest.NewRecorder()
-	to.ServeHTTP(w, r)
-	return w.Code
 }

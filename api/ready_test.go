@@ -47,14 +47,15 @@ func TestReadyLooksOnceForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer server.Close()
+		ask := func() {
+			w := httptest.NewRecorder()
+			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"status":"ready"`) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
 		for range 50 {
-			go func() {
-				w := httptest.NewRecorder()
-				server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
-				if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"status":"ready"`) {
-					t.Errorf("%d %s", w.Code, w.Body)
-				}
-			}()
+			go ask()
 		}
 		synctest.Wait() // all of them ask
 		if n := looks.Load(); n != 1 {
@@ -62,10 +63,6 @@ func TestReadyLooksOnceForAll(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		ask := func() {
-			w := httptest.NewRecorder()
-			server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
-		}
 		for range 1000 {
 			ask()
 		}

@@ -3,10 +3,8 @@ package api_test
 import (
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
@@ -96,21 +94,4 @@ func TestScopesOfRoutes(t *testing.T) {
 	for name := range want {
 		t.Errorf("there is no %s", name)
 	}
-}
-
-// A scope that is taken away is gone within a second on every process.
-func TestScopeThatIsTakenAway(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	row, key := g.newKey(mediagate.Key{Unlimited: true})
-	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
-	_, err := g.store.UpdateKey(t.Context(), row.ID, func(k *mediagate.Key) error { // by another process
-		k.Scopes = slices.DeleteFunc(k.Scopes, func(s mediagate.Scope) bool { return s == mediagate.ScopeRead })
-		return nil
-	})
-	g.must(err)
-	g.clock.advance(999 * time.Millisecond)
-	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 403, "permission_error", "scope read")
 }
