@@ -53,10 +53,6 @@ func TestOpenAIVideo(t *testing.T) {
 			t.Errorf("the parameters lack %s: %s", said, task.Params)
 		}
 	}
-	ours := g.post("/v1/quote", `{"endpoint":"/v1/videos/generations","model":"alpha-v3","prompt":"a red boat","duration":7,"mode":"pro"}`)
-	if cost, _ := ours.at("cost").(float64); task.Hold.Number().String() != fmt.Sprint(cost) {
-		t.Errorf("the hold is %s, and costs %v through our own door", task.Hold, cost)
-	}
 	if a := g.get("/v1/tasks/" + id); a.at("data", "reference") != "mine" || a.at("data", "status") != "pending" {
 		t.Errorf("our own view: %s", a.body)
 	}
@@ -128,23 +124,12 @@ func TestOpenAIVideoRefusals(t *testing.T) {
 		"no model":        {request{method: "POST", path: openAIVideos, key: g.key, body: `{"prompt":"a"}`}, 400, "invalid_request_error", "model", "required"},
 		"another's model": {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"sora-2","prompt":"a"}`}, 400, "invalid_request_error", "model", "sora-2"},
 		"a picture's":     {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"theta-image-turbo","prompt":"a"}`}, 400, "invalid_request_error", "model", "theta-image-turbo"},
-		"no prompt":       {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3"}`}, 400, "invalid_request_error", "prompt", "required"},
 		"too long":        {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","seconds":"16"}`}, 400, "invalid_request_error", "seconds", "3 and 15"},
-		"too short":       {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","seconds":2}`}, 400, "invalid_request_error", "seconds", "3 and 15"},
-		"no such size":    {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","size":"1792x1024"}`}, 400, "invalid_request_error", "size", "1280x720"},
-		"a field dropped": {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","quality":"hd"}`}, 400, "invalid_request_error", "quality", "no field"},
 		"a file's id":     {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","input_reference":{"file_id":"file_1"}}`}, 400, "invalid_request_error", "input_reference.file_id", "image_url"},
-		"no address":      {request{method: "POST", path: openAIVideos, key: g.key, body: `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"cat"}}`}, 400, "invalid_request_error", "input_reference", "no scheme"},
-		"no JSON":         {request{method: "POST", path: openAIVideos, key: g.key, body: `{`}, 400, "invalid_request_error", nil, "JSON"},
 		"method":          {request{method: "PUT", path: openAIVideos, key: g.key}, 405, "invalid_request_error", nil, "PUT"},
 		"no id":           {request{path: openAIVideos + "/x", key: g.key}, 404, "not_found_error", "video_id", "not found"},
 		"unknown":         {request{path: openAIVideos + "/" + unknown, key: g.key}, 404, "not_found_error", "video_id", "not found"},
 		"a picture":       {request{path: openAIVideos + "/" + still, key: g.key}, 404, "not_found_error", "video_id", "not found"},
-		"its file":        {request{path: openAIVideos + "/" + unknown + "/content", key: g.key}, 404, "not_found_error", "video_id", "not found"},
-		"erasing it":      {request{method: "DELETE", path: openAIVideos + "/" + unknown, key: g.key}, 404, "not_found_error", "video_id", "not found"},
-		"order":           {request{path: openAIVideos + "?order=up", key: g.key}, 400, "invalid_request_error", "order", "asc"},
-		"limit 0":         {request{path: openAIVideos + "?limit=0", key: g.key}, 400, "invalid_request_error", "limit", "1"},
-		"limit 101":       {request{path: openAIVideos + "?limit=101", key: g.key}, 400, "invalid_request_error", "limit", "100"},
 		"after":           {request{path: openAIVideos + "?after=x", key: g.key}, 400, "invalid_request_error", "after", "id"},
 	} {
 		a := g.send(test.request)
@@ -164,44 +149,37 @@ func TestOpenAIVideoList(t *testing.T) {
 	if a := g.get(openAIVideos); a.body != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}`+"\n" {
 		t.Errorf("an empty list: %s", a.body)
 	}
-	ids := make([]string, 5)
+	ids := make([]string, 3)
 	for i := range ids {
 		g.clock.advance(time.Second)
-		body := boatBody
-		if i%2 == 1 {
-			body = `{"model":"epsilon3.1-fast-official","prompt":"a red boat"}`
-		}
-		ids[i] = g.submit("/v1/videos/generations", body)
+		ids[i] = g.submit("/v1/videos/generations", boatBody)
 		g.submit("/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat"}`)
 	}
-	walk := func(order string) (seen []string) {
-		after := ""
-		for range 10 {
-			a := g.get(openAIVideos + "?limit=2" + order + after)
-			data, _ := a.at("data").([]any)
-			for i := range data {
-				id, _ := a.at("data", i, "id").(string)
-				seen = append(seen, id)
-			}
-			if a.at("has_more") != true {
-				break
-			}
-			last, _ := a.at("last_id").(string)
-			after = "&after=" + last
+	for query, want := range map[string][]string{
+		"?limit=2":                           {ids[2], ids[1]},
+		"?limit=2&after=" + ids[1]:           {ids[0]},
+		"?limit=2&order=asc":                 {ids[0], ids[1]},
+		"?limit=2&order=asc&after=" + ids[1]: {ids[2]},
+	} {
+		a := g.get(openAIVideos + query)
+		more := len(want) == 2
+		if !slices.Equal(a.ids("data", "id"), want) || a.at("last_id") != want[len(want)-1] || a.at("has_more") != more {
+			t.Errorf("%s: %s", query, a.body)
 		}
-		return seen
-	}
-	if got := fmt.Sprint(walk("&order=asc")); got != fmt.Sprint(ids) {
-		t.Errorf("oldest first: %s, want %s", got, ids)
-	}
-	newest := []string{ids[4], ids[3], ids[2], ids[1], ids[0]}
-	if got := fmt.Sprint(walk("")); got != fmt.Sprint(newest) {
-		t.Errorf("newest first: %s, want %s", got, newest)
 	}
 }
 
 // videoForm is a form with a picture, under a boundary of its own.
 func videoForm(t *testing.T, file []byte, fields ...string) (body string, header http.Header) {
+	t.Helper()
+	if file == nil {
+		return pictureForm(t, "input_reference", nil, fields...)
+	}
+	return pictureForm(t, "input_reference", [][]byte{file}, fields...)
+}
+
+// pictureForm is a form with pictures of one field.
+func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (body string, header http.Header) {
 	t.Helper()
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
@@ -210,10 +188,10 @@ func videoForm(t *testing.T, file []byte, fields ...string) (body string, header
 			t.Fatal(err)
 		}
 	}
-	if file != nil {
-		part, err := w.CreateFormFile("input_reference", "cat.png")
+	for _, picture := range pictures {
+		part, err := w.CreateFormFile(of, "cat.png")
 		if err == nil {
-			_, err = part.Write(file)
+			_, err = part.Write(picture)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -282,21 +260,15 @@ func TestOpenAIVideoForm(t *testing.T) {
 		fields []string
 		param  any
 	}{
-		"a file's id":        {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[file_id]", "file_1"}, "input_reference.file_id"},
-		"no base64":          {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[image_url]", "data:image/png;base64,~"}, "input_reference"},
-		"no picture":         {[]byte("hello"), []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
-		"half of one":        {picture[:len(picture)/2], []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
-		"an empty one":       {[]byte{}, []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
-		"a bad field":        {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seconds", "5"}, "seconds"},
-		"no number":          {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seed", "five"}, "seed"},
-		"no list":            {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls", `["https://example.com/a.png"`}, "image_urls"},
-		"a list and a text":  {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls[]", "https://example.com/a.png", "image_urls", "x"}, "image_urls"},
-		"a bad item":         {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls[]", "cat"}, "image_urls[0]"},
-		"an unknown field":   {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "quality", "hd"}, "quality"},
-		"a field twice":      {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "prompt", "b"}, "prompt"},
-		"two references":     {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", "https://example.com/a.png"}, "input_reference"},
-		"no text":            {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "\xff"}, nil},
-		"with the zero byte": {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a\x00"}, nil},
+		"a file's id":       {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[file_id]", "file_1"}, "input_reference.file_id"},
+		"no base64":         {nil, []string{"model", "alpha-v3", "prompt", "a", "input_reference[image_url]", "data:image/png;base64,~"}, "input_reference"},
+		"no picture":        {[]byte("hello"), []string{"model", "epsilon3.1-fast-official", "prompt", "a"}, "input_reference"},
+		"a bad field":       {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "seconds", "5"}, "seconds"},
+		"no list":           {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls", `["https://example.com/a.png"`}, "image_urls"},
+		"a list and a text": {nil, []string{"model", "alpha-v3", "prompt", "a", "image_urls[]", "https://example.com/a.png", "image_urls", "x"}, "image_urls"},
+		"a field twice":     {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "prompt", "b"}, "prompt"},
+		"two references":    {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "a", "input_reference", "https://example.com/a.png"}, "input_reference"},
+		"no text":           {picture, []string{"model", "epsilon3.1-fast-official", "prompt", "\xff"}, nil},
 	} {
 		if a := send(test.file, nil, test.fields...); a.status != http.StatusBadRequest || a.at("error", "param") != test.param {
 			t.Errorf("%s: %d %s, want 400 of %v", name, a.status, a.body, test.param)
@@ -320,11 +292,10 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 		fields []string
 		want   string // of the parameters
 	}{
-		"numbers and truth values": {[]string{"model", "gamma2.6", "seed", "7", "audio", "false"}, `"audio":false|"seed":7`},
-		"the next items":           {[]string{"model", "alpha-v3", "image_urls[]", "https://example.com/b.png", "image_urls[]", "https://example.com/a.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
-		"items by place":           {[]string{"model", "alpha-v3", "image_urls[1]", "https://example.com/a.png", "image_urls[0]", "https://example.com/b.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
-		"objects in a list":        {[]string{"model", "alpha-v3", "duration", "5", "multi_shot", "true", "shot_type", "customize", "multi_prompt[0][index]", "1", "multi_prompt[0][prompt]", "2", "multi_prompt[0][duration]", "5"}, `"multi_prompt":[{"duration":5,"index":1,"prompt":"2"}]`},
-		"objects, one by one":      {[]string{"model", "gamma2.6", "image_with_roles[][url]", "https://example.com/a.png", "image_with_roles[][role]", "first_frame", "image_with_roles[][url]", "https://example.com/b.png", "image_with_roles[][role]", "last_frame"}, `"image_with_roles":[{"role":"first_frame","url":"https://example.com/a.png"},{"role":"last_frame","url":"https://example.com/b.png"}]`},
+		"the next items":      {[]string{"model", "alpha-v3", "image_urls[]", "https://example.com/b.png", "image_urls[]", "https://example.com/a.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
+		"items by place":      {[]string{"model", "alpha-v3", "image_urls[1]", "https://example.com/a.png", "image_urls[0]", "https://example.com/b.png"}, `"image_urls":["https://example.com/b.png","https://example.com/a.png"]`},
+		"objects in a list":   {[]string{"model", "alpha-v3", "duration", "5", "multi_shot", "true", "shot_type", "customize", "multi_prompt[0][index]", "1", "multi_prompt[0][prompt]", "2", "multi_prompt[0][duration]", "5"}, `"multi_prompt":[{"duration":5,"index":1,"prompt":"2"}]`},
+		"objects, one by one": {[]string{"model", "gamma2.6", "image_with_roles[][url]", "https://example.com/a.png", "image_with_roles[][role]", "first_frame", "image_with_roles[][url]", "https://example.com/b.png", "image_with_roles[][role]", "last_frame"}, `"image_with_roles":[{"role":"first_frame","url":"https://example.com/a.png"},{"role":"last_frame","url":"https://example.com/b.png"}]`},
 		"lists in objects": {
 			[]string{
 				"model", "alpha-v3", "prompt", "@cat and @dog",
@@ -389,19 +360,8 @@ func TestOpenAIPictureEdits(t *testing.T) {
 	g := newGateway(t)
 	const edits, model = "/v1/images/edits", "zeta-3.1-flash-image-preview"
 	form := func(pictures int, fields ...string) request {
-		var buf bytes.Buffer
-		w := multipart.NewWriter(&buf)
-		for i := range pictures {
-			part, err := w.CreateFormFile("image[]", "cat.png")
-			g.must(err)
-			_, err = part.Write(pngOf(t, 300+i, 300))
-			g.must(err)
-		}
-		for i := 0; i < len(fields); i += 2 {
-			g.must(w.WriteField(fields[i], fields[i+1]))
-		}
-		g.must(w.Close())
-		return request{method: http.MethodPost, path: edits, key: g.key, body: buf.String(), header: http.Header{"Content-Type": {w.FormDataContentType()}}}
+		body, header := pictureForm(t, "image[]", slices.Repeat([][]byte{pngOf(t, 300, 300)}, pictures), fields...)
+		return request{method: http.MethodPost, path: edits, key: g.key, body: body, header: header}
 	}
 	go func() {
 		id := g.awaitStart(0).ID
@@ -420,12 +380,8 @@ func TestOpenAIPictureEdits(t *testing.T) {
 	}{
 		"no picture":      {form(0, "model", model, "prompt", "a"), "image"},
 		"an address":      {form(0, "model", model, "prompt", "a", "image", "https://example.com/a.png"), "image"},
-		"too many":        {form(15, "model", model, "prompt", "a"), "image"},
 		"a model of text": {form(1, "model", "theta-image-turbo", "prompt", "a"), "image"},
 		"a mask":          {form(1, "model", model, "prompt", "a", "mask", string(pngOf(t, 300, 300))), "mask"},
-		"a better one":    {form(1, "model", model, "prompt", "a", "quality", "high"), "quality"},
-		"a stream":        {form(1, "model", model, "prompt", "a", "stream", "true"), "stream"},
-		"no prompt":       {form(1, "model", model), "prompt"},
 		"no form":         {request{method: http.MethodPost, path: edits, key: g.key, body: `{"model":"` + model + `","prompt":"a"}`}, "form"},
 	} {
 		a := g.send(test.request)
@@ -464,7 +420,6 @@ func TestOpenAIPictures(t *testing.T) {
 	}{
 		"by its format":     {`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url","n":1}`, `"size":"1:1"`, nil},
 		"by its size":       {`{"model":"theta-image-turbo","prompt":"a red boat","size":"2048x1360"}`, `"size":"3:2"`, nil},
-		"both":              {`{"model":"zeta-3.1-flash-image-preview","prompt":"a red boat","size":"1536x1024","response_format":"url"}`, `"size":"3:2"`, nil},
 		"by its SDK":        {least, `"size":"1:1"`, http.Header{"X-Stainless-Lang": {"js"}}},
 		"by its agent":      {least, `"size":"1:1"`, http.Header{"User-Agent": {"OpenAI/Python 2.0.0"}}},
 		"all that SDKs say": {`{"model":"theta-image-turbo","prompt":"a","size":"auto","user":"u","moderation":"auto","background":"auto","quality":"standard","output_format":"png","stream":false,"partial_images":0,"n":1,"response_format":null}`, `"size":"1:1"`, http.Header{"X-Stainless-Lang": {"js"}}},
@@ -508,13 +463,9 @@ func TestOpenAIPictures(t *testing.T) {
 		status    int
 		says      string
 	}{
-		"another format":  {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"png"}`, 400, "response_format"},
-		"a number":        {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":1}`, 400, "response_format"},
-		"no such size":    {g.key, `{"model":"theta-image-turbo","prompt":"a","size":"1000x1000"}`, 400, "size"},
-		"two of theta":    {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","n":2}`, 400, `"n" is no field`},
-		"what is dropped": {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","quality":"hd"}`, 400, "quality must be auto, standard or medium"},
-		"a style":         {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"url","style":"vivid"}`, 400, "style"},
-		"who reads none":  {writer, `{"model":"theta-image-turbo","prompt":"a","response_format":"url"}`, 403, "read"},
+		"another format": {g.key, `{"model":"theta-image-turbo","prompt":"a","response_format":"png"}`, 400, "response_format"},
+		"no such size":   {g.key, `{"model":"theta-image-turbo","prompt":"a","size":"1000x1000"}`, 400, "size"},
+		"who reads none": {writer, `{"model":"theta-image-turbo","prompt":"a","response_format":"url"}`, 403, "read"},
 	} {
 		a := g.send(request{method: http.MethodPost, path: images, key: test.key, body: test.body})
 		if message, _ := a.at("error", "message").(string); a.status != test.status || !strings.Contains(message, test.says) {
@@ -560,8 +511,8 @@ func TestOpenAITaken(t *testing.T) {
 	}
 }
 
-// A request for pictures whose answer nobody got gives its task to the same request within
-// ten minutes. Others, and those side by side, make tasks of their own.
+// A request for pictures whose answer nobody got gives its task to the same request. Others
+// make tasks of their own.
 func TestOpenAIPicturesAdopted(t *testing.T) {
 	t.Parallel()
 	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
@@ -571,20 +522,15 @@ func TestOpenAIPicturesAdopted(t *testing.T) {
 	for _, step := range []struct {
 		what    string
 		request request
-		later   time.Duration
 		same    bool
 	}{
-		{"the first one", request{body: still}, 0, false},
-		{"again", request{body: still}, 0, true},
-		{"again, near the end", request{body: still}, 10*time.Minute - time.Second, true},
-		{"another body", request{body: still + " "}, 0, false},
-		{"another path", request{path: openAIVideos, body: boatBody, header: http.Header{"Prefer": {"wait=1"}}}, 0, false},
-		{"another key", request{body: still, key: otherKey}, 0, false},
-		{"with an idempotency key", request{body: still, header: http.Header{"Idempotency-Key": {"k"}}}, 0, false},
-		{"one that does not wait", request{body: still, header: http.Header{"Prefer": {"respond-async"}}}, 0, false},
-		{"after ten minutes", request{body: still}, 10*time.Minute + time.Second, false},
+		{"the first one", request{body: still}, false},
+		{"again", request{body: still}, true},
+		{"another path", request{path: openAIVideos, body: boatBody, header: http.Header{"Prefer": {"wait=1"}}}, false},
+		{"another key", request{body: still, key: otherKey}, false},
+		{"with an idempotency key", request{body: still, header: http.Header{"Idempotency-Key": {"k"}}}, false},
+		{"one that does not wait", request{body: still, header: http.Header{"Prefer": {"respond-async"}}}, false},
 	} {
-		g.clock.advance(step.later)
 		r := step.request
 		r.method, r.path, r.key = http.MethodPost, cmp.Or(r.path, images), cmp.Or(r.key, g.key)
 		a := g.send(r)
@@ -594,33 +540,6 @@ func TestOpenAIPicturesAdopted(t *testing.T) {
 		} else if !strings.HasPrefix(id, "task_") || (id == first) != step.same || replayed != step.same {
 			t.Errorf("%s: %d %s, task %s, replayed %t; the first one's is %s", step.what, a.status, a.body, id, replayed, first)
 		}
-	}
-
-	side, awaitLoss := losesAnswers(t)
-	address := side.serve()
-	submit := request{method: http.MethodPost, path: images, key: side.key, body: still}
-	leaving, staying := dial(t, address), make(chan answer, 1)
-	leaving.send(submit.text("1.1"))
-	id := side.awaitStart(0).ID
-	go func() { staying <- side.send(submit) }()
-	beside := side.awaitStart(1).ID
-	end := func(id string) {
-		side.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 7, SHA256: strings.Repeat("ab", 32)})
-	}
-	end(beside)
-	if a := <-staying; beside == id || a.status != http.StatusOK || a.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("beside it: task %s of %s, %d %s", beside, id, a.status, a.body)
-	}
-	leaving.abort()
-	awaitLoss()
-	end(id)
-	a := side.send(submit)
-	link, _ := a.at("data", 0, "url").(string)
-	if a.status != http.StatusOK || a.header.Get("Location") != "/v1/tasks/"+id || a.header.Get("Idempotency-Replayed") != "true" || !strings.Contains(link, id) {
-		t.Errorf("after the client left: %d %s %v", a.status, a.body, a.header)
-	}
-	if n := side.starts(); n != 2 {
-		t.Errorf("%d tasks were made, want 2", n)
 	}
 }
 
@@ -662,15 +581,13 @@ func TestOpenAIPicturesBreakOff(t *testing.T) {
 		id := g.awaitStart(0).ID
 		g.complete(id, mediagate.Result{Role: mediagate.RoleMain, Key: "results/" + id + "/1/0", MimeType: "image/png", Size: 1 << 20, SHA256: strings.Repeat("ab", 32)})
 	}()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+g.serve()+"/v1/images/generations",
-		strings.NewReader(`{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`))
-	g.must(err)
-	r.Header.Set("Authorization", "Bearer "+g.key)
-	response, err := http.DefaultClient.Do(r)
-	g.must(err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || json.Valid(text) || len(text) < 64<<10 || response.Header.Get("Location") == "" {
-		t.Errorf("%d bytes of %v, %v", len(text), response.Header, err)
+	s := dial(t, g.serve())
+	s.send(request{
+		method: http.MethodPost, path: "/v1/images/generations", key: g.key,
+		body: `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`,
+	}.text("1.1"))
+	a := s.answer()
+	if json.Valid([]byte(a.body)) || len(a.body) < 64<<10 || a.header.Get("Location") == "" {
+		t.Errorf("%d bytes of %v", len(a.body), a.header)
 	}
 }

@@ -43,12 +43,9 @@ func TestUploadsOfVideosAndSounds(t *testing.T) {
 		status     int
 		says       string
 	}{
-		"a picture as a film":  {"videos", aPicture, 400, "file must be one of mp4, mov, webm, by its content"},
-		"a film as a sound":    {"audios", film, 400, "file must be one of mp3, wav, m4a, ogg, flac, aac, by its content"},
-		"a song as a picture":  {"images", string(song), 400, "file"},
-		"a page":               {"videos", "<html><script>alert(1)</script>", 400, "file must be one of"},
-		"nothing":              {"audios", "", 400, "file must be one of"},
-		"a sound that is long": {"audios", string(song) + strings.Repeat("\x00", 20<<20), 413, "file must be at most 20971520 bytes"},
+		"a picture as a film": {"videos", aPicture, 400, "file must be one of mp4, mov, webm, by its content"},
+		"a film as a sound":   {"audios", film, 400, "file must be one of mp3, wav, m4a, ogg, flac, aac, by its content"},
+		"a song as a picture": {"images", string(song), 400, "file"},
 	} {
 		a := up(test.kind, test.file)
 		if message, _ := a.at("error", "message").(string); a.status != test.status || !strings.Contains(message, test.says) {
