@@ -115,19 +115,13 @@ func probes() map[string][]probe {
 	clip := func(path, body string) []probe {
 		return []probe{post(music+path, func(of things) string { return `{"model":"music-b","clip_id":"` + clipOne + of.flow + `"` + body + `}` })}
 	}
-	operator := func(method, before, after, body string) []probe {
-		return []probe{
-			func(of things) request { return request{method: method, path: before + of.account + after, body: body} },
-			func(of things) request { return request{method: method, path: before + of.key + after, body: body} },
-		}
-	}
 	named := func(method, before, after, body string, name func(of things) string) []probe {
 		return []probe{func(of things) request { return request{method: method, path: before + name(of) + after, body: body} }}
 	}
 	key := func(of things) string { return of.key }
 	open := func(of things) string { return of.modal }
-	const one, accounts, keys = "GET ", "/admin/v1/accounts", "/v1/keys"
-	return map[string][]probe{
+	const one, keys = "GET ", "/v1/keys"
+	table := map[string][]probe{
 		"GET /healthz":      plain("/healthz"),
 		"GET /readyz":       plain("/readyz"),
 		"GET /openapi.json": plain("/openapi.json"),
@@ -259,39 +253,26 @@ func probes() map[string][]probe {
 		"DELETE " + keys + "/:key_id":      named("DELETE", keys+"/", "", "", func(of things) string { return of.spare }),
 		"POST " + keys + "/:key_id/rotate": named("POST", keys+"/", "/rotate", "{}", key),
 
-		// With a client's key the admin API says no, whatever is named.
-		"POST " + accounts:                           {postBody(accounts, `{"name":"x"}`)},
-		"GET " + accounts:                            operator("GET", accounts+"?after=", "", ""),
-		"GET " + accounts + "/:account_id":           operator("GET", accounts+"/", "", ""),
-		"PATCH " + accounts + "/:account_id":         operator("PATCH", accounts+"/", "", `{"name":"x"}`),
-		"POST " + accounts + "/:account_id/grants":   operator("POST", accounts+"/", "/grants", `{"amount":"1","reference":"x"}`),
-		"GET " + accounts + "/:account_id/ledger":    operator("GET", accounts+"/", "/ledger", ""),
-		"POST " + accounts + "/:account_id/keys":     operator("POST", accounts+"/", "/keys", `{"name":"x"}`),
-		"GET /admin/v1/keys":                         operator("GET", "/admin/v1/keys?account=", "", ""),
-		"GET /admin/v1/keys/:key_id":                 operator("GET", "/admin/v1/keys/", "", ""),
-		"DELETE /admin/v1/keys/:key_id":              operator("DELETE", "/admin/v1/keys/", "", ""),
-		"PATCH /admin/v1/keys/:key_id":               operator("PATCH", "/admin/v1/keys/", "", `{"name":"x"}`),
-		"POST /admin/v1/keys/:key_id/rotate":         operator("POST", "/admin/v1/keys/", "/rotate", "{}"),
-		"GET " + accounts + "/:account_id/statement": operator("GET", accounts+"/", "/statement", ""),
-		"GET /admin/v1/usage":                        operator("GET", "/admin/v1/usage?account=", "", ""),
-		"GET /admin/v1/audit":                        operator("GET", "/admin/v1/audit?account=", "", ""),
-		"GET /admin/v1/tasks":                        operator("GET", "/admin/v1/tasks?account=", "", ""),
-		"GET /admin/v1/tasks/:task_id":               {task("/admin/v1/tasks/", ""), task("/admin/v1/tasks/", "?prompt=true")},
-		"POST /admin/v1/tasks/:task_id/actions":      named("POST", "/admin/v1/tasks/", "/actions", `{"action":"fail","reason":"x"}`, open),
-		"POST /admin/v1/tasks/actions": {func(of things) request {
-			return request{method: "POST", path: "/admin/v1/tasks/actions", body: `{"filter":{"account":"` + of.account + `"},"action":"fail","reason":"x","dry_run":true}`}
-		}},
-		"GET /admin/v1/tasks/actions/:job_id": plain("/admin/v1/tasks/actions/job_00000000000000000000000000"),
-		"POST /callbacks/:token":              {func(things) request { return request{method: "POST", path: "/callbacks/nobody"} }},
-		"GET /admin/v1/channels":              plain("/admin/v1/channels"),
-		"GET /admin/v1/channels/:channel":     plain("/admin/v1/channels/kling-a"),
-		"PATCH /admin/v1/channels/:channel": {func(things) request {
-			return request{method: "PATCH", path: "/admin/v1/channels/kling-a", body: `{"enabled":true}`}
-		}},
-		"GET /admin/v1/ledger/check": plain("/admin/v1/ledger/check"),
-		"POST /admin/v1/recover": {func(things) request {
-			return request{method: "POST", path: "/admin/v1/recover", body: `{"restored_to":1}`}
-		}},
+		"POST /callbacks/:token": {func(things) request { return request{method: "POST", path: "/callbacks/nobody"} }},
+	}
+	for _, name := range api.RouteNames() {
+		if method, path, _ := strings.Cut(name, " "); strings.HasPrefix(path, "/admin/") {
+			table[name] = []probe{operator(method, path)}
+		}
+	}
+	return table
+}
+
+// operator is the probe of a route of the admin API. With a client's key it says no, whatever
+// is named in its path, its query and its body.
+func operator(method, path string) probe {
+	return func(of things) request {
+		named := strings.NewReplacer(":account_id", of.account, ":key_id", of.key, ":task_id", of.modal).Replace(path)
+		r := request{method: method, path: named + "?account=" + of.account + "&after=" + of.key}
+		if method != http.MethodGet && method != http.MethodDelete {
+			r.body = `{"filter":{"account":"` + of.account + `"},"action":"fail","reason":"x","dry_run":true}`
+		}
+		return r
 	}
 }
 
