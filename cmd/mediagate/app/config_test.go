@@ -585,15 +585,6 @@ func TestLoadKeepsTexts(t *testing.T) {
 	}
 }
 
-func TestLoadKeepsDigits(t *testing.T) {
-	t.Parallel()
-	c, err := load(t, strings.Replace(complete, "0123456789abcdef0123456789abcdef", "12345678901234567890123456789012", 1)+
-		"groups: {default: {price_factor: 1.10}}\n", nil, nil)
-	if err != nil || c.AdminKey != "12345678901234567890123456789012" || c.Groups["default"].PriceFactor != "1.10" {
-		t.Errorf("%q, %q, %v", c.AdminKey, c.Groups["default"].PriceFactor, err)
-	}
-}
-
 // A file may use YAML's own means of not repeating itself.
 func TestLoadAliases(t *testing.T) {
 	t.Parallel()
