@@ -12,8 +12,7 @@ func betaCases() map[string]fieldCase {
 		"seven images":  {`"image_urls":` + urls(7), "", ""},
 		"eight images":  {`"image_urls":` + urls(8), "image_urls", "1 to 7 items"},
 
-		"aspect_ratio auto": {`"aspect_ratio":"auto"`, "aspect_ratio", "16:9, 9:16, 4:3, 3:4 or 1:1"}, // the vendor's, not the contract's
-		"everything":        {`"image_urls":` + urls(7) + `,"duration":16,"resolution":"1080p","aspect_ratio":"3:4","audio":false,"watermark":true,"seed":1`, "", ""},
+		"everything": {`"image_urls":` + urls(7) + `,"duration":16,"resolution":"1080p","aspect_ratio":"3:4","audio":false,"watermark":true,"seed":1`, "", ""},
 	})
 }
 

@@ -54,18 +54,17 @@ func hailuoCases() map[string]fieldCase {
 	// The vendor's bound of the prompt is its adapter's.
 	switches := joined(switchCases("prompt_optimizer"), switchCases("fast_pretreatment"), switchCases("watermark"))
 	return joined(promptCases(0), switches, map[string]fieldCase{
-		"only what is required":       {},
-		"duration 5":                  {`"duration":5`, "", ""},
-		"duration 10":                 {`"duration":10`, "", ""},
-		"duration 4":                  {`"duration":4`, "duration", "must be 5 or 10"},
-		"duration 6":                  {`"duration":6`, "duration", "must be 5 or 10"},
-		"duration a text":             {`"duration":"5"`, "duration", "must be 5 or 10, sent as a JSON number, not as a string"},
-		"resolution 768p":             {`"resolution":"768p"`, "", ""},
-		"resolution 1080p":            {`"resolution":"1080p"`, "", ""},
-		"resolution 1080P":            {`"resolution":"1080P"`, "resolution", "768p or 1080p"},
-		"1080p, 5 s":                  {`"resolution":"1080p","duration":5`, "", ""},
-		"1080p, 10 s":                 {`"resolution":"1080p","duration":10`, "duration", "must be 5 when resolution is 1080p"},
-		"a wrong type before a value": {`"resolution":"1080p","duration":"x"`, "duration", "must be 5 or 10, sent as a JSON number"},
+		"only what is required": {},
+		"duration 5":            {`"duration":5`, "", ""},
+		"duration 10":           {`"duration":10`, "", ""},
+		"duration 4":            {`"duration":4`, "duration", "must be 5 or 10"},
+		"duration 6":            {`"duration":6`, "duration", "must be 5 or 10"},
+		"duration a text":       {`"duration":"5"`, "duration", "must be 5 or 10, sent as a JSON number, not as a string"},
+		"resolution 768p":       {`"resolution":"768p"`, "", ""},
+		"resolution 1080p":      {`"resolution":"1080p"`, "", ""},
+		"resolution 1080P":      {`"resolution":"1080P"`, "resolution", "768p or 1080p"},
+		"1080p, 5 s":            {`"resolution":"1080p","duration":5`, "", ""},
+		"1080p, 10 s":           {`"resolution":"1080p","duration":10`, "duration", "must be 5 when resolution is 1080p"},
 	})
 }
 
@@ -84,7 +83,6 @@ func delta02Cases() map[string]fieldCase {
 		"512p, two frames":         {`"resolution":"512p",` + first + `,` + last, "last_frame_image", "is not possible when resolution is 512p"},
 		"512p, a last frame only":  {`"resolution":"512p",` + last, "first_frame_image", "is required when resolution is 512p"},
 		"a last frame only":        {last, "last_frame_image", "only possible together with first_frame_image"},
-		"two frames":               {first + `,` + last, "", ""},
 		"a last frame beside data": {`"first_frame_image":"data:image/png;base64,iVBORw0KGgo=",` + last, "", ""},
 	})
 	return cases
@@ -98,7 +96,6 @@ func delta23Cases() map[string]fieldCase {
 			`"prompt":"a","duration":10,"resolution":"768p","prompt_optimizer":false,"fast_pretreatment":true,"watermark":true,"first_frame_image":"https://a.example.com/1"`, "", "",
 		},
 		"a last frame only": {`"last_frame_image":"https://a.example.com/2"`, "last_frame_image", "is not supported"},
-		"a last of null":    {`"last_frame_image":null`, "", ""},
 	})
 	return cases
 }
@@ -122,7 +119,6 @@ func deltaH3Cases() map[string]fieldCase {
 		"everything but frames":      {`"prompt":"a","duration":15,"resolution":"2K","aspect_ratio":"9:16",` + references, "", ""},
 		"everything but references":  {`"prompt":"a","duration":15,"resolution":"2K",` + first + `,` + last, "", ""},
 		"nothing":                    {none, "prompt", missing},
-		"an empty prompt":            {`"prompt":""`, "prompt", missing},
 		"a blank prompt, an image":   {`"prompt":" ","image_urls":` + urls(1), "", ""},
 		"prompt of any length":       {`"prompt":` + quoted("a", 30_000), "prompt", "7000"},
 		"an empty prompt, an image":  {`"prompt":"","image_urls":` + urls(1), "", ""},

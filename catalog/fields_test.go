@@ -24,9 +24,8 @@ func alphaV3Cases() map[string]fieldCase {
 
 		"negative_prompt a number": {`"negative_prompt":1`, "negative_prompt", "string"},
 
-		"mode with blank": {`"mode":"std "`, "mode", "std, pro or 4k"},
-		"mode empty":      {`"mode":""`, "", ""},
-		"mode null":       {`"mode":null`, "", ""},
+		"mode empty": {`"mode":""`, "", ""},
+		"mode null":  {`"mode":null`, "", ""},
 
 		"duration 5.0":      {`"duration":5.0`, "", ""},
 		"duration almost 5": {`"duration":5.00000000000000000001`, "duration", "integer"},
