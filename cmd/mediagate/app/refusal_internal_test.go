@@ -156,10 +156,20 @@ func TestTemporalKeyThatMayOnlyWork(t *testing.T) {
 			if test.lacks != "" {
 				patience = time.Second // it asks until then: what was added a moment ago is not known yet
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			var said bytes.Buffer
-			err := workflows.EnsureNamespace(ctx, g.Temporal, "media", slog.New(slog.NewTextHandler(&said, nil)))
+			ensure := func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				said.Reset()
+				return workflows.EnsureNamespace(ctx, g.Temporal, "media", slog.New(slog.NewTextHandler(&said, nil)))
+			}
+			err := ensure()
+			for range 5 { // where the time ends while Temporal is asked, the error tells of the time alone
+				if err == nil || strings.Contains(err.Error(), test.lacks) {
+					break
+				}
+				err = ensure()
+			}
 			if (err != nil) != (test.lacks != "") || err != nil && !strings.Contains(err.Error(), test.lacks) {
 				t.Errorf("it ends with %v", err)
 			}
