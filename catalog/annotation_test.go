@@ -33,7 +33,7 @@ var noted = strings.NewReplacer(
 // those within others too.
 func TestAnnotations(t *testing.T) {
 	t.Parallel()
-	if _, err := catalog.Load(dir(t, map[string]string{"omega.yaml": noted})); err != nil {
+	if _, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": noted})); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ old, new, want string }{
@@ -58,45 +58,11 @@ func TestAnnotations(t *testing.T) {
 			if text == noted {
 				t.Fatal("nothing was replaced")
 			}
-			_, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+			_, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "catalog: omega.yaml: operations[/v1/images/generations]: schema: ") {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
-	}
-}
-
-// TestExamplesAreAccepted: a request that is put together from the schema
-// alone, with the first example of each field that is required, passes.
-func TestExamplesAreAccepted(t *testing.T) {
-	t.Parallel()
-	for _, m := range load(t).Models() {
-		if facts, _ := m.Type.Facts(); facts.Operation == "" {
-			continue // shown to nobody as a contract
-		}
-		for _, o := range m.Operations() {
-			schema := parse(t, string(o.Schema()))
-			fields := map[string]any{"model": m.ID}
-			required, _ := schema["required"].([]any)
-			properties, _ := schema["properties"].(map[string]any)
-			if choices, _ := schema["anyOf"].([]any); len(choices) > 0 {
-				more, _ := choices[0].(map[string]any)["required"].([]any)
-				required = append(required, more...)
-			}
-			for _, name := range required {
-				field, _ := properties[name.(string)].(map[string]any)
-				if examples, _ := field["examples"].([]any); len(examples) > 0 {
-					fields[name.(string)] = examples[0]
-				}
-			}
-			text, err := json.Marshal(fields)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := o.Accept(parse(t, string(text))); err != nil {
-				t.Errorf("%s: %s: %v", m.ID, text, err)
-			}
-		}
 	}
 }
 

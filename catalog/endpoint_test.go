@@ -3,7 +3,6 @@ package catalog_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -61,32 +60,18 @@ operations:
 `
 )
 
-// families loads only them: the built-in models have no place at these endpoints.
+// families are these three models alone.
 func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 	t.Helper()
 	files := map[string]string{"tune-b.yaml": songMusic, "paint.yaml": songArt, "eta.yaml": songSpeech}
-	for _, id := range builtInFiles(t) {
-		files[id+".yaml"] = "id: " + id + "\nenabled: false\n"
-	}
 	maps.Copy(files, more)
-	return catalog.Load(dir(t, files), catalog.WithEndpoints(
+	return catalog.LoadAlone(dir(t, files), catalog.WithEndpoints(
 		catalog.Endpoint{Path: "/v1/music/generations", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/stems", Model: "tune-b", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/music/generations/remaster", Model: "music-a", AnyCase: true},
 		catalog.Endpoint{Path: "/v1/artgen/generations", Model: "paint", Fixed: true},
 		catalog.Endpoint{Path: "/v1/audio/speech"},
 	))
-}
-
-func builtInFiles(t *testing.T) []string {
-	t.Helper()
-	var ids []string
-	for _, m := range load(t).Models() {
-		if m.ID == m.Canonical {
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
 }
 
 func TestFind(t *testing.T) {
@@ -212,29 +197,5 @@ func TestCaseThatDoesNotCount(t *testing.T) {
 	_, err := families(t, map[string]string{"again.yaml": strings.Replace(songMusic, "id: tune-b", "id: Tune-B", 1)})
 	if err == nil || !strings.Contains(err.Error(), "differs from Tune-B in letter case only") {
 		t.Errorf("%v", err)
-	}
-}
-
-func TestEndpoints(t *testing.T) {
-	t.Parallel()
-	const music = "/v1/music/generations"
-	want := []catalog.Endpoint{
-		{Path: "/v1/videos/generations"},
-		{Path: "/v1/images/generations"},
-		{Path: "/v1/audio/speech"},
-		{Path: music, AnyCase: true},
-		{Path: music + "/stemsMusicB", AnyCase: true},
-		{Path: music + "/replaceMusicB", AnyCase: true},
-	}
-	for i, name := range []string{"remaster", "stemsAll", "createVoice", "replaceMusic", "sample"} {
-		want = slices.Insert(want, 4+i, catalog.Endpoint{Path: music + "/" + name, Model: "music-a", AnyCase: true})
-	}
-	want = append(want, artEndpoints()...)
-	if diff := cmp.Diff(want, catalog.Endpoints()); diff != "" {
-		t.Error(diff)
-	}
-	clear(catalog.Endpoints())
-	if diff := cmp.Diff(want, catalog.Endpoints()); diff != "" {
-		t.Errorf("a caller can change the table: %s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"os"
 	"slices"
 
 	"github.com/goccy/go-yaml"
@@ -14,6 +15,21 @@ import (
 // WithEndpoints replaces the table of endpoints.
 func WithEndpoints(rows ...Endpoint) Option {
 	return func(l *loader) { l.endpoints = rows }
+}
+
+// LoadAlone reads the files of a folder as Load does, without the built-in models, which take
+// nearly all of its time.
+func LoadAlone(dir string, options ...Option) (*Catalog, error) {
+	l := &loader{compiler: compiler{endpoints: endpoints, check: outbound.Rules{}.CheckMediaURL}}
+	for _, option := range options {
+		option(l)
+	}
+	var err error
+	if l.shared, err = definitions(); err != nil {
+		return nil, err
+	}
+	c := l.compile(l.read(os.DirFS(dir)))
+	return c, errors.Join(l.problems...)
 }
 
 // SchemaDocument is the schema with the order of its keys. It is not to be

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-
-	"github.com/mediagate/mediagate/catalog"
 )
 
 // artPath is where pictures are asked for; below it is what works on them.
@@ -44,12 +42,9 @@ func addArt(suite map[string]map[string]fieldCase) {
 	suite[artKey("/describe")] = joined(speedCases(), imageCases(1, 1), map[string]fieldCase{
 		"everything": {`"image_urls":["https://a.example.com/1"],"speed":"fast"`, "", ""},
 	})
-	suite[artKey("/blend")] = joined(speedCases(), imageCases(2, 4), map[string]fieldCase{
-		"everything":        {`"image_urls":` + urls(2) + `,"dimensions":"PORTRAIT","speed":"fast"`, "", ""},
-		"dimensions SQUARE": {`"dimensions":"SQUARE"`, "", ""},
-		"dimensions wide":   {`"dimensions":"LANDSCAPE"`, "", ""},
-		"dimensions 1:1":    {`"dimensions":"1:1"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
-		"dimensions small":  {`"dimensions":"square"`, "dimensions", "PORTRAIT, SQUARE or LANDSCAPE"},
+	dimensions := choiceCases("dimensions", "square", "PORTRAIT", "SQUARE", "LANDSCAPE")
+	suite[artKey("/blend")] = joined(speedCases(), imageCases(2, 4), dimensions, map[string]fieldCase{
+		"everything": {`"image_urls":` + urls(2) + `,"dimensions":"PORTRAIT","speed":"fast"`, "", ""},
 	})
 	suite[artKey("/modal")] = joined(speedCases(), parentCases(), plainCases("prompt"), mediaCases("mask_url", func(v string) string { return `"mask_url":` + v }), map[string]fieldCase{
 		"everything":      {`"task_id":"t","prompt":"a","mask_url":"https://a.example.com/1","speed":"relax"`, "", ""},
@@ -120,10 +115,7 @@ func jsonText(text string) string {
 }
 
 func speedCases() map[string]fieldCase {
-	return map[string]fieldCase{
-		"speed relax": {`"speed":"relax"`, "", ""}, "speed fast": {`"speed":"fast"`, "", ""}, "speed turbo": {`"speed":"turbo"`, "", ""},
-		"speed slow": {`"speed":"slow"`, "speed", "relax, fast or turbo"},
-	}
+	return choiceCases("speed", "slow", "relax", "fast", "turbo")
 }
 
 func parentCases() map[string]fieldCase {
@@ -155,41 +147,29 @@ func imageCases(least, most int) map[string]fieldCase {
 }
 
 func imagineCases() map[string]fieldCase {
-	bounded := func(name, low, high, above string) map[string]fieldCase {
-		return map[string]fieldCase{
-			name + " lowest":     {`"` + name + `":` + low, "", ""},
-			name + " highest":    {`"` + name + `":` + high, "", ""},
-			name + " too low":    {`"` + name + `":-1`, name, "between " + low + " and " + high},
-			name + " too high":   {`"` + name + `":` + above, name, "between " + low + " and " + high},
-			name + " a text":     {`"` + name + `":"1"`, name, "JSON number"},
-			name + " a fraction": {`"` + name + `":1.5`, name, "integer"},
-		}
-	}
-	cases := joined(promptCases(6000), plainCases("prompt"), plainCases("negative_prompt"), speedCases(), bounded("stylize", "0", "1000", "1001"), bounded("chaos", "0", "100", "101"), bounded("weird", "0", "3000", "3001"),
-		bounded("seed", "0", "4294967295", "4294967296"), mediaCases("image_urls[0]", func(v string) string { return `"image_urls":[` + v + `]` }), map[string]fieldCase{
-			"only what is required": {},
-			"a long URL in prompt":  {`"prompt":"https://example.com/` + strings.Repeat("a", 2048) + ` boat"`, "prompt", "2048"},
-			"everything":            {`"prompt":"a","negative_prompt":"b","image_urls":` + urls(5) + `,"speed":"turbo","size":"16:9","version":"niji 6","seed":7,"stylize":1,"chaos":1,"weird":1,"tile":true`, "", ""},
-			"six images":            {`"image_urls":` + urls(6), "image_urls", "at most 5 items"},
-			"no image":              {`"image_urls":[]`, "", ""},
-			"image_urls a text":     {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
-			"negative of 2000":      {`"negative_prompt":` + quoted("語", 2000), "", ""},
-			"negative of 2001":      {`"negative_prompt":` + quoted("語", 2001), "negative_prompt", "at most 2000"},
-			"negative a number":     {`"negative_prompt":1`, "negative_prompt", "string"},
-			"size 1:1":              {`"size":"1:1"`, "", ""},
-			"size 99:10":            {`"size":"99:10"`, "", ""},
-			"size 100:1":            {`"size":"100:1"`, "size", "must be W:H"},
-			"size 0:1":              {`"size":"0:1"`, "size", "must be W:H"},
-			"size of pixels":        {`"size":"1024x1024"`, "size", "must be W:H"},
-			"size a number":         {`"size":1`, "size", ""},
-			"version 5":             {`"version":"5"`, "version", "5.2, 6, 6.1, 7 or niji 6"},
-			"version a number":      {`"version":7`, "version", "5.2, 6, 6.1, 7 or niji 6"},
-			"tile a text":           {`"tile":"true"`, "tile", "true or false"},
-		})
-	for _, version := range []string{"5.2", "6", "6.1", "7", "niji 6"} {
-		cases["version "+version] = fieldCase{`"version":"` + version + `"`, "", ""}
-	}
-	return cases
+	common := joined(promptCases(6000), plainCases("prompt"), plainCases("negative_prompt"), speedCases(),
+		integerCases("stylize", 0, 1000), integerCases("chaos", 0, 100), integerCases("weird", 0, 3000),
+		integerCases("seed", 0, 4294967295),
+		choiceCases("version", "5", "5.2", "6", "6.1", "7", "niji 6"),
+		mediaCases("image_urls[0]", func(v string) string { return `"image_urls":[` + v + `]` }))
+	return joined(common, map[string]fieldCase{
+		"only what is required": {},
+		"a long URL in prompt":  {`"prompt":"https://example.com/` + strings.Repeat("a", 2048) + ` boat"`, "prompt", "2048"},
+		"everything":            {`"prompt":"a","negative_prompt":"b","image_urls":` + urls(5) + `,"speed":"turbo","size":"16:9","version":"niji 6","seed":7,"stylize":1,"chaos":1,"weird":1,"tile":true`, "", ""},
+		"six images":            {`"image_urls":` + urls(6), "image_urls", "at most 5 items"},
+		"no image":              {`"image_urls":[]`, "", ""},
+		"image_urls a text":     {`"image_urls":"https://a.example.com/1"`, "image_urls", "array"},
+		"negative of 2000":      {`"negative_prompt":` + quoted("語", 2000), "", ""},
+		"negative of 2001":      {`"negative_prompt":` + quoted("語", 2001), "negative_prompt", "at most 2000"},
+		"negative a number":     {`"negative_prompt":1`, "negative_prompt", "string"},
+		"size 1:1":              {`"size":"1:1"`, "", ""},
+		"size 99:10":            {`"size":"99:10"`, "", ""},
+		"size 100:1":            {`"size":"100:1"`, "size", "must be W:H"},
+		"size 0:1":              {`"size":"0:1"`, "size", "must be W:H"},
+		"size of pixels":        {`"size":"1024x1024"`, "size", "must be W:H"},
+		"size a number":         {`"size":1`, "size", ""},
+		"tile a text":           {`"tile":"true"`, "tile", "true or false"},
+	})
 }
 
 // actionCases are of what presses a button of an earlier task.
@@ -205,18 +185,10 @@ func actionCases(end string) map[string]fieldCase {
 	switch end {
 	case "/upscale", "/variation", "/high-variation", "/low-variation", "/inpaint":
 		field, given = "index", "2"
-		maps.Copy(cases, map[string]fieldCase{
-			"index 1": {`"index":1`, "", ""}, "index 4": {`"index":4`, "", ""}, "index 4.0": {`"index":4.0`, "", ""},
-			"index 0": {`"index":0`, "index", "between 1 and 4"}, "index 5": {`"index":5`, "index", "between 1 and 4"},
-			"index a text": {`"index":"1"`, "index", "JSON number"},
-		})
+		maps.Copy(cases, integerCases("index", 1, 4))
 	case "/pan":
 		field, given = "direction", `"up"`
-		maps.Copy(cases, map[string]fieldCase{
-			"to the left": {`"direction":"left"`, "", ""}, "to the right": {`"direction":"right"`, "", ""},
-			"up": {`"direction":"up"`, "", ""}, "down": {`"direction":"down"`, "", ""},
-			"north": {`"direction":"north"`, "direction", "left, right, up or down"},
-		})
+		maps.Copy(cases, choiceCases("direction", "north", "left", "right", "up", "down"))
 	case "/zoom":
 		field, given = "zoom_ratio", "1.5"
 		maps.Copy(cases, map[string]fieldCase{
@@ -240,13 +212,4 @@ func actionCases(end string) map[string]fieldCase {
 	}
 	cases["everything"] = fieldCase{everything, "", ""}
 	return cases
-}
-
-// artEndpoints are those of the table.
-func artEndpoints() []catalog.Endpoint {
-	var list []catalog.Endpoint
-	for _, end := range append(append([]string{"", "/imagine"}, artActions...), "/describe", "/blend", "/modal") {
-		list = append(list, catalog.Endpoint{Path: artPath + end, Model: "art", Fixed: true})
-	}
-	return list
 }

@@ -3,49 +3,10 @@ package catalog_test
 import (
 	"fmt"
 	"strings"
-	"testing"
-
-	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/catalog/price"
 )
 
 // said is a message of a user, with this content.
 func said(content string) string { return `{"role":"user","content":` + content + `}` }
-
-// ratioCases are the five ratios of a field, and one that is none.
-func ratioCases(field string) map[string]fieldCase {
-	cases := map[string]fieldCase{
-		field + " 21:9":     {`"` + field + `":"21:9"`, field, "16:9, 9:16, 1:1, 4:3 or 3:4"},
-		field + " a number": {`"` + field + `":1`, field, ""},
-		field + " null":     {`"` + field + `":null`, "", ""},
-	}
-	for _, ratio := range []string{"16:9", "9:16", "1:1", "4:3", "3:4"} {
-		cases[field+" "+ratio] = fieldCase{`"` + field + `":"` + ratio + `"`, "", ""}
-	}
-	return cases
-}
-
-// switchCases are a boolean field's.
-func switchCases(field string) map[string]fieldCase {
-	return map[string]fieldCase{
-		field + " true":   {`"` + field + `":true`, "", ""},
-		field + " false":  {`"` + field + `":false`, "", ""},
-		field + " a text": {`"` + field + `":"true"`, field, "true or false"},
-		field + " 1":      {`"` + field + `":1`, field, "true or false"},
-	}
-}
-
-// seedCases are those of a seed of 31 bits.
-func seedCases() map[string]fieldCase {
-	return map[string]fieldCase{
-		"seed -1":         {`"seed":-1`, "seed", "integer between 0 and 2147483647"},
-		"seed 0":          {`"seed":0`, "", ""},
-		"seed 2147483647": {`"seed":2147483647`, "", ""},
-		"seed 2147483648": {`"seed":2147483648`, "seed", "integer between 0 and 2147483647"},
-		"seed 1.5":        {`"seed":1.5`, "seed", "integer"},
-		"seed a text":     {`"seed":"7"`, "seed", "JSON number, not as a string"},
-	}
-}
 
 func gamma26Cases() map[string]fieldCase {
 	const (
@@ -72,175 +33,114 @@ func gamma26Cases() map[string]fieldCase {
 	}
 	url := func(value string) string { return role(`"role":"reference","url":` + value) }
 	// The vendor's bounds of the prompt are its adapter's.
-	return joined(promptCases(0), listCases("image_urls", ""), listCases("video_urls", ""), mediaCases("image_with_roles[0].url", url),
-		mediaCases("messages[0].content[0].image_url", part("image_url")), mediaCases("messages[0].content[0].video_url", part("video_url")),
-		ratioCases("aspect_ratio"), switchCases("audio"), switchCases("prompt_extend"), switchCases("watermark"), seedCases(), map[string]fieldCase{
-			"everything":             {`"prompt":"a",` + messages(said(`"b"`))[len(none)+1:] + `,"image_urls":` + urls(2) + `,"image_with_roles":[{"url":"https://a.example.com/1","role":"reference"}],"video_urls":` + urls(3) + `,` + made, "", ""},
-			"only a prompt":          {},
-			"nothing":                {none, "prompt", missing},
-			"an empty list":          {none + `,"messages":[],"image_urls":[],"video_urls":[]`, "prompt", missing},
-			"a prompt of blanks too": {`"prompt":" ","video_urls":` + urls(1), "", ""},
-			"an empty prompt too":    {`"prompt":"","image_urls":` + urls(1), "prompt", "at least 1 character"},
-			"beside a message":       {`"prompt":"",` + messages(said(`"b"`))[len(none)+1:], "prompt", "at least 1 character"},
+	common := joined(promptCases(0), listCases("image_urls", ""), listCases("video_urls", ""),
+		mediaCases("image_with_roles[0].url", url), mediaCases("messages[0].content[0].image_url", part("image_url")),
+		mediaCases("messages[0].content[0].video_url", part("video_url")),
+		choiceCases("aspect_ratio", "21:9", "16:9", "9:16", "1:1", "4:3", "3:4"),
+		choiceCases("resolution", "720p", "720P", "1080P"), switchCases("audio"), switchCases("prompt_extend"),
+		switchCases("watermark"), integerCases("seed", 0, 2147483647))
+	return joined(common, map[string]fieldCase{
+		"everything":             {`"prompt":"a",` + messages(said(`"b"`))[len(none)+1:] + `,"image_urls":` + urls(2) + `,"image_with_roles":[{"url":"https://a.example.com/1","role":"reference"}],"video_urls":` + urls(3) + `,` + made, "", ""},
+		"nothing":                {none, "prompt", missing},
+		"an empty list":          {none + `,"messages":[],"image_urls":[],"video_urls":[]`, "prompt", missing},
+		"a prompt of blanks too": {`"prompt":" ","video_urls":` + urls(1), "", ""},
+		"an empty prompt too":    {`"prompt":"","image_urls":` + urls(1), "prompt", "at least 1 character"},
+		"beside a message":       {`"prompt":"",` + messages(said(`"b"`))[len(none)+1:], "prompt", "at least 1 character"},
 
-			"a message":               {messages(said(`"a boat"`)), "", ""},
-			"a blank message":         {messages(said(`" "`)), "messages[0].content", "is required"},
-			"a message of null":       {messages(said(`null`)), "messages[0].content", "must be a text that is not blank, or a list of parts"},
-			"a message of a number":   {messages(said(`5`)), "messages[0].content", "must be a text that is not blank, or a list of parts"},
-			"a message of an object":  {messages(said(`{"text":"x"}`)), "messages[0].content", "must be a text"},
-			"a message of no parts":   {messages(said(`[]`)), "messages[0].content", "1 to 20 items"},
-			"20 parts":                {messages(parts(many(`{"type":"text","text":"a"}`, 20)...)), "", ""},
-			"21 parts":                {messages(parts(many(`{"type":"text","text":"a"}`, 21)...)), "messages[0].content", "1 to 20 items"},
-			"100 messages":            {messages(many(said(`"a"`), 100)...), "", ""},
-			"101 messages":            {messages(many(said(`"a"`), 101)...), "messages", "at most 100 items"},
-			"no content":              {messages(`{"role":"user"}`), "messages[0].content", "is required"},
-			"no role":                 {messages(`{"content":"a"}`), "messages[0].role", "is required"},
-			"a blank role":            {messages(`{"role":"","content":"a"}`), "messages[0].role", "is required"},
-			"system":                  {messages(`{"role":"system","content":"a"}`), "", ""},
-			"assistant":               {messages(`{"role":"assistant","content":"a"}`), "", ""},
-			"another role":            {messages(`{"role":"tool","content":"a"}`), "messages[0].role", "system, user or assistant"},
-			"more of a message":       {messages(`{"role":"user","content":"a","name":{"x":[1]}}`), "", ""},
-			"messages a text":         {none + `,"messages":"x"`, "messages", "array"},
-			"messages a blank text":   {`"messages":""`, "messages", "array"}, // beside a prompt, which alone would do
-			"images a blank text":     {`"image_urls":""`, "image_urls", "array"},
-			"roles a blank text":      {`"image_with_roles":" "`, "image_with_roles", "array"},
-			"videos a blank text":     {`"video_urls":"\u3000"`, "video_urls", "array"},
-			"a message a text":        {none + `,"messages":["x"]`, "messages[0]", "object"},
-			"the second is wrong":     {messages(said(`"a"`), said(`1`)), "messages[1].content", ""},
-			"a part a text":           {messages(parts(`"x"`)), "messages[0].content[0]", "object"},
-			"a part of no type":       {messages(parts(`{"text":"a"}`)), "messages[0].content[0].type", "is required"},
-			"a part of another type":  {messages(parts(`{"type":"input_audio"}`)), "messages[0].content[0].type", "text, image_url or video_url"},
-			"a text part":             {messages(parts(`{"type":"text","text":"a","image_url":5}`)), "", ""},
-			"a blank text part":       {messages(parts(`{"type":"text","text":" "}`)), "messages[0].content[0].text", "is required"},
-			"a text part of none":     {messages(parts(`{"type":"text"}`)), "messages[0].content[0].text", "is required"},
-			"a text part, a number":   {messages(parts(`{"type":"text","text":1}`)), "messages[0].content[0].text", "string"},
-			"an image part":           {messages(parts(image)), "", ""},
-			"an image part of none":   {messages(parts(`{"type":"image_url"}`)), "messages[0].content[0].image_url", "is required"},
-			"an image part of data":   {messages(parts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`)), "messages[0].content[0].image_url.url", ""},
-			"an image part, private":  {messages(parts(`{"type":"image_url","image_url":"http://10.0.0.1/a"}`)), "messages[0].content[0].image_url", "is refused"},
-			"a video part":            {messages(parts(video)), "", ""},
-			"a video part of nothing": {messages(parts(`{"type":"video_url"}`)), "messages[0].content[0].video_url", "is required"},
-			"blank beside a prompt":   {`"messages":[` + said(`" "`) + `]`, "messages[0].content", "is required"},
-			"a blank part beside one": {`"messages":[` + parts(`{"type":"text","text":" "}`) + `]`, "messages[0].content[0].text", "is required"},
-			"a message of one":        {`"messages":[` + said(`"a"`) + `,` + parts(`{"type":"text","text":"a"}`) + `]`, "", ""},
-			"roles a text":            {`"image_with_roles":"x"`, "image_with_roles", "array"},
-			"a role as a text":        {`"image_with_roles":["https://a.example.com/1"]`, "image_with_roles[0]", "object"},
-			"a video part of none":    {messages(parts(`{"type":"video_url","video_url":{}}`)), "messages[0].content[0].video_url.url", "is required"},
-			"5 image parts":           {messages(parts(many(image, 5)...)), "", ""},
-			"6 image parts":           {messages(parts(many(image, 5)...), parts(image)), "messages", "messages and image_urls may hold at most 5 items together"},
-			"3 video parts":           {messages(parts(many(video, 3)...)), "", ""},
-			"4 video parts":           {messages(parts(many(video, 4)...)), "messages", "messages and video_urls may hold at most 3 items together"},
-			"2 images and 3 parts":    {messages(parts(many(image, 3)...)) + `,"image_urls":` + urls(2), "", ""},
-			"3 images and 3 parts":    {messages(parts(many(image, 3)...)) + `,"image_urls":` + urls(3), "messages", "at most 5 items together"},
+		"a message of null":       {messages(said(`null`)), "messages[0].content", "must be a text that is not blank, or a list of parts"},
+		"a message of no parts":   {messages(said(`[]`)), "messages[0].content", "1 to 20 items"},
+		"20 parts":                {messages(parts(many(`{"type":"text","text":"a"}`, 20)...)), "", ""},
+		"21 parts":                {messages(parts(many(`{"type":"text","text":"a"}`, 21)...)), "messages[0].content", "1 to 20 items"},
+		"100 messages":            {messages(many(said(`"a"`), 100)...), "", ""},
+		"101 messages":            {messages(many(said(`"a"`), 101)...), "messages", "at most 100 items"},
+		"no content":              {messages(`{"role":"user"}`), "messages[0].content", "is required"},
+		"no role":                 {messages(`{"content":"a"}`), "messages[0].role", "is required"},
+		"system":                  {messages(`{"role":"system","content":"a"}`), "", ""},
+		"assistant":               {messages(`{"role":"assistant","content":"a"}`), "", ""},
+		"another role":            {messages(`{"role":"tool","content":"a"}`), "messages[0].role", "system, user or assistant"},
+		"messages a blank text":   {`"messages":""`, "messages", "array"}, // beside a prompt, which alone would do
+		"images a blank text":     {`"image_urls":""`, "image_urls", "array"},
+		"roles a blank text":      {`"image_with_roles":" "`, "image_with_roles", "array"},
+		"videos a blank text":     {`"video_urls":"\u3000"`, "video_urls", "array"},
+		"a message a text":        {none + `,"messages":["x"]`, "messages[0]", "object"},
+		"the second is wrong":     {messages(said(`"a"`), said(`1`)), "messages[1].content", ""},
+		"a part a text":           {messages(parts(`"x"`)), "messages[0].content[0]", "object"},
+		"a part of no type":       {messages(parts(`{"text":"a"}`)), "messages[0].content[0].type", "is required"},
+		"a part of another type":  {messages(parts(`{"type":"input_audio"}`)), "messages[0].content[0].type", "text, image_url or video_url"},
+		"a text part of none":     {messages(parts(`{"type":"text"}`)), "messages[0].content[0].text", "is required"},
+		"a text part, a number":   {messages(parts(`{"type":"text","text":1}`)), "messages[0].content[0].text", "string"},
+		"an image part of data":   {messages(parts(`{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`)), "messages[0].content[0].image_url.url", ""},
+		"blank beside a prompt":   {`"messages":[` + said(`" "`) + `]`, "messages[0].content", "is required"},
+		"a blank part beside one": {`"messages":[` + parts(`{"type":"text","text":" "}`) + `]`, "messages[0].content[0].text", "is required"},
+		"a message of one":        {`"messages":[` + said(`"a"`) + `,` + parts(`{"type":"text","text":"a"}`) + `]`, "", ""},
+		"a role as a text":        {`"image_with_roles":["https://a.example.com/1"]`, "image_with_roles[0]", "object"},
+		"a video part of none":    {messages(parts(`{"type":"video_url","video_url":{}}`)), "messages[0].content[0].video_url.url", "is required"},
+		"an image part, private":  {messages(parts(`{"type":"image_url","image_url":"http://10.0.0.1/a"}`)), "messages[0].content[0].image_url", "is refused"},
+		"5 image parts":           {messages(parts(many(image, 5)...)), "", ""},
+		"6 image parts":           {messages(parts(many(image, 5)...), parts(image)), "messages", "messages and image_urls may hold at most 5 items together"},
+		"3 video parts":           {messages(parts(many(video, 3)...)), "", ""},
+		"4 video parts":           {messages(parts(many(video, 4)...)), "messages", "messages and video_urls may hold at most 3 items together"},
+		"2 images and 3 parts":    {messages(parts(many(image, 3)...)) + `,"image_urls":` + urls(2), "", ""},
+		"3 images and 3 parts":    {messages(parts(many(image, 3)...)) + `,"image_urls":` + urls(3), "messages", "at most 5 items together"},
 
-			"5 images":          {none + `,"image_urls":` + urls(5), "", ""},
-			"6 images":          {none + `,"image_urls":` + urls(6), "image_urls", "at most 5 items"},
-			"3 videos":          {none + `,"video_urls":` + urls(3), "", ""},
-			"4 videos":          {none + `,"video_urls":` + urls(4), "video_urls", "at most 3 items"},
-			"a first frame":     {role(`"url":"https://a.example.com/1","role":"first_frame"`), "", ""},
-			"a last frame":      {role(`"url":"https://a.example.com/1","role":"last_frame"`), "", ""}, // what goes together is the vendor's
-			"a reference":       {role(`"url":"https://a.example.com/1","role":"reference"`), "", ""},
-			"a role of none":    {role(`"url":"https://a.example.com/1"`), "image_with_roles[0].role", "is required"},
-			"a role that is no": {role(`"url":"https://a.example.com/1","role":"middle"`), "image_with_roles[0].role", "first_frame, last_frame or reference"},
-			"a role of no URL":  {role(`"role":"reference"`), "image_with_roles[0].url", "is required"},
-			"7 roles":           {none + `,"image_with_roles":[` + strings.Join(many(`{"url":"https://a.example.com/1","role":"reference"}`, 7), ",") + `]`, "", ""},
-			"8 roles":           {none + `,"image_with_roles":[` + strings.Join(many(`{"url":"https://a.example.com/1","role":"reference"}`, 8), ",") + `]`, "image_with_roles", "at most 7 items"},
+		"5 images":          {none + `,"image_urls":` + urls(5), "", ""},
+		"6 images":          {none + `,"image_urls":` + urls(6), "image_urls", "at most 5 items"},
+		"4 videos":          {none + `,"video_urls":` + urls(4), "video_urls", "at most 3 items"},
+		"a first frame":     {role(`"url":"https://a.example.com/1","role":"first_frame"`), "", ""},
+		"a last frame":      {role(`"url":"https://a.example.com/1","role":"last_frame"`), "", ""}, // what goes together is the vendor's
+		"a role of none":    {role(`"url":"https://a.example.com/1"`), "image_with_roles[0].role", "is required"},
+		"a role that is no": {role(`"url":"https://a.example.com/1","role":"middle"`), "image_with_roles[0].role", "first_frame, last_frame or reference"},
+		"7 roles":           {none + `,"image_with_roles":[` + strings.Join(many(`{"url":"https://a.example.com/1","role":"reference"}`, 7), ",") + `]`, "", ""},
+		"8 roles":           {none + `,"image_with_roles":[` + strings.Join(many(`{"url":"https://a.example.com/1","role":"reference"}`, 8), ",") + `]`, "image_with_roles", "at most 7 items"},
 
-			"duration 0":        {`"duration":0`, "duration", "integer of at least 1"},
-			"duration 1":        {`"duration":1`, "duration", "duration must be an integer between 2 and 15"},
-			"duration 2":        {`"duration":2`, "", ""},
-			"duration 15":       {`"duration":15`, "", ""},
-			"duration 16":       {`"duration":16`, "duration", "duration must be an integer between 2 and 15"},
-			"duration 1e18":     {`"duration":1e18`, "duration", "between 2 and 15"},
-			"duration 1e300":    {`"duration":1e300`, "duration", "between 2 and 15"},
-			"duration 5.5":      {`"duration":5.5`, "duration", "integer"},
-			"duration 5.0":      {`"duration":5.0`, "", ""},
-			"duration a text":   {`"duration":"5"`, "duration", "JSON number, not as a string"},
-			"resolution 720P":   {`"resolution":"720P"`, "", ""},
-			"resolution 1080P":  {`"resolution":"1080P"`, "", ""},
-			"resolution 720p":   {`"resolution":"720p"`, "resolution", "resolution must be 720P or 1080P"},
-			"resolution 480P":   {`"resolution":"480P"`, "resolution", "720P or 1080P"},
-			"resolution empty":  {`"resolution":""`, "", ""},
-			"resolution 720":    {`"resolution":720`, "resolution", "string"},
-			"schema before it":  {`"seed":-1,"resolution":"480P"`, "seed", ""},
-			"negative_prompt":   {`"negative_prompt":""`, "", ""},
-			"negative a number": {`"negative_prompt":1`, "negative_prompt", "string"},
-			"metadata, a sound": {`"metadata":{"audio_setting":5}`, "", ""}, // its sister's
-			"fields of others":  {`"mode":5,"size":[],"n":"x"`, "", ""},
-		})
+		"duration 0":            {`"duration":0`, "duration", "integer of at least 1"},
+		"duration 1":            {`"duration":1`, "duration", "duration must be an integer between 2 and 15"},
+		"duration 2":            {`"duration":2`, "", ""},
+		"duration 15":           {`"duration":15`, "", ""},
+		"duration 16":           {`"duration":16`, "duration", "duration must be an integer between 2 and 15"},
+		"duration 1e18":         {`"duration":1e18`, "duration", "between 2 and 15"},
+		"duration 1e300":        {`"duration":1e300`, "duration", "between 2 and 15"},
+		"duration a text":       {`"duration":"5"`, "duration", "JSON number, not as a string"},
+		"aspect_ratio a number": {`"aspect_ratio":1`, "aspect_ratio", "string"},
+		"resolution 720":        {`"resolution":720`, "resolution", "string"},
+		"negative a number":     {`"negative_prompt":1`, "negative_prompt", "string"},
+	})
 }
 
 func gamma27Cases() map[string]fieldCase {
 	source := func(value string) string { return `"video_urls":[` + value + `]` }
 	full := `"prompt":"a","negative_prompt":"b","video_urls":` + urls(1) + `,"image_urls":` + urls(4) +
 		`,"resolution":"720P","duration":10,"size":"3:4","prompt_extend":false,"watermark":true,"seed":7,"metadata":{"audio_setting":"origin"}`
-	cases := joined(lengthCases("prompt", "at most 5000 characters", 5000), lengthCases("negative_prompt", "at most 500 characters", 500),
+	common := joined(lengthCases("prompt", "at most 5000 characters", 5000),
+		lengthCases("negative_prompt", "at most 500 characters", 500),
 		mediaCases("video_urls[0]", source), listCases("image_urls", ""),
-		ratioCases("size"), switchCases("prompt_extend"), switchCases("watermark"), seedCases(), map[string]fieldCase{
-			"everything":               {full, "", ""},
-			"video_urls a text":        {`"video_urls":"https://a.example.com/1"`, "video_urls", "array"},
-			"only what is required":    {},
-			"prompt null":              {`"prompt":null`, "", ""},
-			"prompt empty":             {`"prompt":""`, "", ""},
-			"prompt a number":          {`"prompt":5`, "prompt", "string"},
-			"no video":                 {`"video_urls":null`, "video_urls", "is required"},
-			"no video in it":           {`"video_urls":[]`, "video_urls", "is required"},
-			"a second video":           {`"video_urls":["https://a.example.com/1","http://169.254.169.254/a"]`, "", ""},
-			"a second of nonsense":     {`"video_urls":["https://a.example.com/1",{"a":[1]},null]`, "", ""},
-			"4 images":                 {`"image_urls":` + urls(4), "", ""},
-			"5 images":                 {`"image_urls":` + urls(5), "image_urls", "at most 4 items"},
-			"no image":                 {`"image_urls":[]`, "", ""},
-			"resolution 720P":          {`"resolution":"720P"`, "", ""},
-			"resolution 1080P":         {`"resolution":"1080P"`, "", ""},
-			"resolution 1080p":         {`"resolution":"1080p"`, "resolution", "720P or 1080P"},
-			"duration -1":              {`"duration":-1`, "duration", "must be 0 or an integer between 2 and 10"},
-			"duration 0":               {`"duration":0`, "", ""},
-			"duration 0.0":             {`"duration":0.0`, "", ""},
-			"duration 1":               {`"duration":1`, "duration", "must be 0 or an integer between 2 and 10"},
-			"duration 2":               {`"duration":2`, "", ""},
-			"duration 10":              {`"duration":10`, "", ""},
-			"duration 11":              {`"duration":11`, "duration", "must be 0 or an integer between 2 and 10"},
-			"negative_prompt a number": {`"negative_prompt":1`, "negative_prompt", "string"},
-			"duration 2.5":             {`"duration":2.5`, "duration", "must be 0 or an integer between 2 and 10"},
-			"duration a text":          {`"duration":"2"`, "duration", "must be 0 or an integer between 2 and 10, sent as a JSON number, not as a string"},
-			"audio_setting auto":       {`"metadata":{"audio_setting":"auto"}`, "", ""},
-			"audio_setting origin":     {`"metadata":{"audio_setting":"origin"}`, "", ""},
-			"audio_setting Auto":       {`"metadata":{"audio_setting":"Auto"}`, "metadata.audio_setting", "metadata.audio_setting must be auto or origin"},
-			"audio_setting a boolean":  {`"metadata":{"audio_setting":true}`, "metadata.audio_setting", "auto or origin"},
-			"audio_setting null":       {`"metadata":{"audio_setting":null}`, "metadata.audio_setting", "auto or origin"},
-			"other metadata":           {`"metadata":{"mine":{"x":[1]},"reference":"r"}`, "", ""},
-			"aspect_ratio is unknown":  {`"aspect_ratio":5`, "", ""},
-		})
+		choiceCases("size", "21:9", "16:9", "9:16", "1:1", "4:3", "3:4"), choiceCases("resolution", "1080p", "720P", "1080P"),
+		switchCases("prompt_extend"), switchCases("watermark"), integerCases("seed", 0, 2147483647))
+	cases := joined(common, map[string]fieldCase{
+		"everything":               {full, "", ""},
+		"video_urls a text":        {`"video_urls":"https://a.example.com/1"`, "video_urls", "array"},
+		"only what is required":    {},
+		"prompt null":              {`"prompt":null`, "", ""},
+		"prompt empty":             {`"prompt":""`, "", ""},
+		"prompt a number":          {`"prompt":5`, "prompt", "string"},
+		"no video in it":           {`"video_urls":[]`, "video_urls", "is required"},
+		"a second video":           {`"video_urls":["https://a.example.com/1","http://169.254.169.254/a"]`, "", ""},
+		"5 images":                 {`"image_urls":` + urls(5), "image_urls", "at most 4 items"},
+		"no image":                 {`"image_urls":[]`, "", ""},
+		"duration 0":               {`"duration":0`, "", ""},
+		"duration 1":               {`"duration":1`, "duration", "must be 0 or an integer between 2 and 10"},
+		"duration 2":               {`"duration":2`, "", ""},
+		"duration 10":              {`"duration":10`, "", ""},
+		"duration 11":              {`"duration":11`, "duration", "must be 0 or an integer between 2 and 10"},
+		"negative_prompt a number": {`"negative_prompt":1`, "negative_prompt", "string"},
+		"duration a text":          {`"duration":"2"`, "duration", "must be 0 or an integer between 2 and 10, sent as a JSON number, not as a string"},
+		"audio_setting auto":       {`"metadata":{"audio_setting":"auto"}`, "", ""},
+		"audio_setting Auto":       {`"metadata":{"audio_setting":"Auto"}`, "metadata.audio_setting", "metadata.audio_setting must be auto or origin"},
+		"audio_setting null":       {`"metadata":{"audio_setting":null}`, "metadata.audio_setting", "auto or origin"},
+		"other metadata":           {`"metadata":{"mine":{"x":[1]},"reference":"r"}`, "", ""},
+	})
 	for n := 3; n < 10; n++ {
 		cases[fmt.Sprint("duration ", n)] = fieldCase{fields: fmt.Sprintf(`"duration":%d`, n)}
 	}
 	return cases
-}
-
-// An edit of the whole video is held for the longest that one may be, and
-// charged for what was delivered, rounded up and never above the hold.
-func TestChargesOfAnEdit(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		duration  int
-		delivered float64
-		want      mediagate.Micros
-	}{
-		{0, 4.2, 1_500_000},
-		{0, 10, 3_000_000},
-		{0, 10.04, 3_000_000},
-		{0, 0, 3_000_000}, // nobody knows
-		{3, 3.02, 900_000},
-		{3, 2.4, 900_000},
-		{3, 2, 600_000},
-	} {
-		fields := fmt.Sprintf(`"duration":%d`, tt.duration)
-		r, err := operation(t, "gamma2.7-videoedit").Accept(parse(t, body(t, "gamma2.7-videoedit", fields)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := price.Settle(r.Charges, price.Delivered{Seconds: tt.delivered, Images: 1}); got != tt.want {
-			t.Errorf("duration %d, %.2f s delivered: %s, want %s", tt.duration, tt.delivered, got, tt.want)
-		}
-	}
 }

@@ -14,68 +14,32 @@ func alphaV3Cases() map[string]fieldCase {
 	named := named("cat", 2)
 	full := `"prompt":"@cat runs","negative_prompt":"rain","mode":"pro","duration":5,"aspect_ratio":"9:16","image_urls":` + urls(2) +
 		`,"watermark":true,"audio":true,` + multi + shots(2, 3) + `,"element_list":[{"element_id":1},` + named + `],"webhook":"https://a.example.com","metadata":{"reference":"r"}`
-	return joined(promptCases(2500), lengthCases("negative_prompt", "at most 2500 characters", 2500), listCases("image_urls", ""), elementCases(), map[string]fieldCase{
+	common := joined(promptCases(2500), lengthCases("negative_prompt", "at most 2500 characters", 2500),
+		listCases("image_urls", ""), elementCases(),
+		choiceCases("mode", "4K", "std", "pro", "4k"), integerCases("duration", 3, 15),
+		choiceCases("aspect_ratio", "4:3", "16:9", "9:16", "1:1"), switchCases("watermark"), switchCases("audio"))
+	return joined(common, map[string]fieldCase{
 		"only what is required": {},
 		"everything":            {full, "", ""},
 
-		"negative_prompt empty":    {`"negative_prompt":""`, "", ""},
-		"negative_prompt null":     {`"negative_prompt":null`, "", ""},
 		"negative_prompt a number": {`"negative_prompt":1`, "negative_prompt", "string"},
 
-		"mode std":        {`"mode":"std"`, "", ""},
-		"mode pro":        {`"mode":"pro"`, "", ""},
-		"mode 4k":         {`"mode":"4k"`, "", ""},
-		"mode 4K":         {`"mode":"4K"`, "mode", "std, pro or 4k"},
-		"mode with blank": {`"mode":"std "`, "mode", "std, pro or 4k"},
-		"mode empty":      {`"mode":""`, "", ""},
-		"mode a number":   {`"mode":4`, "mode", "std, pro or 4k"},
-		"mode null":       {`"mode":null`, "", ""},
+		"mode empty": {`"mode":""`, "", ""},
+		"mode null":  {`"mode":null`, "", ""},
 
-		"duration 2":            {`"duration":2`, "duration", "integer between 3 and 15"},
-		"duration 3":            {`"duration":3`, "", ""},
-		"duration 15":           {`"duration":15`, "", ""},
-		"duration 16":           {`"duration":16`, "duration", "integer between 3 and 15"},
-		"duration 5.0":          {`"duration":5.0`, "", ""},
-		"duration 50e-1":        {`"duration":50e-1`, "", ""},
-		"duration 5.5":          {`"duration":5.5`, "duration", "integer between 3 and 15"},
-		"duration almost 5":     {`"duration":5.00000000000000000001`, "duration", "integer"},
-		"duration -5":           {`"duration":-5`, "duration", "integer between 3 and 15"},
-		"duration 1e300":        {`"duration":1e300`, "duration", "integer between 3 and 15"},
-		"duration 1e-300":       {`"duration":1e-300`, "duration", "integer between 3 and 15"},
-		"duration a text":       {`"duration":"5"`, "duration", "JSON number, not as a string"},
-		"duration another text": {`"duration":"five"`, "duration", "JSON number, not as a string"},
-		"duration a boolean":    {`"duration":true`, "duration", "integer between 3 and 15"},
-		"duration a list":       {`"duration":[]`, "duration", "integer between 3 and 15"},
-		"duration an object":    {`"duration":{}`, "duration", "integer between 3 and 15"},
-		"duration null":         {`"duration":null`, "", ""},
-
-		"aspect_ratio 16:9": {`"aspect_ratio":"16:9"`, "", ""},
-		"aspect_ratio 9:16": {`"aspect_ratio":"9:16"`, "", ""},
-		"aspect_ratio 1:1":  {`"aspect_ratio":"1:1"`, "", ""},
-		"aspect_ratio 4:3":  {`"aspect_ratio":"4:3"`, "aspect_ratio", "16:9, 9:16 or 1:1"},
+		"duration 5.0":      {`"duration":5.0`, "", ""},
+		"duration almost 5": {`"duration":5.00000000000000000001`, "duration", "integer"},
+		"duration 1e300":    {`"duration":1e300`, "duration", "integer between 3 and 15"},
 
 		"no image":     {`"image_urls":[]`, "", ""},
-		"one image":    {`"image_urls":` + urls(1), "", ""},
-		"two images":   {`"image_urls":` + urls(2), "", ""},
 		"three images": {`"image_urls":` + urls(3), "image_urls", "at most 2 items"},
-
-		"watermark true":  {`"watermark":true`, "", ""},
-		"watermark false": {`"watermark":false`, "", ""},
-		"watermark 1":     {`"watermark":1`, "watermark", "true or false"},
-		"watermark text":  {`"watermark":"true"`, "watermark", "true or false"},
-		"audio true":      {`"audio":true`, "", ""},
-		"audio a text":    {`"audio":"on"`, "audio", "true or false"},
-		"audio null":      {`"audio":null`, "", ""},
 
 		"multi_shot a text":           {`"multi_shot":"true"`, "multi_shot", "true or false"},
 		"without multi_shot: ignored": {`"shot_type":5,"multi_prompt":"x"`, "", ""},
 		"multi_shot false: ignored":   {`"multi_shot":false,"shot_type":"x","multi_prompt":[1]`, "", ""},
 		"intelligence: ignored":       {`"multi_shot":true,"shot_type":"intelligence","multi_prompt":7`, "", ""},
-		"shot_type missing":           {`"multi_shot":true`, "shot_type", "is required"},
 		"shot_type missing, shots":    {`"multi_shot":true,` + shots(5), "shot_type", "is required"},
-		"shot_type null":              {`"multi_shot":true,"shot_type":null`, "shot_type", "is required"},
 		"shot_type unknown":           {`"multi_shot":true,"shot_type":"auto"`, "shot_type", "customize or intelligence"},
-		"shot_type a number":          {`"multi_shot":true,"shot_type":1`, "shot_type", "customize or intelligence"},
 		"multi_prompt missing":        {`"multi_shot":true,"shot_type":"customize"`, "multi_prompt", "is required"},
 		"multi_prompt empty":          {multi + `"multi_prompt":[]`, "multi_prompt", "is required"},
 		"multi_prompt a text":         {multi + `"multi_prompt":"x"`, "multi_prompt", "array"},
@@ -95,7 +59,6 @@ func alphaV3Cases() map[string]fieldCase {
 		"index 7":                     {multi + `"multi_prompt":[{"index":7,"prompt":"b","duration":5}]`, "multi_prompt[0].index", "integer between 1 and 6"},
 		"a shot of 15":                {multi + `"duration":15,` + shots(15), "", ""},
 		"shot prompt a number":        {multi + `"multi_prompt":[{"index":1,"prompt":5,"duration":5}]`, "multi_prompt[0].prompt", "string"},
-		"shot prompt of one":          {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":5}]`, "", ""},
 		"shot prompt of blanks":       {multi + `"multi_prompt":[{"index":1,"prompt":" \t","duration":5}]`, "multi_prompt[0].prompt", "is required"},
 		"no index":                    {multi + `"multi_prompt":[{"prompt":"b","duration":5}]`, "multi_prompt[0].index", "is required"},
 		"index a text":                {multi + `"multi_prompt":[{"index":"1","prompt":"b","duration":5}]`, "multi_prompt[0].index", "JSON number"},
@@ -104,17 +67,11 @@ func alphaV3Cases() map[string]fieldCase {
 		"shot prompt of 512":          {multi + `"multi_prompt":[{"index":1,"prompt":` + quoted("語", 512) + `,"duration":5}]`, "", ""},
 		"shot prompt of 513":          {multi + `"multi_prompt":[{"index":1,"prompt":` + quoted("語", 513) + `,"duration":5}]`, "multi_prompt[0].prompt", "512"},
 		"shot prompt missing":         {multi + `"multi_prompt":[{"index":1,"duration":5}]`, "multi_prompt[0].prompt", "is required"},
-		"shot prompt blank":           {multi + `"multi_prompt":[{"index":1,"prompt":"\u3000","duration":5}]`, "multi_prompt[0].prompt", "is required"},
 		"shot is no object":           {multi + `"multi_prompt":["b"]`, "multi_prompt[0]", "object"},
 		"unknown field of a shot":     {multi + `"multi_prompt":[{"index":1,"prompt":"b","duration":5,"camera":[1]}]`, "", ""},
 
-		"elements beside a frame": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3), "", ""},
-
-		"a named element":            {`"element_list":[{"element_id":1},` + named + `]`, "", ""},
-		"a named element and frames": {`"image_urls":` + urls(2) + `,"element_list":[{"element_id":1},` + named + `]`, "", ""},
 		// What a vendor cannot do is for its adapter to say.
 		"a named element in 4k": {`"mode":"4k","image_urls":` + urls(1) + `,"element_list":[` + named + `]`, "", ""},
-		"a full negative":       {`"negative_prompt":` + quoted("n", 2500) + `,"prompt":` + quoted("p", 2500) + `,"element_list":` + elements(1), "", ""},
 
 		"unknown fields":      {`"cfg_scale":"x","n":[[]],"seed":1e300`, "", ""},
 		"first in order wins": {`"watermark":1,"duration":2,"mode":"x"`, "mode", ""},
@@ -127,7 +84,10 @@ func alphaVideoO1Cases() map[string]fieldCase {
 	full := `"prompt":"<<<image_2>>> and @cat","mode":"pro","duration":10,"aspect_ratio":"1:1","image_urls":` + urls(2) +
 		`,"video_list":[{"video_url":"https://a.example.com/1","refer_type":"feature","keep_original_sound":"no"}],"element_list":[{"element_id":1},` + named("cat", 2) + `],"watermark":true`
 	aVideo := func(value string) string { return `"video_list":[{"video_url":` + value + `}]` }
-	return joined(promptCases(2500), listCases("image_urls", ""), elementCases(), mediaCases("video_list[0].video_url", aVideo), map[string]fieldCase{
+	common := joined(promptCases(2500), listCases("image_urls", ""), elementCases(),
+		mediaCases("video_list[0].video_url", aVideo), choiceCases("mode", "4k", "std", "pro"),
+		choiceCases("aspect_ratio", "3:4", "16:9", "9:16", "1:1"), switchCases("watermark"))
+	return joined(common, map[string]fieldCase{
 		"only what is required": {},
 		"everything":            {full, "", ""},
 
@@ -139,23 +99,12 @@ func alphaVideoO1Cases() map[string]fieldCase {
 		"reference without":   {`"prompt":"<<<image_1>>>"`, "prompt", "image_urls is empty"},
 		"a huge reference":    {`"prompt":"<<<image_99999999999999999999>>>","image_urls":` + urls(1), "prompt", "from 1 to 1"},
 		"no reference at all": {`"prompt":"<<<image_x>>> <<image_5>> <<<element_9>>>","image_urls":` + urls(1), "", ""},
-		"a full prompt":       {`"prompt":` + quoted("a", 2500) + `,"image_urls":` + urls(1), "", ""},
 
-		"mode std":          {`"mode":"std"`, "", ""},
-		"mode pro":          {`"mode":"pro"`, "", ""},
-		"mode 4k":           {`"mode":"4k"`, "mode", "std or pro"},
-		"duration 5":        {`"duration":5`, "", ""},
-		"duration 5.0":      {`"duration":5.0`, "", ""},
-		"duration 10":       {`"duration":10`, "", ""},
-		"duration 4":        {`"duration":4`, "duration", "5 or 10"},
-		"duration 6":        {`"duration":6`, "duration", "5 or 10"},
-		"duration 11":       {`"duration":11`, "duration", "5 or 10"},
-		"duration a text":   {`"duration":"10"`, "duration", "JSON number, not as a string"},
-		"aspect_ratio 16:9": {`"aspect_ratio":"16:9"`, "", ""},
-		"aspect_ratio 9:16": {`"aspect_ratio":"9:16"`, "", ""},
-		"aspect_ratio 1:1":  {`"aspect_ratio":"1:1"`, "", ""},
-		"aspect_ratio 3:4":  {`"aspect_ratio":"3:4"`, "aspect_ratio", "16:9, 9:16 or 1:1"},
-		"watermark a text":  {`"watermark":"no"`, "watermark", "true or false"},
+		"duration 5":      {`"duration":5`, "", ""},
+		"duration 10":     {`"duration":10`, "", ""},
+		"duration 4":      {`"duration":4`, "duration", "5 or 10"},
+		"duration 6":      {`"duration":6`, "duration", "5 or 10"},
+		"duration a text": {`"duration":"10"`, "duration", "JSON number, not as a string"},
 
 		"seven images":                  {`"image_urls":` + urls(7), "", ""},
 		"eight images":                  {`"image_urls":` + urls(8), "image_urls", "at most 7 items"},
@@ -166,54 +115,30 @@ func alphaVideoO1Cases() map[string]fieldCase {
 		"2 images, 2 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(2) + `,` + video, "", ""},
 		"2 images, 3 elements, a video": {`"image_urls":` + urls(2) + `,"element_list":` + elements(3) + `,` + video, "element_list", "at most 4 items together"},
 		"5 images, an empty video list": {`"video_list":[],"image_urls":` + urls(5), "", ""},
-		"a named element":               {`"element_list":[` + named("cat", 4) + `]`, "", ""},
 		"4 images, 3 named":             {`"image_urls":` + urls(4) + `,"element_list":[` + named("a", 4) + `,` + named("b", 4) + `,` + named("c", 4) + `]`, "", ""},
 		"5 images, 3 named":             {`"image_urls":` + urls(5) + `,"element_list":[` + named("a", 2) + `,` + named("b", 2) + `,` + named("c", 2) + `]`, "element_list", "at most 7 items together"},
 		"3 images, 2 named, a video":    {`"image_urls":` + urls(3) + `,"element_list":[` + named("a", 2) + `,` + named("b", 2) + `],` + video, "element_list", "at most 4 items together"},
 		"a picture's reference":         {`"prompt":"<<<image_1>>>","element_list":[` + named("a", 2) + `]`, "prompt", "image_urls is empty"},
 
-		"a video":                   {video, "", ""},
-		"two videos":                {`"video_list":[{"video_url":"https://a.example.com/1"},{"video_url":"https://a.example.com/2"}]`, "video_list", "at most 1 item"},
-		"a video as a text":         {`"video_list":["https://a.example.com/1"]`, "video_list[0]", "object"},
-		"video_list a text":         {`"video_list":"https://a.example.com/1"`, "video_list", "array"},
-		"a video without URL":       {`"video_list":[{}]`, "video_list[0].video_url", "is required"},
-		"refer_type base":           {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"base"}]`, "", ""},
-		"refer_type feature":        {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"feature"}]`, "", ""},
-		"refer_type other":          {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"style"}]`, "video_list[0].refer_type", "base or feature"},
-		"keep_original_sound yes":   {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"yes"}]`, "", ""},
-		"keep_original_sound no":    {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"no"}]`, "", ""},
-		"keep_original_sound on":    {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"on"}]`, "video_list[0].keep_original_sound", "yes or no"},
-		"keep_original_sound false": {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":false}]`, "video_list[0].keep_original_sound", "yes or no"},
-
-		"fields of its sister are unknown": {`"audio":"x","multi_shot":true,"negative_prompt":5`, "", ""},
+		"two videos":              {`"video_list":[{"video_url":"https://a.example.com/1"},{"video_url":"https://a.example.com/2"}]`, "video_list", "at most 1 item"},
+		"a video as a text":       {`"video_list":["https://a.example.com/1"]`, "video_list[0]", "object"},
+		"video_list a text":       {`"video_list":"https://a.example.com/1"`, "video_list", "array"},
+		"a video without URL":     {`"video_list":[{}]`, "video_list[0].video_url", "is required"},
+		"refer_type base":         {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"base"}]`, "", ""},
+		"refer_type other":        {`"video_list":[{"video_url":"https://a.example.com/1","refer_type":"style"}]`, "video_list[0].refer_type", "base or feature"},
+		"keep_original_sound yes": {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"yes"}]`, "", ""},
+		"keep_original_sound on":  {`"video_list":[{"video_url":"https://a.example.com/1","keep_original_sound":"on"}]`, "video_list[0].keep_original_sound", "yes or no"},
 	})
 }
 
 func thetaCases() map[string]fieldCase {
-	return joined(promptCases(800), map[string]fieldCase{
+	common := joined(promptCases(800), choiceCases("size", "21:9", "1:1", "4:3", "3:4", "16:9", "9:16", "3:2", "2:3"),
+		choiceCases("resolution", "4K", "1K", "2K"), switchCases("prompt_extend"))
+	return joined(common, map[string]fieldCase{
 		"only what is required": {},
 		"everything":            {`"prompt":"a","size":"2:3","resolution":"2K","prompt_extend":true`, "", ""},
-		"size 1:1":              {`"size":"1:1"`, "", ""},
-		"size 4:3":              {`"size":"4:3"`, "", ""},
-		"size 3:4":              {`"size":"3:4"`, "", ""},
-		"size 16:9":             {`"size":"16:9"`, "", ""},
-		"size 9:16":             {`"size":"9:16"`, "", ""},
-		"size 3:2":              {`"size":"3:2"`, "", ""},
-		"size 2:3":              {`"size":"2:3"`, "", ""},
-		"size 21:9":             {`"size":"21:9"`, "size", "1:1, 4:3, 3:4, 16:9, 9:16, 3:2 or 2:3"},
 		"size of pixels":        {`"size":"1024x1024"`, "size", "1:1"},
-		"size auto":             {`"size":"auto"`, "size", "1:1"},
-		"resolution 1K":         {`"resolution":"1K"`, "", ""},
-		"resolution 2K":         {`"resolution":"2K"`, "", ""},
-		"resolution 1k":         {`"resolution":"1k"`, "resolution", "1K or 2K"},
-		"resolution 4K":         {`"resolution":"4K"`, "resolution", "1K or 2K"},
-		"prompt_extend true":    {`"prompt_extend":true`, "", ""},
-		"prompt_extend a text":  {`"prompt_extend":"true"`, "prompt_extend", "true or false"},
 		"n 1":                   {`"n":1`, "n", "not supported"},
-		"n 2":                   {`"n":2`, "n", "not supported"},
-		"n a text":              {`"n":"1"`, "n", "not supported"},
-		"n false":               {`"n":false`, "n", "not supported"},
-		"n a list":              {`"n":[]`, "n", "not supported"},
 		"n null":                {`"n":null`, "", ""},
 	})
 }

@@ -75,7 +75,7 @@ operations:
 
 func talkOperation(t *testing.T) *catalog.Operation {
 	t.Helper()
-	c, err := catalog.Load(dir(t, map[string]string{"talk.yaml": talk}))
+	c, err := catalog.LoadAlone(dir(t, map[string]string{"talk.yaml": talk}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestFoldRefuses(t *testing.T) {
 			if text == talk {
 				t.Fatal("nothing was replaced")
 			}
-			_, err := catalog.Load(dir(t, map[string]string{"talk.yaml": text}))
+			_, err := catalog.LoadAlone(dir(t, map[string]string{"talk.yaml": text}))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}

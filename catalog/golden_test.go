@@ -23,7 +23,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden runs the request of each testdata/MODEL/*.txtar and compares
-// what becomes of it: the parameters, the plan and the charges, or the error.
+// what becomes of it: the parameters, the plan and the charges, or the error. The parameters
+// are a request again, which makes the same parameters.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -94,6 +95,17 @@ func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 	r, err := m.Accept(parse(t, request))
 	if err != nil {
 		return []txtar.File{{Name: "error.txt", Data: []byte(err.Error() + "\n")}}
+	}
+	whole := r.Source == nil && len(r.Uploads) == 0 // else a part of the request is beside the parameters
+	again := parse(t, string(r.Params))
+	again["model"] = m.Model.ID
+	if again["resize_mode"] != nil && again["first_frame_image"] == nil {
+		whole = false // a default that a request may not have without a frame
+	}
+	if whole {
+		if second, err := m.Accept(again); err != nil || !bytes.Equal(second.Params, r.Params) {
+			t.Errorf("the parameters as a request make %s, %v", second.Params, err)
+		}
 	}
 	plan, err := json.Marshal(r.Plan)
 	if err != nil {

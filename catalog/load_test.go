@@ -59,127 +59,17 @@ operations:
     max_bytes: 1MiB
 `
 
-func TestBuiltInModels(t *testing.T) {
+// TestLargestBodies: only models that take pictures within a request have large bodies.
+func TestLargestBodies(t *testing.T) {
 	t.Parallel()
-	type head struct {
-		Type     mediagate.Type
-		Category string
-		Tags     []string
-		Endpoint string
-		MaxBody  int64
-		Media    string
-		Routes   string
-	}
-	const (
-		videos, images = "/v1/videos/generations", "/v1/images/generations"
-		mib            = 1 << 20
-	)
-	fromBoth := []string{"Text to Video", "Image to Video"}
-	fromAll := append(fromBoth[:2:2], "Video to Video")
-	imagesFromBoth := []string{"Text to Image", "Image to Image"}
-	got := map[string]head{}
-	for _, m := range load(t).Models() {
-		for _, o := range m.Operations() {
-			var routes []string
-			for _, r := range o.Routes() {
-				routes = append(routes, r.Provider+"/"+r.Upstream+"/"+r.Operation)
-			}
-			got[keyOf(o, m.ID)] = head{m.Type, m.Category, m.Tags, o.Endpoint, o.MaxBody, o.Media(), strings.Join(routes, " ")}
+	large := map[string]int64{"delta-02": 30 << 20, "delta-2.3": 30 << 20}
+	for _, o := range operations(t) {
+		want, ok := large[o.key]
+		if !ok {
+			want = 1 << 20
 		}
-		if m.Description == "" {
-			t.Errorf("%s says nothing of itself", m.ID)
-		}
-	}
-	const gemini = "gemini/gemini-3.1-flash-image-preview/image"
-	const klings = "kling/kling-v3/video kling/kling-v3-omni/omni_frames " +
-		"dashscope/kling/kling-v3-video-generation/kling dashscope/kling/kling-v3-omni-video-generation/kling_omni"
-	want := map[string]head{
-		"alpha-v3":          {"video", "video", fromBoth, videos, mib, "video", klings},
-		"alpha-video-o1":    {"video", "video", fromAll, videos, mib, "video", "kling/kling-video-o1/omni"},
-		"beta-q3":           {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3/reference dashscope/vidu/viduq3_reference2video/vidu"},
-		"beta-q3-mix":       {"video", "video", []string{"Image to Video"}, videos, mib, "video", "vidu/viduq3-mix/reference dashscope/vidu/viduq3-mix_reference2video/vidu"},
-		"delta-02":          {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-02/video"},
-		"delta-2.3":         {"video", "video", fromBoth, videos, 30 * mib, "video", "minimax/MiniMax-Hailuo-2.3/video"},
-		"delta-H3":          {"video", "video", fromAll, videos, mib, "video", "minimax/MiniMax-H3/video_v2"},
-		"eta-4o-mini-tts":   {"speech", "audio", []string{"Audio"}, "/v1/audio/speech", mib, "audio", "openai/gpt-4o-mini-tts/speech"},
-		"gamma2.6":          {"video", "video", fromAll, videos, mib, "video", "dashscope/wan2.6/video dashscope/wan2.7/video_v2"},
-		"theta-image-turbo": {"image", "image", []string{"Text to Image"}, images, mib, "image", "dashscope/z-image-turbo/image"},
-		"zeta-2-ext":        {"image", "image", imagesFromBoth, images, mib, "image", gemini},
-
-		"gamma2.7-videoedit": {"video", "video", []string{"Video to Video"}, videos, mib, "video", "dashscope/wan2.7-videoedit/edit"},
-		"epsilon3.1-fast-official": {
-			"video", "video", fromBoth, videos, mib, "video",
-			"vertex/veo-3.1-fast-generate-001/video veo/veo-3.1-fast-generate-preview/video",
-		},
-		"epsilon3.1-quality-official": {
-			"video", "video", fromBoth, videos, mib, "video", "vertex/veo-3.1-generate-001/video veo/veo-3.1-generate-preview/video",
-		},
-		"zeta-3.1-flash-image-preview": {"image", "image", imagesFromBoth, images, mib, "image", gemini},
-	}
-	song := func(routes string) head { return head{"music", "audio", []string{"Audio"}, "", mib, "audio", routes} }
-	for key, h := range map[string]head{
-		songs: song("acedata/chirp-v5/song sunoapi/V5/song"), remasters: song("acedata/chirp-v5/remaster"),
-		stemsAll: song("acedata/chirp-v5/stems sunoapi/V5/stems"), voices: song("acedata/chirp-v5/voice"),
-		replacements: song("acedata/chirp-v5/replace sunoapi/V5/replace"), samples: song("musicapi/sonic/sample"),
-		flowSongs: song("acedata/FUZZ-2.0 Pro/flow_song"), flowStems: song("acedata/FUZZ-2.0 Pro/flow_stems"),
-		flowReplacing: song("acedata/FUZZ-2.0 Pro/flow_replace"),
-	} {
-		_, h.Endpoint, _ = strings.Cut(key, " ")
-		want[key] = h
-	}
-	for end, operation := range map[string]string{"": "imagine", "/imagine": "imagine", "/describe": "describe", "/blend": "blend", "/modal": "modal"} {
-		want[artKey(end)] = head{"art", "image", imagesFromBoth, artPath + end, mib, "image", "midjourney/midjourney/" + operation}
-	}
-	for _, end := range artActions {
-		want[artKey(end)] = head{"art", "image", imagesFromBoth, artPath + end, mib, "image", "midjourney/midjourney/action"}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestFields holds what start-up compares with what adapters take.
-func TestFields(t *testing.T) {
-	t.Parallel()
-	for id, want := range map[string]string{
-		"alpha-v3":          "prompt negative_prompt mode duration aspect_ratio image_urls watermark audio multi_shot shot_type multi_prompt element_list",
-		"alpha-video-o1":    "prompt mode duration aspect_ratio image_urls video_list element_list watermark",
-		"theta-image-turbo": "prompt size resolution prompt_extend",
-		"beta-q3":           "prompt image_urls duration resolution aspect_ratio audio watermark seed",
-		"beta-q3-mix":       "prompt image_urls duration resolution aspect_ratio audio watermark seed",
-		"delta-02":          "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image last_frame_image",
-		"delta-2.3":         "prompt duration resolution prompt_optimizer fast_pretreatment watermark first_frame_image",
-		"delta-H3":          "prompt duration resolution aspect_ratio image_urls video_urls audio_urls first_frame_image last_frame_image",
-		"zeta-2-ext":        "prompt image_urls size resolution n",
-
-		songs: "custom instrumental prompt title tags negative_tags auto_lyrics style_weight weirdness_constraint audio_weight " +
-			"gpt_description vocal_gender version",
-		remasters:     "version",
-		stemsAll:      "",
-		voices:        "audio_url",
-		replacements:  "start_s end_s infill_lyrics prompt title tags negative_tags",
-		flowStems:     "",
-		flowReplacing: "start_s end_s instruction title seed",
-
-		"epsilon3.1-fast-official": "prompt negative_prompt duration aspect_ratio resolution first_frame_image last_frame_image " +
-			"resize_mode seed sample_count generate_audio person_generation enhance_prompt",
-	} {
-		o := operation(t, id)
-		if diff := cmp.Diff(want, strings.Join(o.Fields(), " ")); diff != "" {
-			t.Errorf("%s: %s", id, diff)
-		}
-	}
-	if got, want := operation(t, "zeta-2-ext").Where(0), "zeta-3.1-flash-image-preview.yaml: operations[/v1/images/generations].routes[0]"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-func TestModelIsExact(t *testing.T) {
-	t.Parallel()
-	c := load(t)
-	for _, id := range []string{"", "Alpha-v3", "alpha-v3 ", "alpha", "alpha-v3\x00"} {
-		if m, ok := c.Model(id); ok {
-			t.Errorf("%q found %s", id, m.ID)
+		if o.MaxBody != want {
+			t.Errorf("%s takes %d bytes, want %d", o.key, o.MaxBody, want)
 		}
 	}
 }
@@ -313,7 +203,7 @@ func TestOldShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := catalog.Load(dir(t, map[string]string{"old.yaml": tt.text}))
+			_, err := catalog.LoadAlone(dir(t, map[string]string{"old.yaml": tt.text}))
 			if err == nil || !strings.Contains(err.Error(), "old.yaml: "+tt.want) || !strings.Contains(err.Error(), "docs/adding-a-model.md") {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -344,7 +234,6 @@ func TestLoadRefuses(t *testing.T) {
 		"a timeout below expected":  {"timeout: 10m", "timeout: 9s", "timeout must be"},
 		"no max_bytes":              {"    max_bytes: 1MiB\n", "", "max_bytes is missing"},
 		"a size without sense":      {"max_bytes: 1MiB", "max_bytes: 1TB", "is no size"},
-		"an alias taken":            {"omega-latest", "alpha-v3", "alpha-v3 is taken"},
 		"an alias of itself":        {"omega-latest", "omega", "omega is taken"},
 		"a broken schema":           {"minLength: 1,", "minLength: x,", "schema"},
 		"an unknown schema type":    {"prompt: {type: string", "prompt: {type: text", "schema"},
@@ -421,7 +310,7 @@ func TestLoadRefuses(t *testing.T) {
 			if text == whole {
 				t.Fatal("nothing was replaced")
 			}
-			_, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+			_, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
 			if err == nil {
 				t.Fatal("it was loaded")
 			}
@@ -437,6 +326,7 @@ func TestLoadReportsEverything(t *testing.T) {
 	d := dir(t, map[string]string{
 		"a.yaml": "id: alpha-v3\noperations:\n  - {endpoint: /v1/videos/generations, media: film}\n  - {endpoint: /x}\n",
 		"b.yaml": "id: omega\nsurprise: 1\n",
+		"e.yaml": strings.NewReplacer("id: omega\n", "id: psi\n", "omega-latest", "alpha-v3").Replace(whole),
 		"c.yaml": "id: theta-image-turbo\noperations: [{endpoint: /v1/images/generations, price: {unit: image, by: [resolution], rows: [{resolution: 1K, price: \"1\"}]}}]\n",
 		"d.yaml": "id: theta-image-turbo\nenabled: false\n",
 	})
@@ -446,7 +336,10 @@ func TestLoadReportsEverything(t *testing.T) {
 		if err == nil {
 			t.Fatal("it was loaded")
 		}
-		for _, want := range []string{"media must be", "endpoint must be", "surprise", "no row for resolution=2K", "already defined by c.yaml"} {
+		for _, want := range []string{
+			"media must be", "endpoint must be", "surprise",
+			"no row for resolution=2K", "already defined by c.yaml", "alpha-v3 is taken",
+		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("report lacks %q:\n%v", want, err)
 			}

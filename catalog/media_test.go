@@ -67,7 +67,7 @@ func TestInputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			catalog, err := catalog.Load(dir(t, map[string]string{"omega.yaml": withMedia}))
+			catalog, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": withMedia}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,13 +115,15 @@ func TestMediaRulesAreStrict(t *testing.T) {
 			if text == withMedia {
 				t.Fatal("nothing was replaced")
 			}
-			if _, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text})); err == nil || !strings.Contains(err.Error(), c.want) {
+			_, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
 	}
 	text := strings.Replace(withMedia, "description: How long.,", "description: How long., x-media: {kind: video},", 1)
-	if _, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text})); err == nil || !strings.Contains(err.Error(), "properties.length: x-media: the field takes no media") {
+	_, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
+	if err == nil || !strings.Contains(err.Error(), "properties.length: x-media: the field takes no media") {
 		t.Errorf("a field of no media: %v", err)
 	}
 }

@@ -6,16 +6,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mediagate/mediagate"
 )
 
+// builtInModels is the catalog without a folder of its operator's; it never changes.
+var builtInModels = sync.OnceValues(func() (*Catalog, error) { return Load("") })
+
 // Each size of each table makes a request that the model takes, and that reads as that
 // size again.
 func TestOpenAISizes(t *testing.T) {
 	t.Parallel()
-	models, err := Load("")
+	models, err := builtInModels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func TestOpenAISizes(t *testing.T) {
 
 func TestFromOpenAI(t *testing.T) {
 	t.Parallel()
-	models, err := Load("")
+	models, err := builtInModels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +142,7 @@ func TestFromOpenAI(t *testing.T) {
 // The texts of a form get the types that the schema has; what does not fit stays a text.
 func TestFromForm(t *testing.T) {
 	t.Parallel()
-	models, err := Load("")
+	models, err := builtInModels()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +174,7 @@ func TestFromForm(t *testing.T) {
 // What is wrong with a table is said when it is read.
 func TestOpenAITable(t *testing.T) {
 	t.Parallel()
-	models, err := Load("")
+	models, err := builtInModels()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestConditionalBounds(t *testing.T) {
 		_, after, _ = strings.Cut(after, "\n")
 		text = before + after
 	}
-	c, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+	c, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestNarrowingBranchesKeepTheRest(t *testing.T) {
       if: {properties: {size: {const: l}}, required: [size]}
       then: {properties: {n: {maximum: 2000000}, size: {enum: [l, xl]}, tags: {maxItems: 1}}}
 `, 1)
-	c, err := catalog.Load(dir(t, map[string]string{"omega.yaml": text}))
+	c, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": text}))
 	if err != nil {
 		t.Fatal(err)
 	}

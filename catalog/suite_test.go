@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -71,11 +72,9 @@ func taskCases() map[string]fieldCase {
 		"webhook empty":      {`"webhook":""`, "", ""},
 		"webhook null":       {`"webhook":null`, "", ""},
 		"webhook a number":   {`"webhook":1`, "webhook", "string"},
-		"webhook a list":     {`"webhook":[]`, "webhook", "string"},
 		"metadata null":      {`"metadata":null`, "", ""},
 		"metadata empty":     {`"metadata":{}`, "", ""},
 		"metadata a list":    {`"metadata":[]`, "metadata", "object"},
-		"metadata a text":    {`"metadata":"x"`, "metadata", "object"},
 		"metadata of all":    {`"metadata":{"a":[1,{}],"reference":"r"}`, "", ""},
 		"reference of 255":   {`"metadata":{"reference":` + quoted("é", 255) + `}`, "", ""},
 		"reference of 256":   {`"metadata":{"reference":` + quoted("é", 256) + `}`, "metadata.reference", "255"},
@@ -84,7 +83,7 @@ func taskCases() map[string]fieldCase {
 }
 
 // TestFieldCases judges each body of the suite, under the model's id and its
-// aliases.
+// aliases. Accept leaves each body as it is.
 func TestFieldCases(t *testing.T) {
 	t.Parallel()
 	suite := fieldSuite()
@@ -107,7 +106,12 @@ func runFieldCases(t *testing.T, id string, cases map[string]fieldCase) {
 		tt := cases[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := o.Accept(parse(t, body(t, id, tt.fields)))
+			text := body(t, id, tt.fields)
+			given := parse(t, text)
+			_, err := o.Accept(given)
+			if !reflect.DeepEqual(parse(t, text), given) {
+				t.Error("the body was changed")
+			}
 			if tt.param == "" {
 				if err != nil {
 					t.Fatalf("refused: %v", err)

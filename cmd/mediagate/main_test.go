@@ -61,9 +61,7 @@ func TestExitCodes(t *testing.T) {
 		"replay's help":          {[]string{"replay", "-h"}, "foo: 1", 0, "usage: mediagate replay ID|FILE", ""},
 		"replay nothing":         {[]string{"replay"}, "foo: 1", 2, "", "mediagate replay: name a task"},
 		"replay, same":           {[]string{"replay", "../../workflows/testdata/histories/video.json"}, "foo: 1", 0, "This build decides as the run did.", ""},
-		"replay, no file":        {[]string{"replay", "no.json"}, "foo: 1", 1, "", "mediagate: open no.json: no such file"},
 		"replay, wrong settings": {[]string{"replay", "task_1"}, "foo: 1", 1, "", "mediagate: foo: no such setting"},
-		"audit":                  {[]string{"audit", "list", "-h"}, "foo: 1", 0, "usage: mediagate audit list", ""},
 		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {

@@ -243,16 +243,6 @@ func TestDeliverEndlessAnswer(t *testing.T) {
 	}
 }
 
-func TestDeliverHugeHeader(t *testing.T) {
-	t.Parallel()
-	sender, receiver := setup(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Large", strings.Repeat("a", 1<<20))
-	}, nil)
-	if r := deliver(t, sender, attempt(receiver.URL)); r.Outcome != mediagate.DeliveryRetry || r.Error != "connection failed" {
-		t.Errorf("result %+v", r)
-	}
-}
-
 // A body that never ends after a good status does not undo the status.
 func TestDeliverStalledBody(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
-	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -52,12 +51,9 @@ func TestInspect(t *testing.T) {
 		"sound":                   {file: read(t, "sound.mp3"), format: "mp3", info: Info{0, 0, 0.2}},
 		"a bomb":                  {file: vast, err: Unreadable("is 30000 × 30000 pixels: at most 16384 a side and 200000000 in all are allowed")},
 		"bytes behind the end":    {file: append(bytes.Clone(png), "<script>"...), err: Unreadable("goes on after the end of the image")},
-		"a jpeg and more":         {file: append(read(t, "picture.jpg"), png...), format: "jpeg", info: Info{30, 16, 0}},
 		"nothing":                 {err: unknownFormat},
 		"a page":                  {file: []byte("<!DOCTYPE html><html><body>log in"), err: unknownFormat},
 		"packed":                  {file: append([]byte("\x1f\x8b\x08"), make([]byte, 100)...), err: unknownFormat},
-		"cut in its header":       {file: png[:20], err: Unreadable("ends before the image is complete")},
-		"a jpeg of nothing":       {file: []byte("\xff\xd8\xff\xe0" + strings.Repeat("\x00", 100)), err: Unreadable("is damaged: a segment has no valid length")},
 		"no movie box":            {file: join(ftyp, box("mdat", make([]byte, 5000))), err: noMovie},
 		"cut before it":           {file: join(ftyp, sized(5000, "mdat", make([]byte, 99))), err: noMovie},
 		"cut in it":               {file: join(ftyp, box("moov", mvhd(1000, 5000), trak)[:200]), err: unreadable},

@@ -209,11 +209,14 @@ func TestSounds(t *testing.T) {
 					t.Errorf("in pieces of %d: %+v, want %v seconds", piece, got, c.seconds)
 				}
 			}
-			// What breaks off is never longer than the whole, unless only its end
-			// told that it is not to be believed.
 			if c.seconds == 0 {
 				return
 			}
+			if err := faultOf(Format{MIME: c.mime}, c.bytes, len(c.bytes)); err != nil {
+				t.Errorf("it has a fault: it %v", err)
+			}
+			// What breaks off is never longer than the whole, unless only its end
+			// told that it is not to be believed.
 			for cut := 0; cut < len(c.bytes); cut += max(1, len(c.bytes)/50) {
 				if got := probe(Format{MIME: c.mime}, c.bytes[:cut], 1000).Duration; got > c.seconds+5.6 {
 					t.Errorf("cut at %d: %v seconds", cut, got)

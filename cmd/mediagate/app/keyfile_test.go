@@ -39,30 +39,24 @@ func written(t *testing.T, text string, mode os.FileMode) string {
 	return name
 }
 
-// The higher layer decides where the encryption keys come from, and their order
-// is kept.
+// The encryption keys come from the settings or from a file, in its order. Which layer of the
+// settings decides is the same as for the admin key.
 func TestEncryptionKeysFile(t *testing.T) {
 	t.Parallel()
 	first, both := keys(firstKey), keys(secondKey, firstKey)
 	name := written(t, "\n"+both[0]+"  \r\n\n"+both[1], 0o600)
 	inFile, fileInFile := "encryption_keys: ["+first[0]+"]\n", "encryption_keys_file: "+name+"\n"
-	inEnv, fileInEnv := "MEDIAGATE_ENCRYPTION_KEYS="+first[0], "MEDIAGATE_ENCRYPTION_KEYS_FILE="+name
 	loose := written(t, first[0], 0o602)
 	for name, test := range map[string]struct {
 		base     []string
 		text     string
 		env      []string
-		args     []string
 		want     []string
 		problems []string
 	}{
 		"file over base":                  {base: first, text: fileInFile, want: both},
-		"variable over file":              {text: inFile, env: []string{fileInEnv}, want: both},
-		"keys of a variable over file":    {text: fileInFile, env: []string{inEnv}, want: first},
 		"several keys in a variable":      {env: []string{"MEDIAGATE_ENCRYPTION_KEYS=" + strings.Join(both, ",")}, want: both},
-		"flag over variable":              {env: []string{inEnv}, args: []string{"-encryption-keys-file", name}, want: both},
 		"both in the file":                {text: inFile + fileInFile, want: first, problems: []string{"encryption_keys_file: excludes encryption_keys: set one of them"}},
-		"a file that is not there":        {base: first, text: "encryption_keys_file: /does/not/exist\n", problems: []string{"encryption_keys_file: open /does/not/exist: no such file or directory"}},
 		"a folder":                        {text: "encryption_keys_file: /\n", problems: []string{"encryption_keys_file: read /: is a directory"}},
 		"an endless file":                 {text: "encryption_keys_file: /dev/zero\n", problems: []string{"encryption_keys_file: /dev/zero is larger than 65536 bytes"}},
 		"a file without keys":             {text: "encryption_keys_file: /dev/null\n", problems: []string{"encryption_keys: must hold at least one key"}},
@@ -70,7 +64,7 @@ func TestEncryptionKeysFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			src := app.Sources{Base: app.Defaults(), Env: test.env, Args: test.args}
+			src := app.Sources{Base: app.Defaults(), Env: test.env}
 			src.Base.AdminKey, src.Base.DatabaseURL = firstKey, "postgres://db/gate"
 			src.Base.EncryptionKeys = test.base
 			src.File = file(t, test.text)

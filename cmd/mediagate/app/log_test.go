@@ -51,7 +51,7 @@ func TestVendorWritesNotIntoTheLog(t *testing.T) { //nolint:paralleltest // see 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	idle := make(chan struct{})
+	wrote, idle := make(chan struct{}), make(chan struct{})
 	go func() {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -61,13 +61,17 @@ func TestVendorWritesNotIntoTheLog(t *testing.T) { //nolint:paralleltest // see 
 		if err != nil {
 			return
 		}
+		<-wrote // net/http keeps no connection that answers long before it has noted that the request is written
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 		<-idle
 		_, _ = io.WriteString(conn, `you sent "me" `+req.Header.Get("Authorization"))
 		_ = conn.Close()
 	}()
 	client := &http.Client{Transport: &http.Transport{}}
-	trace := &httptrace.ClientTrace{PutIdleConn: func(error) { close(idle) }}
+	trace := &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { close(wrote) },
+		PutIdleConn:  func(error) { close(idle) },
+	}
 	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, "http://"+listener.Addr().String(), nil)
 	if err != nil {
 		t.Fatal(err)

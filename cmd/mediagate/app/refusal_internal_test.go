@@ -156,10 +156,20 @@ func TestTemporalKeyThatMayOnlyWork(t *testing.T) {
 			if test.lacks != "" {
 				patience = time.Second // it asks until then: what was added a moment ago is not known yet
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			var said bytes.Buffer
-			err := workflows.EnsureNamespace(ctx, g.Temporal, "media", slog.New(slog.NewTextHandler(&said, nil)))
+			ensure := func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				said.Reset()
+				return workflows.EnsureNamespace(ctx, g.Temporal, "media", slog.New(slog.NewTextHandler(&said, nil)))
+			}
+			err := ensure()
+			for range 5 { // where the time ends while Temporal is asked, the error tells of the time alone
+				if err == nil || strings.Contains(err.Error(), test.lacks) {
+					break
+				}
+				err = ensure()
+			}
 			if (err != nil) != (test.lacks != "") || err != nil && !strings.Contains(err.Error(), test.lacks) {
 				t.Errorf("it ends with %v", err)
 			}
@@ -191,14 +201,14 @@ func TestTemporalIsAway(t *testing.T) {
 			t.Parallel()
 			var asked atomic.Int32
 			g := gatewayAt(t, &answers{fault: func(call string) error {
-				if call == test.call && asked.Add(1) <= 3 {
+				if call == test.call && asked.Add(1) == 1 {
 					return grpcstatus.Error(test.code, "not now")
 				}
 				return nil
 			}})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if err := g.awaitTemporal(ctx); err != nil || asked.Load() < 4 {
+			if err := g.awaitTemporal(ctx); err != nil || asked.Load() < 2 {
 				t.Errorf("%d questions, %v", asked.Load(), err)
 			}
 		})

@@ -214,6 +214,7 @@ func TestReloadSurvivesAPanic(t *testing.T) {
 func TestReloadOnHangup(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
+	r.load = func() (*catalog.Catalog, []string) { return &catalog.Catalog{}, nil }
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

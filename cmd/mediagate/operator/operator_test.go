@@ -104,12 +104,6 @@ func TestCommands(t *testing.T) {
 		table  string
 		json   string // empty: the answer
 	}{
-		"accounts list": {
-			args: []string{"accounts", "list"}, status: 200, answer: list(false, account),
-			want: request{Method: "GET", Target: "/accounts?limit=100"},
-			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
-				"acc_1  acme  default  12.5       1     0.25\n",
-		},
 		"accounts list, a page": {
 			args: []string{"accounts", "list", "-limit", "1", "-after", "acc_0"}, status: 200, answer: list(true, account),
 			want: request{Method: "GET", Target: "/accounts?after=acc_0&limit=1"},
@@ -128,15 +122,14 @@ func TestCommands(t *testing.T) {
 			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
 				"acc_1  acme  default  12.5       1     0.25\n",
 		},
-		"accounts create in a group": {
-			args: []string{"accounts", "create", "-name", "acme", "-group", "gold"}, status: 201, answer: account,
-			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{"name": "acme", "group": "gold"}},
-			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
-				"acc_1  acme  default  12.5       1     0.25\n",
-		},
 		"accounts create with limits": {
-			args: []string{"accounts", "create", "-name", "acme", "-rate", "60", "-in-flight", "0", "-erase-inputs"}, status: 201, answer: account,
-			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{"name": "acme", "rate": 60.0, "in_flight": 0.0, "erase_inputs": true}},
+			args: []string{
+				"accounts", "create", "-name", "acme", "-group", "gold", "-rate", "60", "-in-flight", "0", "-erase-inputs",
+			},
+			status: 201, answer: account,
+			want: request{Method: "POST", Target: "/accounts", Body: map[string]any{
+				"name": "acme", "group": "gold", "rate": 60.0, "in_flight": 0.0, "erase_inputs": true,
+			}},
 			table: "ID     NAME  GROUP    AVAILABLE  HELD  SPENT\n" +
 				"acc_1  acme  default  12.5       1     0.25\n",
 		},
@@ -341,16 +334,6 @@ func TestFailures(t *testing.T) {
 			answer: `{"error":{"message":"the reference was used for another amount","request_id":"req_1"}}`,
 			err:    "mediagate accounts grant: the reference was used for another amount (HTTP 409, request req_1)\n",
 		},
-		"a refused key": {
-			args: []string{"keys", "list", "-o", "json"}, status: 403,
-			answer: `{"error":{"message":"this needs the admin key","request_id":"req_2"}}`,
-			err:    "mediagate keys list: this needs the admin key (HTTP 403, request req_2)\n",
-		},
-		"no such channel": {
-			args: []string{"channels", "disable", "nobody"}, status: 404,
-			answer: `{"error":{"message":"channel not found","request_id":"req_3"}}`,
-			err:    "mediagate channels disable: channel not found (HTTP 404, request req_3)\n",
-		},
 		"a proxy's error": {
 			args: []string{"keys", "revoke", "-key", "key_1"}, status: 502, answer: "<html>",
 			err: "mediagate keys revoke: the gateway answered HTTP 502 Bad Gateway\n",
@@ -401,8 +384,6 @@ func TestWrongUse(t *testing.T) {
 		env  []string // nil: the gateway's
 		err  string
 	}{
-		"no verb":           {args: []string{"accounts"}, err: "mediagate accounts: a verb is missing. There are:"},
-		"unknown verb":      {args: []string{"keys", "burn"}, err: `mediagate keys: "burn" is no verb. There are:`},
 		"unknown flag":      {args: []string{"accounts", "list", "-nope"}, err: "-nope"},
 		"argument":          {args: []string{"ledger", "check", "now"}, err: `unexpected argument "now"`},
 		"format":            {args: []string{"ledger", "check", "-o", "xml"}, err: "-o is table or json"},

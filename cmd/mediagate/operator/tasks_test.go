@@ -35,12 +35,6 @@ func TestTaskCommands(t *testing.T) {
 				"task_2  2026-03-01T12:00:00Z  failed      video  alpha-v3  acc_1                           internal_error\n" +
 				"… more: -after task_2\n",
 		},
-		"list nothing": {
-			[]string{"tasks", "list"},
-			list(false),
-			request{Method: "GET", Target: "/tasks?limit=100"},
-			"ID  CREATED  STATUS  TYPE  MODEL  ACCOUNT  STUCK  WHAT IT WAITS FOR\n",
-		},
 		"show": {
 			[]string{"tasks", "show", "task_1", "-prompt"},
 			parked + page,

@@ -46,24 +46,6 @@ func run(t *testing.T, args ...string) (same bool, out string, err error) {
 	return same, b.String(), err
 }
 
-// Every recorded history is replayed, and each of its lines tells something.
-func TestRecorded(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(recorded, "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no histories: %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			same, out, err := run(t, file)
-			if err != nil || !same || !strings.Contains(out, "This build decides as the run did.") {
-				t.Errorf("same %v, %v\n%s", same, err, out)
-			}
-		})
-	}
-}
-
 // A lost answer and an operator's retry, as a person reads them.
 func TestStory(t *testing.T) {
 	t.Parallel()
