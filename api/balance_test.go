@@ -61,12 +61,10 @@ func TestBalanceWithoutAKey(t *testing.T) {
 	gone, secret := g.newKey(mediagate.Key{Unlimited: true})
 	g.must(g.store.DeleteKey(t.Context(), gone.ID))
 	for _, path := range balancePaths {
-		for _, header := range []http.Header{nil, {"Authorization": {"Basic x"}}, {"Authorization": {"Bearer "}}} {
-			a := g.send(request{path: path, header: header})
-			a.wantError(t, 401, "authentication_error", "No Authorization header")
-			if a.at("success") != false || a.at("message") != "No Authorization header" {
-				t.Errorf("%s: both shapes wanted: %s", path, a.body)
-			}
+		a := g.send(request{path: path})
+		a.wantError(t, 401, "authentication_error", "No Authorization header")
+		if a.at("success") != false || a.at("message") != "No Authorization header" {
+			t.Errorf("%s: both shapes wanted: %s", path, a.body)
 		}
 		for _, key := range []string{unknown, "nonsense", adminKey, secret} {
 			a := g.send(request{path: path, key: key})

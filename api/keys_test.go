@@ -45,6 +45,9 @@ func TestOwnKeys(t *testing.T) {
 	if rotated.status != 201 || rotated.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("rotation: %d %s", rotated.status, rotated.body)
 	}
+	if a := g.manage(secret, http.MethodGet, "", ""); a.status != 200 { // so it is remembered
+		t.Errorf("in its grace time: %d %s", a.status, a.body)
+	}
 	if a := g.manage(g.key, http.MethodDelete, "/"+id, ""); a.status != 204 || a.body != "" {
 		t.Errorf("deletion: %d %s", a.status, a.body)
 	}
