@@ -82,7 +82,8 @@ func TestAdoptionKeepsTheKey(t *testing.T) {
 	submit("taken", other)
 	began := g.starts()
 	leaves := dial(t, g.serve())
-	leaves.send(request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}.text("1.1", "Mediagate-Adopt: true", "Prefer: wait=60"))
+	lost := request{method: http.MethodPost, path: videos, key: g.key, body: videoBody}
+	leaves.send(lost.text("1.1", "Mediagate-Adopt: true", "Prefer: wait=60"))
 	id := g.awaitStart(began).ID
 	leaves.abort()
 	awaitLoss()

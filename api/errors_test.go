@@ -96,17 +96,19 @@ func TestErrorRows(t *testing.T) {
 
 func TestErrorsNameTheField(t *testing.T) {
 	t.Parallel()
+	const deep = "multi_prompt[0].duration"
+	const modes = "models of this mode-free kind take no_mode, but mode"
 	for name, test := range map[string]struct {
 		shape   envelope
 		err     error
 		param   any
 		message string
 	}{
-		"form A":                   {envelopeA, mediagate.Invalid("multi_prompt[0].duration", "must be at least 1"), "multi_prompt[0].duration", "multi_prompt[0].duration: must be at least 1"},
-		"form B":                   {envelopeMusic, mediagate.Invalid("multi_prompt[0].duration", "must be at least 1"), "multi_prompt[0].duration", "must be at least 1"},
+		"form A":                   {envelopeA, mediagate.Invalid(deep, "must be at least 1"), deep, deep + ": must be at least 1"},
+		"form B":                   {envelopeMusic, mediagate.Invalid(deep, "must be at least 1"), deep, "must be at least 1"},
 		"named by the message":     {envelopeA, mediagate.Invalid("duration", "duration must be 5"), "duration", "duration must be 5"},
 		"a letter is no name":      {envelopeA, mediagate.Invalid("n", "a number is too large"), "n", "n: a number is too large"},
-		"named in the middle":      {envelopeA, mediagate.Invalid("mode", "models of this mode-free kind take no_mode, but mode"), "mode", "models of this mode-free kind take no_mode, but mode"},
+		"named in the middle":      {envelopeA, mediagate.Invalid("mode", modes), "mode", modes},
 		"the task id of a request": {envelopeMusic, errTaskID, "task_id", "invalid task id"},
 	} {
 		_, _, body := rendered(t, test.shape, test.err)

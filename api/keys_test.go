@@ -93,7 +93,8 @@ func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 		Scopes: []mediagate.Scope{mediagate.ScopeRead, mediagate.ScopeManage},
 	})
 	const rest = `"name":"child","models":["alpha-v3"],"scopes":["read"],`
-	if a := g.manage(giver, http.MethodPost, "", `{`+rest+`"quota":"3","caps":{"day":"1"},"group":"default"}`); a.status != 201 {
+	within := `{` + rest + `"quota":"3","caps":{"day":"1"},"group":"default"}`
+	if a := g.manage(giver, http.MethodPost, "", within); a.status != 201 {
 		t.Fatalf("within: %d %s", a.status, a.body)
 	}
 	for body, field := range map[string]string{
@@ -102,7 +103,8 @@ func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 		`{` + rest + `"quota":"1","caps":{"day":"1.000001"}}`:                   "caps.day",
 		`{` + rest + `"quota":"1","caps":{"day":"1"},"group":"half"}`:           "group",
 	} {
-		g.manage(giver, http.MethodPost, "", body).wantError(t, 403, "permission_error", field+" goes beyond what this API key has itself")
+		g.manage(giver, http.MethodPost, "", body).
+			wantError(t, 403, "permission_error", field+" goes beyond what this API key has itself")
 	}
 	if left := g.manage(giver, http.MethodGet, "/"+row.ID, "").at("quota"); left != "7.00" {
 		t.Errorf("%s is left", left)
