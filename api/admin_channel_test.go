@@ -1,8 +1,8 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -117,15 +117,11 @@ func TestChannelOfFormerSettings(t *testing.T) {
 func TestChannelPages(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	a := g.operate(http.MethodGet, "/channels?limit=1", "")
-	if a.at("object") != "list" || a.at("data", 0, "name") != "kling-a" || a.at("data", 1) != nil || a.at("has_more") != true {
-		t.Errorf("first page: %s", a.body)
-	}
-	if a = g.operate(http.MethodGet, "/channels?after=kling-a", ""); a.at("data", 0, "name") != "kling-b" || a.at("has_more") != false {
-		t.Errorf("second page: %s", a.body)
-	}
-	if a = g.operate(http.MethodGet, "/channels?after=kling-b", ""); !strings.Contains(a.body, `"data":[]`) {
-		t.Errorf("third page: %s", a.body)
+	for query, want := range map[string]string{"?limit=1": "[kling-a]", "?after=kling-a": "[kling-b]", "?after=kling-b": "[]"} {
+		a := g.operate(http.MethodGet, "/channels"+query, "")
+		if got := fmt.Sprint(a.ids("data", "name")); got != want || a.at("has_more") != (query == "?limit=1") {
+			t.Errorf("%s: %s", query, a.body)
+		}
 	}
 	for query, param := range map[string]string{"limit=0": "limit", "limit=x": "limit", "limit=101": "limit", "after=nobody": "after", "after=%00": "after"} {
 		g.operate(http.MethodGet, "/channels?"+query, "").wantError(t, 400, "invalid_request_error", param)
@@ -161,9 +157,5 @@ func TestChannelChange(t *testing.T) {
 		if got := g.operate(http.MethodGet, "/channels/kling-a", ""); got.body != a.body {
 			t.Errorf("read back: %s, want %s", got.body, a.body)
 		}
-	}
-	for _, path := range []string{"/admin/v1/channels", "/admin/v1/channels/kling-a"} {
-		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "")
-		g.send(request{path: path}).wantError(t, 401, "authentication_error", "")
 	}
 }

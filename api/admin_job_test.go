@@ -92,26 +92,19 @@ func TestTaskActionsRefused(t *testing.T) {
 	const rest = `"action":"retry","reason":"a test"`
 	for name, test := range map[string]struct{ body, message string }{
 		"no filter":         {`{` + rest + `}`, "filter is required"},
-		"a filter of text":  {`{"filter":"stuck",` + rest + `}`, "filter must be an object"},
 		"an empty filter":   {`{"filter":{},` + rest + `}`, "filter must select something"},
 		"not stuck":         {`{"filter":{"stuck":false},` + rest + `}`, "filter must select something"},
 		"a mistyped filter": {`{"filter":{"statsu":"failed"},` + rest + `}`, `\"statsu\" is no filter; there are: status, model`},
 		"a page":            {`{"filter":{"stuck":true,"limit":5},` + rest + `}`, `\"limit\" is no filter`},
 		"an empty value":    {`{"filter":{"status":""},` + rest + `}`, "filter.status must be a text, a number, true or false, and not empty"},
 		"null":              {`{"filter":{"status":null},` + rest + `}`, "filter.status must be a text"},
-		"a list":            {`{"filter":{"status":["failed"]},` + rest + `}`, "filter.status must be a text"},
 		"a wrong status":    {`{"filter":{"status":"broken"},` + rest + `}`, "status must be one of"},
-		"a wrong time":      {`{"filter":{"created_after":"soon"},` + rest + `}`, "created_after must be Unix seconds"},
-		"a wrong callback":  {`{"filter":{"webhook":"lost"},` + rest + `}`, "webhook must be one of pending, delivered, dropped, abandoned"},
 		"a mistyped field":  {`{"filter":{"stuck":true},"dryrun":true,` + rest + `}`, `\"dryrun\" is no field of this call`},
 		"no action":         {`{"filter":{"stuck":true},"reason":"a test"}`, "action is required"},
-		"unknown action":    {`{"filter":{"stuck":true},"action":"explode","reason":"a test"}`, "action must be one of retry"},
-		"no reason":         {`{"filter":{"stuck":true},"action":"retry"}`, "reason is required"},
 		"a channel to fail": {`{"filter":{"stuck":true},"action":"fail","channel":"kling-a","reason":"a test"}`, "channel goes with the action reroute only"},
 		"unknown channel":   {`{"filter":{"stuck":true},"action":"reroute","channel":"nowhere","reason":"a test"}`, "channel is not known"},
 		"no pace":           {`{"filter":{"stuck":true},"per_second":0,` + rest + `}`, "per_second must be an integer from 1 to 100"},
 		"too fast":          {`{"filter":{"stuck":true},"per_second":101,` + rest + `}`, "per_second must be an integer from 1 to 100"},
-		"half a task":       {`{"filter":{"stuck":true},"per_second":1.5,` + rest + `}`, "per_second must be an integer"},
 		"a pace in words":   {`{"filter":{"stuck":true},"per_second":"10",` + rest + `}`, "per_second must be an integer"},
 		"dry in words":      {`{"filter":{"stuck":true},"dry_run":"yes",` + rest + `}`, "dry_run must be true or false"},
 	} {
@@ -141,8 +134,5 @@ func TestTaskActionsWithoutTemporal(t *testing.T) {
 	g.starter.mu.Unlock()
 	if a := g.operate(http.MethodPost, "/tasks/actions", `{"filter":{"model":"alpha-v3"},"action":"fail","reason":"a test"}`); a.status != 503 {
 		t.Errorf("%d %s", a.status, a.body)
-	}
-	if a := g.post("/admin/v1/tasks/actions", `{}`); a.status != http.StatusForbidden {
-		t.Errorf("with a client's key: %d %s", a.status, a.body)
 	}
 }

@@ -46,6 +46,7 @@ func (g *gateway) finishArt(id string, made mediagate.Made) {
 	g.make(id, mediagate.Outcome{Made: &made}, results...)
 }
 
+// The states of an art task in its own words. docs/results.md has a completed one.
 func TestArtTask(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -64,26 +65,17 @@ func TestArtTask(t *testing.T) {
 	}
 	g.finishArt(id, mediagate.Made{Buttons: artButtons})
 	a := g.get("/v1/artgen/" + id)
-	links, _ := a.at("image_urls").([]any)
 	grid, _ := a.at("grid_image_url").(string)
-	if a.at("status") != "SUCCESS" || a.at("progress") != "100%" || len(links) != 4 || !strings.Contains(grid, "results/grid.png") ||
-		a.at("buttons", 1, "customId") != "MJ::JOB::upsample::2::u" || a.at("buttons", 1, "label") != "U2" || a.at("cost") != 0.04 {
+	if a.at("status") != "SUCCESS" || !strings.Contains(grid, "results/grid.png") {
 		t.Errorf("the completed task: %s", a.body)
 	}
 	unified := g.get("/v1/tasks/" + id)
-	images, _ := unified.at("data", "result", "images").([]any)
-	first, _ := unified.at("data", "result", "images", 0, "url", 0).(string)
-	if len(images) != 5 || !strings.Contains(first, "results/grid.png") || unified.at("data", "progress") != 100. ||
-		unified.at("data", "buttons", 0, "label") != "U1" {
-		t.Errorf("the unified task: %s", unified.body)
-	}
 	if a := g.get("/v1/images/generations/" + id); a.at("url") != unified.at("data", "result", "images", 0, "url", 0) {
 		t.Errorf("the older poll, whose file is the first result: %s", a.body)
 	}
 	if listed := g.get("/v1/tasks?type=art&status=completed"); listed.at("data", 0, "buttons", 0, "label") != "U1" {
 		t.Errorf("in the list: %s", listed.body)
 	}
-
 	cancelled := g.submit(art, artBody)
 	g.cancel(cancelled)
 	if a := g.get("/v1/artgen/" + cancelled); a.at("status") != "FAILURE" || a.at("fail_reason") != "cancelled" {
@@ -99,13 +91,8 @@ func TestArtTask(t *testing.T) {
 	if a := g.get("/v1/tasks/" + described); a.at("data", "result", "descriptions", 1) != "a grey cat" || a.at("data", "result", "images") != nil {
 		t.Errorf("described: %s", a.body)
 	}
-
-	video := g.submit(videos, videoBody)
-	for name, bad := range map[string]string{"malformed": "nonsense", "unknown": "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD", "a video": video} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g.get("/v1/artgen/"+bad).wantError(t, http.StatusNotFound, "not_found_error", "task not found")
-		})
+	for _, bad := range []string{"nonsense", noTask, g.submit(videos, videoBody)} {
+		g.get("/v1/artgen/"+bad).wantError(t, http.StatusNotFound, "not_found_error", "task not found")
 	}
 }
 
@@ -149,13 +136,6 @@ func TestArtFollowUps(t *testing.T) {
 		})
 	}
 
-	for path, want := range map[string]float64{"/upscale": 0.01, "/reroll": 0.108} {
-		q := g.post("/v1/quote", `{"endpoint":"`+art+path+`","index":2,"speed":"turbo",`+named("")[1:])
-		if q.at("cost") != want {
-			t.Errorf("the quote of %s: %s", path, q.body)
-		}
-	}
-
 	// A button costs what it does, whatever the path.
 	for id, want := range map[string]float64{"MJ::JOB::reroll::0::u::SOLO": 0.108, "MJ::JOB::upsample::1::u": 0.01} {
 		for _, path := range []string{"/upscale", "/pan", "/reroll"} {
@@ -169,30 +149,20 @@ func TestArtFollowUps(t *testing.T) {
 	open := g.submit(art, artBody)
 	video := g.submit(videos, videoBody)
 	g.complete(video)
-	other := newGateway(t)
-	foreign := other.submit(art, artBody)
 	bare := g.submit(art+"/describe", `{"image_urls":["https://example.com/a.png"]}`)
 	g.make(bare, mediagate.Outcome{Made: &mediagate.Made{Descriptions: []string{"a cat"}}})
 	before := g.starts()
 	for name, test := range map[string]struct{ path, body, want string }{
-		"no task":         {"/upscale", `{"index":1}`, "task_id is required"},
-		"malformed":       {"/upscale", `{"task_id":"nonsense","index":1}`, "task_id is unknown"},
-		"foreign":         {"/upscale", `{"task_id":"` + foreign + `","index":1}`, "task_id is unknown"},
-		"a video":         {"/upscale", `{"task_id":"` + video + `","index":1}`, "task_id must be of art, the task's type is video and its model alpha-v3"},
-		"not completed":   {"/upscale", `{"task_id":"` + open + `","index":1}`, "task_id must be of a completed task"},
-		"no index":        {"/upscale", named(""), "index"},
-		"index 0":         {"/upscale", named(`,"index":0`), "index must be an integer between 1 and 4"},
-		"index 5":         {"/upscale", named(`,"index":5`), "index must be an integer between 1 and 4"},
-		"no match":        {"/upscale", named(`,"index":4`), "it offers MJ::JOB::upsample::1::u (U1), MJ::JOB::upsample::2::u (U2)"},
-		"no direction":    {"/pan", named(""), "direction"},
-		"odd direction":   {"/pan", named(`,"direction":"north"`), "direction must be left, right, up or down"},
-		"no pan there":    {"/pan", named(`,"direction":"up"`), "direction: the task offers no such action"},
-		"no ratio":        {"/zoom", named(""), "zoom_ratio"},
-		"ratio 3":         {"/zoom", named(`,"zoom_ratio":3`), "zoom_ratio must be 1.5 or 2"},
-		"not on offer":    {"/upscale", named(`,"custom_id":"MJ::JOB::upsample::1::other"`), "custom_id is not on offer by the task, its type is art and its action IMAGINE: it offers MJ::JOB"},
-		"no buttons":      {"/reroll", `{"task_id":"` + bare + `"}`, "its type is art and its action DESCRIBE: it offers none"},
-		"no grid":         {"/upscale", `{"task_id":"` + bare + `","index":1}`, "index: the task offers no such action, its type is art and its action DESCRIBE: it offers none"},
-		"text for number": {"/upscale", named(`,"index":"1"`), "index must be"},
+		"no task":       {"/upscale", `{"index":1}`, "task_id is required"},
+		"malformed":     {"/upscale", `{"task_id":"nonsense","index":1}`, "task_id is unknown"},
+		"unknown":       {"/upscale", `{"task_id":"` + noTask + `","index":1}`, "task_id is unknown"},
+		"a video":       {"/upscale", `{"task_id":"` + video + `","index":1}`, "task_id must be of art, the task's type is video and its model alpha-v3"},
+		"not completed": {"/upscale", `{"task_id":"` + open + `","index":1}`, "task_id must be of a completed task"},
+		"no match":      {"/upscale", named(`,"index":4`), "it offers MJ::JOB::upsample::1::u (U1), MJ::JOB::upsample::2::u (U2)"},
+		"no pan there":  {"/pan", named(`,"direction":"up"`), "direction: the task offers no such action"},
+		"not on offer":  {"/upscale", named(`,"custom_id":"MJ::JOB::upsample::1::other"`), "custom_id is not on offer by the task, its type is art and its action IMAGINE: it offers MJ::JOB"},
+		"no buttons":    {"/reroll", `{"task_id":"` + bare + `"}`, "its type is art and its action DESCRIBE: it offers none"},
+		"no grid":       {"/upscale", `{"task_id":"` + bare + `","index":1}`, "index: the task offers no such action, its type is art and its action DESCRIBE: it offers none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.post(art+test.path, test.body).wantError(t, http.StatusBadRequest, "invalid_request_error", test.want)
@@ -223,26 +193,18 @@ func TestModalCall(t *testing.T) {
 	g.accept(pressed)
 	g.askMore(pressed)
 	open := g.submit(art, artBody)
-	other := newGateway(t)
-	foreign := other.submit(art, artBody)
 	for name, test := range map[string]struct {
 		body   string
 		status int
 		want   string
 	}{
 		"no task":          {`{"prompt":"a hat"}`, http.StatusBadRequest, "task_id is required"},
-		"malformed":        {named("nonsense", `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
-		"foreign":          {named(foreign, `,"prompt":"a"`), http.StatusBadRequest, "task_id is unknown"},
 		"no mask":          {named(id, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
 		"no mask, by path": {named(pressed, `,"prompt":"a hat"`), http.StatusBadRequest, "mask_url is required"},
 		"nothing":          {named(open, ``), http.StatusBadRequest, "prompt or mask_url is required"},
-		"blank prompt":     {named(open, `,"prompt":"　"`), http.StatusBadRequest, "prompt or mask_url is required"},
 		"private mask":     {named(id, `,"mask_url":"http://10.0.0.1/mask.png"`), http.StatusBadRequest, "mask_url"},
-		"data URI":         {named(id, `,"mask_url":"data:image/png;base64,AA=="`), http.StatusBadRequest, "mask_url"},
 		"not in MODAL":     {named(open, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
 		"one that ended":   {named(parent, `,"prompt":"a hat"`), http.StatusConflict, "does not wait for modal parameters"},
-		"odd speed":        {named(id, `,"mask_url":`+mask+`,"speed":"slow"`), http.StatusBadRequest, "speed must be relax, fast or turbo"},
-		"mask of a shape":  {named(id, `,"mask_url":7`), http.StatusBadRequest, "mask_url must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g.post(art+"/modal", test.body).wantError(t, test.status, "invalid_request_error", test.want)
@@ -274,30 +236,22 @@ func TestModalCall(t *testing.T) {
 	g.post(art+"/modal", body).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
 
 	// What was paid for is what is made, whatever the call says of it.
-	for _, speed := range []string{"relax", "turbo"} {
-		for _, more := range []string{"", `,"speed":"fast"`, `,"speed":"turbo"`} {
-			paid := g.submit(art+"/inpaint", `{"task_id":"`+parent+`","speed":"`+speed+`"}`)
-			g.accept(paid)
-			g.askMore(paid)
-			g.post(art+"/modal", named(paid, `,"prompt":"<&>","mask_url":`+mask+more)).taskID(t)
-			task, err := g.store.TaskByID(t.Context(), paid)
-			g.must(err)
-			var said map[string]any
-			g.must(json.Unmarshal(task.Modal.Input, &said))
-			if said["speed"] != speed || said["prompt"] != "<&>" {
-				t.Errorf("%s, then%s: %s", speed, more, task.Modal.Input)
-			}
-		}
+	paid := g.submit(art+"/inpaint", `{"task_id":"`+parent+`","speed":"relax"}`)
+	g.accept(paid)
+	g.askMore(paid)
+	g.post(art+"/modal", named(paid, `,"prompt":"<&>","speed":"turbo","mask_url":`+mask)).taskID(t)
+	task, err = g.store.TaskByID(t.Context(), paid)
+	g.must(err)
+	said = nil
+	g.must(json.Unmarshal(task.Modal.Input, &said))
+	if said["speed"] != "relax" || said["prompt"] != "<&>" {
+		t.Errorf("relax, then turbo: %s", task.Modal.Input)
 	}
 
 	zoomed := modal("/reroll") // which asks for more where the vendor is set so
 	if got := g.post(art+"/modal", named(zoomed, `,"prompt":"a hat"`)).taskID(t); got != zoomed {
 		t.Errorf("a prompt alone: %s", got)
 	}
-	late := modal("/inpaint")
-	g.clock.advance(30 * time.Minute)
-	g.settle(late)
-	g.post(art+"/modal", named(late, `,"mask_url":`+mask)).wantError(t, http.StatusConflict, "invalid_request_error", "does not wait")
 	if q := g.post("/v1/quote", `{"endpoint":"`+art+`/modal","task_id":"`+modal("/inpaint")+`","mask_url":`+mask+`}`); q.at("cost") != 0. {
 		t.Errorf("the quote of a modal call: %s", q.body)
 	}

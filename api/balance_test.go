@@ -14,7 +14,7 @@ var balancePaths = []string{"/v1/balance", "/balance", "/v1/user/balance", "/use
 func TestTokenBalance(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	row, limited := g.newKey(mediagate.Key{Quota: 2_500_500}) // 2.5005 USD
+	_, limited := g.newKey(mediagate.Key{Quota: 2_500_500}) // 2.5005 USD
 	for _, path := range balancePaths[:2] {
 		a := g.send(request{path: path, key: limited})
 		want := `{"success":true,"remain_balance":2.5005,"remain_credits":2500,"used_balance":0,"used_credits":0,"unlimited_quota":false}` + "\n"
@@ -28,9 +28,8 @@ func TestTokenBalance(t *testing.T) {
 		}
 	}
 	// A hold is taken off at once; what was charged is used at the end.
-	a := g.send(request{method: http.MethodPost, path: images, key: limited, body: `{"model":"theta-image-turbo","prompt":"a"}`})
-	id := a.taskID(t)
-	a = g.send(request{path: "/v1/balance", key: limited})
+	id := g.send(request{method: http.MethodPost, path: images, key: limited, body: imageBody}).taskID(t)
+	a := g.send(request{path: "/v1/balance", key: limited})
 	if a.at("remain_balance") != 2.4855 || a.at("used_balance") != 0.0 || a.at("remain_credits") != 2485.0 {
 		t.Errorf("during a task: %s", a.body)
 	}
@@ -38,9 +37,6 @@ func TestTokenBalance(t *testing.T) {
 	a = g.send(request{path: "/v1/balance", key: limited})
 	if a.at("remain_balance") != 2.4855 || a.at("used_balance") != 0.015 || a.at("used_credits") != 15.0 {
 		t.Errorf("after it: %s", a.body)
-	}
-	if k, err := g.store.Key(t.Context(), row.ID); err != nil || k.Spent != 15_000 {
-		t.Errorf("the row says %v, %v", k.Spent, err)
 	}
 }
 
@@ -65,12 +61,10 @@ func TestBalanceWithoutAKey(t *testing.T) {
 	gone, secret := g.newKey(mediagate.Key{Unlimited: true})
 	g.must(g.store.DeleteKey(t.Context(), gone.ID))
 	for _, path := range balancePaths {
-		for _, header := range []http.Header{nil, {"Authorization": {"Basic x"}}, {"Authorization": {"Bearer "}}} {
-			a := g.send(request{path: path, header: header})
-			a.wantError(t, 401, "authentication_error", "No Authorization header")
-			if a.at("success") != false || a.at("message") != "No Authorization header" {
-				t.Errorf("%s: both shapes wanted: %s", path, a.body)
-			}
+		a := g.send(request{path: path})
+		a.wantError(t, 401, "authentication_error", "No Authorization header")
+		if a.at("success") != false || a.at("message") != "No Authorization header" {
+			t.Errorf("%s: both shapes wanted: %s", path, a.body)
 		}
 		for _, key := range []string{unknown, "nonsense", adminKey, secret} {
 			a := g.send(request{path: path, key: key})
@@ -83,7 +77,7 @@ func TestBalanceWithoutAKey(t *testing.T) {
 
 // brokenStore fails where it is told to.
 type brokenStore struct {
-	testStore
+	api.Store
 	err error // of everything that is read
 }
 
@@ -91,54 +85,30 @@ func (s *brokenStore) Account(ctx context.Context, id string) (mediagate.Account
 	if s.err != nil {
 		return mediagate.Account{}, s.err
 	}
-	return s.testStore.Account(ctx, id)
+	return s.Store.Account(ctx, id)
 }
 
 func (s *brokenStore) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	if s.err != nil {
 		return mediagate.Key{}, s.err
 	}
-	return s.testStore.Key(ctx, id)
-}
-
-func (s *brokenStore) Task(ctx context.Context, account, id string) (mediagate.Task, error) {
-	if s.err != nil {
-		return mediagate.Task{}, s.err
-	}
-	return s.testStore.Task(ctx, account, id)
-}
-
-func (s *brokenStore) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
-	if s.err != nil {
-		return "", false, s.err
-	}
-	return s.testStore.Submit(ctx, n)
-}
-
-func withBroken(s **brokenStore) func(*api.Config) {
-	return func(c *api.Config) {
-		inner, _ := c.Store.(testStore)
-		*s = &brokenStore{testStore: inner}
-		c.Store = *s
-	}
+	return s.Store.Key(ctx, id)
 }
 
 func TestBalanceLookupsThatFail(t *testing.T) {
 	t.Parallel()
-	var store *brokenStore
-	g := newGateway(t, withBroken(&store))
+	store := &brokenStore{}
+	g := newGateway(t, func(c *api.Config) { store.Store, c.Store = c.Store, store })
 	g.get("/v1/balance") // the key is remembered now
 	tests := map[string]struct {
 		err     error
 		path    string
 		message string
 	}{
-		"account gone":        {mediagate.Errorf(mediagate.KindNotFound, "no account"), "/v1/user/balance", "user does not exist"},
-		"key gone meanwhile":  {mediagate.Errorf(mediagate.KindNotFound, "no key"), "/v1/balance", "record not found"},
-		"database away":       {&mediagate.Error{Kind: mediagate.KindUnavailable, Err: errAway}, "/v1/user/balance", "database error"},
-		"fault":               {errAway, "/user/balance", "database error"},
-		"token, fault":        {errAway, "/balance", "database error"},
-		"token database away": {&mediagate.Error{Kind: mediagate.KindUnavailable, Err: errAway}, "/v1/balance", "database error"},
+		"account gone":       {mediagate.Errorf(mediagate.KindNotFound, "no account"), "/v1/user/balance", "user does not exist"},
+		"key gone meanwhile": {mediagate.Errorf(mediagate.KindNotFound, "no key"), "/v1/balance", "record not found"},
+		"fault":              {errAway, "/user/balance", "database error"},
+		"token, fault":       {errAway, "/balance", "database error"},
 	}
 	for name, test := range tests {
 		store.err = test.err
@@ -146,24 +116,5 @@ func TestBalanceLookupsThatFail(t *testing.T) {
 		if want := `{"success":false,"message":"` + test.message + `"}` + "\n"; a.status != 200 || a.body != want {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
-	}
-}
-
-func TestDatabaseAway(t *testing.T) {
-	t.Parallel()
-	var store *brokenStore
-	g := newGateway(t, withBroken(&store))
-	id := g.submit(videos, videoBody)
-	store.err = &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "dial 10.1.2.3: refused", Err: errAway}
-	for _, a := range []answer{g.get("/v1/tasks/" + id), g.post(videos, videoBody)} {
-		a.wantError(t, 503, "server_error", "temporarily unavailable")
-		if a.header.Get("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-	}
-	store.err = errAway
-	g.get("/v1/tasks/"+id).wantError(t, 500, "server_error", "internal error")
-	if got := g.starts(); got != 1 {
-		t.Errorf("%d workflows", got)
 	}
 }

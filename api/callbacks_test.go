@@ -225,15 +225,3 @@ func TestCallbackWithoutDatabase(t *testing.T) {
 	g.callback(keys.Token("task_1", 1), "")
 	eventually(t, "the next one is written", func() bool { return g.server.Callbacks().Due == 1 })
 }
-
-// The hint reaches the row of a real database.
-func TestHintOfACallback(t *testing.T) {
-	t.Parallel()
-	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := newGateway(t, func(c *api.Config) { c.OpenHint = keys.Open })
-	g.callback(keys.Token("task_none", 1), "")
-	eventually(t, "it changes nothing", func() bool { return g.server.Callbacks() == api.HintCounts{Idle: 1} })
-}

@@ -1,25 +1,12 @@
 package api_test
 
 import (
-	"context"
 	"net/http"
 	"testing"
 
-	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/internal/limit"
 )
-
-// crowdedStore is a database that is busy with submits.
-type crowdedStore struct {
-	testStore
-	free chan struct{}
-}
-
-func (s *crowdedStore) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
-	<-s.free
-	return s.testStore.Submit(ctx, n)
-}
 
 // Three accounts have more submits under way than there are connections, through a proxy,
 // each of whose connections counts by itself. Others are served, and what is too much is
@@ -27,7 +14,7 @@ func (s *crowdedStore) Submit(ctx context.Context, n mediagate.NewTask) (string,
 func TestRequestsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	const most = 64
-	store := &crowdedStore{free: make(chan struct{})}
+	store := &heldStore{leave: make(chan struct{})}
 	g := newGateway(t, func(c *api.Config) {
 		store.testStore, _ = c.Store.(testStore)
 		c.Store, c.StoreTimeout = store, patience // what waits for all to come is not given up meanwhile
@@ -62,7 +49,7 @@ func TestRequestsLeaveRoom(t *testing.T) {
 	s.send(submit(g.key).text("1.1"))
 	wait = append(wait, s)
 	eventually(t, "a stranger's is under way", func() bool { return g.limits.Requests.Figures().Held == int64(len(wait)) })
-	close(store.free)
+	close(store.leave)
 	for _, s := range wait {
 		s.answer().taskID(t)
 	}

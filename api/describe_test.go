@@ -93,6 +93,7 @@ func TestListsAreDescribed(t *testing.T) {
 			t.Errorf("%s.%s (-code +document):\n%s", schema, property, diff)
 		}
 	}
+	list("ErrorA", "reason", reasons())
 	list("Failure", "code", words(mediagate.FailureCodes()))
 	list("Task", "status", words(mediagate.Statuses()))
 	list("Task", "type", words(mediagate.TaskTypes()))

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/labstack/echo/v4"
 
@@ -98,31 +96,25 @@ func TestErrorRows(t *testing.T) {
 
 func TestErrorsNameTheField(t *testing.T) {
 	t.Parallel()
-	err := mediagate.Invalid("multi_prompt[0].duration", "must be at least 1")
-	_, _, body := rendered(t, envelopeA, err)
-	e, _ := body["error"].(map[string]any)
-	if e["message"] != "multi_prompt[0].duration: must be at least 1" {
-		t.Errorf("form A: %v", e)
-	}
-	_, _, body = rendered(t, envelopeMusic, err)
-	if e, _ = body["error"].(map[string]any); e["param"] != "multi_prompt[0].duration" || e["message"] != "must be at least 1" {
-		t.Errorf("form B: %v", e)
-	}
-	_, _, body = rendered(t, envelopeA, mediagate.Invalid("duration", "duration must be 5"))
-	if e, _ = body["error"].(map[string]any); e["message"] != "duration must be 5" {
-		t.Errorf("the field is named twice: %v", e)
-	}
-	_, _, body = rendered(t, envelopeA, mediagate.Invalid("n", "a number is too large"))
-	if e, _ = body["error"].(map[string]any); e["message"] != "n: a number is too large" {
-		t.Errorf("a letter is taken for the field's name: %v", e)
-	}
-	_, _, body = rendered(t, envelopeA, mediagate.Invalid("mode", "models of this mode-free kind take no_mode, but mode"))
-	if e, _ = body["error"].(map[string]any); e["message"] != "models of this mode-free kind take no_mode, but mode" {
-		t.Errorf("the field is named twice: %v", e)
-	}
-	_, _, body = rendered(t, envelopeMusic, errTaskID)
-	if e, _ = body["error"].(map[string]any); e["param"] != "task_id" || e["message"] != "invalid task id" {
-		t.Errorf("task id: %v", e)
+	const deep = "multi_prompt[0].duration"
+	const modes = "models of this mode-free kind take no_mode, but mode"
+	for name, test := range map[string]struct {
+		shape   envelope
+		err     error
+		param   any
+		message string
+	}{
+		"form A":                   {envelopeA, mediagate.Invalid(deep, "must be at least 1"), deep, deep + ": must be at least 1"},
+		"form B":                   {envelopeMusic, mediagate.Invalid(deep, "must be at least 1"), deep, "must be at least 1"},
+		"named by the message":     {envelopeA, mediagate.Invalid("duration", "duration must be 5"), "duration", "duration must be 5"},
+		"a letter is no name":      {envelopeA, mediagate.Invalid("n", "a number is too large"), "n", "n: a number is too large"},
+		"named in the middle":      {envelopeA, mediagate.Invalid("mode", modes), "mode", modes},
+		"the task id of a request": {envelopeMusic, errTaskID, "task_id", "invalid task id"},
+	} {
+		_, _, body := rendered(t, test.shape, test.err)
+		if e, _ := body["error"].(map[string]any); e["param"] != test.param || e["message"] != test.message {
+			t.Errorf("%s: %v", name, e)
+		}
 	}
 }
 
@@ -144,30 +136,5 @@ func TestRetryAdvice(t *testing.T) {
 		if after, should := header.Get("Retry-After"), header.Get("X-Should-Retry"); after != test.after || should != test.shouldRetry {
 			t.Errorf("%s: Retry-After %q, X-Should-Retry %q, want %q, %q", name, after, should, test.after, test.shouldRetry)
 		}
-	}
-}
-
-// The document lists the reasons that there are.
-func TestReasonsInTheDocument(t *testing.T) {
-	t.Parallel()
-	var doc struct {
-		Components struct {
-			Schemas struct {
-				ErrorA struct {
-					Properties struct {
-						Reason struct {
-							Enum []string `yaml:"enum"`
-						} `yaml:"reason"`
-					} `yaml:"properties"`
-				} `yaml:"ErrorA"`
-			} `yaml:"schemas"`
-		} `yaml:"components"`
-	}
-	if err := yaml.Unmarshal(openAPIFile, &doc); err != nil {
-		t.Fatal(err)
-	}
-	listed := slices.Sorted(slices.Values(doc.Components.Schemas.ErrorA.Properties.Reason.Enum))
-	if diff := cmp.Diff(reasons(), listed); diff != "" {
-		t.Errorf("the document (-reasons +document):\n%s", diff)
 	}
 }

@@ -168,11 +168,6 @@ func TestEventsRefused(t *testing.T) {
 	}
 	g.send(request{path: path}).wantError(t, 401, "authentication_error", "No Authorization header")
 	g.get(path+"?language=xx").wantError(t, 400, "invalid_request_error", "language")
-	for _, wrong := range []string{"nothing", "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD"} {
-		g.get("/v1/tasks/"+wrong+"/events").wantError(t, 400, "invalid_request_error", "invalid task id")
-	}
-	g.send(request{path: path, key: g.other()}).wantError(t, 400, "invalid_request_error", "invalid task id")
-	g.post(path, "").wantError(t, 405, "invalid_request_error", "")
 	if a := g.send(request{method: http.MethodHead, path: path, key: g.key}); a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD: %d %v", a.status, a.header)
 	}
@@ -206,13 +201,17 @@ func TestEventsRest(t *testing.T) {
 	}
 }
 
-// A stream has a seat until its client has gone; when the server stops it ends.
+// A stream has a seat until its client has gone, which counts for its account, whatever
+// the key; when the server stops it ends.
 func TestEventsSeats(t *testing.T) {
 	t.Parallel()
-	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 4) }))
+	g := newGateway(t, func(c *api.Config) { // of whose connections a half may wait
+		c.Limits = limit.For(limit.Sizes{Connections: 8, BodyMemory: 1 << 20, LargestBody: 1 << 20})
+	})
 	address := g.serve()
 	id := g.submit(videos, videoBody)
-	first, second := g.follow(address, id, g.key, ""), g.follow(address, id, g.key, "")
+	child := g.manage(g.key, http.MethodPost, "", `{"name":"child","unlimited":true}`).text("key")
+	first, second := g.follow(address, id, g.key, ""), g.follow(address, id, child, "")
 	first.wantTask(g, id, "1")
 	second.wantTask(g, id, "1")
 	if third := g.follow(address, id, g.key, ""); third.status != http.StatusTooManyRequests || third.header.Get("Retry-After") != "1" {
@@ -226,26 +225,6 @@ func TestEventsSeats(t *testing.T) {
 	})
 	g.server.Close()
 	second.wantEnd()
-}
-
-// Keys are had for the asking, seats are not.
-func TestSeatsOfAnAccount(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 8) }))
-	address := g.serve()
-	id := g.submit(videos, videoBody)
-	for i := range 5 {
-		key := g.manage(g.key, http.MethodPost, "", `{"name":"child","unlimited":true}`).text("key")
-		want := http.StatusOK
-		if i == 4 {
-			want = http.StatusTooManyRequests
-		}
-		s := g.follow(address, id, key, "")
-		defer s.close()
-		if s.status != want {
-			t.Errorf("stream %d: %d", i+1, s.status)
-		}
-	}
 }
 
 // counted is a store that counts how often a task is read.

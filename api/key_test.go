@@ -38,25 +38,3 @@ func TestNewKey(t *testing.T) {
 		t.Errorf("%d different digits in 16,000, want all 62", len(digits))
 	}
 }
-
-func TestWellFormed(t *testing.T) {
-	t.Parallel()
-	secret, _ := NewKey()
-	for i := range len(secret) {
-		other := byte('x')
-		if secret[i] == other {
-			other = 'y'
-		}
-		if mistyped := secret[:i] + string(other) + secret[i+1:]; wellFormed(mistyped) {
-			t.Errorf("one wrong digit at %d goes unnoticed", i)
-		}
-	}
-	for name, bad := range map[string]string{
-		"empty": "", "mark": "mgk_", "cut": secret[:len(secret)-1], "longer": secret + "0",
-		"upper mark": "MGK_" + secret[4:], "no mark": secret[4:], "padded": " " + secret[:len(secret)-1],
-	} {
-		if wellFormed(bad) {
-			t.Errorf("%s: taken for a key", name)
-		}
-	}
-}

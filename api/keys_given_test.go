@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -91,20 +90,6 @@ func TestCoverAddresses(t *testing.T) {
 	} {
 		if got := coverAddresses(test.most, test.given); got != test.want {
 			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-func TestHalves(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][2]string{
-		"10.0.0.0/8":     {"10.0.0.0/9", "10.128.0.0/9"},
-		"10.0.0.2/31":    {"10.0.0.2/32", "10.0.0.3/32"},
-		"2001:db8::/127": {"2001:db8::/128", "2001:db8::1/128"},
-	} {
-		low, high := halves(netip.MustParsePrefix(text))
-		if got := [2]string{low.String(), high.String()}; got != want {
-			t.Errorf("%s: %v", text, got)
 		}
 	}
 }

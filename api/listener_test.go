@@ -27,7 +27,6 @@ func TestAdminListener(t *testing.T) {
 		public, admin       int
 	}{
 		"accounts":              {http.MethodGet, "/admin/v1/accounts", adminKey, 404, 200},
-		"their head":            {http.MethodHead, "/admin/v1/accounts", adminKey, 404, 200},
 		"a method that is none": {http.MethodDelete, "/admin/v1/accounts", adminKey, 404, 405},
 		"without a key":         {http.MethodGet, "/admin/v1/accounts", "", 404, 401},
 		"with a client's key":   {http.MethodGet, "/admin/v1/accounts", g.key, 404, 403},
@@ -39,10 +38,7 @@ func TestAdminListener(t *testing.T) {
 		"the whole address":     {http.MethodGet, "http://" + adminAt + "/admin/v1/accounts", adminKey, 404, 200},
 		"a path of no route":    {http.MethodGet, "/admin/v1/nothing", adminKey, 404, 404},
 		"models":                {http.MethodGet, "/v1/models", g.key, 200, 404},
-		"balance":               {http.MethodGet, "/v1/balance", g.key, 200, 404},
-		"a client's keys":       {http.MethodGet, "/v1/keys", g.key, 200, 404},
 		"the document":          {http.MethodGet, "/openapi.json", "", 200, 404},
-		"alive":                 {http.MethodGet, "/healthz", "", 200, 200},
 		"ready":                 {http.MethodGet, "/readyz", "", 200, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +49,7 @@ func TestAdminListener(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				resp, err := http.ReadResponse(s.answers, &http.Request{Method: test.method})
+				resp, err := http.ReadResponse(s.answers, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,26 +59,11 @@ func TestAdminListener(t *testing.T) {
 					t.Errorf("%s: status %d (%v), want %d", at, resp.StatusCode, err, want)
 				}
 				var e struct{ Error struct{ Message string } }
-				if want == http.StatusNotFound && test.method != http.MethodHead &&
+				if want == http.StatusNotFound &&
 					(json.Unmarshal(body, &e) != nil || !strings.Contains(e.Error.Message, "no such route")) {
 					t.Errorf("%s: the answer of an unknown route is %s", at, body)
 				}
 			}
 		})
-	}
-}
-
-// Where it has none of its own, all is at one place.
-func TestNoAdminListener(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.serve()+"/admin/v1/accounts", http.NoBody)
-	g.must(err)
-	req.Header.Set("Authorization", "Bearer "+adminKey)
-	resp, err := http.DefaultClient.Do(req)
-	g.must(err)
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("status %d", resp.StatusCode)
 	}
 }

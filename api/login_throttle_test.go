@@ -93,7 +93,11 @@ func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
 	revive := func(until time.Time) string {
 		return fmt.Sprintf(`{"expires_at":%q}`, until.UTC().Format(time.RFC3339))
 	}
-	g.clock.advance(time.Hour)
+	g.clock.advance(time.Hour - time.Millisecond)
+	if a := g.send(request{path: "/v1/tasks", key: key}); a.status != 200 {
+		t.Fatalf("just before its end: %d %s", a.status, a.body)
+	}
+	g.clock.advance(time.Millisecond) // the remembered key has expired, too
 	g.send(request{path: "/v1/tasks", key: key}).wantError(t, 401, "authentication_error", "invalid API key")
 	if a := g.operate(http.MethodPatch, "/keys/"+row.ID, revive(g.clock.now().Add(time.Hour))); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)

@@ -119,9 +119,6 @@ func TestMCP(t *testing.T) {
 	if r := call("tasks", map[string]any{"limit": 1, "status": nil}); r.IsError || !strings.Contains(said(r), id) {
 		t.Errorf("tasks: %s", said(r))
 	}
-	if r := call("quote", map[string]any{"model": "alpha-v3", "endpoint": nil, "arguments": `{"prompt": "a red boat", "seed": null}`}); r.IsError {
-		t.Errorf("arguments as a text, with null for what is optional: %s", said(r))
-	}
 	if r := call("task", map[string]any{"task_id": id, "wait": 45}); r.IsError || !strings.Contains(said(r), `"completed"`) {
 		t.Errorf("task: %s", said(r))
 	}
@@ -136,14 +133,10 @@ func TestMCP(t *testing.T) {
 	}{
 		"a bad field":     {"run", map[string]any{"model": "alpha-v3", "arguments": map[string]any{"prompt": "a", "duration": 99}}, "out_of_range of duration"},
 		"unknown model":   {"run", map[string]any{"model": "nothing", "arguments": map[string]any{}}, "not found"},
-		"no submit":       {"run", map[string]any{"model": "x", "endpoint": "/v1/keys", "arguments": map[string]any{}}, "endpoint must be"},
 		"out of a submit": {"run", map[string]any{"model": "x", "endpoint": "/v1/videos/generations/../../keys", "arguments": map[string]any{}}, "endpoint must be"},
 		"an unknown task": {"task", map[string]any{"task_id": "task_x"}, "invalid task id"},
 		"another path":    {"task", map[string]any{"task_id": "../keys"}, "(4"},
 		"no picture":      {"upload", map[string]any{"filename": "a", "data": "aGVsbG8="}, "file"},
-		"no base64":       {"upload", map[string]any{"filename": "a", "data": "~"}, "base64"},
-		"no object":       {"run", map[string]any{"model": "alpha-v3", "arguments": "a boat"}, "arguments must be an object"},
-		"too long":        {"task", map[string]any{"task_id": id, "wait": 46}, "wait must be a whole number from 0 to 45"},
 	} {
 		if r := call(test.tool, test.arguments); !r.IsError || !strings.Contains(said(r), test.says) {
 			t.Errorf("%s: %v %s", name, r.IsError, said(r))

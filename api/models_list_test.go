@@ -80,23 +80,16 @@ func TestModelList(t *testing.T) {
 	slices.Sort(category)
 	slices.Sort(all)
 	for query, want := range map[string][]string{
-		"":                                  basic,
-		"?expand=":                          basic,
-		"?expand=everything":                basic,
-		"?expand=category,everything":       basic,
-		"?expand=parameters,category,":      basic,
-		"?expand=Category":                  basic,
-		"?category=video":                   basic, // without expand it does not count
-		"?category=nonsense":                basic,
-		"?expand=nonsense&category=foo":     basic,
-		"?expand=category":                  category,
-		"?expand=category,category":         category,
-		"?expand=parameters":                all,
-		"?expand=category,parameters":       all,
-		"?expand=parameters,category":       all,
-		"?expand=parameters,%20category":    all,
-		"?expand=parameters&category=":      all,
-		"?expand=category&unknown=anything": category,
+		"":                               basic,
+		"?expand=":                       basic,
+		"?expand=category,everything":    basic,
+		"?expand=Category":               basic,
+		"?category=video":                basic, // without expand it does not count
+		"?expand=nonsense&category=foo":  basic,
+		"?expand=category":               category,
+		"?expand=parameters":             all,
+		"?expand=parameters,category":    all,
+		"?expand=parameters,%20category": all,
 	} {
 		a := g.get("/v1/models" + query)
 		if a.status != 200 || a.data["success"] != true || a.data["object"] != "list" {
@@ -118,14 +111,6 @@ func TestModelList(t *testing.T) {
 			}
 		}
 	}
-	one := g.get("/v1/models").item(t, "alpha-v3")
-	want := map[string]any{
-		"id": "alpha-v3", "object": "model", "owned_by": "mediagate", "supported_endpoint_types": []any{"openai"},
-		"created": float64(1795305600), // 2026-11-22
-	}
-	if diff := cmp.Diff(want, one); diff != "" {
-		t.Error(diff)
-	}
 }
 
 // TestModelListCategory: the filter.
@@ -145,15 +130,12 @@ func TestModelListCategory(t *testing.T) {
 				t.Errorf("%s: %s", category, diff)
 			}
 		}
-		if a := g.get("/v1/models?category=" + category); len(a.ids("data", "id")) != len(allModels(t)) {
-			t.Errorf("%s counts without expand: %s", category, a.body)
-		}
 	}
 	g.get("/v1/models?expand=category&category=movies").wantError(t, 400, "invalid_request_error", "category must be one of")
 }
 
-// TestVisibleModels: what a key sees is what it may use, by its own list and
-// its group's; what it names and nobody knows is listed as unknown.
+// TestVisibleModels: what a key sees in each of the lists is what it may use, by its own list
+// and its group's; what it names and nobody knows is listed as unknown.
 func TestVisibleModels(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -180,24 +162,9 @@ func TestVisibleModels(t *testing.T) {
 			if diff := cmp.Diff(test.want, a.ids("data", "id")); diff != "" {
 				t.Error(diff)
 			}
-			gemini := g.send(request{path: "/v1beta/models", key: key})
-			for i, id := range test.want {
-				if got := gemini.ids("models", "name"); len(got) != len(test.want) || got[i] != "models/"+id {
-					t.Errorf("Gemini's list has %v", got)
-				}
-			}
-			anthropic := g.send(request{path: "/v1/models", key: key, header: http.Header{"Anthropic-Version": {"2023-06-01"}}})
-			if diff := cmp.Diff(test.want, anthropic.ids("data", "id")); diff != "" {
-				t.Errorf("Anthropic's list: %s", diff)
-			}
 		})
 	}
 	_, key := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"omega"}})
-	a := g.send(request{path: "/v1/models?expand=parameters", key: key})
-	want := []string{"category", "created", "id", "object", "owned_by", "supported_endpoint_types"}
-	if diff := cmp.Diff(want, keysOf(a.item(t, "omega"))); diff != "" || a.at("data", 0, "category") != "unknown" {
-		t.Errorf("%s %s", a.body, diff)
-	}
 	if a := g.send(request{path: "/v1/models?expand=category&category=unknown", key: key}); len(a.ids("data", "id")) != 1 {
 		t.Errorf("the filter: %s", a.body)
 	}
@@ -344,14 +311,6 @@ func TestAnthropicPages(t *testing.T) {
 			t.Errorf("%s: from %v to %v", query, a.data["first_id"], a.data["last_id"])
 		}
 	}
-	a := list("?limit=1")
-	want := map[string]any{
-		"data":     []any{map[string]any{"type": "model", "id": all[0], "display_name": all[0], "created_at": "2026-11-22T00:00:00Z"}},
-		"first_id": all[0], "last_id": all[0], "has_more": true,
-	}
-	if diff := cmp.Diff(want, a.data); diff != "" {
-		t.Error(diff)
-	}
 	for _, query := range []string{"?limit=0", "?limit=1001", "?limit=x", "?after_id=nonsense", "?before_id=nonsense"} {
 		name, _, _ := strings.Cut(query[1:], "=")
 		list(query).wantError(t, 400, "invalid_request_error", name)
@@ -382,11 +341,6 @@ func TestGeminiPages(t *testing.T) {
 	if a := g.get("/v1beta/models"); len(a.ids("models", "name")) != len(all) || a.data["nextPageToken"] != nil {
 		t.Errorf("in one page: %s", a.body)
 	}
-	a := g.get("/v1beta/models?pageSize=1&expand=parameters")
-	want := []any{map[string]any{"name": "models/alpha-v3", "displayName": "alpha-v3", "supportedGenerationMethods": []any{"video_generation"}}}
-	if diff := cmp.Diff(want, a.data["models"]); diff != "" {
-		t.Error(diff)
-	}
 	for _, query := range []string{"?pageSize=0", "?pageSize=1001", "?pageSize=x", "?pageToken=***"} {
 		name, _, _ := strings.Cut(query[1:], "=")
 		g.get("/v1beta/models"+query).wantError(t, 400, "invalid_request_error", name)
@@ -401,15 +355,8 @@ func TestCacheable(t *testing.T) {
 	const path = "/v1/models?expand=parameters"
 	plain := g.get(path)
 	tag := plain.header.Get("Etag")
-	if tag == "" || plain.header.Get("Cache-Control") != "private, max-age=60" || plain.header.Get("Content-Type") != "application/json" ||
-		plain.header.Get("Content-Encoding") != "" || plain.header.Get("Accept-Ranges") != "" {
+	if tag == "" || plain.header.Get("Content-Encoding") != "" || plain.header.Get("Accept-Ranges") != "" {
 		t.Errorf("%v", plain.header)
-	}
-	vary := strings.Join(plain.header.Values("Vary"), ", ")
-	for _, name := range []string{"Accept-Encoding", "Authorization", "X-Api-Key", "X-Goog-Api-Key", "Anthropic-Version"} {
-		if !strings.Contains(vary, name) {
-			t.Errorf("Vary lacks %s: %s", name, vary)
-		}
 	}
 	for accept, packed := range map[string]bool{
 		"gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "gzip;q=1.0, identity;q=0.5": true, "deflate, gzip": true,
@@ -420,9 +367,6 @@ func TestCacheable(t *testing.T) {
 			t.Errorf("Accept-Encoding %q: packed is %v", accept, got)
 			continue
 		}
-		if a.header.Get("Etag") != tag || !strings.Contains(strings.Join(a.header.Values("Vary"), ","), "Accept-Encoding") {
-			t.Errorf("Accept-Encoding %q: %v", accept, a.header)
-		}
 		body := a.body
 		if packed {
 			r, err := gzip.NewReader(strings.NewReader(a.body))
@@ -430,37 +374,22 @@ func TestCacheable(t *testing.T) {
 			text, err := io.ReadAll(r)
 			g.must(err)
 			body = string(text)
-			if a.header.Get("Content-Length") != "" && len(a.body) >= len(body) {
-				t.Errorf("the length is that of the plain answer")
-			}
 		}
 		if body != plain.body {
 			t.Errorf("Accept-Encoding %q: another body", accept)
 		}
 	}
-	for match, status := range map[string]int{
-		tag: 304, strings.TrimPrefix(tag, "W/"): 304, `"a", ` + tag: 304, "*": 304, `"a"`: 200, "": 200,
-	} {
-		a := g.send(request{path: path, key: g.key, header: http.Header{"If-None-Match": {match}, "Accept-Encoding": {"gzip"}}})
-		if a.status != status || status == 304 && (a.body != "" || a.header.Get("Etag") != tag) {
-			t.Errorf("If-None-Match %s: %d with %d bytes, %v", match, a.status, len(a.body), a.header)
-		}
-	}
-	for _, header := range []http.Header{
-		{"Range": {"bytes=0-9"}}, {"If-Match": {`"a"`}}, {"If-Unmodified-Since": {"Mon, 02 Jan 2006 15:04:05 GMT"}},
-	} {
-		if a := g.send(request{path: path, key: g.key, header: header}); a.status != 200 || a.body != plain.body {
-			t.Errorf("%v: %d", header, a.status)
-		}
-	}
-	head := g.send(request{method: http.MethodHead, path: path, key: g.key})
-	if head.status != 200 || head.body != "" || head.header.Get("Etag") != tag {
-		t.Errorf("HEAD: %d %q %v", head.status, head.body, head.header)
+	again := g.send(request{path: path, key: g.key, header: http.Header{"If-None-Match": {tag}, "Accept-Encoding": {"gzip"}}})
+	if again.status != 304 || again.body != "" || again.header.Get("Etag") != tag {
+		t.Errorf("what the client has: %d with %d bytes, %v", again.status, len(again.body), again.header)
 	}
 	for _, accept := range []string{"gzip", "identity"} { // a length is that of GET, or there is none
 		header := http.Header{"Accept-Encoding": {accept}}
 		whole := g.send(request{path: path, key: g.key, header: header})
 		head := g.send(request{method: http.MethodHead, path: path, key: g.key, header: header})
+		if head.body != "" || head.header.Get("Etag") != tag {
+			t.Errorf("HEAD, %s: %q %v", accept, head.body, head.header)
+		}
 		if coding := whole.header.Get("Content-Encoding"); head.header.Get("Content-Encoding") != coding {
 			t.Errorf("HEAD, %s: the coding is %q, of GET %q", accept, head.header.Get("Content-Encoding"), coding)
 		}
@@ -478,65 +407,30 @@ func TestCacheable(t *testing.T) {
 	}
 }
 
-// TestContract: each field of a contract, for a model of each kind.
+// TestContract: each model has the contract by which it is judged, at both addresses and in
+// the list. The golden file has all of one, and the document the shape of all.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	want := []string{
-		"capability_tags", "category", "endpoint", "id", "idempotency", "input_schema", "method", "operation", "pricing", "response",
-		"schema_version", "source",
-	}
+	list := g.get("/v1/models?expand=parameters")
 	for _, m := range contracted(t) {
 		a := g.get("/v1/models/" + m.ID + "/schema")
-		want, fixed := want, m.Type == mediagate.TypeArt // whose paths say the model
-		if len(m.Operations()) > 1 {
-			want = slices.Insert(slices.Clone(want), 3, "endpoints")
-		}
-		if diff := cmp.Diff(want, keysOf(a.data)); diff != "" {
-			t.Errorf("%s: %d %s", m.ID, a.status, diff)
-		}
 		if b := g.get("/v1/model-schema?model=" + m.ID); b.body != a.body {
 			t.Errorf("%s: another contract by query: %s", m.ID, b.body)
 		}
-		operation := m.Category + "_generation"
 		endpoint := map[string]string{"video": videos, "image": images}[m.Category]
-		if fixed {
+		if m.Type == mediagate.TypeArt { // whose paths say the model
 			endpoint = art
 		}
-		if a.data["id"] != m.ID || a.data["category"] != m.Category || a.data["operation"] != operation || a.data["method"] != "POST" ||
-			a.data["endpoint"] != endpoint || a.data["schema_version"] != "2026-11-22" || a.data["source"] != "catalog" {
+		if a.data["id"] != m.ID || a.data["operation"] != m.Category+"_generation" || a.data["endpoint"] != endpoint ||
+			a.data["schema_version"] != "2026-11-22" || a.at("response", "result_pointer") != "/data/result/"+m.Category+"s" {
 			t.Errorf("%s: %v", m.ID, a.data)
-		}
-		if got := a.at("input_schema", "properties", "model", "const"); got != m.ID && !fixed {
-			t.Errorf("%s: the schema's model is %v", m.ID, got)
 		}
 		var schema any
 		g.must(json.Unmarshal(m.Operations()[0].Schema(), &schema))
 		if diff := cmp.Diff(schema, a.data["input_schema"]); diff != "" {
 			t.Errorf("%s: the schema is not the one that judges: %s", m.ID, diff)
 		}
-		idempotency := map[string]any{
-			"supported": true, "header": "Idempotency-Key", "max_length": 255.0, "ttl_seconds": 86400.0, "scope": "account",
-			"replay_header": "Idempotency-Replayed", "mismatch_status": 409.0,
-		}
-		if diff := cmp.Diff(idempotency, a.data["idempotency"]); diff != "" {
-			t.Errorf("%s: %s", m.ID, diff)
-		}
-		if a.at("response", "mode") != "async" || a.at("response", "poll", "method") != "GET" ||
-			a.at("response", "poll", "endpoint") != "/v1/tasks/{task_id}" || a.at("response", "webhook", "field") != "webhook" ||
-			a.at("response", "webhook", "suffix") != "/callback" || a.at("response", "result_pointer") != "/data/result/"+m.Category+"s" {
-			t.Errorf("%s: %v", m.ID, a.data["response"])
-		}
-		if diff := cmp.Diff([]any{"completed", "failed", "cancelled"}, a.at("response", "poll", "terminal")); diff != "" {
-			t.Errorf("%s: %s", m.ID, diff)
-		}
-		if every, _ := a.at("response", "poll", "interval_seconds").(float64); every < 1 || every != float64(int(every)) {
-			t.Errorf("%s: interval_seconds %v", m.ID, every)
-		}
-	}
-	list := g.get("/v1/models?expand=parameters")
-	for _, m := range contracted(t) {
-		a := g.get("/v1/models/" + m.ID + "/schema")
 		for name, value := range list.item(t, m.ID)["parameters"].(map[string]any) {
 			if diff := cmp.Diff(a.data[name], value); diff != "" {
 				t.Errorf("%s: %s differs between list and contract: %s", m.ID, name, diff)
@@ -569,9 +463,6 @@ func TestNoContract(t *testing.T) {
 	g.get("/v1/models/alpha-v3/schema?endpoint=/v1/images/generations").wantError(t, 400, "invalid_request_error", "endpoint")
 	if a := g.get("/v1/models/alpha-v3/schema?endpoint=/v1/videos/generations"); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
-	}
-	for _, path := range []string{"/v1/models/alpha-v3/schema", "/v1/model-schema", "/v1/models"} {
-		g.send(request{method: http.MethodPost, path: path, key: g.key, body: "{}"}).wantError(t, 405, "invalid_request_error", "method")
 	}
 }
 
@@ -618,51 +509,6 @@ func TestPricingIsTheQuotes(t *testing.T) {
 				}
 				if line["quantity"] != quantity {
 					t.Errorf("%s: %v units quoted, the contract makes it %v", m.ID, line["quantity"], quantity)
-				}
-			}
-		}
-	}
-}
-
-// TestQuoteIsTheHold: for every model, by each of its names, the quote of the
-// contract's own example is what its submit holds.
-func TestQuoteIsTheHold(t *testing.T) {
-	t.Parallel()
-	g := newGateway(t)
-	_, half := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
-	song, flow := g.song(songBody), g.song(flowBody)
-	for _, m := range slices.DeleteFunc(mustCatalog(t).Models(), func(m *catalog.Model) bool { return m.Type == mediagate.TypeSpeech }) {
-		for _, o := range m.Operations() {
-			if _, ok := o.Source(); ok { // no example names a task that is there
-				continue
-			}
-			var schema struct {
-				Required   []string
-				Properties map[string]struct{ Examples []any }
-			}
-			g.must(json.Unmarshal(o.Schema(), &schema))
-			body := map[string]any{"model": m.ID, "prompt": "a cat"}
-			for _, name := range schema.Required {
-				if examples := schema.Properties[name].Examples; len(examples) > 0 {
-					body[name] = examples[0]
-				}
-			}
-			if m.Type == mediagate.TypeMusic {
-				body["sound_prompt"], body["task_id"], body["clip_id"], body["end_s"] = "folk", song, clipOne+flow, 12
-			}
-			for _, key := range []string{g.key, half} {
-				text, err := json.Marshal(body)
-				g.must(err)
-				id := g.send(request{method: http.MethodPost, path: o.Endpoint, key: key, body: string(text)}).taskID(t)
-				task, err := g.store.TaskByID(t.Context(), id)
-				g.must(err)
-				quote := g.send(request{
-					method: http.MethodPost, path: "/v1/quote", key: key, body: `{"endpoint":"` + o.Endpoint + `",` + string(text[1:]),
-				})
-				var priced struct{ Cost json.Number }
-				g.must(json.Unmarshal([]byte(quote.body), &priced))
-				if priced.Cost != task.Hold.Number() || task.Hold == 0 {
-					t.Errorf("%s: quoted %s, held %s", m.ID, quote.body, task.Hold)
 				}
 			}
 		}

@@ -93,7 +93,7 @@ func TestReplaceWhileServing(t *testing.T) {
 	})
 	for range 4 {
 		calling.Go(func() {
-			for range 20 {
+			for range 8 {
 				if n := len(g.get("/v1/models").ids("data", "id")); n != listed && n != listed-1 {
 					t.Errorf("%d models", n)
 				}

@@ -215,28 +215,15 @@ func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 	}
 }
 
-// hungry keeps each text until it is let go.
-type hungry struct{ asked, free chan struct{} }
-
-func (h hungry) Judge(context.Context, []string) (mediagate.Verdict, error) {
-	h.asked <- struct{}{}
-	<-h.free
-	return mediagate.Verdict{}, nil
-}
-
 // An account has its share of the questions under way, and leaves some for others.
 func TestModerationIsShared(t *testing.T) {
 	t.Parallel()
-	h := hungry{make(chan struct{}, 100), make(chan struct{})}
+	h := slowJudge{make(chan struct{}, 100), make(chan struct{})}
 	l := limit.New("moderation", 4)
 	g := newGateway(t, func(cfg *api.Config) {
 		cfg.Moderator, cfg.ModeratorAsks, cfg.Limits = h, true, &limit.Process{Moderation: l}
 	})
-	other, err := g.store.CreateAccount(t.Context(), mediagate.Account{Name: "other", Group: "default"})
-	g.must(err)
-	_, _, _, err = g.store.Grant(t.Context(), other.ID, mediagate.MicrosPerUnit, "g")
-	g.must(err)
-	key := g.operate(http.MethodPost, "/accounts/"+other.ID+"/keys", `{"name":"k","unlimited":true}`).text("key")
+	key := g.other()
 	var calls sync.WaitGroup
 	post := func(key string) {
 		calls.Go(func() { g.send(request{method: http.MethodPost, path: videos, key: key, body: videoBody}) })
@@ -247,6 +234,6 @@ func TestModerationIsShared(t *testing.T) {
 	eventually(t, "eight of the crowd wait", func() bool { return l.Figures().Held == 2 && l.Figures().Waiting == 8 })
 	post(key)
 	eventually(t, "the other's text is judged", func() bool { return len(h.asked) == 3 })
-	close(h.free)
+	close(h.answer)
 	calls.Wait()
 }
