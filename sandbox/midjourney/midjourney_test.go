@@ -257,7 +257,7 @@ func TestWindow(t *testing.T) {
 	}
 	other := submit(t, b, "/mj/submit/action", press(t, single, "MJ::CustomZoom::"))
 	call(t, b, "POST", "/mj/task/"+other+"/cancel", nil)
-	if got := fetch(t, b, other); got.Text("status") != "FAILURE" {
+	if got := fetch(t, b, other); got.Text("status") != "FAILURE" || got.Text("failReason") != "取消任务" {
 		t.Errorf("stopped while it waits: %s", got.Raw)
 	}
 }
