@@ -48,7 +48,8 @@ type act struct {
 	operation, upstream, params string
 	from                        int    // how many jobs before it the one stands that it works on; 0: none
 	button                      string // of that one: how its customId begins
-	link                        string // of the song that it works on instead, on a server of ours
+	ours                        bool   // it works on a song of our own instead
+	waits                       bool   // it has to be told something before it begins
 	files                       string // that are made of it, by role and name; empty: not looked at
 }
 
@@ -58,16 +59,40 @@ const (
 	viduText  = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"],"duration":5,"resolution":"720p","aspect_ratio":"16:9","audio":true}`
 	veoText   = `{"prompt":"snow","duration":8,"resolution":"720p","sample_count":2,"generate_audio":false,"first_frame_image":"https://media.example.com/a.png"}`
 	imageText = `{"prompt":"snow","image_urls":["https://media.example.com/a.png"]}`
+	omniText  = `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9"}`
+	twoImages = `"image_urls":["https://media.example.com/1","https://media.example.com/2"]`
 	hasty     = `{"speed":"fast"}`
 	plainText = `{"prompt":"snow","resolution":"1080p"}`
 )
 
+// subjects adds to a request fields, and two subjects by their names, each with more
+// pictures than there may be room for.
+func subjects(params, fields string) string {
+	named := func(name string) string {
+		link := `"https://media.example.com/` + name + `"`
+		return `{"name":"` + name + `","description":"a ` + name + `","element_input_urls":[` + strings.Repeat(link+",", 3) + link + `]}`
+	}
+	return strings.TrimSuffix(params, "}") + "," + fields + `,"element_list":[` + named("cat") + "," + named("dog") + `]}`
+}
+
 func scripts() map[string]script {
+	const invalid = mediagate.CodeInvalidParameters
 	klingJobs := []act{
 		{operation: "video", upstream: "kling-v3", params: klingText},
 		{operation: "base_video", upstream: "kling-v3", params: `{"prompt":"snow","resolution":"1080p"}`},
 		{operation: "omni_frames", upstream: "kling-v3-omni", params: strings.Replace(klingText, "}", `,"element_list":[{"element_id":7}]}`, 1)},
-		{operation: "omni", upstream: "kling-video-o1", params: `{"prompt":"snow","mode":"std","duration":5,"aspect_ratio":"16:9"}`},
+		{operation: "omni_frames", upstream: "kling-v3-omni", params: subjects(klingText, twoImages)},
+		{
+			operation: "omni_frames", upstream: "kling-v3-omni",
+			params: subjects(strings.Replace(klingText, "false}", "true}", 1), `"shot_type":"customize","multi_prompt":[`+
+				`{"index":1,"prompt":"@cat sits","duration":2},{"index":2,"prompt":"@dog runs","duration":3}],"negative_prompt":"fog"`),
+		},
+		{operation: "omni", upstream: "kling-video-o1", params: omniText},
+		{operation: "omni", upstream: "kling-video-o1", params: subjects(omniText, twoImages)},
+		{
+			operation: "omni", upstream: "kling-video-o1",
+			params: subjects(omniText, twoImages+`,"video_list":[{"video_url":"https://media.example.com/v","refer_type":"base","keep_original_sound":"yes"}]`),
+		},
 	}
 	return map[string]script{
 		"kling": {provider: "kling", credential: "api_key", jobs: klingJobs},
@@ -90,7 +115,7 @@ func scripts() map[string]script {
 			{operation: "vidu", upstream: "vidu/viduq3_reference2video", params: viduText},
 			{operation: "base_video", upstream: "wan2.6-t2v", params: plainText},
 		}},
-		"dashscope, images": {provider: "dashscope", credential: "api_key", refused: mediagate.CodeInvalidParameters, jobs: []act{
+		"dashscope, images": {provider: "dashscope", credential: "api_key", refused: invalid, jobs: []act{
 			{operation: "image", upstream: "z-image-turbo", params: `{"prompt":"snow","size":"1:1","resolution":"1K","prompt_extend":false}`},
 			{operation: "base_image", upstream: "z-image-turbo", params: `{"prompt":"snow"}`},
 		}},
@@ -117,7 +142,7 @@ func scripts() map[string]script {
 			{operation: "video", upstream: "veo-3.1-generate-preview", params: veoText},
 			{operation: "base_video", upstream: "veo-3.1-generate-preview", params: imageText},
 		}},
-		"midjourney": {provider: "midjourney", credential: "api_secret", broken: mediagate.CodeProviderAway, refused: mediagate.CodeInvalidParameters, yielding: true, jobs: []act{
+		"midjourney": {provider: "midjourney", credential: "api_secret", broken: mediagate.CodeProviderAway, refused: invalid, yielding: true, jobs: []act{
 			{operation: "imagine", params: `{"prompt":"snow","image_urls":["https://media.example.com/a.png"],"speed":"turbo","size":"2:1","version":"7"}`},
 			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::reroll::", files: "grid"},
 			{operation: "action", params: hasty, from: 1, button: "MJ::JOB::variation::3::", files: "grid"},
@@ -127,6 +152,8 @@ func scripts() map[string]script {
 			{operation: "action", params: hasty, from: 3, button: "MJ::JOB::high_variation::", files: "grid"},
 			{operation: "action", params: hasty, from: 4, button: "MJ::Outpaint::50::", files: "grid"},
 			{operation: "action", params: hasty, from: 5, button: "MJ::JOB::pan_up::", files: "grid"},
+			{operation: "action", params: hasty, from: 6, button: "MJ::Inpaint::", waits: true},
+			{operation: "modal", params: `{"prompt":"a hat","mask_url":"https://media.example.com/a.png","speed":"fast"}`, from: 1, files: "grid"},
 			{
 				operation: "blend", files: "grid",
 				params: `{"image_urls":["https://media.example.com/a.png","https://media.example.com/a.png"],"dimensions":"SQUARE","speed":"fast"}`,
@@ -136,7 +163,7 @@ func scripts() map[string]script {
 		}},
 		"midjourney of the older dialect": {
 			provider: "midjourney", path: "/novicezk", options: map[string]string{"dialect": "novicezk"}, credential: "api_secret",
-			broken: mediagate.CodeProviderAway, refused: mediagate.CodeInvalidParameters, yielding: true,
+			broken: mediagate.CodeProviderAway, refused: invalid, yielding: true,
 			jobs: []act{
 				{operation: "imagine", params: `{"prompt":"snow","speed":"turbo","version":"7"}`},
 				{operation: "action", params: hasty, from: 1, button: "MJ::JOB::upsample::2::"},
@@ -144,7 +171,7 @@ func scripts() map[string]script {
 				{operation: "action", params: hasty, from: 1, button: "MJ::JOB::reroll::"},
 			},
 		},
-		"openai": {provider: "openai", credential: "api_key", refused: mediagate.CodeInvalidParameters, jobs: []act{
+		"openai": {provider: "openai", credential: "api_key", refused: invalid, jobs: []act{
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"mp3","speed":1}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"opus"}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"aac"}`},
@@ -152,7 +179,7 @@ func scripts() map[string]script {
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"wav"}`},
 			{operation: "speech", upstream: "gpt-4o-mini-tts", params: `{"input":"snow","voice":"coral","response_format":"pcm"}`},
 		}},
-		"acedata, suno": {provider: "acedata", credential: "api_key", running: true, refused: mediagate.CodeInvalidParameters, jobs: []act{
+		"acedata, suno": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []act{
 			{
 				operation: "song", upstream: "chirp-v5",
 				params: `{"custom":true,"instrumental":false,"prompt":"snow","tags":"pop","vocal_gender":"f","style_weight":0,"version":"v4"}`,
@@ -162,18 +189,18 @@ func scripts() map[string]script {
 			{operation: "replace", params: `{"start_s":1.006,"end_s":12,"infill_lyrics":"plums","tags":"folk","negative_tags":"metal","title":"b"}`, from: 1},
 			{operation: "replace", params: `{"start_s":0,"end_s":12}`, from: 1},
 			{operation: "stems", params: `{}`, from: 1, files: "stem vocals, stem backing-vocals, stem drums, stem bass"},
-			{operation: "remaster", params: `{"version":"v5"}`, link: "/song.mp3"},
-			{operation: "voice", params: `{"audio_url":"{files}/song.mp3"}`},
+			{operation: "remaster", params: `{"version":"v5"}`, ours: true},
+			{operation: "voice", params: `{"audio_url":"{song}"}`},
 			{operation: "song", params: `{"custom":true,"instrumental":false,"prompt":"snow","tags":"pop","version":"v5"}`, from: 1},
 		}},
-		"acedata, producer": {provider: "acedata", credential: "api_key", running: true, refused: mediagate.CodeInvalidParameters, jobs: []act{
+		"acedata, producer": {provider: "acedata", credential: "api_key", running: true, refused: invalid, jobs: []act{
 			{operation: "flow_song", upstream: "FUZZ-2.0 Pro", params: `{"lyrics":"snow","bpm":90,"seed":1}`},
 			{operation: "flow_replace", upstream: "FUZZ-2.0 Pro", params: `{"start_s":0,"end_s":12,"instruction":"a solo","seed":4294967295}`, from: 1},
 			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, from: 1, files: "main"},
-			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, link: "/song.mp3"},
+			{operation: "flow_stems", upstream: "FUZZ-2.0 Pro", params: `{}`, ours: true},
 		}},
 		"musicapi": {provider: "musicapi", credential: "api_key", jobs: []act{
-			{operation: "sample", upstream: "sonic", params: `{"custom":true,"prompt":"snow","title":"b","tags":"pop","version":"v5","start_s":2}`, link: "/song.mp3"},
+			{operation: "sample", upstream: "sonic", params: `{"custom":true,"prompt":"snow","title":"b","tags":"pop","version":"v5","start_s":2}`, ours: true},
 			{operation: "sample", upstream: "sonic", params: `{"custom":true,"auto_lyrics":true,"tags":"pop","version":"v4.5+","end_s":17}`, from: 1},
 			{
 				operation: "sample", upstream: "sonic", from: 1,
@@ -188,11 +215,15 @@ func scripts() map[string]script {
 	}
 }
 
+// smallPicture keeps a request within one write. A caller that is refused at once, with
+// the rest of its request unread, may see the connection close instead of the refusal.
+var smallPicture = providertest.Picture(64, 64)
+
 // customer is a gateway's channel to a vendor of the sandbox.
 type customer struct {
 	providers.Provider
 	box      *sandboxtest.Sandbox
-	files    string // the address of our own files
+	song     string // the link to a file of our own
 	callback string // where the vendor calls back; empty: nowhere
 	sent     int
 }
@@ -224,12 +255,9 @@ func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) 
 	if c, ok := p.(providers.Closer); ok {
 		t.Cleanup(c.Close)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/song.mp3", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, sample.MP3(20)) })
-	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
-	own := httptest.NewServer(mux)
-	t.Cleanup(own.Close)
-	return &customer{Provider: p, box: box, files: own.URL}
+	song := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, sample.MP3(20)) }))
+	t.Cleanup(song.Close)
+	return &customer{Provider: p, box: box, song: song.URL + "/song.mp3"}
 }
 
 // send submits the job, whose prompt has the directive, on what it works on.
@@ -242,8 +270,8 @@ func (c *customer) send(t *testing.T, a act, directive string, source *mediagate
 	id := fmt.Sprint("task_", c.sent)
 	job := mediagate.Job{
 		TaskID: id, ExternalID: id, Upstream: a.upstream, Operation: a.operation, Source: source, CallbackURL: c.callback,
-		Params: []byte(strings.ReplaceAll(a.params, "{files}", c.files)),
-		Inputs: providertest.Inputs{"https://media.example.com/a.png": string(sample.Image(512, 512))}, Sink: providertest.NewSink(),
+		Params: []byte(strings.ReplaceAll(a.params, "{song}", c.song)),
+		Inputs: providertest.Inputs{"https://media.example.com/a.png": smallPicture}, Sink: providertest.NewSink(),
 	}
 	speaker, speaks := c.Provider.(providers.Speaker)
 	if !speaks {
@@ -261,14 +289,17 @@ func (c *customer) send(t *testing.T, a act, directive string, source *mediagate
 // source is what a job works on.
 func (c *customer) source(t *testing.T, a act, before []finished) *mediagate.Source {
 	t.Helper()
-	if a.link != "" {
-		return &mediagate.Source{VendorID: "1", URL: c.files + a.link}
+	if a.ours {
+		return &mediagate.Source{VendorID: "1", URL: c.song}
 	}
 	if a.from == 0 {
 		return nil
 	}
 	from := before[len(before)-a.from]
 	source := &mediagate.Source{Ref: from.ref, Own: true}
+	if from.outcome == nil {
+		return source
+	}
 	made := from.outcome.Made
 	switch {
 	case a.button != "":
@@ -286,13 +317,13 @@ func (c *customer) source(t *testing.T, a act, before []finished) *mediagate.Sou
 	return source
 }
 
-// finished is a job that succeeded.
+// finished is a job that succeeded, or waits.
 type finished struct {
 	ref     mediagate.JobRef
-	outcome *mediagate.Outcome
+	outcome *mediagate.Outcome // nil: it waits
 }
 
-// await polls a job to its end, and lists the states that it had.
+// await polls a job until it ends or waits, and lists the states that it had.
 func (c *customer) await(t *testing.T, ref mediagate.JobRef) (mediagate.Report, []mediagate.JobState) {
 	t.Helper()
 	var states []mediagate.JobState
@@ -302,7 +333,7 @@ func (c *customer) await(t *testing.T, ref mediagate.JobRef) (mediagate.Report, 
 			t.Fatal(err)
 		}
 		states = append(states, report.State)
-		if report.Outcome != nil {
+		if report.Outcome != nil || report.State == mediagate.JobWaiting {
 			return report, slices.Compact(states)
 		}
 		c.box.Clock.Advance(500 * time.Millisecond)
@@ -344,6 +375,25 @@ func (s script) operation() providers.Operation {
 
 func every(script) bool { return true }
 
+// Each operation of each adapter is tried.
+func TestScriptsAreWhole(t *testing.T) {
+	t.Parallel()
+	tried := map[string]bool{}
+	for _, s := range scripts() {
+		for _, a := range s.jobs {
+			tried[s.provider+" "+a.operation] = true
+		}
+	}
+	for _, provider := range all.Known() {
+		adapter, _ := all.Adapter(provider)
+		for operation := range adapter.Description.Operations {
+			if !tried[provider+" "+operation] {
+				t.Errorf("no script tries %s of %s", operation, provider)
+			}
+		}
+	}
+}
+
 // A job goes from its submission to its files, each of which can be had.
 func TestLives(t *testing.T) {
 	t.Parallel()
@@ -371,10 +421,13 @@ func TestLives(t *testing.T) {
 					t.Errorf("%s: states %v, want %v; %+v", a.operation, states, want, report)
 				}
 			}
-			if !end.outcome.Succeeded {
+			ended = append(ended, end)
+			if a.waits && end.outcome == nil {
+				continue
+			}
+			if a.waits || end.outcome == nil || !end.outcome.Succeeded {
 				t.Fatalf("%s: %+v", a.operation, end.outcome)
 			}
-			ended = append(ended, end)
 			c.box.Clock.Advance(time.Second) // an image that was answered at once can be had when its time is over
 			var names []string
 			for _, m := range end.outcome.Media {
