@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/media/mediainfo"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/providertest"
@@ -461,8 +462,10 @@ func (c *customer) download(t *testing.T, ref mediagate.JobRef, m mediagate.Medi
 		size = int(n)
 	default:
 		got := c.box.Call(t, "GET", m.URL, nil, nil)
-		if size = len(got.Raw); got.Status != http.StatusOK {
-			t.Errorf("%s: %d", m.URL, got.Status)
+		size = len(got.Raw)
+		_, err := mediainfo.Inspect(bytes.NewReader(got.Raw))
+		if got.Status != http.StatusOK || err != nil && got.Header.Get("Content-Type") != "application/zip" {
+			t.Errorf("%s: %d, %v", m.URL, got.Status, err)
 		}
 	}
 	if size == 0 {

@@ -3,13 +3,8 @@ package gemini_test
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"image"
 	"image/png"
-	"io"
-	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -115,7 +110,6 @@ func TestCalls(t *testing.T) {
 	}{
 		"stable model":  {"POST", strings.Replace(path, "-preview", "", 1), "sandbox-gemini-api-key", turn(now("")), 200, ""},
 		"no key":        {"POST", path, "", turn(now("")), 403, "PERMISSION_DENIED"},
-		"foreign key":   {"POST", path, "other", turn(now("")), 400, "INVALID_ARGUMENT"},
 		"other model":   {"POST", strings.Replace(path, "3.1", "2.0", 1), "sandbox-gemini-api-key", turn(now("")), 404, "NOT_FOUND"},
 		"other method":  {"POST", strings.Replace(path, "generate", "streamGenerate", 1), "sandbox-gemini-api-key", turn(now("")), 404, "NOT_FOUND"},
 		"a stored file": {"POST", path, "sandbox-gemini-api-key", turn(now(""), m{"fileData": m{"mimeType": "image/png", "fileUri": "https://files.example.com/1"}}), 403, "PERMISSION_DENIED"},
@@ -125,9 +119,6 @@ func TestCalls(t *testing.T) {
 			got := b.Call(t, tc.method, tc.path, map[string]string{"x-goog-api-key": tc.key}, tc.body)
 			if got.Status != tc.status || got.Text("error", "status") != tc.word {
 				t.Errorf("%d %.500s, want %d %s", got.Status, got.Raw, tc.status, tc.word)
-			}
-			if name == "foreign key" && got.Text("error", "details", 0, "reason") != "API_KEY_INVALID" {
-				t.Errorf("no reason: %s", got.Raw)
 			}
 		})
 	}
@@ -157,7 +148,6 @@ func TestShapes(t *testing.T) {
 		"default":         {"", "", nil, image.Pt(1024, 1024)},
 		"16:9 of 2K":      {"16:9", "2K", nil, image.Pt(2752, 1536)},
 		"as the picture":  {"", "", []m{inline("image/png", sandboxtest.PNG(t, 320, 180))}, image.Pt(1376, 768)},
-		"as the first":    {"", "", []m{inline("image/png", sandboxtest.PNG(t, 100, 410)), inline("image/png", sandboxtest.PNG(t, 320, 180))}, image.Pt(512, 2048)},
 		"not the picture": {"1:1", "", []m{inline("image/png", sandboxtest.PNG(t, 320, 180))}, image.Pt(1024, 1024)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,96 +168,6 @@ func TestShapes(t *testing.T) {
 				t.Errorf("%v, want %v", size, tc.want)
 			}
 		})
-	}
-}
-
-func TestParts(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	kinds := func(config m) []string {
-		got := generate(t, b, configured(config))
-		parts, _ := got.At("candidates", 0, "content", "parts").([]any)
-		var out []string
-		for _, p := range parts {
-			p, _ := p.(m)
-			word := "image"
-			if p["text"] != nil {
-				word = "text"
-			}
-			if p["thought"] == true {
-				word = "thought " + word
-			}
-			out = append(out, word)
-		}
-		if got.Text("modelVersion") != "gemini-3.1-flash-image-preview" || got.Text("responseId") == "" ||
-			got.At("usageMetadata", "candidatesTokenCount") != 1120.0 || got.Text("candidates", 0, "content", "role") != "model" {
-			t.Errorf("%.300s … %s", got.Raw, got.Raw[len(got.Raw)-300:])
-		}
-		return out
-	}
-	for name, tc := range map[string]struct {
-		config m
-		want   []string
-	}{
-		"default":  {m{}, []string{"text", "image"}},
-		"image":    {m{"responseModalities": []string{"IMAGE"}}, []string{"image"}},
-		"both":     {m{"responseModalities": []string{"TEXT", "IMAGE"}}, []string{"text", "image"}},
-		"thoughts": {m{"responseModalities": []string{"IMAGE"}, "thinkingConfig": m{"includeThoughts": true}}, []string{"thought text", "thought image", "image"}},
-	} {
-		if got := kinds(tc.config); !slices.Equal(got, tc.want) {
-			t.Errorf("%s: %v, want %v", name, got, tc.want)
-		}
-	}
-}
-
-// open begins a call and leaves its answer to be read.
-func open(t *testing.T, b *sandboxtest.Sandbox, body any) *http.Response {
-	t.Helper()
-	raw, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "POST", b.URL+path, bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("x-goog-api-key", key["x-goog-api-key"])
-	resp, err := b.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
-}
-
-// It does not run beside others, whose memory it would count.
-func TestLargeImageIsNotHeld(t *testing.T) {
-	b := sandboxtest.Open(t)
-	generate(t, b, turn(now(""))) // what is made once is made
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	n, err := io.Copy(io.Discard, open(t, b, turn(now(", result_bytes=134217728"))).Body)
-	runtime.ReadMemStats(&after)
-	if err != nil || n < 134217728/3*4 {
-		t.Errorf("%d bytes, error %v", n, err)
-	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
-		t.Errorf("%d bytes were taken for it", took)
-	}
-}
-
-func TestAnswerCutShort(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	resp := open(t, b, turn(now(", fail=timeout, at=download, result_bytes=300000")))
-	half, err := io.ReadAll(io.LimitReader(resp.Body, 200000))
-	if err != nil || resp.StatusCode != 200 || !bytes.Contains(half, []byte("inlineData")) {
-		t.Fatalf("%d, %d bytes, error %v", resp.StatusCode, len(half), err)
-	}
-	go b.Stop() // lets the held call go
-	if n, err := io.Copy(io.Discard, resp.Body); n > 10000 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%d more bytes, error %v", n, err)
 	}
 }
 

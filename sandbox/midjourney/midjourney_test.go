@@ -262,36 +262,6 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Whoever has no secret is told so in the words of the dialect, and what one dialect
-// has made or can do is none of the other's.
-func TestDialects(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	for _, header := range []map[string]string{nil, {"mj-api-secret": "no"}, {"Authorization": "Bearer sandbox-midjourney-secret"}} {
-		for dialect, text := range map[string]string{"": "Authorization header missing.", "/novicezk": ""} {
-			got := b.Call(t, "POST", "/midjourney"+dialect+"/mj/submit/imagine", header, m{"prompt": "a"})
-			if got.Status != 401 || string(got.Raw) != text {
-				t.Errorf("%v: %d %s", header, got.Status, got.Raw)
-			}
-		}
-	}
-	id := submit(t, b, "/novicezk/mj/submit/imagine", m{"prompt": "a fox"})
-	b.Clock.Advance(time.Minute)
-	if got := fetch(t, b, id); got.Status != 204 {
-		t.Errorf("the other dialect knows it: %d %s", got.Status, got.Raw)
-	}
-	upscaled := submit(t, b, "/novicezk/mj/submit/change", m{"taskId": id, "action": "UPSCALE", "index": 2})
-	b.Clock.Advance(time.Minute)
-	if got := call(t, b, "POST", "/novicezk/mj/submit/change", m{"taskId": upscaled, "action": "REROLL"}); got.At("code") != 4.0 {
-		t.Errorf("again of one picture: %s", got.Raw)
-	}
-	for _, path := range []string{"/novicezk/mj/submit/action", "/novicezk/mj/task/" + id + "/cancel", "/novicezk/mj-fast/mj/submit/imagine"} {
-		if got := call(t, b, "POST", path, m{}); got.Status != 404 {
-			t.Errorf("%s: %d", path, got.Status)
-		}
-	}
-}
-
 // Where no slot is free, only the slow kind queues.
 func TestBusy(t *testing.T) {
 	t.Parallel()

@@ -49,35 +49,6 @@ func TestVideo(t *testing.T) {
 	}
 }
 
-func TestWatermarkDiffers(t *testing.T) {
-	t.Parallel()
-	clean := sample.VideoSpec{Width: 1280, Height: 720, Seconds: 1}
-	marked := clean
-	marked.Watermark = true
-	if bytes.Equal(sample.Video(clean), sample.Video(marked)) {
-		t.Error("the marked file equals the clean one")
-	}
-}
-
-func TestImage(t *testing.T) {
-	t.Parallel()
-	for name, size := range map[string][2]int{"square": {1024, 1024}, "wide": {2048, 1152}, "odd": {833, 1247}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			img, err := png.Decode(bytes.NewReader(sample.Image(size[0], size[1])))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := img.Bounds().Size(); got.X != size[0] || got.Y != size[1] {
-				t.Errorf("decoded %v, want %v", got, size)
-			}
-			if img.At(0, 0) == img.At(size[0]-1, size[1]-1) {
-				t.Error("the bars have one colour")
-			}
-		})
-	}
-}
-
 func TestPadded(t *testing.T) {
 	t.Parallel()
 	video := sample.Video(sample.VideoSpec{Width: 640, Height: 360, Seconds: 1})
