@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
@@ -245,22 +246,23 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, suite())
 }
 
-// An action works on an earlier job, and may come to wait.
-func TestConformanceOfActions(t *testing.T) {
+// An action works on an earlier job, whose state it may be refused for. A mark makes no
+// job: the answer names the earlier one.
+func TestRefusedActions(t *testing.T) {
 	t.Parallel()
-	s := suite()
-	s.Job, s.Others = s.Others[0], append(s.Others[1:], s.Job)
-	s.Ref.Operation, s.Submission.Ref.Operation = "action", "action"
-	s.Accepted = answered(200, 21, "Waiting for window confirm", jobID)
-	gone := coded(mediagate.KindInvalid, mediagate.CodeInvalidParameters, answered(404, 3, "关联任务不存在或已失效", ""))
-	s.SubmitRows = commonRows(map[string]providertest.Row{
-		"3, a task":                    gone,
-		"3, a task with 200":           row(mediagate.KindInvalid, answered(200, 3, "目标任务不存在", "")),
-		"3, in English, the task":      row(mediagate.KindInvalid, answered(404, 3, "task not found", "")),
-		"4, the task has not ended":    row(mediagate.KindInvalid, answered(200, 4, "关联任务状态错误", "")),
-		"the parent itself, as a mark": row(mediagate.KindInvalid, answered(200, 1, "ok", parentID)),
-	})
-	providertest.Run(t, s)
+	for name, reply := range map[string]providertest.Reply{
+		"the task is gone":             answered(404, 3, "关联任务不存在或已失效", ""),
+		"with 200":                     answered(200, 3, "目标任务不存在", ""),
+		"in English":                   answered(404, 3, "task not found", ""),
+		"the task has not ended":       answered(200, 4, "关联任务状态错误", ""),
+		"the parent itself, as a mark": answered(200, 1, "ok", parentID),
+	} {
+		vendor := providertest.NewVendor(t, reply)
+		_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), following("action", `{"speed":"fast"}`, upscale2))
+		if !mediagate.Is(err, mediagate.KindInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestGolden(t *testing.T) {
