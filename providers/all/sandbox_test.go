@@ -355,26 +355,11 @@ func code(sub mediagate.Submission, err error) mediagate.FailureCode {
 	return ""
 }
 
-// forEach runs a test for each script that is fit for it.
-func forEach(t *testing.T, fit func(script) bool, test func(*testing.T, script)) {
-	t.Helper()
-	for name, s := range scripts() {
-		if fit(s) {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(t, s)
-			})
-		}
-	}
-}
-
 // operation is what the adapter says of the script's first job.
 func (s script) operation() providers.Operation {
 	adapter, _ := all.Adapter(s.provider)
 	return adapter.Description.Operations[s.jobs[0].operation]
 }
-
-func every(script) bool { return true }
 
 // Each operation of each adapter is tried.
 func TestScriptsAreWhole(t *testing.T) {
@@ -398,48 +383,51 @@ func TestScriptsAreWhole(t *testing.T) {
 // A job goes from its submission to its files, each of which can be had.
 func TestLives(t *testing.T) {
 	t.Parallel()
-	forEach(t, every, func(t *testing.T, s script) {
-		c := s.start(t)
-		var ended []finished
-		for i, a := range s.jobs {
-			directive := ""
-			if i == 0 && !s.operation().Sync {
-				directive = "duration=10s"
-			}
-			sub, err := c.send(t, a, directive, c.source(t, a, ended))
-			if err != nil {
-				t.Fatalf("%s: %v", a.operation, err)
-			}
-			end := finished{sub.Ref, sub.Outcome}
-			if sub.Outcome == nil {
-				report, states := c.await(t, sub.Ref)
-				end.outcome = report.Outcome
-				want := []mediagate.JobState{mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded}
-				if s.running {
-					want = want[1:]
+	for name, s := range scripts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			var ended []finished
+			for i, a := range s.jobs {
+				directive := ""
+				if i == 0 && !s.operation().Sync {
+					directive = "duration=10s"
 				}
-				if i == 0 && !slices.Equal(states, want) || report.Incomplete {
-					t.Errorf("%s: states %v, want %v; %+v", a.operation, states, want, report)
+				sub, err := c.send(t, a, directive, c.source(t, a, ended))
+				if err != nil {
+					t.Fatalf("%s: %v", a.operation, err)
+				}
+				end := finished{sub.Ref, sub.Outcome}
+				if sub.Outcome == nil {
+					report, states := c.await(t, sub.Ref)
+					end.outcome = report.Outcome
+					want := []mediagate.JobState{mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded}
+					if s.running {
+						want = want[1:]
+					}
+					if i == 0 && !slices.Equal(states, want) || report.Incomplete {
+						t.Errorf("%s: states %v, want %v; %+v", a.operation, states, want, report)
+					}
+				}
+				ended = append(ended, end)
+				if a.waits && end.outcome == nil {
+					continue
+				}
+				if a.waits || end.outcome == nil || !end.outcome.Succeeded {
+					t.Fatalf("%s: %+v", a.operation, end.outcome)
+				}
+				c.box.Clock.Advance(time.Second) // an image that was answered at once can be had when its time is over
+				var names []string
+				for _, m := range end.outcome.Media {
+					c.download(t, sub.Ref, m)
+					names = append(names, strings.TrimSpace(fmt.Sprint(cmp.Or(m.Role, "main"), " ", m.Name)))
+				}
+				if got := strings.Join(names, ", "); a.files != "" && got != a.files {
+					t.Errorf("%s: files %s, want %s", a.operation, got, a.files)
 				}
 			}
-			ended = append(ended, end)
-			if a.waits && end.outcome == nil {
-				continue
-			}
-			if a.waits || end.outcome == nil || !end.outcome.Succeeded {
-				t.Fatalf("%s: %+v", a.operation, end.outcome)
-			}
-			c.box.Clock.Advance(time.Second) // an image that was answered at once can be had when its time is over
-			var names []string
-			for _, m := range end.outcome.Media {
-				c.download(t, sub.Ref, m)
-				names = append(names, strings.TrimSpace(fmt.Sprint(cmp.Or(m.Role, "main"), " ", m.Name)))
-			}
-			if got := strings.Join(names, ", "); a.files != "" && got != a.files {
-				t.Errorf("%s: files %s, want %s", a.operation, got, a.files)
-			}
-		}
-	})
+		})
+	}
 }
 
 // download expects that a file can be had.
@@ -476,221 +464,254 @@ func (c *customer) download(t *testing.T, ref mediagate.JobRef, m mediagate.Medi
 // A directive fails a job in the vendor's own words.
 func TestDirectives(t *testing.T) {
 	t.Parallel()
-	forEach(t, every, func(t *testing.T, s script) {
-		unknown := mediagate.CodeSubmissionUnknown
-		for directive, want := range map[string]mediagate.FailureCode{
-			"fail=reject":                mediagate.CodeInvalidParameters,
-			"fail=moderation, at=submit": mediagate.CodeContentPolicy,
-			"fail=internal, at=submit":   cmp.Or(s.broken, unknown),
-		} {
+	for name, s := range scripts() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			unknown := mediagate.CodeSubmissionUnknown
+			for directive, want := range map[string]mediagate.FailureCode{
+				"fail=reject":                mediagate.CodeInvalidParameters,
+				"fail=moderation, at=submit": mediagate.CodeContentPolicy,
+				"fail=internal, at=submit":   cmp.Or(s.broken, unknown),
+			} {
+				c := s.start(t)
+				sub, err := c.send(t, s.jobs[0], directive, c.source(t, s.jobs[0], nil))
+				if got := code(sub, err); got != want || len(c.box.Jobs(t, "")) != 0 {
+					t.Errorf("%s: %q (%v), want %q, and no job", directive, got, err, want)
+				}
+			}
+			later := map[string]mediagate.FailureCode{
+				"fail=moderation":      mediagate.CodeContentPolicy,
+				"fail=reject, at=poll": cmp.Or(s.refused, mediagate.CodeGenerationFailed),
+			}
+			if s.operation().Sync {
+				later["fail=internal"] = unknown
+			}
+			for directive, want := range later {
+				c := s.start(t)
+				sub, err := c.send(t, s.jobs[0], directive, c.source(t, s.jobs[0], nil))
+				got := code(sub, err)
+				if got == "" {
+					report, _ := c.await(t, sub.Ref)
+					got = report.Outcome.Failure.Code
+				}
+				if got != want || len(c.box.Jobs(t, "")) != 1 {
+					t.Errorf("%s: %q (%v), want %q of one job", directive, got, err, want)
+				}
+			}
+			if s.operation().Sync {
+				return
+			}
 			c := s.start(t)
-			sub, err := c.send(t, s.jobs[0], directive, c.source(t, s.jobs[0], nil))
-			if got := code(sub, err); got != want || len(c.box.Jobs(t, "")) != 0 {
-				t.Errorf("%s: %q (%v), want %q, and no job", directive, got, err, want)
+			sub, err := c.send(t, s.jobs[0], "fail=internal, times=1", c.source(t, s.jobs[0], nil))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		later := map[string]mediagate.FailureCode{
-			"fail=moderation":      mediagate.CodeContentPolicy,
-			"fail=reject, at=poll": cmp.Or(s.refused, mediagate.CodeGenerationFailed),
-		}
-		if s.operation().Sync {
-			later["fail=internal"] = unknown
-		}
-		for directive, want := range later {
-			c := s.start(t)
-			sub, err := c.send(t, s.jobs[0], directive, c.source(t, s.jobs[0], nil))
-			got := code(sub, err)
-			if got == "" {
-				report, _ := c.await(t, sub.Ref)
-				got = report.Outcome.Failure.Code
+			if _, err := c.Poll(t.Context(), sub.Ref); !mediagate.Is(err, mediagate.KindTransient) {
+				t.Errorf("a spoiled poll: %v", err)
 			}
-			if got != want || len(c.box.Jobs(t, "")) != 1 {
-				t.Errorf("%s: %q (%v), want %q of one job", directive, got, err, want)
+			if report, _ := c.await(t, sub.Ref); !report.Outcome.Succeeded {
+				t.Errorf("after a spoiled poll: %+v", report.Outcome)
 			}
-		}
-		if s.operation().Sync {
-			return
-		}
-		c := s.start(t)
-		sub, err := c.send(t, s.jobs[0], "fail=internal, times=1", c.source(t, s.jobs[0], nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Poll(t.Context(), sub.Ref); !mediagate.Is(err, mediagate.KindTransient) {
-			t.Errorf("a spoiled poll: %v", err)
-		}
-		if report, _ := c.await(t, sub.Ref); !report.Outcome.Succeeded {
-			t.Errorf("after a spoiled poll: %+v", report.Outcome)
-		}
-	})
+		})
+	}
 }
 
 // A customer sees its own jobs, also by a new key, and has so many of them at once.
 func TestCustomers(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(s script) bool { return s.credential != "" }, func(t *testing.T, s script) {
-		c := s.start(t)
-		nobody := s.customer(t, c.box, "x")
-		if sub, err := nobody.send(t, s.jobs[0], "", nobody.source(t, s.jobs[0], nil)); !mediagate.Is(err, mediagate.KindCredentials) {
-			t.Errorf("an unknown key: %+v, %v", sub, err)
+	for name, s := range scripts() {
+		if s.credential == "" {
+			continue
 		}
-		busy := s.customer(t, c.box, "@one*1")
-		sub, err := busy.send(t, s.jobs[0], "", busy.source(t, s.jobs[0], nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = busy.send(t, s.jobs[0], "", busy.source(t, s.jobs[0], nil))
-		if !mediagate.Is(err, mediagate.KindThrottled) && !mediagate.Is(err, mediagate.KindCapacity) && !s.operation().Streams {
-			t.Errorf("a second job at once: %v", err)
-		}
-		if s.operation().Sync {
-			return
-		}
-		if _, err := s.customer(t, c.box, "@one~2").Poll(t.Context(), sub.Ref); err != nil {
-			t.Errorf("by a new key: %v", err)
-		}
-		if _, err := c.Poll(t.Context(), sub.Ref); !mediagate.Is(err, mediagate.KindNotFound) {
-			t.Errorf("another customer's job: %v", err)
-		}
-	})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			nobody := s.customer(t, c.box, "x")
+			if sub, err := nobody.send(t, s.jobs[0], "", nobody.source(t, s.jobs[0], nil)); !mediagate.Is(err, mediagate.KindCredentials) {
+				t.Errorf("an unknown key: %+v, %v", sub, err)
+			}
+			busy := s.customer(t, c.box, "@one*1")
+			sub, err := busy.send(t, s.jobs[0], "", busy.source(t, s.jobs[0], nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = busy.send(t, s.jobs[0], "", busy.source(t, s.jobs[0], nil))
+			if !mediagate.Is(err, mediagate.KindThrottled) && !mediagate.Is(err, mediagate.KindCapacity) && !s.operation().Streams {
+				t.Errorf("a second job at once: %v", err)
+			}
+			if s.operation().Sync {
+				return
+			}
+			if _, err := s.customer(t, c.box, "@one~2").Poll(t.Context(), sub.Ref); err != nil {
+				t.Errorf("by a new key: %v", err)
+			}
+			if _, err := c.Poll(t.Context(), sub.Ref); !mediagate.Is(err, mediagate.KindNotFound) {
+				t.Errorf("another customer's job: %v", err)
+			}
+		})
+	}
 }
 
 // A vendor that knows our ids makes one job of an id, and finds it by that.
 func TestFinds(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(s script) bool { return s.operation().Find }, func(t *testing.T, s script) {
-		c := s.start(t)
-		finder, _ := c.Provider.(providers.Finder)
-		sub, err := c.send(t, s.jobs[0], "", nil)
-		if err != nil {
-			t.Fatal(err)
+	for name, s := range scripts() {
+		if !s.operation().Find {
+			continue
 		}
-		c.sent--
-		if _, err := c.send(t, s.jobs[0], "", nil); !mediagate.Is(err, mediagate.KindAmbiguous) || len(c.box.Jobs(t, "")) != 1 {
-			t.Errorf("sent again: %v", err)
-		}
-		asked := sub.Ref
-		asked.JobID = ""
-		if report, err := finder.Find(t.Context(), asked); err != nil || report.Ref.JobID != sub.Ref.JobID {
-			t.Errorf("found: %+v, %v", report, err)
-		}
-		asked.ExternalID = "task_9"
-		if _, err := finder.Find(t.Context(), asked); !mediagate.Is(err, mediagate.KindNotFound) {
-			t.Errorf("another id: %v", err)
-		}
-	})
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			finder, _ := c.Provider.(providers.Finder)
+			sub, err := c.send(t, s.jobs[0], "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.sent--
+			if _, err := c.send(t, s.jobs[0], "", nil); !mediagate.Is(err, mediagate.KindAmbiguous) || len(c.box.Jobs(t, "")) != 1 {
+				t.Errorf("sent again: %v", err)
+			}
+			asked := sub.Ref
+			asked.JobID = ""
+			if report, err := finder.Find(t.Context(), asked); err != nil || report.Ref.JobID != sub.Ref.JobID {
+				t.Errorf("found: %+v, %v", report, err)
+			}
+			asked.ExternalID = "task_9"
+			if _, err := finder.Find(t.Context(), asked); !mediagate.Is(err, mediagate.KindNotFound) {
+				t.Errorf("another id: %v", err)
+			}
+		})
+	}
 }
 
 // A job can be stopped before it runs.
 func TestStops(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(s script) bool { return s.operation().Cancel }, func(t *testing.T, s script) {
-		c := s.start(t)
-		stopper, ok := c.Provider.(providers.Canceller)
-		if !ok {
-			return // the dialect has no such call
+	for name, s := range scripts() {
+		if !s.operation().Cancel {
+			continue
 		}
-		send := func() mediagate.JobRef {
-			sub, err := c.send(t, s.jobs[0], "duration=100s", nil)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			stopper, ok := c.Provider.(providers.Canceller)
+			if !ok {
+				return // the dialect has no such call
 			}
-			return sub.Ref
-		}
-		stopped := send()
-		if err := stopper.Cancel(t.Context(), stopped); err != nil {
-			t.Errorf("Cancel: %v", err)
-		}
-		if report, _ := c.await(t, stopped); report.State != mediagate.JobFailed {
-			t.Errorf("a stopped job: %+v", report)
-		}
-		running := send()
-		c.box.Clock.Advance(50 * time.Second)
-		for name, ref := range map[string]mediagate.JobRef{"stopped": stopped, "running": running} {
-			if err := stopper.Cancel(t.Context(), ref); (err == nil) != s.yielding {
-				t.Errorf("Cancel of a job that is %s: %v", name, err)
+			send := func() mediagate.JobRef {
+				sub, err := c.send(t, s.jobs[0], "duration=100s", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return sub.Ref
 			}
-		}
-		if report, err := c.Poll(t.Context(), running); err != nil || (report.State == mediagate.JobFailed) != s.yielding {
-			t.Errorf("the running job: %+v, %v", report, err)
-		}
-	})
+			stopped := send()
+			if err := stopper.Cancel(t.Context(), stopped); err != nil {
+				t.Errorf("Cancel: %v", err)
+			}
+			if report, _ := c.await(t, stopped); report.State != mediagate.JobFailed {
+				t.Errorf("a stopped job: %+v", report)
+			}
+			running := send()
+			c.box.Clock.Advance(50 * time.Second)
+			for name, ref := range map[string]mediagate.JobRef{"stopped": stopped, "running": running} {
+				if err := stopper.Cancel(t.Context(), ref); (err == nil) != s.yielding {
+					t.Errorf("Cancel of a job that is %s: %v", name, err)
+				}
+			}
+			if report, err := c.Poll(t.Context(), running); err != nil || (report.State == mediagate.JobFailed) != s.yielding {
+				t.Errorf("the running job: %+v, %v", report, err)
+			}
+		})
+	}
 }
 
 // Many jobs can be asked for at once.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(s script) bool { return s.operation().Batch > 1 }, func(t *testing.T, s script) {
-		c := s.start(t)
-		batcher, ok := c.Provider.(providers.Batcher)
-		if !ok {
-			return // the dialect has no such call
+	for name, s := range scripts() {
+		if s.operation().Batch < 2 {
+			continue
 		}
-		var refs []mediagate.JobRef
-		for range 2 {
-			sub, err := c.send(t, s.jobs[0], "", nil)
-			if err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			batcher, ok := c.Provider.(providers.Batcher)
+			if !ok {
+				return // the dialect has no such call
 			}
-			refs = append(refs, sub.Ref)
-		}
-		c.box.Clock.Advance(time.Minute)
-		unknown := refs[0]
-		unknown.JobID = "1"
-		answers, err := batcher.PollAll(t.Context(), append(refs, unknown))
-		if err != nil || len(answers) != 3 || !mediagate.Is(answers[2].Err, mediagate.KindNotFound) {
-			t.Fatalf("%+v, %v", answers, err)
-		}
-		for i, a := range answers[:2] {
-			if a.Err != nil || a.Report.State != mediagate.JobSucceeded || a.Report.Ref.JobID != refs[i].JobID {
-				t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
+			var refs []mediagate.JobRef
+			for range 2 {
+				sub, err := c.send(t, s.jobs[0], "", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				refs = append(refs, sub.Ref)
 			}
-		}
-	})
+			c.box.Clock.Advance(time.Minute)
+			unknown := refs[0]
+			unknown.JobID = "1"
+			answers, err := batcher.PollAll(t.Context(), append(refs, unknown))
+			if err != nil || len(answers) != 3 || !mediagate.Is(answers[2].Err, mediagate.KindNotFound) {
+				t.Fatalf("%+v, %v", answers, err)
+			}
+			for i, a := range answers[:2] {
+				if a.Err != nil || a.Report.State != mediagate.JobSucceeded || a.Report.Ref.JobID != refs[i].JobID {
+					t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
+				}
+			}
+		})
+	}
 }
 
 // A vendor calls back while a job is made, MiniMax only an address that answers its
 // challenge.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
-	forEach(t, func(s script) bool { return s.operation().Callback }, func(t *testing.T, s script) {
-		challenges := s.provider == "minimax"
-		for _, answers := range []bool{true, false} {
-			c := s.start(t)
-			calls := make(chan bool, 100) // whether it is a challenge
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if answers {
-					_, _ = w.Write(body)
-				}
-				calls <- bytes.Contains(body, []byte(`"challenge"`))
-			}))
-			t.Cleanup(server.Close)
-			next := func() bool {
-				for patience := time.After(10 * time.Second); ; {
-					select {
-					case challenge := <-calls:
-						return challenge
-					case <-patience:
-						t.Fatal("nobody calls")
-					case <-time.After(time.Millisecond):
-						c.box.Clock.Advance(100 * time.Millisecond) // as time goes
+	for name, s := range scripts() {
+		if !s.operation().Callback {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			challenges := s.provider == "minimax"
+			for _, answers := range []bool{true, false} {
+				c := s.start(t)
+				calls := make(chan bool, 100) // whether it is a challenge
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					body, _ := io.ReadAll(r.Body)
+					if answers {
+						_, _ = w.Write(body)
+					}
+					calls <- bytes.Contains(body, []byte(`"challenge"`))
+				}))
+				t.Cleanup(server.Close)
+				next := func() bool {
+					for patience := time.After(10 * time.Second); ; {
+						select {
+						case challenge := <-calls:
+							return challenge
+						case <-patience:
+							t.Fatal("nobody calls")
+						case <-time.After(time.Millisecond):
+							c.box.Clock.Advance(100 * time.Millisecond) // as time goes
+						}
 					}
 				}
+				c.callback = server.URL + "/callbacks/1"
+				if _, err := c.send(t, s.jobs[0], "", c.source(t, s.jobs[0], nil)); err != nil {
+					t.Fatal(err)
+				}
+				if next() != challenges {
+					t.Errorf("the first call is a challenge: %v", !challenges)
+				}
+				if challenges && answers && next() {
+					t.Error("challenged again")
+				}
+				if c.box.Stop(); challenges && !answers && len(calls) != 0 {
+					t.Error("told without an answer to the challenge")
+				}
 			}
-			c.callback = server.URL + "/callbacks/1"
-			if _, err := c.send(t, s.jobs[0], "", c.source(t, s.jobs[0], nil)); err != nil {
-				t.Fatal(err)
-			}
-			if next() != challenges {
-				t.Errorf("the first call is a challenge: %v", !challenges)
-			}
-			if challenges && answers && next() {
-				t.Error("challenged again")
-			}
-			if c.box.Stop(); challenges && !answers && len(calls) != 0 {
-				t.Error("told without an answer to the challenge")
-			}
-		}
-	})
+		})
+	}
 }
