@@ -1,7 +1,6 @@
 package acedata_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -19,6 +18,14 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Short names of the tables.
+var (
+	quote = providertest.Quote
+	plain = providertest.Plain
+	row   = providertest.Of
+	coded = providertest.Coded
+)
+
 const (
 	jobID      = "eae26f89-b64b-404d-a80c-761996660b1c"
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -28,28 +35,8 @@ const (
 	songLink   = "https://media.example.com/song.mp3"
 )
 
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func plain(status int, body string) providertest.Reply {
-	return providertest.Reply{Status: status, Body: body}
-}
-
 func refusal(status int, code, text string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"success":false,"error":{"code":%s,"message":%s},"trace_id":"2cf86e86-22a4-46e1-ac2f-032c0f2a4e89"}`, quote(code), quote(text)))
-}
-
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
-}
-
-func coded(kind mediagate.Kind, code mediagate.FailureCode, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind, Code: code}
 }
 
 func retried(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
@@ -277,11 +264,6 @@ func TestConformance(t *testing.T) {
 	providertest.Run(t, suiteOf("song"))
 }
 
-func TestProducerConformance(t *testing.T) {
-	t.Parallel()
-	providertest.Run(t, suiteOf("flow_song"))
-}
-
 var uploaded = plain(200, fmt.Sprintf(`{"success":true,"task_id":"058f8450","data":{"audio_id":%q,"duration":131.16}}`, uploadID))
 
 // A song of somebody else's is uploaded ahead of the submission.
@@ -312,3 +294,7 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	suiteOf("song").Golden(t, "testdata/*.txtar", *update)
 }
+
+func FuzzDecodeSong(f *testing.F) { providertest.Fuzz(f, suiteOf("song")) }
+
+func FuzzDecodeProducer(f *testing.F) { providertest.Fuzz(f, suiteOf("flow_song")) }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,26 +13,6 @@ import (
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 )
-
-func TestKnown(t *testing.T) {
-	t.Parallel()
-	known := all.Known()
-	if !slices.IsSorted(known) || !slices.Contains(known, "kling") || slices.Contains(known, "nobody") {
-		t.Errorf("known: %q", known)
-	}
-}
-
-func TestAdapter(t *testing.T) {
-	t.Parallel()
-	for _, name := range all.Known() {
-		if a, ok := all.Adapter(name); !ok || a.Open == nil || a.Account == nil || a.Express == nil || len(a.Description.Operations) == 0 {
-			t.Errorf("%s: %+v, %v", name, a, ok)
-		}
-	}
-	if _, ok := all.Adapter("nobody"); ok {
-		t.Error("there is an adapter for nobody")
-	}
-}
 
 func TestNewOfUnknownProvider(t *testing.T) {
 	t.Parallel()

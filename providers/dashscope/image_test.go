@@ -39,19 +39,6 @@ func TestPixels(t *testing.T) {
 	}
 }
 
-func TestSizesThatTheVendorLacks(t *testing.T) {
-	t.Parallel()
-	for _, params := range []string{`{"size":"21:9","resolution":"1K"}`, `{"size":"1:1","resolution":"4K"}`, `{"size":"1:1"}`, `{"resolution":"1K"}`} {
-		job := suite().Job
-		job.Params = []byte(params)
-		vendor := providertest.NewVendor(t)
-		_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
-		if !mediagate.Is(err, mediagate.KindInvalid) || len(vendor.Requests()) != 0 {
-			t.Errorf("%s: %v after %d requests", params, err, len(vendor.Requests()))
-		}
-	}
-}
-
 // An answer whose choices hold no image is the end: the vendor keeps no job that
 // could be asked for again.
 func TestNoImage(t *testing.T) {

@@ -64,16 +64,14 @@ func quote(s string) string {
 // askRows mean the same for a poll and a cancel.
 func askRows(rows map[string]providertest.Row) map[string]providertest.Row {
 	all := map[string]providertest.Row{
-		"InvalidApiKey":    {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
-		"AccessDenied":     row(mediagate.KindCredentials, refusal(403, "AccessDenied", "Access denied.")),
-		"Arrearage":        row(mediagate.KindFunds, refusal(400, "Arrearage", "Overdue payment.")),
-		"Throttling":       {Reply: refusal(429, "Throttling.RateQuota", "Slow down."), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
-		"ModelUnavailable": {Reply: refusal(400, "ModelUnavailable", "Busy."), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
-		"InternalError":    row(mediagate.KindTransient, refusal(500, "InternalError", "Oops.")),
-		"InvalidParameter": row(mediagate.KindTransient, refusal(400, "InvalidParameter", "What?")),
-		"ModelNotFound":    row(mediagate.KindTransient, refusal(404, "ModelNotFound", "What?")),
-		"a key's code, 500": row(mediagate.KindTransient,
-			refusal(500, "InvalidApiKey", "Oops.")),
+		"InvalidApiKey":      {Reply: refusal(401, "InvalidApiKey", "Invalid API-key provided."), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
+		"AccessDenied":       row(mediagate.KindCredentials, refusal(403, "AccessDenied", "Access denied.")),
+		"Arrearage":          row(mediagate.KindFunds, refusal(400, "Arrearage", "Overdue payment.")),
+		"Throttling":         {Reply: refusal(429, "Throttling.RateQuota", "Slow down."), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
+		"ModelUnavailable":   {Reply: refusal(400, "ModelUnavailable", "Busy."), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
+		"InternalError":      row(mediagate.KindTransient, refusal(500, "InternalError", "Oops.")),
+		"InvalidParameter":   row(mediagate.KindTransient, refusal(400, "InvalidParameter", "What?")),
+		"ModelNotFound":      row(mediagate.KindTransient, refusal(404, "ModelNotFound", "What?")),
 		"404 without a code": row(mediagate.KindTransient, providertest.Reply{Status: 404, Body: `{"error":"no route"}`}),
 		"HTML":               row(mediagate.KindTransient, providertest.Reply{Status: 404, Body: `<html>`}),
 	}
@@ -130,7 +128,6 @@ func videoSuite() providertest.Suite {
 		PollRows: askRows(map[string]providertest.Row{
 			"UNKNOWN":              row(mediagate.KindNotFound, taskReply(jobID, "UNKNOWN", "", "")),
 			"UNKNOWN of another":   row(mediagate.KindTransient, taskReply("1", "UNKNOWN", "", "")),
-			"UNKNOWN with 500":     row(mediagate.KindTransient, providertest.Reply{Status: 500, Body: taskReply(jobID, "UNKNOWN", "", "").Body}),
 			"moderated, not ended": row(mediagate.KindTransient, refusal(400, "DataInspectionFailed", "Inappropriate content.")),
 		}),
 		Lies: map[string]providertest.Reply{

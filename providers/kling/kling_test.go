@@ -152,11 +152,6 @@ func TestPollNeedsJob(t *testing.T) {
 	if got := vendor.Requests()[0].Path; got != "/v1/videos/text2video/a%2F..%2Fb%3Fc" {
 		t.Errorf("asked for %s: an id must stay one segment", got)
 	}
-	// A poll answered with another job's state must not end this one.
-	vendor.Add(task("999", externalID, `,"task_status":"succeed"`+files))
-	if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: jobID, State: "text2video"}); !mediagate.Is(err, mediagate.KindTransient) {
-		t.Errorf("another job's answer: %v", err)
-	}
 }
 
 // D11: only an answer with the id that was asked for proves whose job it is.
@@ -357,14 +352,6 @@ func TestSettings(t *testing.T) {
 				t.Errorf("the error does not name all of %v: %v", tc.fields, err)
 			}
 		})
-	}
-}
-
-// The vendor has no way to stop a job; claiming one would leave it running.
-func TestNoCancel(t *testing.T) {
-	t.Parallel()
-	if _, ok := suite().Open(t, "http://127.0.0.1:1", providers.Options{}).(providers.Canceller); ok {
-		t.Error("the adapter claims to cancel")
 	}
 }
 

@@ -1,7 +1,6 @@
 package musicapi_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,31 +20,22 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Short names of the tables.
+var (
+	quote = providertest.Quote
+	plain = providertest.Plain
+	row   = providertest.Of
+)
+
 const (
 	jobID      = "6a9e5a1c-7d1f-4d0e-9c61-0f1c7c2b8f11"
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	clipID     = "26c9c592-0566-46cf-bb71-91ac1deaa7b5"
 )
 
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func plain(status int, body string) providertest.Reply {
-	return providertest.Reply{Status: status, Body: body}
-}
-
 // refusal is an error as the vendor writes it: its code is the HTTP status.
 func refusal(status int, text string) providertest.Reply {
 	return plain(status, fmt.Sprintf(`{"code":%d,"message":%s}`, status, quote(text)))
-}
-
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
 }
 
 // everyCall are the rows that mean the same for all calls.
@@ -232,3 +222,5 @@ func TestSongsTogether(t *testing.T) {
 		})
 	}
 }
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }

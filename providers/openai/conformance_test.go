@@ -24,6 +24,9 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Short names of the tables.
+var row = providertest.Of
+
 const sound = "ID3\x04\x00 the sound of a fox"
 
 func accepted() providertest.Reply {
@@ -36,10 +39,6 @@ func refusal(status int, kind, code, text string) providertest.Reply {
 		panic(err)
 	}
 	return providertest.Reply{Status: status, Body: string(body)}
-}
-
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
 }
 
 func throttled(after time.Duration, header ...string) providertest.Row {
@@ -221,3 +220,5 @@ func TestPollFindsNothing(t *testing.T) {
 		t.Errorf("Poll: %v after %d requests", err, len(vendor.Requests()))
 	}
 }
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }

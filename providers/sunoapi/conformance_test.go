@@ -1,7 +1,6 @@
 package sunoapi_test
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -19,31 +18,22 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Short names of the tables.
+var (
+	quote = providertest.Quote
+	plain = providertest.Plain
+	row   = providertest.Of
+)
+
 const (
 	jobID      = "5c79be8e92d31d53b9c1d2aa8a0c6d6e"
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	songID     = "8551662c-7b6e-4a5d-9d4c-8f9a1b2c3d4e"
 )
 
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func plain(status int, body string) providertest.Reply {
-	return providertest.Reply{Status: status, Body: body}
-}
-
 // refusal is an error as the vendor writes it: with HTTP 200.
 func refusal(code int, text string) providertest.Reply {
 	return plain(200, fmt.Sprintf(`{"code":%d,"msg":%s,"data":null}`, code, quote(text)))
-}
-
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
 }
 
 func retried(after time.Duration, reply providertest.Reply) providertest.Row {
@@ -191,3 +181,5 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	suite().Golden(t, "testdata/*.txtar", *update)
 }
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }

@@ -1,12 +1,8 @@
 package veo_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"image"
-	"image/png"
 	"testing"
 	"time"
 
@@ -20,6 +16,12 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// Short names of the tables.
+var (
+	quote = providertest.Quote
+	row   = providertest.Of
+)
+
 const (
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
 	owner      = "models/veo-3.1-generate-preview"
@@ -28,22 +30,6 @@ const (
 	public     = "https://generativelanguage.googleapis.com"
 	filePath   = "/v1beta/files/abc123:download?alt=media"
 )
-
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func picture(width int) string {
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 2))); err != nil {
-		panic(err)
-	}
-	return b.String()
-}
 
 func operation(rest string) providertest.Reply {
 	return providertest.Reply{Body: `{"name":"` + name + `"` + rest + `}`}
@@ -83,10 +69,6 @@ func refusal(status int, code, text string) providertest.Reply {
 	return providertest.Reply{Status: status, Body: fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, status, quote(text), quote(code))}
 }
 
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
-}
-
 const noKey = `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`
 
 func job(params string) mediagate.Job {
@@ -101,7 +83,7 @@ func suite() providertest.Suite {
 	s := providertest.Suite{
 		Channel: mediagate.Channel{Name: "veo-a", Provider: "veo", Credentials: mediagate.Secrets(map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"})},
 		Job:     job(`{"prompt":"a red kite","generate_audio":true,"first_frame_image":"https://img.example.com/a.png"}`),
-		Files:   map[string]string{"https://img.example.com/a.png": picture(3), "https://img.example.com/b.png": picture(4)},
+		Files:   map[string]string{"https://img.example.com/a.png": providertest.Picture(3, 2), "https://img.example.com/b.png": providertest.Picture(4, 2)},
 		Others: []mediagate.Job{{
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
 			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"]}`),
@@ -181,3 +163,5 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	suite().Golden(t, "testdata/*.txtar", *update)
 }
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }

@@ -1,7 +1,6 @@
 package vertex_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -10,8 +9,6 @@ import (
 	"encoding/pem"
 	"flag"
 	"fmt"
-	"image"
-	"image/png"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +22,12 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Short names of the tables.
+var (
+	quote = providertest.Quote
+	row   = providertest.Of
+)
 
 const (
 	externalID = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
@@ -60,22 +63,6 @@ func account(tokenURI string) string {
 }
 
 var granted = providertest.Reply{Body: `{"access_token":"` + token + `","expires_in":3599,"token_type":"Bearer"}`}
-
-func quote(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func picture(width int) string {
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, 2))); err != nil {
-		panic(err)
-	}
-	return b.String()
-}
 
 func encoded(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
@@ -118,10 +105,6 @@ func refusal(status int, code, text string) providertest.Reply {
 	return providertest.Reply{Status: status, Body: fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":%s}}`, status, quote(text), quote(code))}
 }
 
-func row(kind mediagate.Kind, reply providertest.Reply) providertest.Row {
-	return providertest.Row{Reply: reply, Kind: kind}
-}
-
 func suite() providertest.Suite {
 	unauthenticated := providertest.Row{Reply: refusal(401, "UNAUTHENTICATED", "who are you"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused, Calls: 2}
 	throttled := providertest.Row{Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second}
@@ -134,7 +117,7 @@ func suite() providertest.Suite {
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-3.1-generate-001", Operation: "video",
 			Params: []byte(`{"prompt":"a red kite","duration":8,"resolution":"720p","sample_count":1,"generate_audio":false,"first_frame_image":"https://img.example.com/a.png"}`),
 		},
-		Files:   map[string]string{"https://img.example.com/a.png": picture(3), "https://img.example.com/b.png": picture(4), "https://img.example.com/c.txt": "none"},
+		Files:   map[string]string{"https://img.example.com/a.png": providertest.Picture(3, 2), "https://img.example.com/b.png": providertest.Picture(4, 2), "https://img.example.com/c.txt": "none"},
 		Secrets: []string{token},
 		Others: []mediagate.Job{{
 			TaskID: externalID, ExternalID: externalID, Upstream: "veo-9", Operation: "base_video",
@@ -221,3 +204,5 @@ func TestGolden(t *testing.T) {
 	s := suite()
 	s.Golden(t, "testdata/*.txtar", *update)
 }
+
+func FuzzDecode(f *testing.F) { providertest.Fuzz(f, suite()) }

@@ -46,33 +46,6 @@ func TestDirectiveForms(t *testing.T) {
 	}
 }
 
-func TestFailAtSubmit(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	cases := map[string]struct {
-		klingStatus int
-		klingCode   float64
-		dashStatus  int
-		dashCode    string
-	}{
-		"fail=reject":                {400, 1201, 400, "InvalidParameter"},
-		"fail=moderation, at=submit": {400, 1301, 400, "DataInspectionFailed"},
-		"fail=internal, at=submit":   {500, 5000, 500, "InternalError"},
-	}
-	for text, tc := range cases {
-		prompt := "[[sandbox: " + text + "]]"
-		if got := call(t, b, "POST", "text2video", with(textVideo(), m{"prompt": prompt})); got.Status != tc.klingStatus || got.At("code") != tc.klingCode {
-			t.Errorf("%s: %d %s", text, got.Status, got.Raw)
-		}
-		if got := generate(t, b, image(prompt)); got.Status != tc.dashStatus || got.Text("code") != tc.dashCode {
-			t.Errorf("%s: %d %s", text, got.Status, got.Raw)
-		}
-	}
-	if jobs := b.Jobs(t, ""); len(jobs) != 0 {
-		t.Errorf("%d jobs were made", len(jobs))
-	}
-}
-
 // lost sends a submission and gives up once the job exists.
 func lost(t *testing.T, b *sandboxtest.Sandbox, path string, header map[string]string, body, reference string) {
 	t.Helper()
@@ -112,8 +85,6 @@ func TestLostAnswer(t *testing.T) {
 	b := sandboxtest.Open(t)
 	lost(t, b, "/kling/v1/videos/text2video", klingKey,
 		`{"model_name":"kling-v3","prompt":"[[sandbox: fail=timeout]]","external_task_id":"task_lost"}`, "task_lost")
-	lost(t, b, "/dashscope/api/v1/services/aigc/multimodal-generation/generation", dashKey,
-		`{"model":"z-image-turbo","input":{"messages":[{"role":"user","content":[{"text":"[[sandbox: fail=timeout, ref=here]]"}]}]}}`, "here")
 	if got := call(t, b, "GET", "text2video/task_lost", nil); got.Text("data", "task_status") != "submitted" {
 		t.Errorf("lookup: %s", got.Raw)
 	}
@@ -198,15 +169,6 @@ func TestFailAtPoll(t *testing.T) {
 	if got := poll(endless); got.Text("data", "task_status") != "processing" {
 		t.Errorf("timeout: %s", got.Raw)
 	}
-
-	for text, want := range map[string]string{"fail=moderation": "DataInspectionFailed", "fail=reject, at=poll": "InvalidParameter", "fail=internal": "InternalError"} {
-		if got := generate(t, b, image("[[sandbox: duration=0, ref=sync, "+text+"]]")); got.Text("code") != want {
-			t.Errorf("%s: %d %s, want %s", text, got.Status, got.Raw, want)
-		}
-	}
-	if n := len(b.Jobs(t, "?reference=sync")); n != 3 {
-		t.Errorf("%d images were begun, want 3", n)
-	}
 }
 
 // file submits a video with the directive and returns its link.
@@ -281,8 +243,8 @@ func TestDownloadTakesItsTime(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
 	began := time.Now()
-	slow := b.Call(t, "GET", file(t, b, "download=1s, result_bytes=100000"), nil, nil)
-	if took := time.Since(began); slow.Status != 200 || len(slow.Raw) != 100000 || took < time.Second {
+	slow := b.Call(t, "GET", file(t, b, "download=500ms, result_bytes=100000"), nil, nil)
+	if took := time.Since(began); slow.Status != 200 || len(slow.Raw) != 100000 || took < 500*time.Millisecond {
 		t.Errorf("status %d, %d bytes after %s", slow.Status, len(slow.Raw), took)
 	}
 	if fast := b.Call(t, "GET", file(t, b, "result_bytes=100000"), nil, nil); string(fast.Raw) != string(slow.Raw) {

@@ -175,3 +175,57 @@ func TestControl(t *testing.T) {
 		t.Errorf("a forgotten id is in use: %s", got.Raw)
 	}
 }
+
+// A vendor's customer renews its key and keeps its jobs; another one's key
+// opens nothing of them.
+func TestVariantsOfKeys(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.Open(t)
+	const key = "sandbox-kling-api-key"
+	bearer := func(key string) map[string]string { return map[string]string{"Authorization": "Bearer " + key} }
+	for external, key := range map[string]string{"mine": key, "other": key + "@acme"} {
+		got := b.Call(t, "POST", "/kling/v1/videos/text2video", bearer(key), with(textVideo(), m{"external_task_id": external}))
+		if got.Status != 200 {
+			t.Fatalf("%s: %s", external, got.Raw)
+		}
+	}
+	for name, test := range map[string]struct {
+		key         string
+		mine, other float64 // codes
+	}{
+		"the key":                     {key, 0, 1201},
+		"renewed":                     {key + "~2", 0, 1201},
+		"another customer":            {key + "@acme", 1201, 0},
+		"another customer's, renewed": {key + "@acme~x", 1201, 0},
+		"with a limit":                {key + "@acme*5", 1201, 0},
+		"with a limit, renewed":       {key + "@acme*5~2", 1201, 0},
+		"with a limit that is none":   {key + "@acme*no", 1000, 1000},
+		"no key":                      {"~2", 1000, 1000},
+		"an unknown key":              {"another@acme", 1000, 1000},
+	} {
+		for external, want := range map[string]float64{"mine": test.mine, "other": test.other} {
+			if got := b.Call(t, "GET", "/kling/v1/videos/text2video/"+external, bearer(test.key), nil); got.At("code") != want {
+				t.Errorf("%s asks for %s: %s, want code %v", name, external, got.Raw, want)
+			}
+		}
+	}
+}
+
+// An account has so many jobs at once, and more when those have ended.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	b := sandboxtest.OpenIn(t, t.TempDir(), sandboxtest.NewClock(), []sandbox.Account{
+		{Provider: "kling", Credentials: map[string]string{"api_key": "one"}, Concurrency: 2},
+		{Provider: "kling", Credentials: map[string]string{"api_key": "two"}},
+	})
+	submit := func(key string) int {
+		return b.Call(t, "POST", "/kling/v1/videos/text2video", map[string]string{"Authorization": "Bearer " + key}, textVideo()).Status
+	}
+	if got := [...]int{submit("one"), submit("one"), submit("one"), submit("two")}; got != [...]int{200, 200, 429, 200} {
+		t.Errorf("at once: %v", got)
+	}
+	b.Clock.Advance(2 * time.Second)
+	if got := submit("one"); got != 200 {
+		t.Errorf("after the others ended: %d", got)
+	}
+}

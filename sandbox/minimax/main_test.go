@@ -1,12 +1,8 @@
 package minimax_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"image"
-	"image/jpeg"
-	"image/png"
 	"io"
 	"testing"
 
@@ -35,23 +31,9 @@ func uri(mimeType string, raw []byte) string {
 	return "data:" + mimeType + ";base64," + base64.StdEncoding.EncodeToString(raw)
 }
 
-// pngURI makes a PNG as a data URI.
 func pngURI(t *testing.T, width, height int) string {
 	t.Helper()
-	var buf bytes.Buffer
-	if err := png.Encode(&buf, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
-	return uri("image/png", buf.Bytes())
-}
-
-func jpegURI(t *testing.T, width, height int) string {
-	t.Helper()
-	var buf bytes.Buffer
-	if err := jpeg.Encode(&buf, image.NewGray(image.Rect(0, 0, width, height)), nil); err != nil {
-		t.Fatal(err)
-	}
-	return uri("image/jpeg", buf.Bytes())
+	return uri("image/png", sandboxtest.PNG(t, width, height))
 }
 
 // webpURI makes the head of a WebP picture.

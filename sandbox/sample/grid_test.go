@@ -16,7 +16,7 @@ import (
 
 func TestGrid(t *testing.T) {
 	t.Parallel()
-	for _, size := range []image.Point{{2048, 2048}, {64, 36}, {33, 21}, {2, 2}, {5, 1000}} {
+	for _, size := range []image.Point{{64, 36}, {33, 21}, {2, 2}} {
 		for mime, kind := range map[string]string{"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"} {
 			t.Run(kind+" of "+size.String(), func(t *testing.T) {
 				t.Parallel()

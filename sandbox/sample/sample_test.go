@@ -22,12 +22,9 @@ func TestVideo(t *testing.T) {
 		spec sample.VideoSpec
 		want string
 	}{
-		"std":      {sample.VideoSpec{Width: 1280, Height: 720, Seconds: 3}, "h264 1280x720 72 frames"},
-		"cropped":  {sample.VideoSpec{Width: 1080, Height: 1920, Seconds: 4}, "h264 1080x1920 96 frames"},
-		"square":   {sample.VideoSpec{Width: 720, Height: 720, Seconds: 5, Watermark: true}, "h264 720x720 120 frames"},
-		"4k":       {sample.VideoSpec{Width: 3840, Height: 2160, Seconds: 1}, "h264 3840x2160 24 frames"},
-		"sound":    {sample.VideoSpec{Width: 1280, Height: 720, Seconds: 5, Sound: true}, "h264 1280x720 120 frames, aac 215 frames"},
-		"15 s pro": {sample.VideoSpec{Width: 1920, Height: 1080, Seconds: 15}, "h264 1920x1080 360 frames"},
+		"cropped": {sample.VideoSpec{Width: 1080, Height: 1920, Seconds: 4, Watermark: true}, "h264 1080x1920 96 frames"},
+		"4k":      {sample.VideoSpec{Width: 3840, Height: 2160, Seconds: 1}, "h264 3840x2160 24 frames"},
+		"sound":   {sample.VideoSpec{Width: 1280, Height: 720, Seconds: 5, Sound: true}, "h264 1280x720 120 frames, aac 215 frames"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,35 +49,6 @@ func TestVideo(t *testing.T) {
 	}
 }
 
-func TestWatermarkDiffers(t *testing.T) {
-	t.Parallel()
-	clean := sample.VideoSpec{Width: 1280, Height: 720, Seconds: 1}
-	marked := clean
-	marked.Watermark = true
-	if bytes.Equal(sample.Video(clean), sample.Video(marked)) {
-		t.Error("the marked file equals the clean one")
-	}
-}
-
-func TestImage(t *testing.T) {
-	t.Parallel()
-	for name, size := range map[string][2]int{"square": {1024, 1024}, "wide": {2048, 1152}, "odd": {833, 1247}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			img, err := png.Decode(bytes.NewReader(sample.Image(size[0], size[1])))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := img.Bounds().Size(); got.X != size[0] || got.Y != size[1] {
-				t.Errorf("decoded %v, want %v", got, size)
-			}
-			if img.At(0, 0) == img.At(size[0]-1, size[1]-1) {
-				t.Error("the bars have one colour")
-			}
-		})
-	}
-}
-
 func TestPadded(t *testing.T) {
 	t.Parallel()
 	video := sample.Video(sample.VideoSpec{Width: 640, Height: 360, Seconds: 1})
@@ -92,15 +60,11 @@ func TestPadded(t *testing.T) {
 	}{
 		"unasked":                 {video, 0, int64(len(video))},
 		"shorter":                 {video, 5, int64(len(video))},
-		"equal":                   {image, int64(len(image)), int64(len(image))},
 		"mp4 one byte":            {video, int64(len(video)) + 1, int64(len(video)) + 8},
-		"mp4 smallest box":        {video, int64(len(video)) + 8, int64(len(video)) + 8},
 		"mp4 more":                {video, 3_000_001, 3_000_001},
 		"png one byte":            {image, int64(len(image)) + 1, int64(len(image)) + 12},
-		"png smallest chunk":      {image, int64(len(image)) + 12, int64(len(image)) + 12},
 		"png full chunk":          {image, int64(len(image)) + full, int64(len(image)) + full},
 		"png a byte over a chunk": {image, int64(len(image)) + full + 1, int64(len(image)) + full + 1},
-		"png more":                {image, 5_000_000, 5_000_000},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,17 +1,9 @@
 package vertex_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
-	"image"
-	"image/jpeg"
-	"image/png"
-	"io"
-	"net/http"
 	"net/url"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -146,56 +138,33 @@ func submit(t *testing.T, b *sandboxtest.Sandbox, header map[string]string, body
 	return b.Call(t, "POST", model+":predictLongRunning", header, body)
 }
 
-func picture(t *testing.T, encode func(io.Writer, image.Image) error) string {
-	t.Helper()
-	var buf bytes.Buffer
-	if err := encode(&buf, image.NewGray(image.Rect(0, 0, 64, 64))); err != nil {
-		t.Fatal(err)
-	}
-	return base64.StdEncoding.EncodeToString(buf.Bytes())
-}
-
 func TestRules(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
 	header := bearer(t, b)
-	first := m{"bytesBase64Encoded": picture(t, png.Encode), "mimeType": "image/png"}
-	last := m{"bytesBase64Encoded": picture(t, func(w io.Writer, i image.Image) error { return jpeg.Encode(w, i, nil) }), "mimeType": "image/jpeg"}
+	first := m{"bytesBase64Encoded": base64.StdEncoding.EncodeToString(sandboxtest.PNG(t, 64, 64)), "mimeType": "image/png"}
 	for name, tc := range map[string]struct {
 		body    any
 		message string // a part of it; "" when nothing is refused
 	}{
-		"text":             {text(""), ""},
-		"everything":       {m{"instances": []m{{"prompt": "a fox", "image": first, "lastFrame": last}}, "parameters": m{"sampleCount": 4, "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "4k", "negativePrompt": "rain", "seed": 4294967295, "generateAudio": true, "personGeneration": "dont_allow", "resizeMode": "crop", "enhancePrompt": true}}, ""},
+		"everything":       {m{"instances": []m{{"prompt": "a fox", "image": first, "lastFrame": first}}, "parameters": m{"sampleCount": 4, "durationSeconds": 8, "aspectRatio": "9:16", "resolution": "4k", "negativePrompt": "rain", "seed": 4294967295, "generateAudio": true, "personGeneration": "dont_allow", "resizeMode": "crop", "enhancePrompt": true}}, ""},
 		"no JSON":          {"{", "payload"},
 		"unknown":          {with(text(""), m{"n": 1}), "n: unknown field"},
 		"no instance":      {with(text(""), m{"instances": []m{}}), "exactly one"},
-		"two instances":    {with(text(""), m{"instances": []m{{"prompt": "a"}, {"prompt": "b"}}}), "instances"},
 		"no prompt":        {with(text(""), m{"instances": []m{{}}}), "prompt"},
-		"blank prompt":     {instance(m{"prompt": " "}), "prompt"},
-		"image by URL":     {instance(m{"image": "https://a.example.com/1.png"}), "image"},
 		"image as another": {instance(m{"image": with(first, m{"mimeType": "image/jpeg"})}), "bytesBase64Encoded"},
 		"image as GIF":     {instance(m{"image": with(first, m{"mimeType": "image/gif"})}), "mimeType"},
 		"broken image":     {instance(m{"image": with(first, m{"bytesBase64Encoded": "AAAA"})}), "bytesBase64Encoded"},
-		"no base64":        {instance(m{"image": with(first, m{"bytesBase64Encoded": "!"})}), "Base64"},
-		"last frame alone": {instance(m{"lastFrame": last}), "lastFrame"},
+		"last frame alone": {instance(m{"lastFrame": first}), "lastFrame"},
 		"no sound said":    {with(text(""), m{"parameters": m{}}), "generateAudio"},
-		"sound as text":    {parameters(m{"generateAudio": "on"}), "generateAudio"},
 		"five videos":      {parameters(m{"sampleCount": 5}), "sampleCount"},
-		"no video":         {parameters(m{"sampleCount": 0}), "sampleCount"},
 		"5 seconds":        {parameters(m{"durationSeconds": 5}), "durationSeconds"},
-		"10 seconds":       {parameters(m{"durationSeconds": 10}), "durationSeconds"},
-		"seconds as text":  {parameters(m{"durationSeconds": "8"}), "durationSeconds"},
 		"1080p, 6 s":       {parameters(m{"durationSeconds": 6, "resolution": "1080p"}), "durationSeconds"},
-		"1080p":            {parameters(m{"resolution": "1080p"}), ""},
-		"4K":               {parameters(m{"resolution": "4K"}), "resolution"},
-		"1:1":              {parameters(m{"aspectRatio": "1:1"}), "aspectRatio"},
 		"a seed too large": {parameters(m{"seed": 4294967296}), "seed"},
 		"disallow":         {parameters(m{"personGeneration": "disallow"}), "personGeneration"},
 		"plain prompt":     {parameters(m{"enhancePrompt": false}), "enhancePrompt"},
 		"resized text":     {parameters(m{"resizeMode": "pad"}), "resizeMode"},
 		"stored elsewhere": {parameters(m{"storageUri": "https://a.example.com"}), "storageUri"},
-		"bad directive":    {text("fail=never"), "sandbox directive"},
 	} {
 		got := submit(t, b, header, tc.body)
 		if tc.message == "" {
@@ -235,57 +204,22 @@ func fetch(t *testing.T, b *sandboxtest.Sandbox, header map[string]string, name 
 	return b.Call(t, "POST", model+":fetchPredictOperation", header, m{"operationName": name})
 }
 
-func TestLife(t *testing.T) {
+// Of several videos some can be held back, for a reason each; they are in the answer,
+// or in the customer's own bucket. A question about what is no job is refused.
+func TestVideos(t *testing.T) {
 	t.Parallel()
 	b := sandboxtest.Open(t)
 	header := bearer(t, b)
-	name := started(t, b, header, with(text(""), m{"parameters": m{"generateAudio": true, "sampleCount": 2, "durationSeconds": 4}}))
-	if got := fetch(t, b, header, name); got.Status != 200 || got.Text("name") != name || got.At("done") != nil {
-		t.Errorf("%d %.300s", got.Status, got.Raw)
-	}
-	b.Clock.Advance(3 * time.Second)
-	got := fetch(t, b, header, name)
-	if got.At("done") != true || got.At("response", "raiMediaFilteredCount") != 0.0 || got.At("response", "videos", 2) != nil {
-		t.Fatalf("%.500s", got.Raw)
-	}
-	for i := range 2 {
-		video, err := base64.StdEncoding.DecodeString(got.Text("response", "videos", i, "bytesBase64Encoded"))
-		if err != nil || string(video[4:8]) != "ftyp" || got.Text("response", "videos", i, "mimeType") != "video/mp4" {
-			t.Errorf("video %d: %d bytes, %v", i, len(video), err)
-		}
-	}
-	for _, unknown := range []string{name + "0", strings.Replace(name, "001/", "002/", 1), "operations/1"} {
-		if got := fetch(t, b, header, unknown); got.Status/100 != 4 {
-			t.Errorf("%s: %d %.300s", unknown, got.Status, got.Raw)
-		}
-	}
-}
-
-func TestFailures(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	header := bearer(t, b)
-	for directive, tc := range map[string]struct {
-		status int
-		word   string
-	}{
-		"fail=moderation, at=submit": {400, "INVALID_ARGUMENT"}, "fail=reject": {400, "INVALID_ARGUMENT"}, "fail=internal, at=submit": {500, "INTERNAL"},
-	} {
-		if got := submit(t, b, header, text(directive)); got.Status != tc.status || got.Text("error", "status") != tc.word {
-			t.Errorf("%s: %d %s", directive, got.Status, got.Raw)
-		}
-	}
 	end := func(directive string, p m) sandboxtest.Answer {
 		return fetch(t, b, header, started(t, b, header, with(text("duration=0, "+directive), m{"parameters": with(m{"generateAudio": false}, p)})))
 	}
 	if got := end("fail=moderation", m{"sampleCount": 3}); got.At("response", "raiMediaFilteredCount") != 3.0 || got.At("response", "videos") != nil || got.Text("response", "raiMediaFilteredReasons", 2) == "" {
 		t.Errorf("moderation: %s", got.Raw)
 	}
-	if got := end("filtered=2", m{"sampleCount": 3}); got.At("response", "raiMediaFilteredCount") != 2.0 || got.At("response", "videos", 0) == nil || got.At("response", "videos", 1) != nil {
+	got := end("filtered=2", m{"sampleCount": 3})
+	video, err := base64.StdEncoding.DecodeString(got.Text("response", "videos", 0, "bytesBase64Encoded"))
+	if err != nil || string(video[4:8]) != "ftyp" || got.At("response", "raiMediaFilteredCount") != 2.0 || got.At("response", "videos", 1) != nil {
 		t.Errorf("filtered: %.300s", got.Raw)
-	}
-	if got := end("fail=reject, at=poll", nil); got.At("done") != true || got.At("error", "code") != 13.0 {
-		t.Errorf("reject: %s", got.Raw)
 	}
 	if got := end("fail=internal, at=download", nil); got.Status != 500 {
 		t.Errorf("internal at download: %d", got.Status)
@@ -293,64 +227,10 @@ func TestFailures(t *testing.T) {
 	if got := end("filtered=1", m{"storageUri": "gs://a/b/", "sampleCount": 2}); !strings.HasPrefix(got.Text("response", "videos", 0, "gcsUri"), "gs://a/b/") {
 		t.Errorf("stored elsewhere: %s", got.Raw)
 	}
-	name := started(t, b, header, text("duration=0, fail=internal, times=1"))
-	if got := fetch(t, b, header, name); got.Status != 500 {
-		t.Errorf("the first poll: %d", got.Status)
-	}
-	if got := fetch(t, b, header, name); got.At("done") != true {
-		t.Errorf("the second: %.300s", got.Raw)
-	}
-}
-
-// open begins a fetch and leaves its answer to be read.
-func open(t *testing.T, b *sandboxtest.Sandbox, header map[string]string, name string) *http.Response {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", b.URL+model+":fetchPredictOperation", strings.NewReader(`{"operationName":"`+name+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", header["Authorization"])
-	resp, err := b.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = resp.Body.Close() })
-	return resp
-}
-
-// It does not run beside others, whose memory it would count.
-func TestLargeVideosAreNotHeld(t *testing.T) {
-	b := sandboxtest.Open(t)
-	header := bearer(t, b)
-	name := started(t, b, header, with(text("duration=0, result_bytes=67108864"), m{"parameters": m{"generateAudio": false, "sampleCount": 2}}))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	n, err := io.Copy(io.Discard, open(t, b, header, name).Body)
-	runtime.ReadMemStats(&after)
-	if err != nil || n < 2*67108864/3*4 {
-		t.Errorf("%d bytes, error %v", n, err)
-	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
-		t.Errorf("%d bytes were taken for it", took)
-	}
-}
-
-func TestAnswerCutShort(t *testing.T) {
-	t.Parallel()
-	b := sandboxtest.Open(t)
-	header := bearer(t, b)
-	name := started(t, b, header, text("duration=0, fail=timeout, at=download, times=1, result_bytes=300000"))
-	resp := open(t, b, header, name)
-	half, err := io.ReadAll(io.LimitReader(resp.Body, 200000))
-	if err != nil || !bytes.Contains(half, []byte("bytesBase64Encoded")) {
-		t.Fatalf("%d bytes, error %v", len(half), err)
-	}
-	if again := fetch(t, b, header, name); again.Status != 200 || len(again.Raw) < 400000 {
-		t.Errorf("the second answer: %d, %d bytes", again.Status, len(again.Raw))
-	}
-	go b.Stop() // lets the held call go
-	if n, err := io.Copy(io.Discard, resp.Body); n > 10000 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%d more bytes, error %v", n, err)
+	name := started(t, b, header, text("duration=0"))
+	for _, unknown := range []string{name + "0", strings.Replace(name, "001/", "002/", 1), "operations/1"} {
+		if got := fetch(t, b, header, unknown); got.Status/100 != 4 {
+			t.Errorf("%s: %d %.300s", unknown, got.Status, got.Raw)
+		}
 	}
 }

@@ -1,0 +1,39 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/png"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Quote is a text as JSON writes it.
+func Quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// Picture is a PNG of this size.
+func Picture(width, height int) string {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+// Plain is an answer that goes right on its way.
+func Plain(status int, body string) Reply { return Reply{Status: status, Body: body} }
+
+// Of is an answer, and the kind of error that an adapter makes of it.
+func Of(kind mediagate.Kind, reply Reply) Row { return Row{Reply: reply, Kind: kind} }
+
+// Coded is Of with the error's code.
+func Coded(kind mediagate.Kind, code mediagate.FailureCode, reply Reply) Row {
+	return Row{Reply: reply, Kind: kind, Code: code}
+}
