@@ -123,7 +123,7 @@ func (w *world) checkJobs(ends map[string]object) {
 	w.t.Helper()
 	for _, t := range w.tasks {
 		if t.ref == "" {
-			continue // see checkVendors
+			continue // its job is counted with all of its vendor
 		}
 		jobs, err := w.jobs(t)
 		if err != nil {
