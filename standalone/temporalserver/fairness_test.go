@@ -1,0 +1,137 @@
+package temporalserver_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// served is in which order work was done, by queue and account.
+type served struct {
+	mu    sync.Mutex
+	order map[string][]string
+}
+
+func (s *served) note(what, account string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order[what] = append(s.order[what], account)
+}
+
+func (s *served) of(what string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order[what])
+}
+
+// Step notes whose work it is, by what the server says of the activity. The
+// child's is given back at first, to come again: the key is still there.
+func (s *served) Step(ctx context.Context) error {
+	info := activity.GetInfo(ctx)
+	if info.TaskQueue == "child" && info.Attempt == 1 {
+		return temporal.NewApplicationErrorWithOptions("later", "later", temporal.ApplicationErrorOptions{NextRetryDelay: time.Second})
+	}
+	s.note(info.TaskQueue, info.Priority.FairnessKey)
+	return nil
+}
+
+// steps makes a step on each queue, the second in a run that continues it, the
+// third in a child.
+func (s *served) steps(ctx workflow.Context, queues []string) error {
+	if !workflow.IsReplaying(ctx) {
+		s.note("runs", workflow.GetInfo(ctx).Priority.FairnessKey)
+	}
+	options := workflow.ActivityOptions{TaskQueue: queues[0], StartToCloseTimeout: time.Minute}
+	if err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), "Step").Get(ctx, nil); err != nil {
+		return err
+	}
+	switch len(queues) {
+	case 1:
+		return nil
+	case 2:
+		return workflow.ExecuteChildWorkflow(ctx, "steps", queues[1:]).Get(ctx, nil)
+	default:
+		return workflow.NewContinueAsNewError(ctx, "steps", queues[1:])
+	}
+}
+
+// Accounts take turns at each queue: one with many tasks that wait does not delay
+// the first of another. The server goes by the key of the run, which its
+// activities inherit, also when they are repeated, its children, and the run that
+// continues it.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	server := start(t, filepath.Join(t.TempDir(), "temporal.db"))
+	t.Cleanup(func() { stop(t, server) })
+	c := dial(t, server)
+	t.Cleanup(c.Close)
+	const backlog = 30
+	begin := func(account string, n int) {
+		for i := range n {
+			_, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+				ID: fmt.Sprint(account, i), TaskQueue: queue, Priority: temporal.Priority{FairnessKey: account},
+			}, "steps", []string{"first", "continued", "child"})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	begin("busy", backlog)
+	begin("newcomer", 1)
+
+	s := &served{order: map[string][]string{}}
+	serve := func(name string, workflowsToo bool) {
+		t.Helper()
+		w := worker.New(c, name, worker.Options{DisableWorkflowWorker: !workflowsToo, MaxConcurrentActivityExecutionSize: 1})
+		w.RegisterActivity(s)
+		if workflowsToo {
+			w.RegisterWorkflowWithOptions(s.steps, workflow.RegisterOptions{Name: "steps"})
+		}
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+	}
+	// Who was first may have gone before, and what the server hands out at once.
+	comes := func(what string) {
+		t.Helper()
+		order := s.of(what)
+		if at := slices.Index(order, "newcomer"); at < 0 || at > backlog/4 {
+			t.Errorf("%s: the newcomer came as number %d of %v", what, at+1, order)
+		}
+	}
+	serve(queue, true)
+	for i, name := range []string{"first", "continued", "child"} { // served once all of its work waits there
+		waitFor(t, "runs with work for the queue "+name, (i+1)*(backlog+1), func() int { return len(s.of("runs")) })
+		if name == "first" {
+			comes("runs")
+		}
+		serve(name, false)
+		waitFor(t, "done of the queue "+name, backlog+1, func() int { return len(s.of(name)) })
+		comes(name)
+	}
+}
+
+// waitFor waits until so many are reached.
+func waitFor(t *testing.T, what string, want int, count func() int) {
+	t.Helper()
+	for give := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		n := count()
+		if n >= want {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatalf("%s: %d, want %d", what, n, want)
+		}
+	}
+}
