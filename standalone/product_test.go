@@ -36,6 +36,30 @@ func dataDir(t *testing.T) (*datadir.Dir, datadir.Secrets) {
 	return dir, secrets
 }
 
+// openStore opens the database of the folder, with its tables.
+func openStore(t *testing.T, dir *datadir.Dir) *storage.Store {
+	t.Helper()
+	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
+		EncryptionKeys: [][]byte{make([]byte, 32)}, Logger: slog.New(slog.DiscardHandler), MaxOpenConns: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// embedded is where the embedded servers are.
+func embedded() *announcement {
+	return &announcement{
+		Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
+		S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
+	}
+}
+
 // What a person says goes over what the program made up.
 func TestProductConfig(t *testing.T) {
 	const admin = "0123456789abcdef0123456789abcdef"
@@ -71,10 +95,7 @@ func TestProductConfig(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			opts := options{api: "127.0.0.1:0", ops: "127.0.0.1:0", config: write(test.settings)}
-			c, err := productConfig(secrets, opts, &announcement{
-				Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
-				S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
-			})
+			c, err := productConfig(secrets, opts, embedded())
 			var problems []string
 			if err != nil {
 				problems = strings.Split(err.Error(), "\n")
@@ -100,10 +121,7 @@ func TestFlagsGoOverVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := productConfig(secrets, opts, &announcement{
-		Temporal: "127.0.0.1:7233", Sandbox: "http://127.0.0.1:9900",
-		S3: &s3Place{Endpoint: "http://127.0.0.1:9000", Region: "us-east-1", Bucket: "b", AccessKeyID: "a", SecretAccessKey: "s"},
-	})
+	c, err := productConfig(secrets, opts, embedded())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +134,7 @@ func TestFlagsGoOverVariables(t *testing.T) {
 func TestSeededAccount(t *testing.T) {
 	t.Parallel()
 	dir, secrets := dataDir(t)
-	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
-		EncryptionKeys: [][]byte{make([]byte, 32)}, Logger: slog.New(slog.DiscardHandler), MaxOpenConns: 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := openStore(t, dir)
 	for range 2 { // a start that died before it kept the key is gone on with
 		if _, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets); err != nil {
 			t.Fatal(err)
@@ -145,16 +154,7 @@ func TestSeededAccount(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	dir, secrets := dataDir(t)
-	store, err := sqlite.OpenStore(t.Context(), dir.Path("mediagate.db"), storage.Config{
-		EncryptionKeys: [][]byte{make([]byte, 32)}, Logger: slog.New(slog.DiscardHandler), MaxOpenConns: 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = store.Close() })
-	if err := store.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	store := openStore(t, dir)
 	key, err := seed(t.Context(), &app.Gateway{Store: store}, dir, secrets)
 	if err != nil {
 		t.Fatal(err)

@@ -36,37 +36,14 @@ func secrets() []string {
 // load reads the file with the services of all profiles.
 func load(t *testing.T, more ...string) *types.Project {
 	t.Helper()
-	return loadProfiles(t, []string{"*"}, more...)
-}
-
-func loadProfiles(t *testing.T, profiles []string, more ...string) *types.Project {
-	t.Helper()
 	project, err := compose.Load(t.Context(), root, append(secrets(), more...))
 	if err == nil {
-		project, err = project.WithProfiles(profiles)
+		project, err = project.WithProfiles([]string{"*"})
 	}
 	if err != nil {
 		t.Fatalf("docker-compose.yml: %v", err)
 	}
 	return project
-}
-
-func TestServices(t *testing.T) {
-	t.Parallel()
-	always := []string{"api", "migrate", "postgres", "postgres-roles", "s3", "s3-user", "temporal", "temporal-schema", "temporal-ui", "worker"}
-	for name, test := range map[string]struct{ profiles, more []string }{
-		"without a profile": {},
-		"monitoring":        {[]string{"monitoring"}, []string{"grafana", "prometheus"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := loadProfiles(t, test.profiles).ServiceNames()
-			slices.Sort(got)
-			if diff := cmp.Diff(slices.Sorted(slices.Values(slices.Concat(always, test.more))), got); diff != "" {
-				t.Errorf("services (-want +got):\n%s", diff)
-			}
-		})
-	}
 }
 
 // Prometheus scrapes where the processes serve their metrics, and has the rules and the
@@ -155,37 +132,6 @@ func TestEveryServerHasAHealthCheck(t *testing.T) {
 		case check.Interval == nil || check.Timeout == nil || check.Retries == nil:
 			t.Errorf("%s: the health check lacks interval, timeout or retries", name)
 		}
-	}
-}
-
-func TestOrderOfStart(t *testing.T) {
-	t.Parallel()
-	got := map[string]map[string]string{}
-	for name, service := range load(t).Services {
-		for other, on := range service.DependsOn {
-			if got[name] == nil {
-				got[name] = map[string]string{}
-			}
-			got[name][other] = on.Condition
-		}
-	}
-	want := map[string]map[string]string{
-		"postgres-roles":  {"postgres": types.ServiceConditionHealthy},
-		"s3-user":         {"s3": types.ServiceConditionHealthy},
-		"temporal-schema": {"postgres-roles": types.ServiceConditionCompletedSuccessfully},
-		"temporal":        {"temporal-schema": types.ServiceConditionCompletedSuccessfully},
-		"temporal-ui":     {"temporal": types.ServiceConditionHealthy},
-		"migrate": {
-			"postgres-roles": types.ServiceConditionCompletedSuccessfully,
-			"temporal":       types.ServiceConditionHealthy,
-			"s3-user":        types.ServiceConditionCompletedSuccessfully,
-		},
-		"grafana": {"prometheus": types.ServiceConditionHealthy},
-		"api":     {"migrate": types.ServiceConditionCompletedSuccessfully},
-		"worker":  {"migrate": types.ServiceConditionCompletedSuccessfully},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("depends_on (-want +got):\n%s", diff)
 	}
 }
 

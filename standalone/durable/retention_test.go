@@ -1,52 +1,13 @@
 package durable_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/workflows"
 )
-
-// The schedule that a worker makes runs retention, whose page says what it removed.
-func TestRetention(t *testing.T) {
-	t.Parallel()
-	w := setup(t)
-	w.Bucket.Write(mediagate.ResultFolder("task_gone")+"1/0.mp4", "film")
-	w.later(25 * time.Hour)
-	w.serves(nil)
-	schedule := w.temporal.ScheduleClient().GetHandle(t.Context(), workflows.IDRetention)
-	w.awaits("the schedule", func() bool {
-		_, err := schedule.Describe(t.Context())
-		return err == nil
-	})
-	if err := schedule.Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.awaits("a whole run", func() bool {
-		states, err := w.Store.RemovalStates(t.Context())
-		return err == nil && !states[mediagate.RemovalRun].EndedAt.IsZero()
-	})
-	if left := w.Bucket.Objects(); len(left) != 0 {
-		t.Errorf("objects %v are left", left)
-	}
-	var id string
-	w.awaits("the run in the schedule's list", func() bool {
-		about, err := schedule.Describe(t.Context())
-		if err != nil || len(about.Info.RecentActions) == 0 {
-			return false
-		}
-		id = about.Info.RecentActions[0].StartWorkflowResult.WorkflowID
-		return true
-	})
-	var removed map[mediagate.Removal]int
-	if err := w.temporal.GetWorkflow(t.Context(), id, "").Get(t.Context(), &removed); err != nil || removed[mediagate.RemoveObjects] != 1 || !strings.HasPrefix(id, workflows.IDRetention) {
-		t.Errorf("%s removed %v: %v", id, removed, err)
-	}
-}
 
 // A schedule that an operator has paused stays so when workers start, and its times are
 // those of the newest build.

@@ -19,7 +19,6 @@ import (
 
 // Chains whose process dies on the way.
 const (
-	dyingSong     = "a song"
 	dyingStems    = "an archive of stems"
 	dyingPictures = "pictures that are cut"
 	dyingInpaint  = "pictures that wait"       // until they do
@@ -37,7 +36,7 @@ func dyingAt() map[string][]string {
 	whole := slices.Concat(begins, ends)
 	settles := []string{failpoint.SettleBeforeCommit, failpoint.SettleCommitted, failpoint.WebhookBeforeSend, failpoint.WebhookSent}
 	return map[string][]string{
-		dyingSong: whole, dyingStems: whole, dyingPictures: whole,
+		dyingStems: whole, dyingPictures: whole,
 		dyingInpaint:  append(slices.Clone(begins), failpoint.ModalBegun), // no end is seen
 		dyingModal:    slices.Concat([]string{failpoint.ModalCommitted}, begins[1:], ends),
 		dyingPatience: append([]string{failpoint.ModalExpired}, settles...),
@@ -95,8 +94,6 @@ func (d *dying) step(chain string) (s step, provider string, check func(*task)) 
 	d.t.Helper()
 	grid := func(t *task) { d.checkGrid(t, pictureWidth, pictureHeight) }
 	switch chain {
-	case dyingSong:
-		return songStep, "acedata", func(t *task) { d.checkFilm(d.checkSongs(t, songSeconds, songSeconds+1)[0], songSeconds) }
 	case dyingStems:
 		if d.song == nil {
 			d.song = d.run(songStep)
@@ -130,7 +127,6 @@ func (d *dying) die(chain, point string) {
 		}
 	} else {
 		t = &task{model: s.path, hook: true, files: s.files, objects: s.objects, price: s.price}
-		d.charged.Add(d.charged, amount(d.world, s.price))
 		d.tasks = append(d.tasks, t)
 		s.body = maps.Clone(s.body)
 		s.body["webhook"] = d.hooks.url
@@ -156,8 +152,6 @@ func (d *dying) die(chain, point string) {
 	if t.want == "" {
 		d.done(t)
 		check(t)
-	} else {
-		d.charged.Sub(d.charged, amount(d.world, t.price))
 	}
 	eventually(d.t, recoverTime, "the webhook is delivered", func() error { // before the next chain waits to die
 		o, err := d.read(t.id)
@@ -206,6 +200,24 @@ func (d *dying) strike(point, path string, body map[string]any) string {
 		d.t.Fatalf("%s: %v", path, err)
 	}
 	return id
+}
+
+// submitUnanswered submits a task whose vendor makes the job and gives no answer. The
+// vendor cannot be asked for it, so the task parks after a minute. When it is sent again,
+// it is answered.
+func (w *world) submitUnanswered() *task {
+	w.t.Helper()
+	a, err := request{
+		method: http.MethodPost, url: w.sandbox + "/_sandbox/next",
+		body:   map[string]string{"provider": "minimax", "directive": "fail=timeout, at=submit"},
+		header: map[string]string{"Content-Type": "application/json"},
+	}.do(w.t.Context())
+	if err != nil || a.status != http.StatusNoContent {
+		w.t.Fatalf("the next job's directive: %d %s, %v", a.status, a.body, err)
+	}
+	t := w.submit(job{model: delta})
+	w.awaitJob(t)
+	return t
 }
 
 // decide is an operator who finds a task parked with a submission whose fate is

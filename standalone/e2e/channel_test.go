@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -78,78 +77,42 @@ func (w *world) attempted(t *task) []string {
 	return names
 }
 
-// One of two accounts answers with errors, or not at all, and recovers: what may
-// have been taken stays with it, what comes after goes to the other, and no task
-// is lost or made twice. A kill of the worker meanwhile changes none of that.
+// One of two accounts answers with errors, and recovers: what may have been taken
+// stays with it, what comes after goes to the other, and no task is lost or made
+// twice. A kill of the worker meanwhile changes none of that. verifyFailover has an
+// account that does not answer at all.
 func TestChannelOutage(t *testing.T) {
 	t.Parallel()
-	for mode, kill := range map[string]bool{"error": true, "hang": false} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			key := klingKey + "@" + strings.ToLower(randomText(8))
-			w := newWorld(t, options{shape: production, channels: twoChannels(key)})
-			before := w.submit(job{model: alpha, directive: "duration=20s"})
-			w.awaitProcessing(before)
-			w.outage(key, mode)
-			for range 7 { // all at once: those that were sent before the breaker opens are open questions
-				w.submit(job{model: alpha})
-			}
-			w.awaitChannel("kling-a", "broken", time.Minute)
-			after := w.submit(job{model: alpha})
-			w.await(after, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
-			if got := w.attempted(after); len(got) != 1 || got[0] != "kling-b" {
-				t.Errorf("attempts of a task that came while the channel is out: %v", got)
-			}
-			if kill {
-				w.workers[0].kill()
-				w.workers[0].start(t)
-				another := w.submit(job{model: alpha})
-				w.await(another, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
-			}
-			w.outage(key, "off")
-			w.verify(recoverTime)
-			w.checkSentOnce()
-			w.awaitChannel("kling-a", "up", time.Minute)
-			back := w.submit(job{model: alpha})
-			w.awaitProcessing(back)
-			if got := w.attempted(back); len(got) != 1 || got[0] != "kling-a" {
-				t.Errorf("attempts of a task that came after it: %v", got)
-			}
-			w.verify(recoverTime)
-		})
-	}
-}
-
-// An account whose key the vendor refuses costs one attempt of one task.
-func TestChannelCredentials(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, options{shape: production, channels: twoChannels("no-key-of-the-vendor")})
-	first := w.submit(job{model: alpha})
-	first.again = true
-	w.awaitProcessing(first)
-	if got := w.attempted(first); len(got) != 2 || got[1] != "kling-b" {
-		t.Errorf("attempts of the first task: %v", got)
-	}
-	w.awaitChannel("kling-a", "broken", 10*time.Second)
-	for range 5 {
+	key := klingKey + "@" + strings.ToLower(randomText(8))
+	w := newWorld(t, options{shape: production, channels: twoChannels(key)})
+	before := w.submit(job{model: alpha, directive: "duration=20s"})
+	w.awaitProcessing(before)
+	w.outage(key, "error")
+	for range 7 { // all at once: those that were sent before the breaker opens are open questions
 		w.submit(job{model: alpha})
 	}
+	w.awaitChannel("kling-a", "broken", time.Minute)
+	elsewhere := func() *task {
+		task := w.submit(job{model: alpha})
+		w.await(task, time.Minute, "completes elsewhere", func(o object) bool { return o.Status == "completed" })
+		return task
+	}
+	if got := w.attempted(elsewhere()); len(got) != 1 || got[0] != "kling-b" {
+		t.Errorf("attempts of a task that came while the channel is out: %v", got)
+	}
+	w.workers[0].kill()
+	w.workers[0].start(t)
+	elsewhere()
+	w.outage(key, "off")
 	w.verify(recoverTime)
-	for _, task := range w.tasks[1:] {
-		if got := w.attempted(task); len(got) != 1 || got[0] != "kling-b" {
-			t.Errorf("attempts of %s: %v", task.id, got)
-		}
+	w.checkSentOnce()
+	w.awaitChannel("kling-a", "up", time.Minute)
+	back := w.submit(job{model: alpha})
+	w.awaitProcessing(back)
+	if got := w.attempted(back); len(got) != 1 || got[0] != "kling-a" {
+		t.Errorf("attempts of a task that came after it: %v", got)
 	}
-	w.checkNeverParked()
-	var list struct {
-		Data []channel `json:"data"`
-	}
-	if err := json.Unmarshal([]byte(w.command("channels", "list", "-o", "json")), &list); err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Data) != 2 || list.Data[0].Reason != "provider_rejected_credentials" || list.Data[1].State != "up" {
-		t.Errorf("channels %+v", list.Data)
-	}
+	w.verify(recoverTime)
 }
 
 // A channel that an operator takes out drains, and takes jobs again when it is

@@ -177,12 +177,10 @@ const (
 	beta  = "beta-q3-mix"
 	delta = "delta-02"
 	gamma = "gamma2.6"
-	edit  = "gamma2.7-videoedit"
 	theta = "theta-image-turbo"
 	zeta  = "zeta-2-ext"
 
-	epsilonFast    = "epsilon3.1-fast-official"
-	epsilonQuality = "epsilon3.1-quality-official"
+	epsilonFast = "epsilon3.1-fast-official"
 )
 
 // images are the models that a synchronous vendor makes.
@@ -190,14 +188,10 @@ var images = map[string]bool{theta: true, zeta: true}
 
 // needed are the fields that a model wants beside a prompt.
 func (w *world) needed(model string) map[string]any {
-	switch model {
-	case beta:
+	if model == beta {
 		return map[string]any{"image_urls": []string{w.media.url(goodImage)}}
-	case edit:
-		return map[string]any{"video_urls": []string{w.media.url(goodFilm)}}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // job is what a client asks for.
@@ -344,6 +338,18 @@ func (w *world) jobs(t *task) ([]vendorJob, error) {
 		Jobs []vendorJob `json:"jobs"`
 	}
 	return list.Jobs, a.decode(&list)
+}
+
+// awaitJob waits until the vendor has the task's job.
+func (w *world) awaitJob(t *task) {
+	w.t.Helper()
+	eventually(w.t, recoverTime, "the vendor has the job of "+t.id, func() error {
+		jobs, err := w.jobs(t)
+		if err == nil && len(jobs) != 1 {
+			err = fmt.Errorf("%d jobs", len(jobs))
+		}
+		return err
+	})
 }
 
 // awaitDownload waits until the vendor's file has been asked for.

@@ -125,6 +125,10 @@ func TestConsole(t *testing.T) {
 	_, otherKey := w.newKey(other.ID, map[string]any{"name": "other", "unlimited": true})
 	_, reader := w.newKey(w.account, map[string]any{"name": "reader", "unlimited": true, "scopes": []string{"read"}})
 
+	// A task that waits for an operator. It takes a minute to park, while other scenarios are
+	// played.
+	parked := w.user(t).submitUnanswered()
+
 	b := browsing{w: w, folder: folder, browser: browser, does: map[string]func(json.RawMessage) (any, error){
 		// A key of the account, for the scenario that ends it.
 		"key": func(with json.RawMessage) (any, error) {
@@ -154,18 +158,7 @@ func TestConsole(t *testing.T) {
 			w.admin(http.MethodPatch, "/keys/"+id, map[string]any{"scopes": []string{"generate"}}, &struct{}{})
 			return true, nil
 		},
-		// A task that waits for an operator: the vendor's answer is lost, and the vendor
-		// cannot be asked.
-		"park": func(json.RawMessage) (any, error) {
-			a, err := request{
-				method: http.MethodPost, url: w.sandbox + "/_sandbox/next", body: map[string]string{"provider": "minimax", "directive": "fail=timeout, at=submit"},
-				header: map[string]string{"Content-Type": "application/json"},
-			}.do(t.Context())
-			if err != nil || a.status != http.StatusNoContent {
-				return nil, fmt.Errorf("the next job's directive: %d %s, %w", a.status, a.body, err)
-			}
-			parked := w.submit(job{model: delta})
-			parked.maxJobs = 2 // by the operator's word
+		"parked": func(json.RawMessage) (any, error) {
 			c := w.dial()
 			defer c.Close()
 			w.awaitUndecided(c, parked)

@@ -9,8 +9,8 @@
 // vendor see one job, is the money right, did the webhook come with one id, and
 // is nothing left over in the bucket or in Temporal.
 //
-// Chains are requests that work on what earlier ones made, as a user makes them:
-// their files are compared with the vendor's, byte by byte or pixel by pixel.
+// TestCrashChains plays chains: requests that work on what earlier ones made, as a user
+// makes them. Their files are compared with the vendor's, byte by byte.
 //
 // TestChaos plays a plan that follows from a seed: batches of tasks, and faults of every
 // part of an installation. It is short here, and long by make chaos. TestTemporalUI does

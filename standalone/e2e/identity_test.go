@@ -11,6 +11,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/mediagate/mediagate/sandbox"
+	"github.com/mediagate/mediagate/workflows"
 )
 
 // klingKey is the sandbox's; what follows a ~ makes it another key of the same
@@ -74,7 +75,8 @@ func (w *world) awaitAsked() {
 	}
 }
 
-// checkNeverParked reads the history of each task.
+// checkNeverParked reads the history of each task: a run writes down that its task is
+// parked, so that Temporal lists it.
 func (w *world) checkNeverParked() {
 	w.t.Helper()
 	c := w.dial()
@@ -86,8 +88,9 @@ func (w *world) checkNeverParked() {
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "ParkTask" {
-				w.t.Errorf("%s was parked", task.id)
+			written := event.GetUpsertWorkflowSearchAttributesEventAttributes().GetSearchAttributes().GetIndexedFields()
+			if string(written[workflows.AttrStuck.GetName()].GetData()) == "true" {
+				w.t.Errorf("%s was parked for %s", task.id, written[workflows.AttrReason.GetName()].GetData())
 			}
 		}
 	}
@@ -114,14 +117,7 @@ func TestD11SameAccount(t *testing.T) {
 	}
 	submit("duration=100s")
 	// The answer to this one is lost with the worker: the new key looks it up.
-	lost := w.submit(job{model: alpha, directive: "fail=timeout, at=submit, duration=5s"})
-	eventually(t, time.Minute, "the vendor has the job whose answer is lost", func() error {
-		jobs, err := w.jobs(lost)
-		if err == nil && len(jobs) != 1 {
-			err = fmt.Errorf("%d jobs", len(jobs))
-		}
-		return err
-	})
+	w.awaitJob(w.submit(job{model: alpha, directive: "fail=timeout, at=submit, duration=5s"}))
 	for _, next := range []map[string]any{
 		klingChannel("kling-a", klingKey+"~2", nil),
 		klingChannel("kling-b", klingKey+"~3", map[string]any{"former": []string{"kling-a"}}),

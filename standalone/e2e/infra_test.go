@@ -271,21 +271,6 @@ func (o *outage) lapse(t *testing.T, backup string) {
 	o.start(t)
 }
 
-// stop ends the server with all its connections.
-func (o *outage) stop(t *testing.T) {
-	t.Helper()
-	if err := syscall.Kill(o.pid(t), syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, 20*time.Second, "PostgreSQL ends", func() error {
-		_, err := os.Stat(filepath.Join(o.data, "postmaster.pid"))
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return errors.New("it still runs")
-	})
-}
-
 // start starts it again as it was started before, which the server has noted.
 func (o *outage) start(t *testing.T) {
 	t.Helper()

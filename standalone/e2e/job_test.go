@@ -13,7 +13,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/workflows"
@@ -127,8 +126,7 @@ func (c *commander) unpause(job string) {
 }
 
 // A command for many tasks goes on after its worker was killed, and each task has it
-// once. It is held and ended from Temporal's UI, two go on beside each other, and given up
-// callbacks are sent again. The history of a job replays.
+// once. It can be held from Temporal's UI. The history of a job replays.
 func TestCommandForManyTasks(t *testing.T) {
 	t.Parallel()
 	c := &commander{world: newWorld(t, options{shape: production})}
@@ -157,7 +155,7 @@ func TestCommandForManyTasks(t *testing.T) {
 	c.once("replay", "replay", workflows.IDActions(first), "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
 	c.once("replay-task", "replay", tasks[0].id, "-temporal-address", c.temporalAt, "-temporal-namespace", c.namespace)
 
-	// One is held, and goes on. Another is ended, and two others do what is left.
+	// One is held, and goes on.
 	c.awaitProcessing(later)
 	tasks = append(c.waiting(15), later)
 	slices.SortFunc(tasks, func(x, y *task) int { return strings.Compare(x.id, y.id) })
@@ -170,37 +168,11 @@ func TestCommandForManyTasks(t *testing.T) {
 		t.Errorf("held at %d tasks: %+v, %v", at, p, err)
 	}
 	c.had(held, tasks)
-	ended := c.begin("fail", "status=processing", 1, 16)
-	c.reached(ended, 1)
-	if err := c.temporal.CancelWorkflow(t.Context(), workflows.IDActions(ended), ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.result(ended); !temporal.IsCanceledError(err) {
-		t.Errorf("the job that is cancelled ends with %v", err)
-	}
-	if n := len(c.commanded(ended)); n == 16 {
-		t.Errorf("the job that was cancelled has come to all tasks")
-	}
-	one, other := c.begin("fail", "model="+alpha, 50, 28), c.begin("fail", "model="+alpha, 50, 28)
-	for _, job := range []string{one, other} {
-		if p, err := c.result(job); err != nil || p.Done+p.Skipped != 28 {
-			t.Errorf("%s: %+v, %v", job, p, err)
-		}
+	last := c.begin("fail", "status=processing", 50, 16)
+	if p, err := c.result(last); err != nil || p.Done != 16 {
+		t.Errorf("%s: %+v, %v", last, p, err)
 	}
 	c.verify(recoverTime)
-
-	// All callbacks of failed tasks are sent again.
-	again := c.begin("redeliver", "status=failed", 50, 28)
-	if p, err := c.result(again); err != nil || p.Done != 28 {
-		t.Errorf("%+v, %v", p, err)
-	}
-	eventually(t, recoverTime, "callbacks are sent again", func() error {
-		sent, err := c.column("SELECT DISTINCT task_id FROM deliveries WHERE round = 2 AND status BETWEEN 200 AND 299")
-		if err == nil && len(sent) != 28 {
-			err = fmt.Errorf("%d of 28 are", len(sent))
-		}
-		return err
-	})
 }
 
 // had checks that each of the tasks, and no other, has the job's command on record once.

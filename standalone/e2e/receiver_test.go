@@ -27,8 +27,7 @@ type receiver struct {
 	secret   []byte
 	contract *openapitest.Contract
 	arrivals map[string][]arrival // by webhook id
-	refuse   map[string]int       // by webhook id: how many more are answered with 500
-	first    int                  // of each webhook id so many are, whatever refuse says
+	first    int                  // of each webhook id so many are answered with 500
 }
 
 // arrival is one delivery.
@@ -44,7 +43,7 @@ func newReceiver(t *testing.T) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{url: "http://" + listener.Addr().String() + "/hooks", arrivals: map[string][]arrival{}, refuse: map[string]int{}}
+	r := &receiver{url: "http://" + listener.Addr().String() + "/hooks", arrivals: map[string][]arrival{}}
 	server := &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -85,11 +84,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	id := req.Header.Get("webhook-id")
 	r.arrivals[id] = append(r.arrivals[id], arrival{string(body), err, time.Now()})
-	switch {
-	case len(r.arrivals[id]) <= r.first:
-		w.WriteHeader(http.StatusInternalServerError)
-	case r.refuse[id] > 0:
-		r.refuse[id]--
+	if len(r.arrivals[id]) <= r.first {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
@@ -105,20 +100,6 @@ func verify(secret []byte, h http.Header, body []byte) error {
 		}
 	}
 	return errors.New("the signature is wrong")
-}
-
-// fail lets the next n deliveries of the task fail.
-func (r *receiver) fail(id string, n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.refuse[id] = n
-}
-
-// count is how many deliveries of the task have come.
-func (r *receiver) count(id string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.arrivals[id])
 }
 
 // all is everything that has come.

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -12,14 +11,11 @@ import (
 const stopLimit = 20 * time.Second
 
 // Asked to stop while tasks are in every state, the program hands its waits
-// back and exits with 0; started again, it finishes them. A second process on
-// its folder is refused.
+// back and exits with 0; started again, it finishes them.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{shape: standalone})
 	s := w.apis[0]
-	w.refuseSecond(s)
-
 	for range 8 {
 		w.submit(job{model: alpha, directive: "duration=10s"})
 		w.submit(job{model: alpha})
@@ -35,22 +31,6 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 	s.start(t)
 	w.verify(recoverTime)
-}
-
-// refuseSecond starts the program once more on the same folder.
-func (w *world) refuseSecond(first *service) {
-	w.t.Helper()
-	p := first.program
-	p.name, p.ready = "second", ""
-	second := launch(w.t, p)
-	select {
-	case <-second.ended:
-	case <-time.After(stopLimit):
-		w.t.Fatal("a second process runs on the same folder")
-	}
-	if code, said := second.cmd.ProcessState.ExitCode(), tail(second.logFile()); code != 1 || !strings.Contains(said, "data folder") {
-		w.t.Errorf("the second process exits with %d and says\n%s", code, said)
-	}
 }
 
 // Asked to stop, a worker of several ends its calls and hands the rest to the

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,9 +42,9 @@ func (w *world) clicks(browser, folder string, orders ...click) (shown []string)
 
 // What an operator can do to a task's run in Temporal's web interface, done there in a
 // real browser: cancel, terminate, reset, and the signals that a parked task shows. The
-// page says what the task waits for. Each task ends once, with its money right. A browser
-// has the machine to itself, before the tests that run many at a time.
+// page says what the task waits for. Each task ends once, with its money right.
 func TestTemporalUI(t *testing.T) {
+	t.Parallel()
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
 		t.Skip("chromium is missing: Temporal's web interface is not tested")
@@ -58,14 +57,7 @@ func TestTemporalUI(t *testing.T) {
 	// The answers to these two are lost, and their vendor cannot be asked for them.
 	undecided := map[string]*task{}
 	for _, signal := range []string{"retry", "fail"} {
-		a, err := request{
-			method: http.MethodPost, url: w.sandbox + "/_sandbox/next", body: map[string]string{"provider": "minimax", "directive": "fail=timeout, at=submit"},
-			header: map[string]string{"Content-Type": "application/json"},
-		}.do(t.Context())
-		if err != nil || a.status != http.StatusNoContent {
-			t.Fatalf("the next job's directive: %d %s, %v", a.status, a.body, err)
-		}
-		undecided[signal] = w.submit(job{model: delta})
+		undecided[signal] = w.submitUnanswered()
 	}
 	for _, task := range undecided {
 		w.awaitUndecided(c, task)

@@ -123,7 +123,7 @@ func (w *world) checkJobs(ends map[string]object) {
 	w.t.Helper()
 	for _, t := range w.tasks {
 		if t.ref == "" {
-			continue // see checkVendors
+			continue // its job is counted with all of its vendor
 		}
 		jobs, err := w.jobs(t)
 		if err != nil {
@@ -143,9 +143,8 @@ func (w *world) checkJobs(ends map[string]object) {
 	}
 }
 
-// prices are what the tests' tasks cost: 5 s of video, one image. A video that
-// is edited plays 4.2 s.
-var prices = map[string]string{alpha: "0.42", beta: "0.625", delta: "0.28", gamma: "0.50", edit: "1.50", theta: "0.015", zeta: "0.092"}
+// prices are what the tests' tasks cost: 5 s of video, one image.
+var prices = map[string]string{alpha: "0.42", beta: "0.625", delta: "0.28", gamma: "0.50", theta: "0.015", zeta: "0.092"}
 
 // checkMoney compares account, key and tasks to the last micro.
 func (w *world) checkMoney(ends map[string]object) {

@@ -87,21 +87,17 @@ func meddledEnd(how string) string {
 type situation struct {
 	begin  func(*meddled) *task
 	begun  func(*meddled, *task) error            // nil once the task waits for that
-	run    func(*task) string                     // which run is meddled with; nil: the task's own
 	end    string                                 // of the task unless its run is cancelled; empty: completed
-	code   string                                 // of its failure
 	unsent bool                                   // a cancel ends the task before its vendor has a job
 	after  func(*meddled, map[string]*task) error // lets the tasks go on, by how their runs were meddled with
 }
 
-// meddled is a user whose tasks' runs are meddled with.
+// meddled is a world whose tasks' runs are meddled with.
 type meddled struct {
-	*chain
+	*world
 	slowURL string
 	asked   sync.Map      // paths of the slow pictures that were asked for
 	give    chan struct{} // closed when they are given
-	mask    string
-	picture *task // is painted anew
 }
 
 // again follows the path of a picture that was asked for more than once.
@@ -128,26 +124,22 @@ func (m *meddled) slow() {
 	m.slowURL = server.URL
 }
 
-// has returns nil if the query finds a row for the task.
-func (m *meddled) has(query string, t *task) error {
-	rows, err := m.column(query, t.id)
-	if err == nil && len(rows) == 0 {
-		err = errors.New("it does not yet")
-	}
-	return err
-}
-
+// rowSays is a condition: the query finds a row for the task.
 func rowSays(query string) func(*meddled, *task) error {
-	return func(m *meddled, t *task) error { return m.has(query, t) }
+	return func(m *meddled, t *task) error {
+		rows, err := m.column(query, t.id)
+		if err == nil && len(rows) == 0 {
+			err = errors.New("it does not yet")
+		}
+		return err
+	}
 }
 
 func begins(j job) func(*meddled) *task { return func(m *meddled) *task { return m.submit(j) } }
 
+// Tasks that wait behind others, for an operator or for modal parameters sleep as one does
+// that waits for its vendor: the random plays of package workflows meddle with these runs.
 var situations = map[string]situation{
-	"queued": {
-		begin: begins(job{model: delta, directive: "duration=1s"}),
-		begun: rowSays("SELECT task_id FROM queue WHERE task_id = $1 UNION SELECT task_id FROM attempts WHERE task_id = $1"), // sent, if this is slow
-	},
 	"checking inputs": {
 		begin: func(m *meddled) *task {
 			name := randomText(10)
@@ -184,14 +176,6 @@ var situations = map[string]situation{
 		begin: begins(job{model: alpha, directive: "duration=30s"}),
 		begun: rowSays("SELECT task_id FROM awaits WHERE task_id = $1"),
 	},
-	"unknown": {
-		begin: begins(job{model: theta, directive: "fail=timeout"}), end: "failed", code: "provider_submission_unknown",
-		begun: rowSays("SELECT task_id FROM attempts WHERE task_id = $1 AND state = 'unknown'"),
-	},
-	"parked": {
-		begin: begins(job{model: alpha, directive: "fail=internal, at=download, times=1000"}), end: "failed", code: "result_unavailable",
-		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND parked_at IS NOT NULL"),
-	},
 	"copying": { // which hangs at first
 		begin: begins(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"}),
 		begun: func(m *meddled, t *task) error {
@@ -202,86 +186,28 @@ var situations = map[string]situation{
 			return err
 		},
 	},
-	"in MODAL": {
-		begin: func(m *meddled) *task {
-			s := grids("/inpaint", "0.04", map[string]any{"task_id": m.picture.id, "webhook": m.hooks.url})
-			id, err := taskID(m.call(http.MethodPost, s.path, s.body))
-			if err != nil {
-				m.t.Fatal(err)
-			}
-			t := &task{id: id, model: s.path, hook: true, files: s.files, price: s.price}
-			m.tasks = append(m.tasks, t)
-			return t
-		},
-		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND art_state = 'MODAL'"),
-		after: func(m *meddled, tasks map[string]*task) error {
-			var all error
-			for _, how := range []string{terminated, reset} {
-				body := map[string]any{"task_id": tasks[how].id, "prompt": "a straw hat", "mask_url": m.mask}
-				a, err := request{method: http.MethodPost, url: m.apiURLs[0] + "/v1" + artgen + "/modal", key: m.key, body: body}.do(m.t.Context())
-				if err == nil {
-					_, err = taskID(a)
-				}
-				all = errors.Join(all, err)
-			}
-			return all
-		},
-	},
-	// The round waits for its next attempt. The task has ended, so that nothing but the
-	// callback can change.
-	"delivering": {
-		begin: func(m *meddled) *task {
-			t := m.submit(job{model: alpha, directive: "duration=3s"})
-			m.hooks.fail(t.id, 1)
-			return t
-		},
-		begun: func(m *meddled, t *task) error {
-			if m.hooks.count(t.id) == 0 {
-				return errors.New("no delivery has come")
-			}
-			return nil
-		},
-		run: func(t *task) string { return "webhook/" + t.id + "/1" },
-	},
 }
 
 // In whatever a task waits for, its run is terminated, cancelled and reset. The task ends
 // once, with its money right, and nothing is sent twice (D1).
 func TestRunsMeddledWith(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{
-		shape: production, settings: map[string]any{"park_timeout": "60s"},
-		alter: func(settings map[string]any) {
-			channels, _ := settings["channels"].([]map[string]any)
-			for _, c := range channels {
-				if c["provider"] == "minimax" {
-					c["concurrency"] = 1
-				}
-			}
-		},
-	})
-	c := w.dial()
+	m := &meddled{world: newWorld(t, options{shape: production})}
+	c := m.dial()
 	t.Cleanup(c.Close)
-	m := &meddled{chain: w.user(t)}
 	m.slow()
-	m.mask = m.chain.mask()
-	_, m.picture = m.upscaled()
-	m.awaitProcessing(m.submit(job{model: delta, directive: "duration=40s"})) // has the account's only slot
-
 	tasks := map[string]map[string]*task{}
 	for name, s := range situations {
 		tasks[name] = map[string]*task{}
 		for _, how := range []string{terminated, cancelled, reset} {
 			task := s.begin(m)
 			switch {
-			case how == cancelled && s.run == nil:
+			case how == cancelled:
 				if task.want, task.minJobs = "cancelled", 0; s.unsent {
 					task.maxJobs = 0
 				}
 			case s.end == "either":
 				task.want, task.minJobs = s.end, 0
-			default:
-				task.want, task.code = s.end, s.code
 			}
 			tasks[name][how] = task
 			t.Logf("%s, is %s: %s", name, how, task.id)
@@ -291,13 +217,9 @@ func TestRunsMeddledWith(t *testing.T) {
 	for name, s := range situations {
 		group.Go(func() {
 			for how, task := range tasks[name] {
-				run := task.id
-				if s.run != nil {
-					run = s.run(task)
-				}
 				err := until(t.Context(), recoverTime, func() error { return s.begun(m, task) })
 				if err == nil {
-					err = w.tryMeddle(c, run, how)
+					err = m.tryMeddle(c, task.id, how)
 				}
 				if err != nil {
 					t.Errorf("%s, %s: %v", name, how, err)
@@ -311,20 +233,15 @@ func TestRunsMeddledWith(t *testing.T) {
 		})
 	}
 	group.Wait()
-	m.meddle(c, tasks["delivering"][reset].id, reset) // though it has ended
 	ends := m.awaitEnds(recoverTime)
+	m.meddle(c, tasks["waiting for its vendor"][terminated].id, reset) // though it has ended
 	m.checkEnds(ends)
 	m.checkJobs(ends)
 	m.checkMoney(ends)
 	m.checkHooks(ends)
-	for how, task := range tasks["delivering"] {
-		if n := m.hooks.count(task.id); n < 2 {
-			t.Errorf("delivering, %s: %d deliveries came, want another one after the first", how, n)
-		}
-	}
 	m.checkWorkflows()
 	m.checkNothingLeft()
-	m.checkObjects([]*chain{m.chain})
+	m.checkObjects(nil)
 }
 
 // The run is meddled with before anything was sent: after the worker died with

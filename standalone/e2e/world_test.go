@@ -32,7 +32,6 @@ type options struct {
 	workers     int              // 0: one
 	workersOff  bool             // started by the test
 	channels    []map[string]any // instead of the sandbox's, without base_url
-	providers   []string         // of the sandbox's channels those of these; none: all
 	armed       int              // which worker has the failpoint: 0 for all, else its number
 	ownTemporal bool             // processes of its own, to be killed
 	ownS3       bool
@@ -207,9 +206,7 @@ func (w *world) startProduction() {
 	settings["admin_key"] = w.adminKey
 	settings["encryption_keys"] = []string{base64.StdEncoding.EncodeToString([]byte(randomText(32)))}
 	settings["outbound"] = map[string]any{"allow": []string{"127.0.0.0/8"}}
-	settings["channels"] = slices.DeleteFunc(sandboxChannels(w.sandbox), func(c map[string]any) bool {
-		return len(w.opts.providers) > 0 && !slices.Contains(w.opts.providers, fmt.Sprint(c["provider"]))
-	})
+	settings["channels"] = sandboxChannels(w.sandbox)
 	if w.opts.channels != nil {
 		settings["channels"] = w.placed(w.opts.channels)
 	}

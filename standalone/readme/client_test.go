@@ -3,9 +3,6 @@ package readme_test
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
-	"errors"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,10 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
@@ -126,57 +119,4 @@ func forge(t *testing.T, hook string) (status int) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// The AWS SDK, with what standalone.json says of the S3 server, finds one
-// object for the task's one file, and the bytes are those behind the link.
-func TestAWSSDKReadsTheObject(t *testing.T) {
-	t.Parallel()
-	p := start(t)
-	ended := p.image(t.Context(), t, nil)
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(p.S3.Endpoint), Region: p.S3.Region, UsePathStyle: true,
-		Credentials: credentials.NewStaticCredentialsProvider(p.S3.AccessKeyID, p.S3.SecretAccessKey, ""),
-	})
-	list, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{
-		Bucket: &p.S3.Bucket, Prefix: aws.String("results/" + ended.ID + "/"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Contents) != 1 {
-		t.Fatalf("%d objects for one result", len(list.Contents))
-	}
-	object, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: &p.S3.Bucket, Key: list.Contents[0].Key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	item := ended.Result.Images[0]
-	if got := aws.ToString(object.ContentType); got != item.MimeType {
-		t.Errorf("content type %q, the task says %q", got, item.MimeType)
-	}
-	stored := read(t, object.Body)
-	if int64(len(stored)) != item.SizeBytes {
-		t.Errorf("%d bytes, the task says %d", len(stored), item.SizeBytes)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, item.URL[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if linked := read(t, resp.Body); sha256.Sum256(linked) != sha256.Sum256(stored) {
-		t.Errorf("the link leads to %d other bytes (%s)", len(linked), resp.Status)
-	}
-}
-
-func read(t *testing.T, body io.ReadCloser) []byte {
-	t.Helper()
-	text, err := io.ReadAll(body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return text
 }

@@ -204,23 +204,6 @@ func TestFailpointsAreListed(t *testing.T) {
 	}
 }
 
-// No row of a table that was edited twice says something else of a package.
-func TestPackagesAreListedOnce(t *testing.T) {
-	t.Parallel()
-	listed := map[string]bool{}
-	_, section, _ := strings.Cut(document(t, "docs/architecture.md"), "\n## Packages\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(section, -1) {
-		if listed[match[1]] {
-			t.Errorf("docs/architecture.md lists %s twice", match[1])
-		}
-		listed[match[1]] = true
-	}
-	if len(listed) < 20 {
-		t.Errorf("only %d packages are listed", len(listed))
-	}
-}
-
 // Whoever reads why a task failed finds what that means.
 func TestFailureCodesAreListed(t *testing.T) {
 	t.Parallel()

@@ -41,13 +41,6 @@ func TestMain(m *testing.M) {
 type place struct {
 	PID int    `json:"pid"`
 	API string `json:"api"`
-	S3  struct {
-		Endpoint        string `json:"endpoint"`
-		Region          string `json:"region"`
-		Bucket          string `json:"bucket"`
-		AccessKeyID     string `json:"access_key_id"`
-		SecretAccessKey string `json:"secret_access_key"`
-	} `json:"s3"`
 	Key string `json:"key"`
 
 	folder string // where the program runs: a clone as a reader has it
@@ -203,11 +196,7 @@ type task struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
 	Result struct {
-		Images []struct {
-			URL       []string `json:"url"`
-			SizeBytes int64    `json:"size_bytes"`
-			MimeType  string   `json:"mime_type"`
-		} `json:"images"`
+		Images []struct{} `json:"images"`
 	} `json:"result"`
 	Webhook struct {
 		State  string `json:"state"`

@@ -3,9 +3,6 @@ package s3server_test
 import (
 	"bytes"
 	"context"
-	"image"
-	"image/png"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -80,14 +77,8 @@ func TestRestart(t *testing.T) {
 			if err := store.EnsureBucket(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			var file bytes.Buffer
-			if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
-				t.Fatal(err)
-			}
-			opener := func(context.Context) (io.ReadCloser, int64, error) {
-				return io.NopCloser(&file), int64(file.Len()), nil
-			}
-			result, err := store.Mirror(t.Context(), "results/task/1/0", opener, blob.Limits{Media: "image"})
+			file := from(bytes.NewReader(picture(t, 2, 2)))
+			result, err := store.Mirror(t.Context(), "results/task/1/0", file, blob.Limits{Media: "image"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,17 +93,9 @@ func TestRestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, link.URL, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			if resp.StatusCode != http.StatusOK || resp.ContentLength != result.Size || resp.Header.Get("Content-Type") != "image/png" {
-				t.Errorf("got status %d, %d bytes, type %q", resp.StatusCode, resp.ContentLength, resp.Header.Get("Content-Type"))
+			got := fetch(t, link.URL)
+			if got.status != http.StatusOK || got.size != result.Size || got.header.Get("Content-Type") != "image/png" {
+				t.Errorf("got status %d, %d bytes, type %q", got.status, got.size, got.header.Get("Content-Type"))
 			}
 		})
 	}

@@ -3,7 +3,7 @@
 import {ask, must} from '../browser.mjs'
 
 export default async ({come, admin}) => {
-	const id = await ask('park')
+	const id = await ask('parked')
 	const v = await come()
 	const asked = []
 	v.page.on('request', r => asked.push(new URL(r.url()).pathname))

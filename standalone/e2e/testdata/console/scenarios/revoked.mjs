@@ -1,14 +1,20 @@
 // A key that is revoked, rotated or narrowed under an open page.
 import {ask, must} from '../browser.mjs'
 
-export default async ({come}) => {
+export default async ({come, base}) => {
 	const {id, key} = await ask('key', {name: 'to be revoked', unlimited: true})
+	// A list renews itself while it has a task that is open.
+	const open = await fetch(base + '/v1/videos/generations', {
+		method: 'POST', headers: {Authorization: `Bearer ${key}`},
+		body: JSON.stringify({model: 'alpha-v3', prompt: 'a heron [[sandbox: duration=40s]]'}),
+	})
+	must(open.ok, `the video: ${open.status}`)
 	const v = await come()
 	v.expected.push(/401/)
 	await v.signIn(key)
 	await v.press('link', 'Tasks')
 	await ask('revoke', id)
-	// The list renews itself, and so finds out.
+	// So the list finds out.
 	await v.sees('Your session has ended')
 	must(new URL(v.page.url()).pathname === '/console/sign-in', `the page is ${v.page.url()}`)
 	await v.leave()
