@@ -104,26 +104,23 @@ func TestD7FreeSlotsAreGranted(t *testing.T) {
 func TestShutChannelsGrantNothing(t *testing.T) {
 	t.Parallel()
 	for name, concurrency := range map[string]int{"slots": 100, "no limit": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWaiters(t, mediagate.Channel{Concurrency: concurrency, PollMin: time.Second, PollMax: time.Second})
-				if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, false); err != nil {
-					t.Fatal(err)
-				}
-				w.queue(w.channel.Name, "a", 60)
-				w.poll(time.Minute)
-				if len(w.granted) > 0 {
-					t.Fatalf("%d were granted", len(w.granted))
-				}
-				if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, true); err != nil {
-					t.Fatal(err)
-				}
-				w.poll(10 * time.Second)
-				if len(w.granted) != 60 {
-					t.Errorf("%d of 60 were granted once it was enabled", len(w.granted))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			w := newWaiters(t, mediagate.Channel{Concurrency: concurrency, PollMin: time.Second, PollMax: time.Second})
+			if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, false); err != nil {
+				t.Fatal(err)
+			}
+			w.queue(w.channel.Name, "a", 60)
+			w.poll(time.Minute)
+			if len(w.granted) > 0 {
+				t.Fatalf("%d were granted", len(w.granted))
+			}
+			if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, true); err != nil {
+				t.Fatal(err)
+			}
+			w.poll(10 * time.Second)
+			if len(w.granted) != 60 {
+				t.Errorf("%d of 60 were granted once it was enabled", len(w.granted))
+			}
 		})
 	}
 }
