@@ -147,39 +147,36 @@ func TestD11TendRenewedChannel(t *testing.T) {
 		},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := newTending(t, 1)
-				d.Store.SeeChannel(activitytest.AsyncChannel)
-				d.Channels.Set(c.channels(d)...)
-				d.endJobs("task-0")
-				d.begin()
-				if c.missing {
-					kind(t, <-d.done, mediagate.KindUnreached, "channel_elsewhere", true)
-					if got := len(d.Async.Polls()); got != 0 {
-						t.Errorf("%d polls", got)
-					}
-					return
+		inBubble(t, name, func(t *testing.T) {
+			d := newTending(t, 1)
+			d.Store.SeeChannel(activitytest.AsyncChannel)
+			d.Channels.Set(c.channels(d)...)
+			d.endJobs("task-0")
+			d.begin()
+			if c.missing {
+				kind(t, <-d.done, mediagate.KindUnreached, "channel_elsewhere", true)
+				if got := len(d.Async.Polls()); got != 0 {
+					t.Errorf("%d polls", got)
 				}
-				time.Sleep(3 * time.Minute)
-				close(d.stop)
-				if err := <-d.done; err != nil {
-					t.Error(err)
-				}
-				if got := d.trouble("task-0"); got != c.trouble {
-					t.Errorf("trouble %q, want %q", got, c.trouble)
-				}
-				if got := d.outcome("task-0"); (got != nil) != (c.trouble == "") {
-					t.Errorf("outcome %v", got)
-				}
-				if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
-					t.Errorf("%d polls for one row that had ended, want 1", got)
-				}
-				if diff := cmp.Diff(c.proofs, d.Store.Proofs()); diff != "" {
-					t.Errorf("proofs (-want +got):\n%s", diff)
-				}
-			})
+				return
+			}
+			time.Sleep(3 * time.Minute)
+			close(d.stop)
+			if err := <-d.done; err != nil {
+				t.Error(err)
+			}
+			if got := d.trouble("task-0"); got != c.trouble {
+				t.Errorf("trouble %q, want %q", got, c.trouble)
+			}
+			if got := d.outcome("task-0"); (got != nil) != (c.trouble == "") {
+				t.Errorf("outcome %v", got)
+			}
+			if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
+				t.Errorf("%d polls for one row that had ended, want 1", got)
+			}
+			if diff := cmp.Diff(c.proofs, d.Store.Proofs()); diff != "" {
+				t.Errorf("proofs (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -298,7 +295,7 @@ func TestD11Alias(t *testing.T) {
 // job that it finds goes on.
 func TestD11ResolveWithANewKey(t *testing.T) {
 	t.Parallel()
-	lost := func(t *testing.T) *bundle {
+	made := func(t *testing.T) *bundle {
 		t.Helper()
 		b := setup(t, video)
 		b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -312,7 +309,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	}
 	t.Run("found", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
 		answer := b.step(task.Lookup, 1)
 		if answer.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
@@ -325,7 +322,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("found for a task that has ended", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		b.Channels.Set(b.Renewed())
 		b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			b.change(task.CancelRequested{}, task.EndDue{})
@@ -338,7 +335,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("not found", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		other, stranger := b.Stranger()
 		b.Channels.Set(other)
 		for range 3 {
@@ -356,15 +353,8 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("absent with the old key", func(t *testing.T) {
 		t.Parallel()
-		b := setup(t, video)
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
-		}
-		b.submit(1)
-		for range 3 {
-			b.advance(time.Minute)
-			b.step(task.Lookup, 1)
-		}
+		b := lost(t)
+		b.absent()
 		b.Channels.Set(b.Renewed())
 		_, err := b.tryStep(task.Submit, 1)
 		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
@@ -418,35 +408,32 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 func TestD11ProofsOutOfReach(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"SameAccount", "ProveAccount"} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := newTending(t, 1)
-				var away atomic.Bool
-				away.Store(true)
-				d.Store.Fault = func(called string) error {
-					if away.Load() && called == method {
-						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-					}
-					return nil
+		inBubble(t, method, func(t *testing.T) {
+			d := newTending(t, 1)
+			var away atomic.Bool
+			away.Store(true)
+			d.Store.Fault = func(called string) error {
+				if away.Load() && called == method {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 				}
-				d.Channels.Set(d.Renewed())
-				d.endJobs("task-0")
-				d.begin()
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
-					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-				}
-				away.Store(false)
-				time.Sleep(time.Minute)
-				if err := d.end(); err != nil {
-					t.Error(err)
-				}
-				if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
-					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-				}
-			})
+				return nil
+			}
+			d.Channels.Set(d.Renewed())
+			d.endJobs("task-0")
+			d.begin()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
+				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+			}
+			away.Store(false)
+			time.Sleep(time.Minute)
+			if err := d.end(); err != nil {
+				t.Error(err)
+			}
+			if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
+				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+			}
 		})
 	}
 }

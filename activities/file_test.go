@@ -150,30 +150,27 @@ func TestFilesAreRemoved(t *testing.T) {
 		"a task of the last moment":         {age - time.Second, false, 200 * time.Hour, false},
 		"a task that came when it was over": {age + time.Second, false, 200 * time.Hour, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := activitytest.New(t, time.Now)
-				task := w.NewImage()
-				uploaded := time.Now()
-				task.CreatedAt = uploaded.Add(c.submitted)
-				if c.submitted == 0 || c.ended {
-					task.Status, task.EndedAt, task.Failure = mediagate.StatusFailed, task.CreatedAt, &mediagate.Failure{Code: mediagate.CodeGenerationFailed}
-				}
-				w.Store.Add(task)
-				f, _ := ourFile(t, uploaded)
-				w.Bucket.Write(f.Key(), "file")
-				w.Bucket.Write("results/of/others", "file")
-				time.Sleep(c.passed)
-				remove(t, w, mediagate.RemoveFiles)
-				objects := w.Bucket.Objects()
-				if gone := !slices.Contains(objects, f.Key()); gone != c.gone {
-					t.Errorf("gone: %v, want %v", gone, c.gone)
-				}
-				if !slices.Contains(objects, "results/of/others") {
-					t.Error("another folder was swept")
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			w := activitytest.New(t, time.Now)
+			task := w.NewImage()
+			uploaded := time.Now()
+			task.CreatedAt = uploaded.Add(c.submitted)
+			if c.submitted == 0 || c.ended {
+				task.Status, task.EndedAt, task.Failure = mediagate.StatusFailed, task.CreatedAt, &mediagate.Failure{Code: mediagate.CodeGenerationFailed}
+			}
+			w.Store.Add(task)
+			f, _ := ourFile(t, uploaded)
+			w.Bucket.Write(f.Key(), "file")
+			w.Bucket.Write("results/of/others", "file")
+			time.Sleep(c.passed)
+			remove(t, w, mediagate.RemoveFiles)
+			objects := w.Bucket.Objects()
+			if gone := !slices.Contains(objects, f.Key()); gone != c.gone {
+				t.Errorf("gone: %v, want %v", gone, c.gone)
+			}
+			if !slices.Contains(objects, "results/of/others") {
+				t.Error("another folder was swept")
+			}
 		})
 	}
 }

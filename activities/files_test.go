@@ -10,9 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -40,6 +37,16 @@ func (b *bundle) without(err error, names ...string) {
 		}
 		return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
 	}
+}
+
+// fetched is how often an address was opened, by its last element.
+func (b *bundle) fetched(name string) (times int) {
+	for _, url := range b.Fetcher.URLs() {
+		if strings.HasSuffix(url, "/"+name) {
+			times++
+		}
+	}
+	return times
 }
 
 // shown is what the results of attempt 1 are, in order.
@@ -156,25 +163,10 @@ func TestWhatComesAlongIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			b := musical(t, song())
 			b.without(mediagate.Errorf(mediagate.KindTransient, "away"), c.file)
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.RegisterActivity(b.Activities)
-			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
-				})
-				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
-			})
-			if err := env.GetWorkflowError(); (err == nil) != c.ends {
+			if err := b.repeated(b.Activities.MirrorResult, firstCopy()); (err == nil) != c.ends {
 				t.Errorf("it ends with %v", err)
 			}
-			tries := 0
-			for _, url := range b.Fetcher.URLs() {
-				if strings.HasSuffix(url, "/"+c.file) {
-					tries++
-				}
-			}
-			if tries != c.tries || b.attempt(1).Mirrored() != c.ends {
+			if tries := b.fetched(c.file); tries != c.tries || b.attempt(1).Mirrored() != c.ends {
 				t.Errorf("asked for %d times, mirrored %v", tries, b.attempt(1).Mirrored())
 			}
 		})
@@ -251,16 +243,7 @@ func TestPiecesAreLeftOut(t *testing.T) {
 			if c.late {
 				b.Activities.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			}
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.RegisterActivity(b.Activities)
-			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
-				})
-				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
-			})
-			err := env.GetWorkflowError()
+			err := b.repeated(b.Activities.MirrorResult, firstCopy())
 			if c.want == nil {
 				if got := activities.FromTemporal(errors.Unwrap(errors.Unwrap(err))); err == nil || got.Kind != c.fails {
 					t.Errorf("it ends with %v, want %s", err, c.fails)
@@ -271,13 +254,7 @@ func TestPiecesAreLeftOut(t *testing.T) {
 			if diff := cmp.Diff(c.want, b.shown()); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
-			tries := 0
-			for _, url := range b.Fetcher.URLs() {
-				if strings.HasSuffix(url, "/"+c.gone[0]) {
-					tries++
-				}
-			}
-			if tries != c.tries {
+			if tries := b.fetched(c.gone[0]); tries != c.tries {
 				t.Errorf("asked for %d times, want %d", tries, c.tries)
 			}
 		})

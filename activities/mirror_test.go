@@ -166,34 +166,54 @@ func (broken) Close() error { return nil }
 
 func TestMirrorBlamesTheRightSide(t *testing.T) {
 	t.Parallel()
-	t.Run("the source breaks off", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media("https://m.example.com/a"))
-		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-			return broken{io.MultiReader(strings.NewReader("half"), failing{})}, 8, nil
-		}
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindTransient, mediagate.CodeResultUnavailable, true)
-	})
-	t.Run("the bucket is away", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media("https://m.example.com/a"))
-		b.Bucket.OnMirror = func(string) error {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
-		}
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
-		if got := len(b.Async.Polls()); got != 0 {
-			t.Errorf("the vendor was asked for fresh links %d times", got)
-		}
-	})
+	away := &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
+	for name, c := range map[string]struct {
+		scene func(*bundle)
+		kind  mediagate.Kind
+		code  string
+		again bool
+	}{
+		"the source breaks off": {func(b *bundle) {
+			b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
+				return broken{io.MultiReader(strings.NewReader("half"), failing{})}, 8, nil
+			}
+		}, mediagate.KindTransient, string(mediagate.CodeResultUnavailable), true},
+		"the bucket is away": {func(b *bundle) {
+			b.Bucket.OnMirror = func(string) error { return away }
+		}, mediagate.KindUnavailable, string(mediagate.ParkStorage), true},
+		"an address against the rules": {func(b *bundle) {
+			b.without(mediagate.Errorf(mediagate.KindInvalid, "private"), "a")
+		}, mediagate.KindInvalid, string(mediagate.CodeResultUnavailable), false},
+		"an address that may be the channel's own": {func(b *bundle) {
+			b.Fetcher.OnFetch = func(_ context.Context, _, channel string) (io.ReadCloser, int64, error) {
+				if channel != "" {
+					t.Errorf("the channel of another account, %q, is trusted", channel)
+				}
+				return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
+			}
+			other, _ := b.Stranger()
+			b.Channels.Set(other)
+		}, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true},
+		"too large": {func(b *bundle) {
+			b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 3 })
+		}, mediagate.KindTooLarge, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := succeeded(t, media("https://m.example.com/a"))
+			c.scene(b)
+			_, err := b.mirror()
+			kind(t, err, c.kind, c.code, c.again)
+			if got := len(b.Async.Polls()); name == "the bucket is away" && got != 0 {
+				t.Errorf("the vendor was asked for fresh links %d times", got)
+			}
+		})
+	}
 	t.Run("the bucket is still away", func(t *testing.T) {
 		t.Parallel()
 		b := succeeded(t, media("https://m.example.com/a"))
 		b.Store.Park(taskID, mediagate.ParkStorage)
-		b.Bucket.OnProbe = func() error {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "full"}
-		}
+		b.Bucket.OnProbe = func() error { return away }
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, false)
 		if got := len(b.Fetcher.URLs()); got != 0 {
@@ -203,42 +223,6 @@ func TestMirrorBlamesTheRightSide(t *testing.T) {
 		if answer, err := b.mirror(); err != nil || answer.Status != mediagate.StatusCompleted {
 			t.Errorf("once the bucket is back: %+v (%v)", answer, err)
 		}
-	})
-	t.Run("an address against the rules", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media("https://10.0.0.1/a"))
-		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
-		}
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
-	})
-	t.Run("an address that may be the channel's own", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media("https://10.0.0.1/a"))
-		b.Fetcher.OnFetch = func(_ context.Context, _, channel string) (io.ReadCloser, int64, error) {
-			if channel != "" {
-				t.Errorf("the channel of another account, %q, is trusted", channel)
-			}
-			return nil, 0, mediagate.Errorf(mediagate.KindInvalid, "private")
-		}
-		other, _ := b.Stranger()
-		b.Channels.Set(other)
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
-	})
-	t.Run("no file at all", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media())
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindInvalid, mediagate.CodeResultUnavailable, false)
-	})
-	t.Run("too large", func(t *testing.T) {
-		t.Parallel()
-		b := succeeded(t, media("https://m.example.com/a"))
-		b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = 3 })
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindTooLarge, "", false)
 	})
 }
 
@@ -379,13 +363,6 @@ func TestD13FilesGoWithTheEnd(t *testing.T) {
 				t.Errorf("objects %v, want %d", got, c.left)
 			}
 		})
-	}
-}
-
-func TestResultKey(t *testing.T) {
-	t.Parallel()
-	if got := activities.ResultKey("task_1", 2, 3); got != "results/task_1/2/3" {
-		t.Errorf("key %q", got)
 	}
 }
 

@@ -130,35 +130,32 @@ func TestStraysAreRemovedAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"RemovalStates", "Unnamed", "NoteRemoval"} {
 		for calls := range 4 {
-			t.Run(fmt.Sprint(method, calls), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					b, stays := strayed(t)
-					n := 0
-					dies := func(m string) error {
-						if m == method {
-							if n++; n > calls {
-								return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-							}
-						}
-						return nil
-					}
-					b.Store.Fault = dies
-					_, err := tryRemove(b.World, mediagate.RemoveObjects)
-					if n > calls && err == nil {
-						t.Error("no error")
-					}
-					for _, key := range stays {
-						if !slices.Contains(b.Bucket.Objects(), key) {
-							t.Errorf("%s is gone", key)
+			inBubble(t, fmt.Sprint(method, calls), func(t *testing.T) {
+				b, stays := strayed(t)
+				n := 0
+				dies := func(m string) error {
+					if m == method {
+						if n++; n > calls {
+							return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 						}
 					}
-					b.Store.Fault = nil
-					remove(t, b.World, mediagate.RemoveObjects)
-					if diff := cmp.Diff(stays, b.Bucket.Objects()); diff != "" {
-						t.Errorf("objects (-want +got):\n%s", diff)
+					return nil
+				}
+				b.Store.Fault = dies
+				_, err := tryRemove(b.World, mediagate.RemoveObjects)
+				if n > calls && err == nil {
+					t.Error("no error")
+				}
+				for _, key := range stays {
+					if !slices.Contains(b.Bucket.Objects(), key) {
+						t.Errorf("%s is gone", key)
 					}
-				})
+				}
+				b.Store.Fault = nil
+				remove(t, b.World, mediagate.RemoveObjects)
+				if diff := cmp.Diff(stays, b.Bucket.Objects()); diff != "" {
+					t.Errorf("objects (-want +got):\n%s", diff)
+				}
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -61,6 +62,15 @@ func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bu
 	return b
 }
 
+// inBubble runs a subtest beside the others, on a clock of its own.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
 func video(w *activitytest.World) mediagate.Task { return w.NewVideo() }
 
 func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
@@ -74,13 +84,18 @@ func newEnv(w *activitytest.World) *testsuite.TestActivityEnvironment {
 	return env
 }
 
-// repeated runs an activity as a workflow does that repeats it, and tells of each attempt.
-func (b *bundle) repeated(does, arg any, begins func(attempt int32)) error {
+// repeated runs an activity as a workflow does that repeats it, and tells each of begins of
+// every attempt.
+func (b *bundle) repeated(does, arg any, begins ...func(attempt int32)) error {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterActivity(b.Activities)
-	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { begins(info.Attempt) })
+	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		for _, f := range begins {
+			f(info.Attempt)
+		}
+	})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 50},

@@ -331,29 +331,6 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
 }
 
-// What comes along with the delivered files is not charged.
-func TestSettleChargesMainFiles(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(w *activitytest.World) mediagate.Task {
-		four := w.NewImage()
-		four.Charges[0].Quantity, four.Hold = 4, 80_000
-		return four
-	})
-	b.handsOver("a", "b")
-	submit := b.Sync.OnSubmit
-	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		s, err := submit(ctx, job)
-		if err == nil {
-			s.Outcome.Media[1].Role = mediagate.RoleCover
-		}
-		return s, err
-	}
-	answer := b.submit(1)
-	if got := b.task().Cost; answer.Status != mediagate.StatusCompleted || got != 20_000 {
-		t.Errorf("%s for %d, want completed for one image", answer.Status, got)
-	}
-}
-
 // D13: a crash beside the record of the files leaves no manifest for ever.
 func TestD13NoManifestIsLeft(t *testing.T) {
 	t.Parallel()

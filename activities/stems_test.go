@@ -189,15 +189,6 @@ func TestStemsFail(t *testing.T) {
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindTooLarge, "", false)
 	})
-	t.Run("the bucket is away", func(t *testing.T) {
-		t.Parallel()
-		b := serving(t, stemsOf("a", "b"), sound, sound)
-		b.Bucket.OnMirror = func(string) error {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
-		}
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
-	})
 }
 
 // D12: one dead link of a stem gets fresh ones for all.

@@ -140,18 +140,15 @@ func TestActOnTasksHandsOver(t *testing.T) {
 		"its worker stops":  {5 * time.Second, 4, 7},
 		"a stopping worker": {0, 0, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, stop := withTasks(t, 100), make(chan struct{})
-				timer := time.AfterFunc(test.stopAfter, func() { close(stop) })
-				defer timer.Stop()
-				synctest.Wait()
-				p, err := act(w, jobOf(1), stop, nil)
-				if err != nil || p.Ended || p.Done < test.least || p.Done > test.most || p.Done != len(commanded(w)) {
-					t.Errorf("%+v, %v, %d commands", p, err, len(commanded(w)))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			w, stop := withTasks(t, 100), make(chan struct{})
+			timer := time.AfterFunc(test.stopAfter, func() { close(stop) })
+			defer timer.Stop()
+			synctest.Wait()
+			p, err := act(w, jobOf(1), stop, nil)
+			if err != nil || p.Ended || p.Done < test.least || p.Done > test.most || p.Done != len(commanded(w)) {
+				t.Errorf("%+v, %v, %d commands", p, err, len(commanded(w)))
+			}
 		})
 	}
 }

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -164,22 +163,4 @@ func (d *tending) outcome(id string) *mediagate.Outcome {
 		d.t.Fatal(err)
 	}
 	return a.Outcome
-}
-
-// times notes when the vendor was asked.
-type times struct {
-	mu sync.Mutex
-	at []time.Time
-}
-
-func (x *times) note() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.at = append(x.at, time.Now())
-}
-
-func (x *times) list() []time.Time {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Clone(x.at)
 }
