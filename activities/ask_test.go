@@ -84,9 +84,7 @@ func TestAnswerShows(t *testing.T) {
 			if want.ParkReason != "" {
 				want.Step = got.Step // by the machine's clock and jitter
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			same(t, "answer", got, want)
 		})
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
@@ -164,9 +162,7 @@ func TestD13LateFilesAreFound(t *testing.T) {
 			}
 			time.Sleep(2 * mediagate.CopyLimit)
 			housekeep(t, b.World, 2*time.Minute)
-			if diff := cmp.Diff(c.left, b.Bucket.Objects()); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
+			same(t, "objects", b.Bucket.Objects(), c.left)
 		})
 	}
 }
@@ -206,9 +202,7 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 			b.Bucket.Put(activities.ResultKey(taskID, 2, 0))
 			time.Sleep(2*mediagate.CopyLimit + time.Second)
 			housekeep(t, b.World, 2*time.Minute)
-			if diff := cmp.Diff(c.left, b.Bucket.Objects()); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
+			same(t, "objects", b.Bucket.Objects(), c.left)
 		})
 	}
 }
@@ -288,15 +282,11 @@ func TestErasedTasksAreSwept(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			housekeep(t, b.World, 2*time.Minute)
-			if diff := cmp.Diff([]string{kept}, b.Bucket.Objects()); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
+			same(t, "objects", b.Bucket.Objects(), []string{kept})
 			b.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // by a copy that had begun
 			time.Sleep(2 * mediagate.CopyLimit)
 			housekeep(t, b.World, 2*time.Minute)
-			if diff := cmp.Diff([]string{kept}, b.Bucket.Objects()); diff != "" {
-				t.Errorf("objects an hour later (-want +got):\n%s", diff)
-			}
+			same(t, "objects an hour later", b.Bucket.Objects(), []string{kept})
 			due, err := b.Store.DueSweeps(t.Context(), 10)
 			b.ok(err)
 			if len(due) != 0 {

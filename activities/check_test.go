@@ -54,6 +54,13 @@ func (b *bundle) serves(files map[string][]byte) {
 	}
 }
 
+// unfetched fails to open any file.
+func unfetched(kind mediagate.Kind) func(context.Context, string, string) (io.ReadCloser, int64, error) {
+	return func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return nil, 0, mediagate.Errorf(kind, "no file")
+	}
+}
+
 func (b *bundle) check() (activities.Answer, error) { return b.tryStep(task.CheckInputs, 0) }
 
 // found is the check as it is stored.
@@ -119,9 +126,7 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
+	b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 	for range 4 {
 		_, err := b.check()
 		kind(t, err, mediagate.KindTransient, "", true)
@@ -129,9 +134,7 @@ func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	_, err := b.check()
 	b.ok(err)
 	want := &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "image_urls[0] cannot be fetched: its server does not answer", Retryable: true}
-	if diff := cmp.Diff(want, b.found().Failure); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "failure", b.found().Failure, want)
 }
 
 // Of several bad files the first is named, whichever is known first; a bad one
@@ -165,12 +168,7 @@ func TestCheckInputsAfterADeath(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
 	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
-	b.Store.Fault = func(method string) error {
-		if method == "Change" {
-			return mediagate.Errorf(mediagate.KindInternal, "killed")
-		}
-		return nil
-	}
+	b.Store.Fault = failsWith("Change", mediagate.Errorf(mediagate.KindInternal, "killed"))
 	_, err := b.check()
 	kind(t, err, mediagate.KindInternal, "", true)
 	b.Store.Fault = nil
@@ -185,38 +183,6 @@ func TestCheckInputsAfterADeath(t *testing.T) {
 	}
 	if n := len(b.Fetcher.URLs()); n != 2 {
 		t.Errorf("fetched %d times", n)
-	}
-}
-
-// What came within the request is read from the bucket, not by its link.
-func TestCheckInputsOfUploads(t *testing.T) {
-	t.Parallel()
-	upload := func(w *activitytest.World) mediagate.Task {
-		task := naming(input("first_frame_image", anImage))(w)
-		task.Plan.Uploads = map[string]string{"first_frame_image": "uploads/acc_1/A"}
-		return task
-	}
-	for name, c := range map[string]struct {
-		file string
-		want string
-	}{
-		"good":      {bomb(256, 256), ""},
-		"too small": {bomb(64, 64), "first_frame_image is 64 × 64 pixels"},
-		"gone":      {"", "first_frame_image is not there any more"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, upload)
-			if c.file != "" {
-				b.Bucket.Write("uploads/acc_1/A", c.file)
-			}
-			_, err := b.check()
-			b.ok(err)
-			f := b.found().Failure
-			if (f != nil) != (c.want != "") || f != nil && !strings.HasPrefix(f.Message, c.want) || len(b.Fetcher.URLs()) > 0 {
-				t.Errorf("failure %+v, fetched %v", f, b.Fetcher.URLs())
-			}
-		})
 	}
 }
 
@@ -300,9 +266,7 @@ func TestCheckInputsWithoutTheBucket(t *testing.T) {
 			b.Store.EditTask(taskID, c.edit)
 			_, err := b.check()
 			kind(t, err, c.kind, "", true)
-			if diff := cmp.Diff(mediagate.InputCheck{}, b.found()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "check", b.found(), mediagate.InputCheck{})
 		})
 	}
 }

@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"io"
 	"testing"
 	"time"
 
@@ -159,36 +158,28 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 			t.Errorf("answer %+v, channel %+v", st, open(b))
 		}
 	})
-	t.Run("a probe that may not be sent is given back", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		b.change(task.CancelRequested{})
-		b.submit(1)
-		if s := open(b); !s.ProbeDue(b.Now()) {
-			t.Errorf("channel %+v, want that the next job is the probe", s)
-		}
-	})
-	t.Run("an adapter that panics gives it back", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
-		if _, err := b.tryStep(task.Submit, 1); err == nil {
-			t.Fatal("a panic is no error")
-		}
-		if s := open(b); !s.ProbeDue(b.Now()) {
-			t.Errorf("channel %+v, want that the next job is the probe", s)
-		}
-	})
+	for name, spoil := range map[string]func(*bundle){
+		"a probe that may not be sent is given back": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"an adapter that panics gives it back": func(b *bundle) {
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+			b.advance(30 * time.Second)
+			spoil(b)
+			_, _ = b.tryStep(task.Submit, 1)
+			if s := open(b); !s.ProbeDue(b.Now()) {
+				t.Errorf("channel %+v, want that the next job is the probe", s)
+			}
+		})
+	}
 	t.Run("the client's media say nothing", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
-		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-		}
+		b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 		b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 			_, _, err := job.Inputs.Open(ctx, "https://nowhere.example.com/"+activitytest.Secret, 1)
 			if err == nil {

@@ -64,9 +64,7 @@ func TestCutNothing(t *testing.T) {
 	b := pictured(t, gridOf(t, "image/png", 16, 16), mediagate.Media{URL: "https://m.example.com/main"})
 	_, err := b.mirror()
 	b.ok(err)
-	if diff := cmp.Diff([]string{"0 grid 0 image/png", "1 main 0 image/png"}, b.shown()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	same(t, "results", b.shown(), []string{"0 grid 0 image/png", "1 main 0 image/png"})
 }
 
 // A grid that may be whole, and that cannot be cut, is delivered as it is.
@@ -90,9 +88,7 @@ func TestUncut(t *testing.T) {
 			b := pictured(t, c.file)
 			_, err := b.mirror()
 			b.ok(err)
-			if diff := cmp.Diff([]string{"0 grid 0 " + c.mime}, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), []string{"0 grid 0 " + c.mime})
 		})
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 )
@@ -77,9 +75,7 @@ func TestRoles(t *testing.T) {
 	_, err := b.mirror()
 	b.ok(err)
 	want := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
-	if diff := cmp.Diff(want, b.shown()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	same(t, "results", b.shown(), want)
 	if got := b.Bucket.Writes()[:2]; !strings.HasSuffix(got[0], "/1/1") || !strings.HasSuffix(got[1], "/1/4") {
 		t.Errorf("written first: %v", got)
 	}
@@ -108,9 +104,7 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 			b.Async.End(taskID, song())
 			_, err := b.mirror()
 			b.ok(err)
-			if diff := cmp.Diff(c.left, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), c.left)
 		})
 	}
 	t.Run("a fresh link works", func(t *testing.T) {
@@ -122,9 +116,7 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 		b.Async.End(taskID, fresh)
 		_, err := b.mirror()
 		b.ok(err)
-		if diff := cmp.Diff(all, b.shown()); diff != "" {
-			t.Errorf("results (-want +got):\n%s", diff)
-		}
+		same(t, "results", b.shown(), all)
 	})
 	t.Run("not what it is about, while nobody has other links", func(t *testing.T) {
 		t.Parallel()
@@ -251,9 +243,7 @@ func TestPiecesAreLeftOut(t *testing.T) {
 				return
 			}
 			b.ok(err)
-			if diff := cmp.Diff(c.want, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), c.want)
 			if tries := b.fetched(c.gone[0]); tries != c.tries {
 				t.Errorf("asked for %d times, want %d", tries, c.tries)
 			}

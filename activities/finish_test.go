@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,9 +103,7 @@ func TestFinishLeaves(t *testing.T) {
 		want  task.Kind
 	}{
 		"a file that cannot be had": {func(s *copyScene) {
-			s.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-				return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-			}
+			s.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 		}, task.Mirror},
 		"a provider that has its share of the copies": {func(s *copyScene) { s.full() }, task.Mirror},
 		"all files, where it may not copy":            {func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror},

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
@@ -30,9 +28,7 @@ func TestHousekeeping(t *testing.T) {
 			t.Fatalf("the attempt is %s", got)
 		}
 		housekeep(t, b.World, time.Millisecond)
-		if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, b.Engine.Calls()); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
+		same(t, "calls", b.Engine.Calls(), []string{"channel " + activitytest.AsyncChannel})
 		time.Sleep(6 * time.Minute) // three times what a job takes
 		housekeep(t, b.World, 30*time.Second)
 		if got := b.attempt(1).State; got != mediagate.AttemptEnded {

@@ -18,8 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/providers"
@@ -183,9 +181,7 @@ func TestInputsAreTriedForAWhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
 	b.wants(picture, 8)
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
+	b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 	for n := 1; n <= 5; n++ {
 		if st := b.submit(n); st.State != mediagate.AttemptRejected || b.refusal(n).Retryable != (n < 5) {
 			t.Fatalf("attempt %d: %s, %+v", n, st.State, b.refusal(n))
@@ -217,9 +213,7 @@ func TestInputsThatBreakTheCall(t *testing.T) {
 func TestInputsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
+	b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		_, _, err := job.Inputs.Open(ctx, picture, 8)
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost: %w", err)
@@ -260,9 +254,7 @@ func TestUploads(t *testing.T) {
 	}
 	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link("uploads/acc_1/B") + `],"mask":` + link("uploads/acc_1/C") +
 		`,"prompt":"p","seed":12345678901234567890,"subjects":[{"face":{"url":` + link("uploads/acc_1/D") + `},"name":"s"}]}`
-	if diff := cmp.Diff(want, params); diff != "" {
-		t.Errorf("params (-want +got):\n%s", diff)
-	}
+	same(t, "params", params, want)
 	if !bytes.Equal(mask, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
 		t.Errorf("read %q, fetched %v", mask, b.Fetcher.URLs())
 	}

@@ -19,6 +19,13 @@ func refuses(kind mediagate.Kind) func(context.Context, mediagate.Job) (mediagat
 	}
 }
 
+// unreported is a vendor's answer to all questions for jobs.
+func unreported(kind mediagate.Kind) func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+	return func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{}, mediagate.Errorf(kind, "no")
+	}
+}
+
 // lost leaves attempt 1 of a vendor that can be asked by our id with its answer lost.
 func lost(t *testing.T) *bundle {
 	t.Helper()
@@ -102,9 +109,7 @@ func TestLookupErrors(t *testing.T) {
 		code  string
 	}{
 		"the vendor is away": {func(b *bundle) {
-			b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
-			}
+			b.Async.OnFind = unreported(mediagate.KindTransient)
 		}, mediagate.KindTransient, ""},
 		"no channel": {func(b *bundle) { b.Channels.Set(b.SyncBound()) }, mediagate.KindUnreached, string(mediagate.ParkChannelMissing)},
 		"the database is away": {func(b *bundle) {

@@ -130,9 +130,7 @@ func TestPartsEnd(t *testing.T) {
 			l := newLife(t, images(len(c.deeds)))
 			does(l.Sync, once(c.deeds...)...)
 			st := l.submitParts()
-			if diff := cmp.Diff(c.states, partsOf(l.World)); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", partsOf(l.World), c.states)
 			a := st.Last()
 			if a.State != c.end {
 				t.Errorf("the attempt is %s, want %s", a.State, c.end)
@@ -268,9 +266,8 @@ func TestD6PartsAfterACrash(t *testing.T) {
 		if got := l.Sync.Submits()[4:]; len(got) != 1 || got[0].Part != 3 {
 			t.Errorf("sent after the crash: %d calls, want one of part 3", len(got))
 		}
-		if diff := cmp.Diff([]mediagate.PartState{mediagate.PartDone, mediagate.PartDone, mediagate.PartUnknown, mediagate.PartDone}, partsOf(l.World)); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
+		const done, unknown = mediagate.PartDone, mediagate.PartUnknown
+		same(t, "calls", partsOf(l.World), []mediagate.PartState{done, done, unknown, done})
 		if a := st.Last(); a.State != mediagate.AttemptUnknown || !a.SenderLost { // part 2 may be under way in a process that lives
 			t.Fatalf("the attempt is %s, sender lost: %v", a.State, a.SenderLost)
 		}
@@ -364,8 +361,6 @@ func TestD5PartsAreCancelled(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			l := newLife(t, images(2))
 			ctx, cancel := context.WithCancelCause(context.Background())
-			env := newEnv(l.World)
-			env.SetWorkerOptions(workerOptions(ctx))
 			stop := func() {
 				if _, err := l.Store.Change(context.Background(), taskID, task.CancelRequested{}); err != nil {
 					t.Error(err)
@@ -387,10 +382,8 @@ func TestD5PartsAreCancelled(t *testing.T) {
 				close(refused) // a second call would panic
 				return refuses(mediagate.KindThrottled)(ctx, job)
 			}})
-			_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
-			if diff := cmp.Diff([]mediagate.PartState{c.want, mediagate.PartRefused}, partsOf(l.World)); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			submitWithin(ctx, l.World)
+			same(t, "calls", partsOf(l.World), []mediagate.PartState{c.want, mediagate.PartRefused})
 			if next := l.ask(activities.Question{TaskID: taskID}).Step; next.Kind != task.Settle {
 				t.Errorf("the next step is %+v, want the end", next)
 			}
@@ -433,9 +426,7 @@ func TestD18PartPanics(t *testing.T) {
 	if answer := b.submit(1); answer.Status != mediagate.StatusCompleted {
 		t.Errorf("answer %+v", answer)
 	}
-	if diff := cmp.Diff([]mediagate.PartState{mediagate.PartDone, mediagate.PartUnknown}, partsOf(b.World)); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	same(t, "calls", partsOf(b.World), []mediagate.PartState{mediagate.PartDone, mediagate.PartUnknown})
 }
 
 // D5: of two workers at once, the one that comes to an end first leaves the other's call

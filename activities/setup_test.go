@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
@@ -60,6 +61,14 @@ func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bu
 	b.World = activitytest.New(t, b.Now)
 	b.Store.Add(submitted(b.World))
 	return b
+}
+
+// same compares what there is with what there should be.
+func same[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
 // inBubble runs a subtest beside the others, on a clock of its own.

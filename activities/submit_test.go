@@ -285,9 +285,7 @@ func TestRefusedIsSentElsewhereThoughTheWorkerStops(t *testing.T) {
 		stop()
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "no")
 	}
-	env := newEnv(b.World)
-	env.SetWorkerOptions(workerOptions(ctx))
-	_, _ = env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+	submitWithin(ctx, b.World)
 	if next := b.ask().Step; next.Kind != task.Submit || next.N != 2 {
 		t.Errorf("the next step is %+v, want attempt 2 at once", next)
 	}
@@ -449,9 +447,7 @@ func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 				}
 				return nil
 			}}
-			env := newEnv(l.World)
-			env.SetWorkerOptions(workerOptions(ctx))
-			_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+			submitWithin(ctx, l.World)
 			if got := l.Store.Attempts(taskID)[0].State; got != c.want {
 				t.Errorf("the attempt is %s, want %s", got, c.want)
 			}
@@ -484,6 +480,18 @@ func TestD5ASenderReports(t *testing.T) {
 	}
 }
 
+// remembered is the next try of a sender that died, which had reported so much.
+func (b *bundle) remembered(seen task.Seen) {
+	b.t.Helper()
+	env := newEnv(b.World)
+	env.SetHeartbeatDetails(seen)
+	_, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
+	b.ok(err)
+	if sends := len(b.Async.Submits()) + len(b.Sync.Submits()); sends != 0 {
+		b.t.Errorf("the vendor was called %d times", sends)
+	}
+}
+
 // D5: the next try of a sender that died has the row take over what that one had begun, and
 // sends nothing itself.
 func TestD5ASenderIsRemembered(t *testing.T) {
@@ -509,16 +517,9 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 				CallEnds: b.Now().Add(time.Minute), Sends: 1,
 			}
 			c.leave(b, sent)
-			env := newEnv(b.World)
-			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: c.ref})
-			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-				t.Fatal(err)
-			}
+			b.remembered(task.Seen{Sending: sent, Ref: c.ref})
 			if row := b.attempt(1); row.State != c.want || row.Ref != c.ref || row.Channel != sent.Channel {
 				t.Errorf("the attempt is %s with %+v at %q, want %s", row.State, row.Ref, row.Channel, c.want)
-			}
-			if sends := len(b.Async.Submits()); sends != 0 {
-				t.Errorf("the vendor was called %d times", sends)
 			}
 		})
 	}
@@ -555,12 +556,8 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 			b := setup(t, image)
 			if c.left != nil {
 				text, err := json.Marshal(c.left)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := b.Bucket.StoreManifest(t.Context(), strings.TrimSuffix(activities.ResultKey(taskID, 1, 0), "0")+"outcome.json", text); err != nil {
-					t.Fatal(err)
-				}
+				b.ok(err)
+				b.Bucket.Write(manifest("outcome.json"), string(text))
 			}
 			sent := task.Sending{
 				N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: b.SyncBound().Fingerprint,
@@ -568,16 +565,9 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 				CallEnds: b.Now().Add(time.Minute), Sends: 1,
 			}
 			b.change(task.IntentStored{Sending: sent})
-			env := newEnv(b.World)
-			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
-			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-				t.Fatal(err)
-			}
+			b.remembered(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
 			if row := b.attempt(1); row.State != c.want {
 				t.Errorf("the attempt is %s with %+v, want %s", row.State, row.Ref, c.want)
-			}
-			if sends := len(b.Sync.Submits()); sends != 0 {
-				t.Errorf("the vendor was called %d times", sends)
 			}
 		})
 	}
@@ -652,9 +642,7 @@ func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 				return l.Async.Accept(job)
 			}
 			l.Async.OnSubmit, l.Sync.OnSubmit = submit, submit
-			env := newEnv(l.World)
-			env.SetWorkerOptions(workerOptions(ctx))
-			_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
+			submitWithin(ctx, l.World)
 			want := mediagate.AttemptAccepted
 			if c.cut {
 				want = mediagate.AttemptUnknown

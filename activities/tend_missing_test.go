@@ -20,24 +20,19 @@ func TestD11TendMissingChannel(t *testing.T) {
 		up     time.Duration // of this worker; 0: for ever
 		gone   bool
 	}{
-		"seen just now":        {0, 0, false},
-		"seen within grace":    {10*time.Minute - time.Second, 0, false},
-		"gone for the grace":   {10 * time.Minute, 0, true},
-		"gone for much longer": {time.Hour, 0, true},
-		"gone, worker is new":  {time.Hour, 10*time.Minute - time.Second, false},
-		"gone, worker waited":  {time.Hour, 10 * time.Minute, true},
+		"seen within grace":   {10*time.Minute - time.Second, 0, false},
+		"gone for the grace":  {10 * time.Minute, 0, true},
+		"gone, worker is new": {time.Hour, 10*time.Minute - time.Second, false},
+		"gone, worker waited": {time.Hour, 10 * time.Minute, true},
 	}
 	for name, c := range cases {
 		inBubble(t, name, func(t *testing.T) {
 			d := newTending(t, 1)
 			d.Store.SeeChannel(activitytest.AsyncChannel)
 			d.Channels.Set()
-			time.Sleep(max(c.unseen, 0))
+			time.Sleep(c.unseen)
 			if c.up > 0 {
 				d.Activities.StartedAt = time.Now().Add(-c.up)
-			}
-			if c.unseen < 15*time.Second {
-				d.change("task-0", task.PollRequested{})
 			}
 			d.begin()
 			if !c.gone {

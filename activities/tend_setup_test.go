@@ -126,6 +126,14 @@ func (d *tending) end() error {
 	return <-d.done
 }
 
+// ends is end of a run that has to end well.
+func (d *tending) ends() {
+	d.t.Helper()
+	if err := d.end(); err != nil {
+		d.t.Error(err)
+	}
+}
+
 // change has events happen to a task.
 func (d *tending) change(id string, events ...task.Event) {
 	d.t.Helper()

@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
@@ -28,14 +26,10 @@ func TestTend(t *testing.T) {
 		d.Async.End("task-1", activitytest.Failed(mediagate.CodeContentPolicy))
 		d.begin()
 		time.Sleep(20 * time.Second)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		calls := d.Engine.Calls()
 		slices.Sort(calls)
-		if diff := cmp.Diff([]string{"wake task-0", "wake task-1"}, calls); diff != "" {
-			t.Errorf("signals (-want +got):\n%s", diff)
-		}
+		same(t, "signals", calls, []string{"wake task-0", "wake task-1"})
 		if got := d.outcome("task-1"); got == nil || got.Succeeded {
 			t.Errorf("outcome %+v", got)
 		}
@@ -62,9 +56,7 @@ func TestTend(t *testing.T) {
 		if got := d.Engine.Calls(); !slices.Equal(got, []string{"wake task-0"}) {
 			t.Errorf("signals %v", got)
 		}
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 	})
 	inBubble(t, "D11 a parking ends once the vendor answers", func(t *testing.T) {
 		d := newTending(t, 1)
@@ -87,27 +79,19 @@ func TestTend(t *testing.T) {
 				t.Errorf("at poll %d parked is %t, want %t", i, got, want)
 			}
 		}
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff([]string{"wake task-0"}, d.Engine.Calls()); diff != "" {
-			t.Errorf("signals (-want +got):\n%s", diff)
-		}
+		d.ends()
+		same(t, "signals", d.Engine.Calls(), []string{"wake task-0"})
 	})
 	inBubble(t, "refused credentials are trouble after three", func(t *testing.T) {
 		d := newTending(t, 1)
-		d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-			return mediagate.Report{}, mediagate.Errorf(mediagate.KindCredentials, "no")
-		}
+		d.Async.OnPoll = unreported(mediagate.KindCredentials)
 		d.begin()
 		time.Sleep(time.Minute)
 		if got := len(d.Async.Polls()); d.trouble("task-0") != "" || got != 2 {
 			t.Errorf("trouble %q after %d polls in a minute, want none and two: they come rarely", d.trouble("task-0"), got)
 		}
 		time.Sleep(time.Minute)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		if got := len(d.Async.Polls()); d.trouble("task-0") != mediagate.ParkCredentials || got != 3 {
 			t.Errorf("trouble %q after %d polls, want %s after three", d.trouble("task-0"), got, mediagate.ParkCredentials)
 		}
@@ -169,9 +153,7 @@ func TestTendBeatsWhileAVendorHangs(t *testing.T) {
 		}
 		d.begin()
 		time.Sleep(time.Minute)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if len(d.beats) < 6 {
@@ -195,12 +177,7 @@ func TestTendDatabaseAway(t *testing.T) {
 	for _, method := range []string{"BeginEpoch", "ClaimDue", "StorePolls", "AwaitStats"} {
 		inBubble(t, method, func(t *testing.T) {
 			d := newTending(t, 1)
-			d.Store.Fault = func(m string) error {
-				if m == method {
-					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-				}
-				return nil
-			}
+			d.Store.Fault = failsWith(method, mediagate.Errorf(mediagate.KindUnavailable, "the database is away"))
 			d.begin()
 			kind(t, <-d.done, mediagate.KindUnavailable, "", true)
 		})

@@ -50,9 +50,7 @@ func wakes(t *testing.T, run activities.RunState) *wakeScene {
 func (s *wakeScene) after(d time.Duration, want ...string) {
 	s.t.Helper()
 	s.spend(d)
-	if diff := cmp.Diff(want, s.calls); diff != "" {
-		s.t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	same(s.t, "calls", s.calls, want)
 }
 
 // spend lets d pass beside housekeeping. The activity of a test may take ten minutes, and
@@ -134,12 +132,7 @@ func TestD2TheRunOfWhatCannotBeRead(t *testing.T) {
 				s.asks()
 				time.Sleep(quiet)
 			}
-			s.Store.Fault = func(method string) error {
-				if method == "TaskByID" {
-					return mediagate.Errorf(mediagate.KindInternal, "column tasks.plan does not hold its type")
-				}
-				return nil
-			}
+			s.Store.Fault = fails("TaskByID", mediagate.KindInternal) // a column that does not hold its type
 			s.after(c.after, c.want...)
 		})
 	}
@@ -199,9 +192,7 @@ func TestD2TriesThatCount(t *testing.T) {
 			if tries := s.Store.Wakes(taskID)[mediagate.WakeRun].Tries; tries != c.tries {
 				t.Errorf("%d tries count, want %d", tries, c.tries)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", got, c.want)
 		})
 	}
 }
