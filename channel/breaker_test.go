@@ -28,6 +28,14 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	})
 }
 
+// enable takes a channel in or out, as an operator does.
+func enable(t *testing.T, store *activitytest.Store, name string, in bool) {
+	t.Helper()
+	if _, err := store.EnableChannel(t.Context(), name, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // process is one of several that share a store.
 func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
 	n := 0
@@ -103,9 +111,7 @@ func TestFirstLookAtTheStates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := activitytest.New(t, time.Now).Store
-		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, false)
 		b := process(store, quiet())
 		b.Store = slow{store}
 		var askers sync.WaitGroup
@@ -323,17 +329,13 @@ func TestEnabling(t *testing.T) {
 		slow := enter(t, b)
 		submits(t, b, mediagate.KindFunds)
 		time.Sleep(time.Second)
-		if _, err := store.EnableChannel(t.Context(), gate, true); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, true)
 		time.Sleep(time.Second)
 		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // from before the payment
 		if !b.TakesJobs(gate) {
 			t.Error("what began before the operator's word closed the channel")
 		}
-		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, false)
 		time.Sleep(time.Second)
 		if _, ok := tryEnter(t, b); ok || b.TakesJobs(gate) {
 			t.Error("a disabled channel takes jobs")
