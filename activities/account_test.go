@@ -3,14 +3,11 @@ package activities_test
 import (
 	"context"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
@@ -36,150 +33,98 @@ func (d *tending) endJobs(ids ...string) {
 // each row is asked for once a round.
 func TestD11TendRenewedChannel(t *testing.T) {
 	t.Parallel()
-	proof := []mediagate.AccountProof{{
-		Made: "account-a", Found: "account-a, new key", Channel: activitytest.AsyncChannel, TaskID: "task-0", N: 1,
-	}}
-	renamedProof := slices.Clone(proof)
-	renamedProof[0].Channel = "async-b"
+	const former, missing = activitytest.AsyncChannel, mediagate.ParkChannelMissing
+	proof := func(channel string) []mediagate.AccountProof {
+		return []mediagate.AccountProof{{Made: "account-a", Found: "account-a, new key", Channel: channel, TaskID: "task-0", N: 1}}
+	}
+	third := func(c channel.Channel) channel.Channel {
+		c.Name = "async-c"
+		return c
+	}
 	cases := map[string]struct {
-		channels func(d *tending) []channel.Channel
-		proofs   []mediagate.AccountProof
-		trouble  mediagate.ParkReason // instead of the end
-		missing  bool                 // the worker says that it lacks the channel
+		set     func(d *tending) // the channels
+		proofs  []mediagate.AccountProof
+		trouble mediagate.ParkReason // instead of the end
+		lacked  bool                 // the worker says that it lacks the channel
 	}{
-		"a new key": {
-			channels: func(d *tending) []channel.Channel { return []channel.Channel{d.Renewed()} },
-			proofs:   proof,
-		},
-		"a label for the same key": {
-			channels: func(d *tending) []channel.Channel {
-				c := d.AsyncBound()
-				c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
-				return []channel.Channel{c}
-			},
-		},
-		"a new name, configured as former": {
-			channels: func(d *tending) []channel.Channel {
-				return []channel.Channel{renamed(d.AsyncBound(), activitytest.AsyncChannel)}
-			},
-		},
-		"a new name, not configured as former": {
-			channels: func(d *tending) []channel.Channel {
-				return []channel.Channel{d.SyncBound(), renamed(d.AsyncBound())}
-			},
-		},
-		"a new name, and the old one for another account": {
-			channels: func(d *tending) []channel.Channel {
-				other, _ := d.Stranger()
-				return []channel.Channel{other, renamed(d.AsyncBound())}
-			},
-		},
+		"a new key": {set: func(d *tending) { d.Channels.Set(d.Renewed()) }, proofs: proof(former)},
+		"a label for the same key": {set: func(d *tending) {
+			c := d.AsyncBound()
+			c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
+			d.Channels.Set(c)
+		}},
+		"a new name, configured as former":     {set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound(), former)) }},
+		"a new name, not configured as former": {set: func(d *tending) { d.Channels.Set(d.SyncBound(), renamed(d.AsyncBound())) }},
+		"a new name, and the old one for another account": {set: func(d *tending) {
+			other, _ := d.Stranger()
+			d.Channels.Set(other, renamed(d.AsyncBound()))
+		}},
 		"a new name and a new key, configured": {
-			channels: func(d *tending) []channel.Channel {
-				return []channel.Channel{renamed(d.Renewed(), activitytest.AsyncChannel)}
-			},
-			proofs: renamedProof,
+			set: func(d *tending) { d.Channels.Set(renamed(d.Renewed(), former)) }, proofs: proof("async-b"),
 		},
-		"a new name and a new key, not configured": {
-			channels: func(d *tending) []channel.Channel { return []channel.Channel{renamed(d.Renewed())} },
-			missing:  true,
-		},
+		"a new name and a new key, not configured": {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed())) }, lacked: true},
 		"two channels have the account, none has the former name": {
-			channels: func(d *tending) []channel.Channel {
-				third := renamed(d.AsyncBound())
-				third.Name = "async-c"
-				return []channel.Channel{renamed(d.AsyncBound()), third}
-			},
-			missing: true,
+			set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound()), third(d.AsyncBound())) }, lacked: true,
 		},
-		"two channels have the account, one has the former name": {
-			channels: func(d *tending) []channel.Channel {
-				third := renamed(d.AsyncBound(), activitytest.AsyncChannel)
-				third.Name = "async-c"
-				return []channel.Channel{renamed(d.AsyncBound()), third}
-			},
-		},
-		"another account": {
-			channels: func(d *tending) []channel.Channel {
-				other, _ := d.Stranger()
-				return []channel.Channel{other}
-			},
-			trouble: mediagate.ParkChannelMissing,
-		},
-		"a vendor that answers for any id": {
-			channels: func(d *tending) []channel.Channel {
-				d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-					outcome := activitytest.Success()
-					return mediagate.Report{Ref: ref, State: mediagate.JobSucceeded, Outcome: &outcome}, nil
-				}
-				return []channel.Channel{d.Renewed()}
-			},
-			trouble: mediagate.ParkChannelMissing,
-		},
-		"a key that the vendor refuses": {
-			channels: func(d *tending) []channel.Channel {
-				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-					return mediagate.Report{}, mediagate.Errorf(mediagate.KindCredentials, "no")
-				}
-				return []channel.Channel{d.Renewed()}
-			},
-			trouble: mediagate.ParkChannelMissing,
-		},
-		"another vendor took the name over": {
-			channels: func(d *tending) []channel.Channel {
-				d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-					t.Error("another vendor was asked")
-					return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no")
-				}
-				c := d.Renewed()
-				c.Provider = "elsewhere"
-				return []channel.Channel{c}
-			},
-			trouble: mediagate.ParkChannelMissing,
-		},
-		"another vendor has the former name": {
-			channels: func(d *tending) []channel.Channel {
-				c := renamed(d.Renewed(), activitytest.AsyncChannel)
-				c.Provider = "elsewhere"
-				return []channel.Channel{c}
-			},
-			trouble: mediagate.ParkChannelMissing,
-		},
+		"two channels have the account, one has the former name": {set: func(d *tending) {
+			d.Channels.Set(renamed(d.AsyncBound()), third(renamed(d.AsyncBound(), former)))
+		}},
+		"another account": {set: func(d *tending) {
+			other, _ := d.Stranger()
+			d.Channels.Set(other)
+		}, trouble: missing},
+		"a vendor that answers for any id": {set: func(d *tending) {
+			d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+				outcome := activitytest.Success()
+				return mediagate.Report{Ref: ref, State: mediagate.JobSucceeded, Outcome: &outcome}, nil
+			}
+			d.Channels.Set(d.Renewed())
+		}, trouble: missing},
+		"a key that the vendor refuses": {set: func(d *tending) {
+			d.Async.OnPoll = unreported(mediagate.KindCredentials)
+			d.Channels.Set(d.Renewed())
+		}, trouble: missing},
+		"another vendor took the name over": {set: func(d *tending) {
+			d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
+				t.Error("another vendor was asked")
+				return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no")
+			}
+			c := d.Renewed()
+			c.Provider = "elsewhere"
+			d.Channels.Set(c)
+		}, trouble: missing},
+		"another vendor has the former name": {set: func(d *tending) {
+			c := renamed(d.Renewed(), former)
+			c.Provider = "elsewhere"
+			d.Channels.Set(c)
+		}, trouble: missing},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := newTending(t, 1)
-				d.Store.SeeChannel(activitytest.AsyncChannel)
-				d.Channels.Set(c.channels(d)...)
-				d.endJobs("task-0")
-				d.begin()
-				if c.missing {
-					kind(t, <-d.done, mediagate.KindUnreached, "channel_elsewhere", true)
-					if got := len(d.Async.Polls()); got != 0 {
-						t.Errorf("%d polls", got)
-					}
-					return
+		inBubble(t, name, func(t *testing.T) {
+			d := newTending(t, 1)
+			d.Store.SeeChannel(former)
+			c.set(d)
+			d.endJobs("task-0")
+			d.begin()
+			if c.lacked {
+				kind(t, <-d.done, mediagate.KindUnreached, "channel_elsewhere", true)
+				if got := len(d.Async.Polls()); got != 0 {
+					t.Errorf("%d polls", got)
 				}
-				time.Sleep(3 * time.Minute)
-				close(d.stop)
-				if err := <-d.done; err != nil {
-					t.Error(err)
-				}
-				if got := d.trouble("task-0"); got != c.trouble {
-					t.Errorf("trouble %q, want %q", got, c.trouble)
-				}
-				if got := d.outcome("task-0"); (got != nil) != (c.trouble == "") {
-					t.Errorf("outcome %v", got)
-				}
-				if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
-					t.Errorf("%d polls for one row that had ended, want 1", got)
-				}
-				if diff := cmp.Diff(c.proofs, d.Store.Proofs()); diff != "" {
-					t.Errorf("proofs (-want +got):\n%s", diff)
-				}
-			})
+				return
+			}
+			time.Sleep(3 * time.Minute)
+			d.ends()
+			if got := d.trouble("task-0"); got != c.trouble {
+				t.Errorf("trouble %q, want %q", got, c.trouble)
+			}
+			if got := d.outcome("task-0"); (got != nil) != (c.trouble == "") {
+				t.Errorf("outcome %v", got)
+			}
+			if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
+				t.Errorf("%d polls for one row that had ended, want 1", got)
+			}
+			same(t, "proofs", d.Store.Proofs(), c.proofs)
 		})
 	}
 }
@@ -205,9 +150,7 @@ func TestD11OneProofServesAll(t *testing.T) {
 		d.Channels.Set(d.Renewed())
 		d.begin()
 		time.Sleep(3 * time.Minute)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		if got := d.trouble("task-0"); got != mediagate.ParkJobLost || lost != 4 {
 			t.Errorf("trouble %q after %d polls, want %s after 4", got, lost, mediagate.ParkJobLost)
 		}
@@ -229,17 +172,13 @@ func TestD11ProofHoldsBothWays(t *testing.T) {
 		d.Channels.Set(d.Renewed())
 		d.begin()
 		time.Sleep(20 * time.Second)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		d.add("task-1") // with the new key
 		d.Channels.Set(renamed(d.AsyncBound(), activitytest.AsyncChannel))
 		asked := len(d.Async.Polls())
 		d.begin()
 		time.Sleep(20 * time.Second)
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 		if d.trouble("task-0")+d.trouble("task-1") != "" || len(d.Async.Polls()) < asked+2 || len(d.Store.Proofs()) != 1 {
 			t.Errorf("troubles %q and %q, %d polls more, proofs %v", d.trouble("task-0"), d.trouble("task-1"), len(d.Async.Polls())-asked, d.Store.Proofs())
 		}
@@ -287,9 +226,7 @@ func TestD11Alias(t *testing.T) {
 		if d.outcome("task-1") == nil {
 			t.Error("a row that came later was not polled for")
 		}
-		if err := d.end(); err != nil {
-			t.Error(err)
-		}
+		d.ends()
 	})
 }
 
@@ -298,7 +235,7 @@ func TestD11Alias(t *testing.T) {
 // job that it finds goes on.
 func TestD11ResolveWithANewKey(t *testing.T) {
 	t.Parallel()
-	lost := func(t *testing.T) *bundle {
+	made := func(t *testing.T) *bundle {
 		t.Helper()
 		b := setup(t, video)
 		b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -312,7 +249,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	}
 	t.Run("found", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
 		answer := b.step(task.Lookup, 1)
 		if answer.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
@@ -325,7 +262,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("found for a task that has ended", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		b.Channels.Set(b.Renewed())
 		b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			b.change(task.CancelRequested{}, task.EndDue{})
@@ -338,7 +275,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("not found", func(t *testing.T) {
 		t.Parallel()
-		b := lost(t)
+		b := made(t)
 		other, stranger := b.Stranger()
 		b.Channels.Set(other)
 		for range 3 {
@@ -356,15 +293,8 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 	t.Run("absent with the old key", func(t *testing.T) {
 		t.Parallel()
-		b := setup(t, video)
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
-		}
-		b.submit(1)
-		for range 3 {
-			b.advance(time.Minute)
-			b.step(task.Lookup, 1)
-		}
+		b := lost(t)
+		b.absent()
 		b.Channels.Set(b.Renewed())
 		_, err := b.tryStep(task.Submit, 1)
 		kind(t, err, mediagate.KindUnreached, mediagate.ParkChannelMissing, true)
@@ -418,35 +348,30 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 func TestD11ProofsOutOfReach(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"SameAccount", "ProveAccount"} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := newTending(t, 1)
-				var away atomic.Bool
-				away.Store(true)
-				d.Store.Fault = func(called string) error {
-					if away.Load() && called == method {
-						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-					}
-					return nil
+		inBubble(t, method, func(t *testing.T) {
+			d := newTending(t, 1)
+			var away atomic.Bool
+			away.Store(true)
+			d.Store.Fault = func(called string) error {
+				if away.Load() && called == method {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 				}
-				d.Channels.Set(d.Renewed())
-				d.endJobs("task-0")
-				d.begin()
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
-					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-				}
-				away.Store(false)
-				time.Sleep(time.Minute)
-				if err := d.end(); err != nil {
-					t.Error(err)
-				}
-				if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
-					t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-				}
-			})
+				return nil
+			}
+			d.Channels.Set(d.Renewed())
+			d.endJobs("task-0")
+			d.begin()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
+				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+			}
+			away.Store(false)
+			time.Sleep(time.Minute)
+			d.ends()
+			if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
+				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
+			}
 		})
 	}
 }

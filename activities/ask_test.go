@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,9 +84,7 @@ func TestAnswerShows(t *testing.T) {
 			if want.ParkReason != "" {
 				want.Step = got.Step // by the machine's clock and jitter
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
+			same(t, "answer", got, want)
 		})
 	}
 }
@@ -235,12 +232,13 @@ func TestStop(t *testing.T) {
 		leave   func(*bundle)
 		want    bool
 	}{
-		"a copy":                           {running(task.Mirror, 1), func(*bundle) {}, false},
-		"a copy of a task to be cancelled": {running(task.Mirror, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true},
-		"a copy that is stored elsewhere":  {running(task.Mirror, 1), func(b *bundle) { b.change(task.Mirrored{N: 1, Keep: true}) }, true},
-		"a stop of a task to be cancelled": {running(task.CancelJob, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, false},
-		"a call of an ended task":          {running(task.Submit, 2), func(b *bundle) { b.change(task.FailRequested{}, task.EndDue{}) }, true},
-		"none":                             {nil, func(b *bundle) { b.change(task.CancelRequested{}) }, false},
+		"a copy":                             {running(task.Mirror, 1), func(*bundle) {}, false},
+		"a copy of a task to be cancelled":   {running(task.Mirror, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true},
+		"a copy that is stored elsewhere":    {running(task.Mirror, 1), func(b *bundle) { b.change(task.Mirrored{N: 1, Keep: true}) }, true},
+		"a lookup of a task to be cancelled": {running(task.Lookup, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true},
+		"a stop of a task to be cancelled":   {running(task.CancelJob, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, false},
+		"a call of an ended task":            {running(task.Submit, 2), func(b *bundle) { b.change(task.FailRequested{}, task.EndDue{}) }, true},
+		"none":                               {nil, func(b *bundle) { b.change(task.CancelRequested{}) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -288,22 +286,19 @@ func TestNoSecretInAnswers(t *testing.T) {
 		return w.NewVideo()
 	}
 	for name, submitted := range map[string]func(*activitytest.World) mediagate.Task{"asynchronous": video, "synchronous": image, "refused": refused} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, submitted)
-				answers(l.Sync)
-				seen := 0
-				l.seen = func(answer activities.Answer) {
-					seen++
-					if text, err := json.Marshal(answer); err != nil || strings.Contains(string(text), activitytest.Secret) {
-						t.Errorf("%v: %s", err, text)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, submitted)
+			answers(l.Sync)
+			seen := 0
+			l.seen = func(answer activities.Answer) {
+				seen++
+				if text, err := json.Marshal(answer); err != nil || strings.Contains(string(text), activitytest.Secret) {
+					t.Errorf("%v: %s", err, text)
 				}
-				if got := l.live(10); !got.Status.Terminal() || seen < 2 {
-					t.Errorf("the task is %s after %d answers", got.Status, seen)
-				}
-			})
+			}
+			if got := l.live(10); !got.Status.Terminal() || seen < 2 {
+				t.Errorf("the task is %s after %d answers", got.Status, seen)
+			}
 		})
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -52,6 +51,13 @@ func (b *bundle) serves(files map[string][]byte) {
 			return nil, 0, mediagate.Errorf(mediagate.KindGone, "404")
 		}
 		return io.NopCloser(bytes.NewReader(file)), int64(len(file)), nil
+	}
+}
+
+// unfetched fails to open any file.
+func unfetched(kind mediagate.Kind) func(context.Context, string, string) (io.ReadCloser, int64, error) {
+	return func(context.Context, string, string) (io.ReadCloser, int64, error) {
+		return nil, 0, mediagate.Errorf(kind, "no file")
 	}
 }
 
@@ -109,12 +115,10 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	if j := b.found(); answer.Step.Kind != task.Submit || !j.Over || j.Failure != nil {
 		t.Errorf("check %+v", j)
 	}
-	fetched := map[string]int{}
-	for _, url := range b.Fetcher.URLs() {
-		fetched[url[len(url)-1:]]++
-	}
-	if diff := cmp.Diff(map[string]int{"0": 1, "1": 3, "2": 1}, fetched); diff != "" {
-		t.Errorf("fetched (-want +got):\n%s", diff)
+	for file, want := range map[string]int{"0": 1, "1": 3, "2": 1} {
+		if got := b.fetched(file); got != want {
+			t.Errorf("file %s was fetched %d times, want %d", file, got, want)
+		}
 	}
 }
 
@@ -122,9 +126,7 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-	}
+	b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 	for range 4 {
 		_, err := b.check()
 		kind(t, err, mediagate.KindTransient, "", true)
@@ -132,9 +134,7 @@ func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	_, err := b.check()
 	b.ok(err)
 	want := &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "image_urls[0] cannot be fetched: its server does not answer", Retryable: true}
-	if diff := cmp.Diff(want, b.found().Failure); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "failure", b.found().Failure, want)
 }
 
 // Of several bad files the first is named, whichever is known first; a bad one
@@ -168,12 +168,7 @@ func TestCheckInputsAfterADeath(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
 	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
-	b.Store.Fault = func(method string) error {
-		if method == "Change" {
-			return mediagate.Errorf(mediagate.KindInternal, "killed")
-		}
-		return nil
-	}
+	b.Store.Fault = failsWith("Change", mediagate.Errorf(mediagate.KindInternal, "killed"))
 	_, err := b.check()
 	kind(t, err, mediagate.KindInternal, "", true)
 	b.Store.Fault = nil
@@ -188,38 +183,6 @@ func TestCheckInputsAfterADeath(t *testing.T) {
 	}
 	if n := len(b.Fetcher.URLs()); n != 2 {
 		t.Errorf("fetched %d times", n)
-	}
-}
-
-// What came within the request is read from the bucket, not by its link.
-func TestCheckInputsOfUploads(t *testing.T) {
-	t.Parallel()
-	upload := func(w *activitytest.World) mediagate.Task {
-		task := naming(input("first_frame_image", anImage))(w)
-		task.Plan.Uploads = map[string]string{"first_frame_image": "uploads/acc_1/A"}
-		return task
-	}
-	for name, c := range map[string]struct {
-		file string
-		want string
-	}{
-		"good":      {bomb(256, 256), ""},
-		"too small": {bomb(64, 64), "first_frame_image is 64 × 64 pixels"},
-		"gone":      {"", "first_frame_image is not there any more"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, upload)
-			if c.file != "" {
-				b.Bucket.Write("uploads/acc_1/A", c.file)
-			}
-			_, err := b.check()
-			b.ok(err)
-			f := b.found().Failure
-			if (f != nil) != (c.want != "") || f != nil && !strings.HasPrefix(f.Message, c.want) || len(b.Fetcher.URLs()) > 0 {
-				t.Errorf("failure %+v, fetched %v", f, b.Fetcher.URLs())
-			}
-		})
 	}
 }
 
@@ -287,24 +250,6 @@ func TestCheckInputsHasALimit(t *testing.T) {
 	})
 }
 
-// A file that is broken off is its server's fault, not the file's.
-func TestCheckInputsBrokenOff(t *testing.T) {
-	t.Parallel()
-	b := setup(t, naming(input("image_urls[0]", anImage)))
-	b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-		return io.NopCloser(io.MultiReader(strings.NewReader(bomb(256, 256)[:25]), iotest.ErrReader(io.ErrUnexpectedEOF))), 5000, nil
-	}
-	for range 4 {
-		_, err := b.check()
-		kind(t, err, mediagate.KindTransient, "", true)
-	}
-	_, err := b.check()
-	b.ok(err)
-	if f := b.found().Failure; f == nil || f.Message != "image_urls[0] broke off while it was fetched" {
-		t.Errorf("failure %+v", f)
-	}
-}
-
 // A fault of ours says nothing about the file.
 func TestCheckInputsWithoutTheBucket(t *testing.T) {
 	t.Parallel()
@@ -321,33 +266,8 @@ func TestCheckInputsWithoutTheBucket(t *testing.T) {
 			b.Store.EditTask(taskID, c.edit)
 			_, err := b.check()
 			kind(t, err, c.kind, "", true)
-			if diff := cmp.Diff(mediagate.InputCheck{}, b.found()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "check", b.found(), mediagate.InputCheck{})
 		})
-	}
-}
-
-// The words of a failed check reach the client, and the money goes back.
-func TestSettleAfterTheCheck(t *testing.T) {
-	t.Parallel()
-	b := setup(t, naming(input("image_urls[0]", anImage)))
-	b.serves(map[string][]byte{"0": []byte(bomb(64, 64))})
-	answer, err := b.check()
-	b.ok(err)
-	if answer.Step.Kind != task.Settle {
-		t.Fatalf("answer %+v", answer)
-	}
-	if answer = b.step(task.Settle, 0); answer.Status != mediagate.StatusFailed {
-		t.Fatalf("the task is %s", answer.Status)
-	}
-	ended := b.task()
-	want := fmt.Sprintf("%s is 64 × 64 pixels, at least 128 × 128 are required", "image_urls[0]")
-	if ended.Failure == nil || ended.Failure.Code != mediagate.CodeInvalidParameters || ended.Failure.Message != want || ended.Cost != 0 {
-		t.Errorf("failure %+v, cost %v", ended.Failure, ended.Cost)
-	}
-	if len(b.Async.Submits())+len(b.Sync.Submits()) > 0 {
-		t.Error("something was submitted")
 	}
 }
 
@@ -456,13 +376,7 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	if got, want := day.fetched, int64(10+len(film)+len(bomb(256, 256))); got != want {
 		t.Errorf("%d bytes count, want the %d of both files and 10 before", got, want)
 	}
-	pictures := 0
-	for _, url := range b.Fetcher.URLs() {
-		if strings.HasSuffix(url, "/0") {
-			pictures++
-		}
-	}
-	if pictures != 2 {
+	if pictures := b.fetched("0"); pictures != 2 {
 		t.Errorf("the picture was fetched %d times", pictures)
 	}
 }

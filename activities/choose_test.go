@@ -2,14 +2,10 @@ package activities_test
 
 import (
 	"context"
-	"io"
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
-
 	"github.com/mediagate/mediagate"
-	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
 )
@@ -24,12 +20,6 @@ func (b *bundle) twoAccounts() *activitytest.Vendor {
 	return other
 }
 
-func refuse(v *activitytest.Vendor, kind mediagate.Kind) {
-	v.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		return mediagate.Submission{}, mediagate.Errorf(kind, "no")
-	}
-}
-
 // shut takes a channel out for want of money.
 func (b *bundle) shut(name string, reason mediagate.ParkReason) {
 	b.t.Helper()
@@ -41,44 +31,12 @@ func (b *bundle) shut(name string, reason mediagate.ParkReason) {
 	b.advance(time.Second) // until every process knows
 }
 
-// What one account refuses for a reason of its own, the next one of the same
-// vendor gets, under a name of its own. What is wrong with the request it does
-// not get, nor what may have been taken.
-func TestTheNextAccount(t *testing.T) {
-	t.Parallel()
-	for kind, moves := range map[mediagate.Kind]bool{
-		mediagate.KindUnreached: true, mediagate.KindCapacity: true, mediagate.KindThrottled: true, mediagate.KindFunds: true,
-		mediagate.KindCredentials: true, mediagate.KindForbidden: true, mediagate.KindNotFound: true,
-		mediagate.KindInvalid: false, mediagate.KindModerated: false, mediagate.KindAmbiguous: false, mediagate.KindVendor: false,
-	} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			other := b.twoAccounts()
-			refuse(b.Async, kind)
-			st := b.submit(1)
-			if b.stored(1).Elsewhere != moves || st.Channel != activitytest.AsyncChannel {
-				t.Fatalf("answer %+v, want that another channel takes it: %t", st, moves)
-			}
-			if !moves {
-				return
-			}
-			if st = b.submit(2); st.State != mediagate.AttemptAccepted || st.Channel != secondChannel {
-				t.Errorf("then %+v", st)
-			}
-			if jobs := other.Submits(); len(jobs) != 1 || jobs[0].ExternalID != taskID+"-2" {
-				t.Errorf("the other account is asked for %+v", jobs)
-			}
-		})
-	}
-}
-
 // Each account has its turn before one is asked again.
 func TestAccountsTakeTurns(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	refuse(b.twoAccounts(), mediagate.KindCapacity)
-	refuse(b.Async, mediagate.KindCapacity)
+	b.twoAccounts().OnSubmit = refuses(mediagate.KindCapacity)
+	b.Async.OnSubmit = refuses(mediagate.KindCapacity)
 	for n, want := range []struct {
 		channel   string
 		elsewhere bool
@@ -87,20 +45,6 @@ func TestAccountsTakeTurns(t *testing.T) {
 		if a := b.stored(n + 1); a.Channel != want.channel || a.Elsewhere != want.elsewhere {
 			t.Errorf("attempt %d went to %s, and may move: %t; want %+v", n+1, a.Channel, a.Elsewhere, want)
 		}
-	}
-}
-
-// A channel that is out is passed over without an attempt.
-func TestShutChannelIsPassedOver(t *testing.T) {
-	t.Parallel()
-	b := setup(t, video)
-	b.twoAccounts()
-	b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-	if st := b.submit(1); st.State != mediagate.AttemptAccepted || st.N != 1 || st.Channel != secondChannel {
-		t.Errorf("answer %+v", st)
-	}
-	if n := len(b.Async.Submits()); n != 0 {
-		t.Errorf("%d calls to the account that is out", n)
 	}
 }
 
@@ -114,7 +58,6 @@ func TestAllChannelsShut(t *testing.T) {
 	}{
 		"away":     {away, away, away},
 		"empty":    {funds, funds, funds},
-		"refused":  {credentials, credentials, credentials},
 		"mixed":    {funds, credentials, away},
 		"disabled": {"", "", away},
 		"one each": {"", funds, away},
@@ -132,10 +75,7 @@ func TestAllChannelsShut(t *testing.T) {
 				b.ok(err)
 			}
 			_, err := b.tryStep(task.Submit, 1)
-			var app *temporal.ApplicationError
-			if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || e.Code != string(c.want) || !asApplication(err, &app) || !app.NonRetryable() {
-				t.Errorf("error %+v, want %s, not to be repeated", e, c.want)
-			}
+			kind(t, err, mediagate.KindShutOut, c.want, false)
 			if got := b.Store.Attempts(taskID); len(got) != 0 || len(b.Async.Submits()) != 0 {
 				t.Errorf("attempts %+v", got)
 			}
@@ -157,13 +97,13 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			refuse(b.Async, mediagate.KindCapacity)
+			b.Async.OnSubmit = refuses(mediagate.KindCapacity)
 			b.submit(1)
 			b.Store.Exec("UPDATE attempts SET sends = 2 WHERE task_id = ?", taskID)
 			if c.job {
 				b.Async.End(taskID, activitytest.Success())
 			}
-			refuse(b.Async, mediagate.KindInvalid)
+			b.Async.OnSubmit = refuses(mediagate.KindInvalid)
 			if st := b.submit(2); st.State != mediagate.AttemptUnknown {
 				t.Errorf("refused under %s: %+v, want that its fate is open", b.attempt(2).ExternalID, st)
 			}
@@ -182,24 +122,17 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 // others there are (D4), and waits for it while it is out.
 func TestRepeatedSendingStays(t *testing.T) {
 	t.Parallel()
-	b := setup(t, video)
+	b := lost(t)
 	other := b.twoAccounts()
-	refuse(b.Async, mediagate.KindAmbiguous)
-	b.submit(1)
-	for range 2 {
-		b.advance(time.Minute)
-		b.step(task.Lookup, 1)
-	}
-	if b.stored(1).AbsentAgainAt.IsZero() {
-		t.Fatal("not proven to be absent")
-	}
+	b.absent()
 	b.shut(activitytest.AsyncChannel, mediagate.ParkProviderAway)
 	_, err := b.tryStep(task.Submit, 1)
-	if e := activities.FromTemporal(err); e.Kind != mediagate.KindShutOut || b.attempt(1).Sends != 1 {
-		t.Errorf("while the channel is out: %+v after %d sendings", e, b.attempt(1).Sends)
+	kind(t, err, mediagate.KindShutOut, mediagate.ParkProviderAway, false)
+	if got := b.attempt(1).Sends; got != 1 {
+		t.Errorf("while the channel is out: %d sendings", got)
 	}
 	b.advance(30 * time.Second)
-	refuse(b.Async, mediagate.KindCapacity)
+	b.Async.OnSubmit = refuses(mediagate.KindCapacity)
 	if st := b.submit(1); st.State != mediagate.AttemptRejected || b.stored(1).Elsewhere {
 		t.Errorf("repeated: %+v", st)
 	}
@@ -220,61 +153,33 @@ func TestCallsMoveTheBreaker(t *testing.T) {
 	t.Run("refused credentials take it out", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
-		refuse(b.Async, mediagate.KindCredentials)
+		b.Async.OnSubmit = refuses(mediagate.KindCredentials)
 		if st := b.submit(1); b.stored(1).Elsewhere || !open(b).Open || open(b).Reason != mediagate.ParkCredentials {
 			t.Errorf("answer %+v, channel %+v", st, open(b))
 		}
 	})
-	t.Run("the probe brings it back", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		if st := b.submit(1); st.State != mediagate.AttemptAccepted || open(b).Open {
-			t.Errorf("answer %+v, channel %+v", st, open(b))
-		}
-	})
-	t.Run("the probe keeps it out", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		refuse(b.Async, mediagate.KindUnreached)
-		b.submit(1)
-		if s := open(b); !s.Open || s.Trips != 2 || s.Reason != mediagate.ParkProviderAway {
-			t.Errorf("channel %+v", s)
-		}
-	})
-	t.Run("a probe that may not be sent is given back", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		b.change(task.CancelRequested{})
-		b.submit(1)
-		if s := open(b); !s.ProbeDue(b.Now()) {
-			t.Errorf("channel %+v, want that the next job is the probe", s)
-		}
-	})
-	t.Run("an adapter that panics gives it back", func(t *testing.T) {
-		t.Parallel()
-		b := setup(t, video)
-		b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
-		b.advance(30 * time.Second)
-		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
-		if _, err := b.tryStep(task.Submit, 1); err == nil {
-			t.Fatal("a panic is no error")
-		}
-		if s := open(b); !s.ProbeDue(b.Now()) {
-			t.Errorf("channel %+v, want that the next job is the probe", s)
-		}
-	})
+	for name, spoil := range map[string]func(*bundle){
+		"a probe that may not be sent is given back": func(b *bundle) { b.change(task.CancelRequested{}) },
+		"an adapter that panics gives it back": func(b *bundle) {
+			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) { panic("a bug") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t, video)
+			b.shut(activitytest.AsyncChannel, mediagate.ParkFunds)
+			b.advance(30 * time.Second)
+			spoil(b)
+			_, _ = b.tryStep(task.Submit, 1)
+			if s := open(b); !s.ProbeDue(b.Now()) {
+				t.Errorf("channel %+v, want that the next job is the probe", s)
+			}
+		})
+	}
 	t.Run("the client's media say nothing", func(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
-		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-		}
+		b.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 		b.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 			_, _, err := job.Inputs.Open(ctx, "https://nowhere.example.com/"+activitytest.Secret, 1)
 			if err == nil {

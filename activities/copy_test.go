@@ -139,45 +139,28 @@ func (m *mirroring) over() bool {
 	}
 }
 
-// What ends an activity's context while Temporal is away or has given it up.
-func forgotten() map[string]error {
-	return map[string]error{
-		"given up":              serviceerror.NewNotFound("activity not found"),
-		"Temporal is away":      serviceerror.NewUnavailable("connection refused"),
-		"Temporal is slow":      serviceerror.NewDeadlineExceeded("too slow"),
-		"its time is up":        context.DeadlineExceeded,
-		"reset by an operator":  errReset,
-		"namespace is moved":    serviceerror.NewNamespaceNotActive("a", "b", "c"),
-		"the namespace is gone": serviceerror.NewNamespaceNotFound("mediagate"),
-	}
-}
-
-var errReset = errors.New("activity reset")
-
 // A Temporal that is away, or that gives the activity up, ends the copy. The next try
 // makes it anew, under the same keys.
 func TestCopyEndsWithItsActivity(t *testing.T) {
 	t.Parallel()
-	causes := forgotten()
-	causes["the task's cancel"], causes["the worker's end"] = temporal.NewCanceledError(), worker.ErrWorkerShutdown
-	for name, cause := range causes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := copying(t)
-				one := s.mirror()
-				time.Sleep(20 * time.Second)
-				one.cancel(cause)
-				if !one.over() || one.err == nil || s.file.hungUp.Load() != 1 || s.mirrored(taskID) {
-					t.Fatalf("over %v with %v, %d times broken off", one.over(), one.err, s.file.hungUp.Load())
-				}
-				two := s.mirror()
-				close(s.file.letGo)
-				<-two.done
-				if two.err != nil || !s.mirrored(taskID) || len(s.Bucket.Objects()) != 1 {
-					t.Errorf("answer %+v (%v), objects %v, want one file", two.answer, two.err, s.Bucket.Objects())
-				}
-			})
+	for name, cause := range map[string]error{
+		"the task's cancel": temporal.NewCanceledError(), "the worker's end": worker.ErrWorkerShutdown,
+		"Temporal is away": serviceerror.NewUnavailable("connection refused"),
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			s := copying(t)
+			one := s.mirror()
+			time.Sleep(20 * time.Second)
+			one.cancel(cause)
+			if !one.over() || one.err == nil || s.file.hungUp.Load() != 1 || s.mirrored(taskID) {
+				t.Fatalf("over %v with %v, %d times broken off", one.over(), one.err, s.file.hungUp.Load())
+			}
+			two := s.mirror()
+			close(s.file.letGo)
+			<-two.done
+			if two.err != nil || !s.mirrored(taskID) || len(s.Bucket.Objects()) != 1 {
+				t.Errorf("answer %+v (%v), objects %v, want one file", two.answer, two.err, s.Bucket.Objects())
+			}
 		})
 	}
 }

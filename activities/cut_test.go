@@ -40,34 +40,21 @@ func pictured(t *testing.T, file []byte, more ...mediagate.Media) *bundle {
 
 func TestCut(t *testing.T) {
 	t.Parallel()
-	for mime, size := range map[string]goimage.Point{"image/png": {64, 64}, "image/jpeg": {129, 67}, "image/webp": {33, 20}} {
-		t.Run(mime, func(t *testing.T) {
-			t.Parallel()
-			b := pictured(t, gridOf(t, mime, size.X, size.Y))
-			for range 2 { // D13: a repetition makes the same
-				_, err := b.mirror()
-				b.ok(err)
-				want := []string{"0 grid 0 " + mime, "0-1 main 0 image/png", "0-2 main 1 image/png", "0-3 main 2 image/png", "0-4 main 3 image/png"}
-				if diff := cmp.Diff(want, b.shown()); diff != "" {
-					t.Fatalf("results (-want +got):\n%s", diff)
-				}
-			}
-			x, y := size.X/2, size.Y/2
-			sides := []goimage.Point{{x, y}, {size.X - x, y}, {x, size.Y - y}, {size.X - x, size.Y - y}}
-			seen := map[any]bool{}
-			for i, side := range sides {
-				key := activities.QuarterKey(taskID, 1, 0, i)
-				m, err := gopng.Decode(bytes.NewReader(b.object(key)))
-				b.ok(err)
-				if m.Bounds().Size() != side {
-					t.Errorf("quarter %d is %v, want %v", i, m.Bounds().Size(), side)
-				}
-				seen[m.At(0, 0)] = true
-			}
-			if len(seen) != 4 {
-				t.Errorf("the quarters' colours are %v", seen)
-			}
-		})
+	b := pictured(t, gridOf(t, "image/jpeg", 129, 67))
+	for range 2 { // D13: a repetition makes the same
+		_, err := b.mirror()
+		b.ok(err)
+		want := []string{"0 grid 0 image/jpeg", "0-1 main 0 image/png", "0-2 main 1 image/png", "0-3 main 2 image/png", "0-4 main 3 image/png"}
+		if diff := cmp.Diff(want, b.shown()); diff != "" {
+			t.Fatalf("results (-want +got):\n%s", diff)
+		}
+	}
+	for i, side := range []goimage.Point{{64, 33}, {65, 33}, {64, 34}, {65, 34}} {
+		m, err := gopng.Decode(bytes.NewReader(b.object(activities.QuarterKey(taskID, 1, 0, i))))
+		b.ok(err)
+		if m.Bounds().Size() != side {
+			t.Errorf("quarter %d is %v, want %v", i, m.Bounds().Size(), side)
+		}
 	}
 }
 
@@ -77,9 +64,7 @@ func TestCutNothing(t *testing.T) {
 	b := pictured(t, gridOf(t, "image/png", 16, 16), mediagate.Media{URL: "https://m.example.com/main"})
 	_, err := b.mirror()
 	b.ok(err)
-	if diff := cmp.Diff([]string{"0 grid 0 image/png", "1 main 0 image/png"}, b.shown()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	same(t, "results", b.shown(), []string{"0 grid 0 image/png", "1 main 0 image/png"})
 }
 
 // A grid that may be whole, and that cannot be cut, is delivered as it is.
@@ -103,9 +88,7 @@ func TestUncut(t *testing.T) {
 			b := pictured(t, c.file)
 			_, err := b.mirror()
 			b.ok(err)
-			if diff := cmp.Diff([]string{"0 grid 0 " + c.mime}, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), []string{"0 grid 0 " + c.mime})
 		})
 	}
 }

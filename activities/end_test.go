@@ -22,9 +22,6 @@ func TestSettle(t *testing.T) {
 	}{
 		"not due":   {func(*bundle) {}, mediagate.StatusProcessing, ""},
 		"cancelled": {func(b *bundle) { b.change(task.CancelRequested{}) }, mediagate.StatusCancelled, mediagate.EntryVoid},
-		"failed": {func(b *bundle) {
-			b.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeContentPolicy)})
-		}, mediagate.StatusFailed, mediagate.EntryVoid},
 		"completed": {func(b *bundle) {
 			b.change(task.VendorEnded{N: 1, Outcome: activitytest.Success()}, task.Mirrored{N: 1, Results: []mediagate.Result{{Key: key(1, 0)}}, Keep: true})
 		}, mediagate.StatusCompleted, mediagate.EntryPost},

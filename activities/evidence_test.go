@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -40,30 +39,28 @@ func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 		"it is gone":                    {run: activities.RunNone},
 		"it completed, as did the task": {run: activities.RunCompleted, ends: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s, counted, log := wakes(t, c.run), &tails{counts: map[mediagate.Evidence]int{}}, &bytes.Buffer{}
-				s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
-				s.backlog("beside", 1) // what happens to two tasks at once is logged once
-				other := "task-beside-0000"
-				s.Engine.SetRun(other, c.run)
-				for _, id := range []string{taskID, other} {
-					events := []task.Event{task.Asked{}}
-					if c.ends {
-						events = append(events, task.CancelRequested{}, task.EndDue{})
-					}
-					_, err := s.Store.Change(t.Context(), id, events...)
-					s.ok(err)
+		inBubble(t, name, func(t *testing.T) {
+			s, counted, log := wakes(t, c.run), &tails{counts: map[mediagate.Evidence]int{}}, &bytes.Buffer{}
+			s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
+			s.backlog("beside", 1) // what happens to two tasks at once is logged once
+			other := "task-beside-0000"
+			s.Engine.SetRun(other, c.run)
+			for _, id := range []string{taskID, other} {
+				events := []task.Event{task.Asked{}}
+				if c.ends {
+					events = append(events, task.CancelRequested{}, task.EndDue{})
 				}
-				s.spend(16 * time.Minute)
-				if got := counted.counts[mediagate.EvidenceCompleted]; got != c.counts || len(counted.counts) > 1 {
-					t.Errorf("counted %v, want %d", counted.counts, c.counts)
-				}
-				if got := strings.Count(log.String(), "the database has lost commits"); got != c.lines {
-					t.Errorf("%d lines, want %d:\n%s", got, c.lines, log)
-				}
-			})
+				_, err := s.Store.Change(t.Context(), id, events...)
+				s.ok(err)
+			}
+			time.Sleep(quiet)
+			s.spend(4 * time.Minute)
+			if got := counted.counts[mediagate.EvidenceCompleted]; got != c.counts || len(counted.counts) > 1 {
+				t.Errorf("counted %v, want %d", counted.counts, c.counts)
+			}
+			if got := strings.Count(log.String(), "the database has lost commits"); got != c.lines {
+				t.Errorf("%d lines, want %d:\n%s", got, c.lines, log)
+			}
 		})
 	}
 }

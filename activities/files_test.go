@@ -9,11 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/workflow"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 )
@@ -40,6 +35,16 @@ func (b *bundle) without(err error, names ...string) {
 		}
 		return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
 	}
+}
+
+// fetched is how often an address was opened, by its last element.
+func (b *bundle) fetched(name string) (times int) {
+	for _, url := range b.Fetcher.URLs() {
+		if strings.HasSuffix(url, "/"+name) {
+			times++
+		}
+	}
+	return times
 }
 
 // shown is what the results of attempt 1 are, in order.
@@ -70,9 +75,7 @@ func TestRoles(t *testing.T) {
 	_, err := b.mirror()
 	b.ok(err)
 	want := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
-	if diff := cmp.Diff(want, b.shown()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	same(t, "results", b.shown(), want)
 	if got := b.Bucket.Writes()[:2]; !strings.HasSuffix(got[0], "/1/1") || !strings.HasSuffix(got[1], "/1/4") {
 		t.Errorf("written first: %v", got)
 	}
@@ -101,9 +104,7 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 			b.Async.End(taskID, song())
 			_, err := b.mirror()
 			b.ok(err)
-			if diff := cmp.Diff(c.left, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), c.left)
 		})
 	}
 	t.Run("a fresh link works", func(t *testing.T) {
@@ -115,9 +116,7 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 		b.Async.End(taskID, fresh)
 		_, err := b.mirror()
 		b.ok(err)
-		if diff := cmp.Diff(all, b.shown()); diff != "" {
-			t.Errorf("results (-want +got):\n%s", diff)
-		}
+		same(t, "results", b.shown(), all)
 	})
 	t.Run("not what it is about, while nobody has other links", func(t *testing.T) {
 		t.Parallel()
@@ -156,25 +155,10 @@ func TestWhatComesAlongIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			b := musical(t, song())
 			b.without(mediagate.Errorf(mediagate.KindTransient, "away"), c.file)
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.RegisterActivity(b.Activities)
-			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
-				})
-				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
-			})
-			if err := env.GetWorkflowError(); (err == nil) != c.ends {
+			if err := b.repeated(b.Activities.MirrorResult, firstCopy()); (err == nil) != c.ends {
 				t.Errorf("it ends with %v", err)
 			}
-			tries := 0
-			for _, url := range b.Fetcher.URLs() {
-				if strings.HasSuffix(url, "/"+c.file) {
-					tries++
-				}
-			}
-			if tries != c.tries || b.attempt(1).Mirrored() != c.ends {
+			if tries := b.fetched(c.file); tries != c.tries || b.attempt(1).Mirrored() != c.ends {
 				t.Errorf("asked for %d times, mirrored %v", tries, b.attempt(1).Mirrored())
 			}
 		})
@@ -251,16 +235,7 @@ func TestPiecesAreLeftOut(t *testing.T) {
 			if c.late {
 				b.Activities.Now = func() time.Time { return time.Now().Add(time.Hour) }
 			}
-			var suite testsuite.WorkflowTestSuite
-			env := suite.NewTestWorkflowEnvironment()
-			env.RegisterActivity(b.Activities)
-			env.ExecuteWorkflow(func(ctx workflow.Context) error {
-				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-					StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 20},
-				})
-				return workflow.ExecuteActivity(ctx, b.Activities.MirrorResult, firstCopy()).Get(ctx, nil)
-			})
-			err := env.GetWorkflowError()
+			err := b.repeated(b.Activities.MirrorResult, firstCopy())
 			if c.want == nil {
 				if got := activities.FromTemporal(errors.Unwrap(errors.Unwrap(err))); err == nil || got.Kind != c.fails {
 					t.Errorf("it ends with %v, want %s", err, c.fails)
@@ -268,16 +243,8 @@ func TestPiecesAreLeftOut(t *testing.T) {
 				return
 			}
 			b.ok(err)
-			if diff := cmp.Diff(c.want, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
-			tries := 0
-			for _, url := range b.Fetcher.URLs() {
-				if strings.HasSuffix(url, "/"+c.gone[0]) {
-					tries++
-				}
-			}
-			if tries != c.tries {
+			same(t, "results", b.shown(), c.want)
+			if tries := b.fetched(c.gone[0]); tries != c.tries {
 				t.Errorf("asked for %d times, want %d", tries, c.tries)
 			}
 		})

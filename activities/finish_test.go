@@ -2,7 +2,6 @@ package activities_test
 
 import (
 	"context"
-	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -104,9 +103,7 @@ func TestFinishLeaves(t *testing.T) {
 		want  task.Kind
 	}{
 		"a file that cannot be had": {func(s *copyScene) {
-			s.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-				return nil, 0, mediagate.Errorf(mediagate.KindTransient, "away")
-			}
+			s.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 		}, task.Mirror},
 		"a provider that has its share of the copies": {func(s *copyScene) { s.full() }, task.Mirror},
 		"all files, where it may not copy":            {func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror},
@@ -118,19 +115,16 @@ func TestFinishLeaves(t *testing.T) {
 			}
 		}, task.Settle},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := answered(t)
-				close(s.file.letGo)
-				c.scene(s)
-				one := s.submit()
-				<-one.done
-				if one.err != nil || one.answer.Step.Kind != c.want || s.mirrored(taskID) || len(s.Bucket.Writes()) > 0 {
-					t.Errorf("%v, the answer %+v, files %v", one.err, one.answer, s.Bucket.Writes())
-				}
-				time.Sleep(mediagate.CopyLimit) // no copy outlives the test
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := answered(t)
+			close(s.file.letGo)
+			c.scene(s)
+			one := s.submit()
+			<-one.done
+			if one.err != nil || one.answer.Step.Kind != c.want || s.mirrored(taskID) || len(s.Bucket.Writes()) > 0 {
+				t.Errorf("%v, the answer %+v, files %v", one.err, one.answer, s.Bucket.Writes())
+			}
+			time.Sleep(mediagate.CopyLimit) // no copy outlives the test
 		})
 	}
 }
@@ -147,21 +141,18 @@ func TestFinishIsCutShort(t *testing.T) {
 		"cancelled":        {temporal.NewCanceledError(), true},
 		"the worker stops": {worker.ErrWorkerShutdown, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := answered(t)
-				one := s.submit()
-				if one.over() || s.file.opened.Load() != 1 {
-					t.Fatalf("over %v, the file opened %d times", one.over(), s.file.opened.Load())
-				}
-				one.cancel(c.cause)
-				<-one.done
-				if got := one.err != nil; got != c.fails || s.mirrored(taskID) || s.file.hungUp.Load() != 1 {
-					t.Errorf("the step ends with %v and %+v, hung up %d times", one.err, one.answer, s.file.hungUp.Load())
-				}
-				time.Sleep(mediagate.CopyLimit)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			s := answered(t)
+			one := s.submit()
+			if one.over() || s.file.opened.Load() != 1 {
+				t.Fatalf("over %v, the file opened %d times", one.over(), s.file.opened.Load())
+			}
+			one.cancel(c.cause)
+			<-one.done
+			if got := one.err != nil; got != c.fails || s.mirrored(taskID) || s.file.hungUp.Load() != 1 {
+				t.Errorf("the step ends with %v and %+v, hung up %d times", one.err, one.answer, s.file.hungUp.Load())
+			}
+			time.Sleep(mediagate.CopyLimit)
 		})
 	}
 }

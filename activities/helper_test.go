@@ -95,9 +95,14 @@ func onceOf(f func(method string) error) func(method string) error {
 
 // fails fails calls of the method with an error of that kind.
 func fails(method string, kind mediagate.Kind) func(string) error {
+	return failsWith(method, mediagate.Errorf(kind, "a fault of the test"))
+}
+
+// failsWith fails calls of the method with the error.
+func failsWith(method string, err error) func(string) error {
 	return func(m string) error {
 		if m == method {
-			return mediagate.Errorf(kind, "a fault of the test")
+			return err
 		}
 		return nil
 	}
@@ -250,6 +255,14 @@ func newLife(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *
 
 // took are the kinds of the steps that were taken, in order.
 func (l *life) took() string { return strings.Join(l.steps, ", ") }
+
+// submitWithin takes the submit of the first attempt, in a context of its own. What counts is
+// what is stored.
+func submitWithin(ctx context.Context, w *activitytest.World) {
+	env := newEnv(w)
+	env.SetWorkerOptions(workerOptions(ctx))
+	_, _ = env.ExecuteActivity(w.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
+}
 
 // answers makes a synchronous vendor answer with a file.
 func answers(v *activitytest.Vendor) {

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
@@ -30,10 +28,9 @@ func TestHousekeeping(t *testing.T) {
 			t.Fatalf("the attempt is %s", got)
 		}
 		housekeep(t, b.World, time.Millisecond)
-		if diff := cmp.Diff([]string{"channel " + activitytest.AsyncChannel}, b.Engine.Calls()); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
-		housekeep(t, b.World, 6*time.Minute+30*time.Second) // three times what a job takes
+		same(t, "calls", b.Engine.Calls(), []string{"channel " + activitytest.AsyncChannel})
+		time.Sleep(6 * time.Minute) // three times what a job takes
+		housekeep(t, b.World, 30*time.Second)
 		if got := b.attempt(1).State; got != mediagate.AttemptEnded {
 			t.Errorf("the attempt is %s: it keeps its slot", got)
 		}
@@ -44,38 +41,35 @@ func TestHousekeeping(t *testing.T) {
 func TestHousekeepingGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log bytes.Buffer
-				b := bubbled(t)
-				b.Activities.Logger = slog.New(slog.NewTextHandler(&log, nil))
-				b.submit(1)
-				time.Sleep(3 * time.Hour) // the run is to be signalled
-				var mu sync.Mutex
-				asked := map[string]bool{}
-				b.Store.Fault = func(m string) error {
-					mu.Lock()
-					defer mu.Unlock()
-					asked[m] = true
-					if m == method {
-						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-					}
-					return nil
+		inBubble(t, method, func(t *testing.T) {
+			var log bytes.Buffer
+			b := bubbled(t)
+			b.Activities.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			b.submit(1)
+			time.Sleep(3 * time.Hour) // the run is to be signalled
+			var mu sync.Mutex
+			asked := map[string]bool{}
+			b.Store.Fault = func(m string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				asked[m] = true
+				if m == method {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 				}
-				housekeep(t, b.World, time.Millisecond)
-				for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
-					if !asked[other] {
-						t.Errorf("%s was not called", other)
-					}
+				return nil
+			}
+			housekeep(t, b.World, time.Millisecond)
+			for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
+				if !asked[other] {
+					t.Errorf("%s was not called", other)
 				}
-				if text := log.String(); strings.Count(text, "the database is away") != 1 {
-					t.Errorf("the log:\n%s", text)
-				}
-				if got := slices.Contains(b.Engine.Calls(), "wake "+taskID); got != (method != "DueWakes") {
-					t.Errorf("calls %v", b.Engine.Calls())
-				}
-			})
+			}
+			if text := log.String(); strings.Count(text, "the database is away") != 1 {
+				t.Errorf("the log:\n%s", text)
+			}
+			if got := slices.Contains(b.Engine.Calls(), "wake "+taskID); got != (method != "DueWakes") {
+				t.Errorf("calls %v", b.Engine.Calls())
+			}
 		})
 	}
 }

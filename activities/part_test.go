@@ -126,42 +126,37 @@ func TestPartsEnd(t *testing.T) {
 		"our credentials refused":  {deeds: []deed{refuses(mediagate.KindCredentials), throttled}, states: []mediagate.PartState{r, r}, end: mediagate.AttemptRejected, code: mediagate.CodeProviderRefused},
 		"no funds, and one lost":   {deeds: []deed{lost, refuses(mediagate.KindFunds)}, states: []mediagate.PartState{u, r}, end: mediagate.AttemptUnknown},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, images(len(c.deeds)))
-				does(l.Sync, once(c.deeds...)...)
-				st := l.submitParts()
-				if diff := cmp.Diff(c.states, partsOf(l.World)); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, images(len(c.deeds)))
+			does(l.Sync, once(c.deeds...)...)
+			st := l.submitParts()
+			same(t, "calls", partsOf(l.World), c.states)
+			a := st.Last()
+			if a.State != c.end {
+				t.Errorf("the attempt is %s, want %s", a.State, c.end)
+			}
+			failure := a.Failure
+			if a.Outcome != nil {
+				failure = a.Outcome.Failure
+			}
+			if (failure == nil) != (c.code == "") || failure != nil && failure.Code != c.code {
+				t.Errorf("failure %+v, want %s", failure, c.code)
+			}
+			if len(c.files) == 0 {
+				return
+			}
+			for i, r := range st.Results {
+				if r.Key != key(1, c.files[i]) || r.Index != c.files[i] {
+					t.Errorf("file %d is %s, index %d", i, r.Key, r.Index)
 				}
-				a := st.Last()
-				if a.State != c.end {
-					t.Errorf("the attempt is %s, want %s", a.State, c.end)
-				}
-				failure := a.Failure
-				if a.Outcome != nil {
-					failure = a.Outcome.Failure
-				}
-				if (failure == nil) != (c.code == "") || failure != nil && failure.Code != c.code {
-					t.Errorf("failure %+v, want %s", failure, c.code)
-				}
-				if len(c.files) == 0 {
-					return
-				}
-				for i, r := range st.Results {
-					if r.Key != key(1, c.files[i]) || r.Index != c.files[i] {
-						t.Errorf("file %d is %s, index %d", i, r.Key, r.Index)
-					}
-				}
-				charge := mediagate.ChargedBy(strconv.Itoa(7*len(c.files)), "tokens")
-				if diff := cmp.Diff(charge, a.Outcome.VendorCharge); diff != "" || a.Ref.ExternalID != taskID {
-					t.Errorf("outcome %+v of %+v", a.Outcome, a.Ref)
-				}
-				if st.Status != mediagate.StatusCompleted || st.Cost != mediagate.Micros(len(c.files))*20_000 || len(st.Results) != len(c.files) {
-					t.Errorf("%s for %d with %d files", st.Status, st.Cost, len(st.Results))
-				}
-			})
+			}
+			charge := mediagate.ChargedBy(strconv.Itoa(7*len(c.files)), "tokens")
+			if diff := cmp.Diff(charge, a.Outcome.VendorCharge); diff != "" || a.Ref.ExternalID != taskID {
+				t.Errorf("outcome %+v of %+v", a.Outcome, a.Ref)
+			}
+			if st.Status != mediagate.StatusCompleted || st.Cost != mediagate.Micros(len(c.files))*20_000 || len(st.Results) != len(c.files) {
+				t.Errorf("%s for %d with %d files", st.Status, st.Cost, len(st.Results))
+			}
 		})
 	}
 }
@@ -229,18 +224,15 @@ func TestPartsAreTriedAgain(t *testing.T) {
 		"never":             {[]deed{throttled}, mediagate.PartRefused, []int{0, 1, 1, 1}},
 		"then lost":         {[]deed{throttled, refuses(mediagate.KindAmbiguous)}, mediagate.PartUnknown, []int{0, 1, 1}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, images(2))
-				does(l.Sync, []deed{draws}, c.second)
-				if st := l.submitParts(); st.Status != mediagate.StatusCompleted {
-					t.Errorf("the task is %s", st.Status)
-				}
-				if got := partsOf(l.World); got[1] != c.want || !slices.Equal(sentParts(l.World), c.sent) {
-					t.Errorf("part 1 is %s after calls of %v; want %s, %v", got[1], sentParts(l.World), c.want, c.sent)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, images(2))
+			does(l.Sync, []deed{draws}, c.second)
+			if st := l.submitParts(); st.Status != mediagate.StatusCompleted {
+				t.Errorf("the task is %s", st.Status)
+			}
+			if got := partsOf(l.World); got[1] != c.want || !slices.Equal(sentParts(l.World), c.sent) {
+				t.Errorf("part 1 is %s after calls of %v; want %s, %v", got[1], sentParts(l.World), c.want, c.sent)
+			}
 		})
 	}
 }
@@ -274,9 +266,8 @@ func TestD6PartsAfterACrash(t *testing.T) {
 		if got := l.Sync.Submits()[4:]; len(got) != 1 || got[0].Part != 3 {
 			t.Errorf("sent after the crash: %d calls, want one of part 3", len(got))
 		}
-		if diff := cmp.Diff([]mediagate.PartState{mediagate.PartDone, mediagate.PartDone, mediagate.PartUnknown, mediagate.PartDone}, partsOf(l.World)); diff != "" {
-			t.Errorf("calls (-want +got):\n%s", diff)
-		}
+		const done, unknown = mediagate.PartDone, mediagate.PartUnknown
+		same(t, "calls", partsOf(l.World), []mediagate.PartState{done, done, unknown, done})
 		if a := st.Last(); a.State != mediagate.AttemptUnknown || !a.SenderLost { // part 2 may be under way in a process that lives
 			t.Fatalf("the attempt is %s, sender lost: %v", a.State, a.SenderLost)
 		}
@@ -298,31 +289,28 @@ func TestD5LostPartsAreNotMadeAgain(t *testing.T) {
 		"a call":      func(s *activitytest.Store) { s.Exec("DELETE FROM attempt_parts WHERE part = 0") },
 		"the attempt": func(s *activitytest.Store) { s.Unsend(taskID) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, images(2))
-				does(l.Sync, once(draws, draws)...)
-				states := 0
-				l.Activities.Store = slippery{Store: l.Store, before: func(method string) error {
-					if method != "State" || len(l.Sync.Submits()) < 2 {
-						return nil
-					}
-					if states++; states == 1 {
-						lose(l.Store)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, images(2))
+			does(l.Sync, once(draws, draws)...)
+			states := 0
+			l.Activities.Store = slippery{Store: l.Store, before: func(method string) error {
+				if method != "State" || len(l.Sync.Submits()) < 2 {
 					return nil
-				}}
-				if _, err := newEnv(l.World).ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-					t.Fatal(err)
 				}
-				if calls := len(l.Sync.Submits()); calls != 2 {
-					t.Errorf("%d calls were made, want 2", calls)
+				if states++; states == 1 {
+					lose(l.Store)
 				}
-				if a := l.Store.Attempts(taskID); len(a) != 1 || a[0].State != mediagate.AttemptUnknown || a[0].Channel == "" {
-					t.Errorf("attempts %+v", a)
-				}
-			})
+				return nil
+			}}
+			if _, err := newEnv(l.World).ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if calls := len(l.Sync.Submits()); calls != 2 {
+				t.Errorf("%d calls were made, want 2", calls)
+			}
+			if a := l.Store.Attempts(taskID); len(a) != 1 || a[0].State != mediagate.AttemptUnknown || a[0].Channel == "" {
+				t.Errorf("attempts %+v", a)
+			}
 		})
 	}
 }
@@ -370,42 +358,35 @@ func TestD5PartsAreCancelled(t *testing.T) {
 		"in the pause":          {reaches: true, pause: true, first: draws, want: mediagate.PartDone},
 		"in a call that is cut": {reaches: true, first: cut, want: mediagate.PartUnknown},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, images(2))
-				ctx, cancel := context.WithCancelCause(context.Background())
-				env := newEnv(l.World)
-				env.SetWorkerOptions(workerOptions(ctx))
-				stop := func() {
-					if _, err := l.Store.Change(context.Background(), taskID, task.CancelRequested{}); err != nil {
-						t.Error(err)
-					}
-					if c.reaches {
-						cancel(temporal.NewCanceledError())
-					}
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, images(2))
+			ctx, cancel := context.WithCancelCause(context.Background())
+			stop := func() {
+				if _, err := l.Store.Change(context.Background(), taskID, task.CancelRequested{}); err != nil {
+					t.Error(err)
 				}
-				refused := make(chan struct{})
-				does(l.Sync, []deed{func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-					<-refused
-					if c.pause {
-						time.AfterFunc(time.Second, stop)
-					} else {
-						stop()
-					}
-					return c.first(ctx, job)
-				}}, []deed{func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-					close(refused) // a second call would panic
-					return refuses(mediagate.KindThrottled)(ctx, job)
-				}})
-				_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
-				if diff := cmp.Diff([]mediagate.PartState{c.want, mediagate.PartRefused}, partsOf(l.World)); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
+				if c.reaches {
+					cancel(temporal.NewCanceledError())
 				}
-				if next := l.ask(activities.Question{TaskID: taskID}).Step; next.Kind != task.Settle {
-					t.Errorf("the next step is %+v, want the end", next)
+			}
+			refused := make(chan struct{})
+			does(l.Sync, []deed{func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				<-refused
+				if c.pause {
+					time.AfterFunc(time.Second, stop)
+				} else {
+					stop()
 				}
-			})
+				return c.first(ctx, job)
+			}}, []deed{func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				close(refused) // a second call would panic
+				return refuses(mediagate.KindThrottled)(ctx, job)
+			}})
+			submitWithin(ctx, l.World)
+			same(t, "calls", partsOf(l.World), []mediagate.PartState{c.want, mediagate.PartRefused})
+			if next := l.ask(activities.Question{TaskID: taskID}).Step; next.Kind != task.Settle {
+				t.Errorf("the next step is %+v, want the end", next)
+			}
 		})
 	}
 }
@@ -445,9 +426,7 @@ func TestD18PartPanics(t *testing.T) {
 	if answer := b.submit(1); answer.Status != mediagate.StatusCompleted {
 		t.Errorf("answer %+v", answer)
 	}
-	if diff := cmp.Diff([]mediagate.PartState{mediagate.PartDone, mediagate.PartUnknown}, partsOf(b.World)); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	same(t, "calls", partsOf(b.World), []mediagate.PartState{mediagate.PartDone, mediagate.PartUnknown})
 }
 
 // D5: of two workers at once, the one that comes to an end first leaves the other's call

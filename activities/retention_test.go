@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
@@ -49,9 +47,7 @@ func TestRequestMediaAreSwept(t *testing.T) {
 		}
 		time.Sleep(4 * time.Hour)
 		remove(t, w, mediagate.RemoveUploads)
-		if diff := cmp.Diff([]string{"results/task/1/0", "uploads/acc_1/new"}, w.Bucket.Objects()); diff != "" {
-			t.Errorf("objects (-want +got):\n%s", diff)
-		}
+		same(t, "objects", w.Bucket.Objects(), []string{"results/task/1/0", "uploads/acc_1/new"})
 	})
 }
 
@@ -111,9 +107,7 @@ func TestStraysAreRemoved(t *testing.T) {
 		if got := remove(t, b.World, mediagate.RemoveObjects); got != (mediagate.RemovedSlice{Removed: 10}) {
 			t.Errorf("%+v, want ten removed", got)
 		}
-		if diff := cmp.Diff(stays, b.Bucket.Objects()); diff != "" {
-			t.Errorf("objects (-want +got):\n%s", diff)
-		}
+		same(t, "objects", b.Bucket.Objects(), stays)
 		b.change(task.CancelRequested{}, task.EndDue{})
 		if got := remove(t, b.World, mediagate.RemoveObjects); got.Removed != 0 {
 			t.Errorf("%+v: it has walked through them today", got)
@@ -130,35 +124,30 @@ func TestStraysAreRemovedAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"RemovalStates", "Unnamed", "NoteRemoval"} {
 		for calls := range 4 {
-			t.Run(fmt.Sprint(method, calls), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					b, stays := strayed(t)
-					n := 0
-					dies := func(m string) error {
-						if m == method {
-							if n++; n > calls {
-								return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-							}
-						}
-						return nil
-					}
-					b.Store.Fault = dies
-					_, err := tryRemove(b.World, mediagate.RemoveObjects)
-					if n > calls && err == nil {
-						t.Error("no error")
-					}
-					for _, key := range stays {
-						if !slices.Contains(b.Bucket.Objects(), key) {
-							t.Errorf("%s is gone", key)
+			inBubble(t, fmt.Sprint(method, calls), func(t *testing.T) {
+				b, stays := strayed(t)
+				n := 0
+				dies := func(m string) error {
+					if m == method {
+						if n++; n > calls {
+							return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 						}
 					}
-					b.Store.Fault = nil
-					remove(t, b.World, mediagate.RemoveObjects)
-					if diff := cmp.Diff(stays, b.Bucket.Objects()); diff != "" {
-						t.Errorf("objects (-want +got):\n%s", diff)
+					return nil
+				}
+				b.Store.Fault = dies
+				_, err := tryRemove(b.World, mediagate.RemoveObjects)
+				if n > calls && err == nil {
+					t.Error("no error")
+				}
+				for _, key := range stays {
+					if !slices.Contains(b.Bucket.Objects(), key) {
+						t.Errorf("%s is gone", key)
 					}
-				})
+				}
+				b.Store.Fault = nil
+				remove(t, b.World, mediagate.RemoveObjects)
+				same(t, "objects", b.Bucket.Objects(), stays)
 			})
 		}
 	}

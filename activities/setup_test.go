@@ -7,8 +7,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
@@ -61,6 +63,23 @@ func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bu
 	return b
 }
 
+// same compares what there is with what there should be.
+func same[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// inBubble runs a subtest beside the others, on a clock of its own.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
 func video(w *activitytest.World) mediagate.Task { return w.NewVideo() }
 
 func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
@@ -74,13 +93,18 @@ func newEnv(w *activitytest.World) *testsuite.TestActivityEnvironment {
 	return env
 }
 
-// repeated runs an activity as a workflow does that repeats it, and tells of each attempt.
-func (b *bundle) repeated(does, arg any, begins func(attempt int32)) error {
+// repeated runs an activity as a workflow does that repeats it, and tells each of begins of
+// every attempt.
+func (b *bundle) repeated(does, arg any, begins ...func(attempt int32)) error {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
 	env.RegisterActivity(b.Activities)
-	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { begins(info.Attempt) })
+	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		for _, f := range begins {
+			f(info.Attempt)
+		}
+	})
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 			StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 50},

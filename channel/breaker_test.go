@@ -19,6 +19,23 @@ import (
 
 const gate = "kling-a"
 
+// inBubble runs a subtest beside the others, on a clock of its own.
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
+// enable takes a channel in or out, as an operator does.
+func enable(t *testing.T, store *activitytest.Store, name string, in bool) {
+	t.Helper()
+	if _, err := store.EnableChannel(t.Context(), name, in); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // process is one of several that share a store.
 func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
 	n := 0
@@ -94,9 +111,7 @@ func TestFirstLookAtTheStates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := activitytest.New(t, time.Now).Store
-		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, false)
 		b := process(store, quiet())
 		b.Store = slow{store}
 		var askers sync.WaitGroup
@@ -148,24 +163,21 @@ func TestBreakerOpens(t *testing.T) {
 		"one refused credential": {ends: join(times(50, fine), times(1, mediagate.KindCredentials)), want: credentials},
 		"one without funds":      {ends: join(times(50, fine), times(1, mediagate.KindFunds)), want: funds},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := activitytest.NewStore(t, time.Now)
-				b := process(store, quiet())
-				for _, kind := range c.ends {
-					if e, ok := tryEnter(t, b); ok {
-						e.Ended(t.Context(), failing(kind))
-					}
-					time.Sleep(c.gap)
+		inBubble(t, name, func(t *testing.T) {
+			store := activitytest.NewStore(t, time.Now)
+			b := process(store, quiet())
+			for _, kind := range c.ends {
+				if e, ok := tryEnter(t, b); ok {
+					e.Ended(t.Context(), failing(kind))
 				}
-				if s := store.Channel(gate); s.Open != (c.want != "") || s.Reason != c.want {
-					t.Errorf("open %t for %q, want %q", s.Open, s.Reason, c.want)
-				}
-				if got := b.TakesJobs(gate); got != (c.want == "") {
-					t.Errorf("takes jobs: %t", got)
-				}
-			})
+				time.Sleep(c.gap)
+			}
+			if s := store.Channel(gate); s.Open != (c.want != "") || s.Reason != c.want {
+				t.Errorf("open %t for %q, want %q", s.Open, s.Reason, c.want)
+			}
+			if got := b.TakesJobs(gate); got != (c.want == "") {
+				t.Errorf("takes jobs: %t", got)
+			}
 		})
 	}
 }
@@ -290,23 +302,20 @@ func TestProbeIsNotLost(t *testing.T) {
 		"our own bug":  {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, errors.New("bug")) }, 0},
 		"sent in time": {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, nil) }, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				store := activitytest.NewStore(t, time.Now)
-				a, b := process(store, quiet()), process(store, quiet())
-				submits(t, a, mediagate.KindCredentials)
-				time.Sleep(30 * time.Second)
-				leave.how(enter(t, a), t.Context())
-				if leave.gone > 0 {
-					time.Sleep(leave.gone - time.Millisecond)
-					if _, ok := tryEnter(t, b); ok {
-						t.Error("a second job was let through while the probe may be under way")
-					}
-					time.Sleep(time.Millisecond)
+		inBubble(t, name, func(t *testing.T) {
+			store := activitytest.NewStore(t, time.Now)
+			a, b := process(store, quiet()), process(store, quiet())
+			submits(t, a, mediagate.KindCredentials)
+			time.Sleep(30 * time.Second)
+			leave.how(enter(t, a), t.Context())
+			if leave.gone > 0 {
+				time.Sleep(leave.gone - time.Millisecond)
+				if _, ok := tryEnter(t, b); ok {
+					t.Error("a second job was let through while the probe may be under way")
 				}
-				enter(t, b)
-			})
+				time.Sleep(time.Millisecond)
+			}
+			enter(t, b)
 		})
 	}
 }
@@ -320,17 +329,13 @@ func TestEnabling(t *testing.T) {
 		slow := enter(t, b)
 		submits(t, b, mediagate.KindFunds)
 		time.Sleep(time.Second)
-		if _, err := store.EnableChannel(t.Context(), gate, true); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, true)
 		time.Sleep(time.Second)
 		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // from before the payment
 		if !b.TakesJobs(gate) {
 			t.Error("what began before the operator's word closed the channel")
 		}
-		if _, err := store.EnableChannel(t.Context(), gate, false); err != nil {
-			t.Fatal(err)
-		}
+		enable(t, store, gate, false)
 		time.Sleep(time.Second)
 		if _, ok := tryEnter(t, b); ok || b.TakesJobs(gate) {
 			t.Error("a disabled channel takes jobs")

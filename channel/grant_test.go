@@ -104,26 +104,19 @@ func TestD7FreeSlotsAreGranted(t *testing.T) {
 func TestShutChannelsGrantNothing(t *testing.T) {
 	t.Parallel()
 	for name, concurrency := range map[string]int{"slots": 100, "no limit": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWaiters(t, mediagate.Channel{Concurrency: concurrency, PollMin: time.Second, PollMax: time.Second})
-				if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, false); err != nil {
-					t.Fatal(err)
-				}
-				w.queue(w.channel.Name, "a", 60)
-				w.poll(time.Minute)
-				if len(w.granted) > 0 {
-					t.Fatalf("%d were granted", len(w.granted))
-				}
-				if _, err := w.Store.EnableChannel(t.Context(), w.channel.Name, true); err != nil {
-					t.Fatal(err)
-				}
-				w.poll(10 * time.Second)
-				if len(w.granted) != 60 {
-					t.Errorf("%d of 60 were granted once it was enabled", len(w.granted))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			w := newWaiters(t, mediagate.Channel{Concurrency: concurrency, PollMin: time.Second, PollMax: time.Second})
+			enable(t, w.Store, w.channel.Name, false)
+			w.queue(w.channel.Name, "a", 60)
+			w.poll(time.Minute)
+			if len(w.granted) > 0 {
+				t.Fatalf("%d were granted", len(w.granted))
+			}
+			enable(t, w.Store, w.channel.Name, true)
+			w.poll(10 * time.Second)
+			if len(w.granted) != 60 {
+				t.Errorf("%d of 60 were granted once it was enabled", len(w.granted))
+			}
 		})
 	}
 }
@@ -135,16 +128,7 @@ func TestAliasGrantsForTheFormerName(t *testing.T) {
 		w.channel.Former = []string{"former"}
 		w.Channels.Set(w.channel)
 		w.queue("former", "old", 2)
-		p, err := w.accounts.Poller(t.Context(), "former")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Report = func(context.Context, channel.Beat) {}
-		calls, cancel := context.WithTimeout(t.Context(), 50*time.Second)
-		defer cancel()
-		if err := p.Run(t.Context(), calls); err != nil {
-			t.Fatal(err)
-		}
+		w.pollFor("former", 50*time.Second)
 		if w.at("old-0") != 0 || w.at("old-1") >= 0 {
 			t.Errorf("granted at %v and %v, want the first one only", w.at("old-0"), w.at("old-1"))
 		}
@@ -166,16 +150,7 @@ func TestD7AliasOfAnotherAccountGrantsSlotsOfTheNamesChannel(t *testing.T) {
 		w.channel = successor
 		w.Channels.Set(successor, keeper)
 		w.queue("former", "old", 4)
-		p, err := w.accounts.Poller(t.Context(), "former")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Report = func(context.Context, channel.Beat) {}
-		calls, cancel := context.WithTimeout(t.Context(), 50*time.Second)
-		defer cancel()
-		if err := p.Run(t.Context(), calls); err != nil {
-			t.Fatal(err)
-		}
+		w.pollFor("former", 50*time.Second)
 		if len(w.granted) != 0 { // a job under a former name counts as its successor's
 			t.Errorf("%d slots granted of none: %v", len(w.granted), w.granted)
 		}

@@ -60,3 +60,22 @@ func TestIncompleteSince(t *testing.T) {
 		t.Errorf("%d are remembered after hours", len(p.incomplete))
 	}
 }
+
+// A job whose vendor tells no progress has the share of the time that it should take, and
+// never all of it.
+func TestSynthetic(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		elapsed, expected time.Duration
+		want              int
+	}{
+		"half":                              {time.Minute, 2 * time.Minute, 50},
+		"late":                              {time.Hour, 2 * time.Minute, 95},
+		"nothing is expected":               {time.Minute, 0, 0},
+		"accepted by a clock that is ahead": {-time.Minute, 2 * time.Minute, 0},
+	} {
+		if got := synthetic(c.elapsed, c.expected); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

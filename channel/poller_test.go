@@ -99,10 +99,16 @@ func (a *account) state(id string) task.State {
 	return st
 }
 
-// poll runs a poller for so long.
+// poll runs the channel's poller for so long.
 func (a *account) poll(long time.Duration) {
 	a.t.Helper()
-	p, err := a.accounts.Poller(a.t.Context(), a.channel.Name)
+	a.pollFor(a.channel.Name, long)
+}
+
+// pollFor is poll for the rows that wait under the name.
+func (a *account) pollFor(name string, long time.Duration) {
+	a.t.Helper()
+	p, err := a.accounts.Poller(a.t.Context(), name)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -160,11 +166,11 @@ func (a *account) Wake(_ context.Context, _ string, ids []string) {
 	a.woken = append(a.woken, ids...)
 }
 
-func (a *account) quantile(q float64) time.Duration {
+// latest is how late the last end was signalled.
+func (a *account) latest() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	slices.Sort(a.late)
-	return a.late[min(int(q*float64(len(a.late))), len(a.late)-1)]
+	return slices.Max(a.late)
 }
 
 // single is a vendor that reports one job a call.
@@ -202,6 +208,15 @@ func (b batching) PollAll(_ context.Context, refs []mediagate.JobRef) ([]provide
 
 var _ providers.Batcher = batching{}
 
+// answers are the vendor's for all of the jobs.
+func (a *account) answers(refs []mediagate.JobRef) ([]providers.Answer, error) {
+	answers := make([]providers.Answer, len(refs))
+	for i, ref := range refs {
+		answers[i].Report = a.report(ref)
+	}
+	return answers, nil
+}
+
 // choosing cannot say of one job whether it can be asked for with others.
 type choosing struct{ batching }
 
@@ -227,26 +242,19 @@ func TestPollerSeesEnds(t *testing.T) {
 	for name, c := range map[string]struct{ duration, latest time.Duration }{
 		"of 5 s": {5300 * time.Millisecond, 3 * time.Second}, "of 300 s": {300 * time.Second, 16 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: 2 * time.Second, PollMax: 15 * time.Second})
-				for range 4 {
-					for i := range 20 {
-						a.accept(1, c.duration+time.Duration(i*200)*time.Millisecond)
-					}
-					a.poll(c.duration + 20*time.Second)
-				}
-				if len(a.late) != 80 || a.quantile(1) > c.latest {
-					t.Errorf("%d ends were seen, the last one %v late", len(a.late), a.quantile(1))
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: 2 * time.Second, PollMax: 15 * time.Second})
+			for i := range 20 {
+				a.accept(1, c.duration+time.Duration(i*200)*time.Millisecond)
+			}
+			a.poll(c.duration + 20*time.Second)
+			if len(a.late) != 20 || a.latest() > c.latest {
+				t.Errorf("%d ends were seen, the last one %v late", len(a.late), a.latest())
+			}
 		})
 	}
 }
 
-// More rows than the budget can ask for all the time: none of it rests, none
-// is exceeded, and no row starves, also none that was put off while many waited.
 // A hint at a row that is due much later is noticed between two claims.
 func TestPollerNoticesHints(t *testing.T) {
 	t.Parallel()
@@ -269,15 +277,17 @@ func TestPollerNoticesHints(t *testing.T) {
 	})
 }
 
+// More rows than the budget can ask for all the time: none of it rests, none
+// is exceeded, and no row starves, also none that was put off while many waited.
 func TestPollerSpendsItsBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const jobs, rps = 200, 10
+		const jobs, rps = 100, 10
 		a := newAccount(t, mediagate.Channel{RequestsPerSecond: rps, PollMin: time.Second, PollMax: 2 * time.Second})
 		a.accept(jobs, time.Hour)
-		a.poll(time.Minute) // until all are known
+		a.poll(30 * time.Second) // until all are known
 		a.calls = nil
-		const window = 2 * time.Minute
+		const window = time.Minute
 		began := time.Now()
 		a.poll(window)
 		if got, most := len(a.calls), rps*int(window.Seconds()); got < most*9/10 || got > most+rps {
@@ -307,21 +317,18 @@ func TestPollerSpendsItsBudget(t *testing.T) {
 func TestPollerHeedsRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]int{"few jobs": 3, "more than the budget": 50} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: time.Second, PollMax: 2 * time.Second})
-				a.busy = "task-0"
-				a.accept(jobs, time.Hour)
-				a.poll(50 * time.Second)
-				asked := make(map[string]int)
-				for _, ids := range a.calls {
-					asked[ids[0]]++
-				}
-				if asked["task-0"] != 1 || asked["task-1"] < 5 {
-					t.Errorf("asked %d times for the job to be left alone for a minute, and %d times for another", asked["task-0"], asked["task-1"])
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: time.Second, PollMax: 2 * time.Second})
+			a.busy = "task-0"
+			a.accept(jobs, time.Hour)
+			a.poll(50 * time.Second)
+			asked := make(map[string]int)
+			for _, ids := range a.calls {
+				asked[ids[0]]++
+			}
+			if asked["task-0"] != 1 || asked["task-1"] < 5 {
+				t.Errorf("asked %d times for the job to be left alone for a minute, and %d times for another", asked["task-0"], asked["task-1"])
+			}
 		})
 	}
 }
@@ -351,40 +358,35 @@ func TestPollerBeats(t *testing.T) {
 func TestPollerAsksInBatches(t *testing.T) {
 	t.Parallel()
 	account := mediagate.Channel{RequestsPerSecond: 1, PollMin: 2 * time.Second, PollMax: 15 * time.Second}
-	t.Run("each answer is its row's", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			a := newAccount(t, account)
-			a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
-				var answers []providers.Answer
-				for _, ref := range refs {
-					answer := providers.Answer{Report: a.report(ref)}
-					if ref.ExternalID == "task-3" {
-						answer = providers.Answer{Err: mediagate.Errorf(mediagate.KindNotFound, "no such job")}
-					}
-					answers = append(answers, answer)
-				}
-				return answers, nil
-			})
-			a.accept(1, 5*time.Second)
-			a.accept(39, time.Hour)
-			a.poll(60 * time.Second)
-			most := 0
-			for _, ids := range a.calls {
-				most = max(most, len(ids))
-			}
-			if len(a.calls) > 62 || most != 10 {
-				t.Errorf("%d requests in a minute, the largest for %d jobs: want at most one a second, for ten jobs", len(a.calls), most)
-			}
-			if len(a.late) != 2 || a.quantile(1) > time.Minute {
-				t.Errorf("late %v, want the job that ended and the one that is lost", a.late)
-			}
-			for id, trouble := range map[string]mediagate.ParkReason{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
-				if row, err := a.Store.Attempt(t.Context(), id, 1); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
-					t.Errorf("%s: %+v (%v)", id, row, err)
+	inBubble(t, "each answer is its row's", func(t *testing.T) {
+		a := newAccount(t, account)
+		a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+			answers, err := a.answers(refs)
+			for i, ref := range refs {
+				if ref.ExternalID == "task-3" {
+					answers[i] = providers.Answer{Err: mediagate.Errorf(mediagate.KindNotFound, "no such job")}
 				}
 			}
+			return answers, err
 		})
+		a.accept(1, 5*time.Second)
+		a.accept(39, time.Hour)
+		a.poll(60 * time.Second)
+		most := 0
+		for _, ids := range a.calls {
+			most = max(most, len(ids))
+		}
+		if len(a.calls) > 62 || most != 10 {
+			t.Errorf("%d requests in a minute, the largest for %d jobs: want at most one a second, for ten jobs", len(a.calls), most)
+		}
+		if len(a.late) != 2 || a.latest() > time.Minute {
+			t.Errorf("late %v, want the job that ended and the one that is lost", a.late)
+		}
+		for id, trouble := range map[string]mediagate.ParkReason{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
+			if row, err := a.Store.Attempt(t.Context(), id, 1); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
+				t.Errorf("%s: %+v (%v)", id, row, err)
+			}
+		}
 	})
 	// D8, D11: one job that the vendor has lost, or that the adapter cannot read,
 	// costs the others neither their ends nor their good name.
@@ -392,56 +394,48 @@ func TestPollerAsksInBatches(t *testing.T) {
 		"one that the vendor lacks": func() error { return mediagate.Errorf(mediagate.KindNotFound, "no such job") },
 		"one that panics":           func() error { panic("a bug of the adapter") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, account)
-				a.spoil = spoil
-				a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
-					var answers []providers.Answer
-					for _, ref := range refs {
-						if ref.ExternalID == spoilt {
-							return nil, spoil()
-						}
-						answers = append(answers, providers.Answer{Report: a.report(ref)})
-					}
-					return answers, nil
-				})
-				a.accept(40, time.Minute)
-				a.poll(3 * time.Minute)
-				for i := range 40 {
-					id := fmt.Sprintf("task-%d", i)
-					row, err := a.Store.Attempt(t.Context(), id, 1)
-					if err != nil || id != spoilt && (row.Trouble != "" || row.Outcome == nil) {
-						t.Errorf("%s: trouble %q, outcome %+v (%v)", id, row.Trouble, row.Outcome, err)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			a := newAccount(t, account)
+			a.spoil = spoil
+			a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+				if slices.ContainsFunc(refs, func(ref mediagate.JobRef) bool { return ref.ExternalID == spoilt }) {
+					return nil, spoil()
 				}
-				if most := 181; len(a.calls) > most {
-					t.Errorf("%d requests in three minutes, the budget has %d", len(a.calls), most)
-				}
+				return a.answers(refs)
 			})
+			a.accept(40, time.Minute)
+			a.poll(3 * time.Minute)
+			for i := range 40 {
+				id := fmt.Sprintf("task-%d", i)
+				row, err := a.Store.Attempt(t.Context(), id, 1)
+				if err != nil || id != spoilt && (row.Trouble != "" || row.Outcome == nil) {
+					t.Errorf("%s: trouble %q, outcome %+v (%v)", id, row.Trouble, row.Outcome, err)
+				}
+			}
+			alone := 0
+			for _, ids := range a.calls {
+				if slices.Equal(ids, []string{spoilt}) {
+					alone++
+				}
+			}
+			if alone < 2 {
+				t.Errorf("the job that spoils the others' polls was asked for %d times alone, want again and again", alone)
+			}
+			if most := 181; len(a.calls) > most {
+				t.Errorf("%d requests in three minutes, the budget has %d", len(a.calls), most)
+			}
 		})
 	}
-	t.Run("one that the adapter panics over when it is to choose", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			a := newAccount(t, account)
-			all := func(refs []mediagate.JobRef) ([]providers.Answer, error) {
-				answers := make([]providers.Answer, len(refs))
-				for i, ref := range refs {
-					answers[i].Report = a.report(ref)
-				}
-				return answers, nil
-			}
-			a.batches(10, all)
-			a.channel.Vendor = choosing{batching{single{a}, all}}
-			a.Channels.Set(a.channel)
-			a.accept(40, time.Second)
-			a.poll(30 * time.Second)
-			if len(a.late) != 40 {
-				t.Errorf("%d ends, want 40", len(a.late))
-			}
-		})
+	inBubble(t, "one that the adapter panics over when it is to choose", func(t *testing.T) {
+		a := newAccount(t, account)
+		a.batches(10, a.answers)
+		a.channel.Vendor = choosing{batching{single{a}, a.answers}}
+		a.Channels.Set(a.channel)
+		a.accept(40, time.Second)
+		a.poll(30 * time.Second)
+		if len(a.late) != 40 {
+			t.Errorf("%d ends, want 40", len(a.late))
+		}
 	})
 	for name, all := range map[string]func([]mediagate.JobRef) ([]providers.Answer, error){
 		"a call that fails": func([]mediagate.JobRef) ([]providers.Answer, error) {
@@ -450,32 +444,25 @@ func TestPollerAsksInBatches(t *testing.T) {
 		"a call that panics": func([]mediagate.JobRef) ([]providers.Answer, error) { panic("a bug of the adapter") },
 		"too few answers":    func([]mediagate.JobRef) ([]providers.Answer, error) { return make([]providers.Answer, 1), nil },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, account)
-				a.away = true
-				a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
-					if a.away {
-						return all(refs)
-					}
-					var answers []providers.Answer
-					for _, ref := range refs {
-						answers = append(answers, providers.Answer{Report: a.report(ref)})
-					}
-					return answers, nil
-				})
-				a.accept(5, time.Second)
-				a.poll(10 * time.Second)
-				if len(a.late) != 0 || len(a.calls) == 0 {
-					t.Fatalf("%d ends in %d calls that fail", len(a.late), len(a.calls))
+		inBubble(t, name, func(t *testing.T) {
+			a := newAccount(t, account)
+			a.away = true
+			a.batches(10, func(refs []mediagate.JobRef) ([]providers.Answer, error) {
+				if a.away {
+					return all(refs)
 				}
-				a.away = false
-				a.poll(30 * time.Second)
-				if len(a.late) != 5 {
-					t.Errorf("%d ends, want 5", len(a.late))
-				}
+				return a.answers(refs)
 			})
+			a.accept(5, time.Second)
+			a.poll(10 * time.Second)
+			if len(a.late) != 0 || len(a.calls) == 0 {
+				t.Fatalf("%d ends in %d calls that fail", len(a.late), len(a.calls))
+			}
+			a.away = false
+			a.poll(30 * time.Second)
+			if len(a.late) != 5 {
+				t.Errorf("%d ends, want 5", len(a.late))
+			}
 		})
 	}
 }
@@ -516,35 +503,32 @@ func TestPollerWaitsForMedia(t *testing.T) {
 			}, 30 * time.Second, 2, 0,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: 15 * time.Second})
-				a.offer = tt.offer
-				a.accept(1, 10*time.Second)
-				a.poll(5 * time.Minute)
-				row, err := a.Store.Attempt(t.Context(), "task-0", 1)
-				if err != nil || row.Outcome == nil {
-					t.Fatalf("%+v, %v", row, err)
-				}
-				if got := len(row.Outcome.Media); got != tt.media || row.Outcome.Succeeded != (tt.media > 0) {
-					t.Errorf("the outcome is %+v", row.Outcome)
-				}
-				if f := row.Outcome.Failure; tt.media == 0 && (f == nil || f.Code != mediagate.CodeResultUnavailable) {
-					t.Errorf("the failure is %+v", f)
-				}
-				if late := a.late[0]; late < tt.after || late > tt.after+20*time.Second {
-					t.Errorf("the run is signalled %s after the end, want about %s", late, tt.after)
-				}
-				a.Activities.Breakers.Flush(t.Context())
-				rates, err := a.Store.ChannelRates(t.Context(), time.Now().Add(-time.Hour))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := rates[a.channel.Name].Failures; got != tt.counts {
-					t.Errorf("%d failures are counted, want %d", got, tt.counts)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: 15 * time.Second})
+			a.offer = tt.offer
+			a.accept(1, 10*time.Second)
+			a.poll(5 * time.Minute)
+			row, err := a.Store.Attempt(t.Context(), "task-0", 1)
+			if err != nil || row.Outcome == nil {
+				t.Fatalf("%+v, %v", row, err)
+			}
+			if got := len(row.Outcome.Media); got != tt.media || row.Outcome.Succeeded != (tt.media > 0) {
+				t.Errorf("the outcome is %+v", row.Outcome)
+			}
+			if f := row.Outcome.Failure; tt.media == 0 && (f == nil || f.Code != mediagate.CodeResultUnavailable) {
+				t.Errorf("the failure is %+v", f)
+			}
+			if late := a.late[0]; late < tt.after || late > tt.after+20*time.Second {
+				t.Errorf("the run is signalled %s after the end, want about %s", late, tt.after)
+			}
+			a.Activities.Breakers.Flush(t.Context())
+			rates, err := a.Store.ChannelRates(t.Context(), time.Now().Add(-time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := rates[a.channel.Name].Failures; got != tt.counts {
+				t.Errorf("%d failures are counted, want %d", got, tt.counts)
+			}
 		})
 	}
 }

@@ -22,8 +22,46 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// mirror is what an activity works on that fails.
-var mirror = activities.StepArgs{TaskID: activitytest.TaskID, Step: task.Step{Kind: task.Mirror, N: 1}}
+// scene is an activity on a task whose database is at fault, with its log.
+type scene struct {
+	*activitytest.World
+	ctx     context.Context // of the worker's activities
+	log     bytes.Buffer    // of the worker
+	library bytes.Buffer    // of the SDK
+}
+
+func newScene(t *testing.T, fault func(method string) error) *scene {
+	t.Helper()
+	s := &scene{World: activitytest.New(t, time.Now), ctx: t.Context()}
+	s.Activities.Logger = slog.New(slog.NewTextHandler(&s.log, nil))
+	s.Store.Add(s.NewVideo())
+	s.Store.Fault = fault
+	return s
+}
+
+// run runs the activity as a worker does.
+func (s *scene) run(does any, step task.Step) error {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(&s.library, nil))))
+	env := suite.NewTestActivityEnvironment()
+	env.SetWorkerOptions(worker.Options{
+		BackgroundActivityContext: s.ctx,
+		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: s.Activities.Logger, now: time.Now}},
+	})
+	env.RegisterActivity(s.Activities)
+	_, err := env.ExecuteActivity(does, activities.StepArgs{TaskID: activitytest.TaskID, Step: step})
+	return err
+}
+
+// mirror runs an activity that fails.
+func (s *scene) mirror(t *testing.T) error {
+	t.Helper()
+	err := s.run(s.Activities.MirrorResult, task.Step{Kind: task.Mirror, N: 1})
+	if err == nil {
+		t.Fatal("the activity succeeded")
+	}
+	return err
+}
 
 // A failed attempt is one line, which has the cause that Temporal is not told.
 func TestAFailedActivityIsOneLine(t *testing.T) {
@@ -43,25 +81,9 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var out bytes.Buffer
-			logger := slog.New(slog.NewTextHandler(&out, nil))
-			w := activitytest.New(t, time.Now)
-			w.Activities.Logger = logger
-			w.Store.Add(w.NewVideo())
-			w.Store.Fault = c.fault
-			var suite testsuite.WorkflowTestSuite
-			suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-			env := suite.NewTestActivityEnvironment()
-			env.SetWorkerOptions(worker.Options{
-				BackgroundActivityContext: context.Background(),
-				Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
-			})
-			env.RegisterActivity(w.Activities)
-			_, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror)
-			if err == nil {
-				t.Fatal("the activity succeeded")
-			}
-			if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="activity failed"`) ||
+			s := newScene(t, c.fault)
+			err := s.mirror(t)
+			if text := s.log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="activity failed"`) ||
 				!strings.Contains(text, `error="`+c.want+`"`) || !strings.Contains(text, "duration_ms=") {
 				t.Errorf("the log is\n%s", text)
 			}
@@ -72,80 +94,49 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	}
 }
 
-// copyCutOff runs a copy whose database fails with fault when its context has just
-// ended with cause, and returns the log.
-func copyCutOff(t *testing.T, cause, fault error) string {
-	t.Helper()
-	var out bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(t, time.Now)
-	w.Activities.Logger = logger
-	w.Store.Add(w.NewVideo())
-	ctx, stop := context.WithCancelCause(t.Context())
-	w.Store.Fault = func(string) error {
-		stop(cause)
-		return fault
-	}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(worker.Options{
-		BackgroundActivityContext: ctx,
-		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
-	})
-	env.RegisterActivity(w.Activities)
-	if _, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror); err == nil {
-		t.Fatal("the activity succeeded")
-	}
-	return out.String()
-}
-
-// What a stop cuts off is no failure: it is told, and warns of nothing.
-func TestAStopIsNoFailure(t *testing.T) {
+// What a stop or a cancel cuts off is no failure: it is told, and warns of nothing. Nor is
+// it a failure of the database that the activity asked then.
+func TestWhatIsCutOffIsNoFailure(t *testing.T) {
 	t.Parallel()
-	text := copyCutOff(t, worker.ErrWorkerShutdown, context.Canceled)
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cut off by the stop"`) {
-		t.Errorf("the log is\n%s", text)
-	}
-}
-
-// An activity whose heartbeat is told to end is no failure of what it asked then.
-func TestACancelIsNoFailure(t *testing.T) {
-	t.Parallel()
-	text := copyCutOff(t, temporal.NewCanceledError("by an operator"),
-		&mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled})
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="activity cancelled"`) || strings.Contains(text, "database") {
-		t.Errorf("the log is\n%s", text)
+	away := &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled}
+	for name, c := range map[string]struct {
+		cause, fault error
+		want         string
+	}{
+		"a stop":   {worker.ErrWorkerShutdown, context.Canceled, "activity cut off by the stop"},
+		"a cancel": {temporal.NewCanceledError("by an operator"), away, "activity cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancelCause(t.Context())
+			s := newScene(t, func(string) error {
+				stop(c.cause)
+				return c.fault
+			})
+			s.ctx = ctx
+			_ = s.mirror(t)
+			if text := s.log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `level=INFO msg="`+c.want+`"`) ||
+				strings.Contains(text, "database") {
+				t.Errorf("the log is\n%s", text)
+			}
+		})
 	}
 }
 
 // A panic is logged without its value, and nothing of it gets to Temporal.
 func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(t, time.Now)
-	w.Activities.Logger = logger
-	w.Store.Add(w.NewVideo())
-	w.Store.Fault = func(string) error { panic(w.AsyncBound().Channel.Credentials["key"].Reveal() + activitytest.Secret) }
-	var suite testsuite.WorkflowTestSuite
-	var library bytes.Buffer
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(&library, nil))))
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(worker.Options{
-		BackgroundActivityContext: context.Background(),
-		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
-	})
-	env.RegisterActivity(w.Activities)
-	_, err := env.ExecuteActivity(w.Activities.MirrorResult, mirror)
-	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindInternal {
+	var s *scene
+	s = newScene(t, func(string) error { panic(s.AsyncBound().Channel.Credentials["key"].Reveal() + activitytest.Secret) })
+	err := s.mirror(t)
+	if got := activities.FromTemporal(err); got.Kind != mediagate.KindInternal {
 		t.Fatalf("the activity ends with %v", err)
 	}
-	text := out.String()
+	text := s.log.String()
 	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "panic: with a string") || !strings.Contains(text, "log_test.go") {
 		t.Errorf("the log is\n%s", text)
 	}
-	for what, told := range map[string]string{"the log": text, "the log of the library": library.String(), "Temporal": fmt.Sprintf("%+v %+v", err, errors.Unwrap(err))} {
+	for what, told := range map[string]string{"the log": text, "the log of the library": s.library.String(), "Temporal": fmt.Sprintf("%+v %+v", err, errors.Unwrap(err))} {
 		if strings.Contains(told, activitytest.Secret) {
 			t.Errorf("%s is told %s", what, told)
 		}
@@ -156,29 +147,17 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 // line a try, since the channel's own line has told it.
 func TestShutOutTriesAreNotLogged(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&out, nil))
-	w := activitytest.New(t, time.Now)
-	w.Activities.Logger = logger
-	w.Store.Add(w.NewVideo())
-	c := w.AsyncBound()
-	w.Channels.Set(c)
-	if _, err := w.Store.EnableChannel(t.Context(), c.Name, false); err != nil {
+	s := newScene(t, nil)
+	c := s.AsyncBound()
+	s.Channels.Set(c)
+	if _, err := s.Store.EnableChannel(t.Context(), c.Name, false); err != nil {
 		t.Fatal(err)
 	}
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerOptions(worker.Options{
-		BackgroundActivityContext: context.Background(),
-		Interceptors:              []interceptor.WorkerInterceptor{&activityLog{log: logger, now: time.Now}},
-	})
-	env.RegisterActivity(w.Activities)
-	_, err := env.ExecuteActivity(w.Activities.SubmitJob, activities.StepArgs{TaskID: activitytest.TaskID, Step: task.Step{Kind: task.Submit, N: 1}})
+	err := s.run(s.Activities.SubmitJob, task.Step{Kind: task.Submit, N: 1})
 	if got := activities.FromTemporal(err); err == nil || got.Kind != mediagate.KindShutOut {
 		t.Fatalf("the activity ends with %v", err)
 	}
-	if out.Len() > 0 {
-		t.Errorf("the log is\n%s", out.String())
+	if s.log.Len() > 0 {
+		t.Errorf("the log is\n%s", s.log.String())
 	}
 }

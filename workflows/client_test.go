@@ -176,24 +176,26 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			Result: payloads(t, knows(2, "job")),
 		}},
 	}
-	answer := &historypb.HistoryEvent{
-		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
-		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-			Result: payloads(t, activities.Answer{Seen: knows(2, "job")}),
-		}},
+	completed := func(seen task.Seen) *historypb.HistoryEvent {
+		return &historypb.HistoryEvent{
+			EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+			Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+				Result: payloads(t, activities.Answer{Seen: seen}),
+			}},
+		}
 	}
-	question := &historypb.HistoryEvent{
-		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
-		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
-			MarkerName: "LocalActivity", Details: map[string]*commonpb.Payloads{"result": payloads(t, activities.Answer{Seen: knows(2, "job")})},
-		}},
+	answer, lesser := completed(knows(2, "job")), completed(knows(1, ""))
+	marker := func(m *historypb.MarkerRecordedEventAttributes) *historypb.HistoryEvent {
+		m.MarkerName = "LocalActivity"
+		return &historypb.HistoryEvent{
+			EventType:  enumspb.EVENT_TYPE_MARKER_RECORDED,
+			Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: m},
+		}
 	}
-	failed := &historypb.HistoryEvent{
-		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
-		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{
-			MarkerName: "LocalActivity", Failure: &failurepb.Failure{Message: "away"},
-		}},
-	}
+	question := marker(&historypb.MarkerRecordedEventAttributes{
+		Details: map[string]*commonpb.Payloads{"result": payloads(t, activities.Answer{Seen: knows(2, "job")})},
+	})
+	failed := marker(&historypb.MarkerRecordedEventAttributes{Failure: &failurepb.Failure{Message: "away"}})
 	started := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
@@ -206,12 +208,6 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			Failure: &failurepb.Failure{Cause: &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
 				TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{LastHeartbeatDetails: payloads(t, knows(2, "job"))},
 			}}},
-		}},
-	}
-	lesser := &historypb.HistoryEvent{
-		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
-		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-			Result: payloads(t, activities.Answer{Seen: knows(1, "")}),
 		}},
 	}
 	for name, test := range map[string]struct {
@@ -289,9 +285,7 @@ func TestD2LookAndReplace(t *testing.T) {
 			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(test.replaced, temporal.calls); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
+			same(t, "calls", temporal.calls, test.replaced)
 		})
 	}
 }
@@ -348,104 +342,66 @@ func TestD2Keeper(t *testing.T) {
 	}
 }
 
-// An operator reads which routes a task lacks, and why.
-func TestStartTellsOfSkippedRoutes(t *testing.T) {
+// Lists and pages show of a run from its start on what the task is, at which provider it
+// works, and which routes it lacks, never what the client wrote. Whatever it waits for, it
+// waits for among its account's.
+func TestStartShowsTheTask(t *testing.T) {
 	t.Parallel()
-	routes := []mediagate.Route{{Provider: "one", Upstream: "m-1"}}
-	for name, test := range map[string]struct {
-		skipped []mediagate.SkippedRoute
-		want    string
+	type shown struct{ summary, details, status, provider, account string }
+	long := strings.Repeat("a", 65) // longer than Temporal takes
+	routes := []mediagate.Route{{Provider: "one", Upstream: "m-1"}, {Provider: "two"}}
+	skipped := []mediagate.SkippedRoute{
+		{Provider: "two", Upstream: "m-2", Reason: "mode must be std or pro"},
+		{Provider: "three", Upstream: "m-3", Reason: "its adapter failed"},
+	}
+	for name, c := range map[string]struct {
+		task mediagate.Task
+		want shown
 	}{
-		"none": {nil, ""},
-		"two": {
-			[]mediagate.SkippedRoute{
-				{Provider: "two", Upstream: "m-2", Reason: "mode must be std or pro"},
-				{Provider: "three", Upstream: "m-3", Reason: "its adapter failed"},
+		"new": {
+			mediagate.Task{Model: "v3", Type: mediagate.TypeVideo, AccountID: "acc_1", Plan: mediagate.Plan{Routes: routes}},
+			shown{summary: "video by v3", status: "processing", provider: "one", account: "acc_1"},
+		},
+		"of no routes": { // it has no provider to work at
+			mediagate.Task{Model: "v3", Type: mediagate.TypeVideo, AccountID: long},
+			shown{summary: "video by v3", status: "pending", account: long[:64]},
+		},
+		"of an operation": {
+			mediagate.Task{Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}}},
+			shown{summary: "music by music-a: stems", status: "pending"},
+		},
+		"of an action, and of fewer routes": {
+			mediagate.Task{
+				Model: "art", Type: mediagate.TypeArt, Params: []byte(`{"prompt":"secret"}`),
+				Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Operation: "action"}}, Skipped: skipped},
 			},
-			"Routes that cannot express the request:\n\n- `two` as `m-2`: mode must be std or pro\n- `three` as `m-3`: its adapter failed",
+			shown{
+				summary: "art by art: inpaint", status: "pending",
+				details: "Routes that cannot express the request:\n\n- `two` as `m-2`: mode must be std or pro\n" +
+					"- `three` as `m-3`: its adapter failed",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			temporal := new(service)
-			err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{
-				ID: "task_1", Model: "m", Type: mediagate.TypeVideo, Params: []byte(`{"prompt":"secret"}`),
-				Plan: mediagate.Plan{Routes: routes, Skipped: test.skipped},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := temporal.options.StaticDetails; got != test.want || strings.Contains(got, "secret") {
-				t.Errorf("the details are %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-// A list of workflows tells which operation each task is.
-func TestStartSaysWhatTheTaskIs(t *testing.T) {
-	t.Parallel()
-	for want, task := range map[string]mediagate.Task{
-		"art by art: inpaint":     {Model: "art", Type: mediagate.TypeArt, Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Operation: "action"}}}},
-		"music by music-a: stems": {Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}}},
-		"video by alpha-v3":       {Model: "alpha-v3", Type: mediagate.TypeVideo},
-	} {
-		temporal := new(service)
-		if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
-		if got := temporal.options.StaticSummary; got != want {
-			t.Errorf("the summary is %q, want %q", got, want)
-		}
-	}
-}
-
-// A list shows a new run as one at work at its first provider; one of no route has
-// nothing to say of that.
-func TestStartsAreAtWork(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		task             mediagate.Task
-		status, provider string
-	}{
-		"new":          {mediagate.Task{Status: mediagate.StatusPending, Plan: mediagate.Plan{Routes: []mediagate.Route{{Provider: "one"}, {Provider: "two"}}}}, "processing", "one"},
-		"of no routes": {mediagate.Task{Status: mediagate.StatusPending}, "pending", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			temporal := new(service)
+			c.task.ID, c.task.Status = "task_1", mediagate.StatusPending
 			if err := (workflows.Client{Temporal: temporal}).Start(t.Context(), c.task); err != nil {
 				t.Fatal(err)
 			}
-			status, _ := temporal.options.TypedSearchAttributes.GetKeyword(workflows.AttrStatus)
-			provider, _ := temporal.options.TypedSearchAttributes.GetKeyword(workflows.AttrProvider)
-			if status != c.status || provider != c.provider {
-				t.Errorf("status %q, provider %q, %+v", status, provider, temporal.options)
+			o := temporal.options
+			got := shown{summary: o.StaticSummary, details: o.StaticDetails, account: o.Priority.FairnessKey}
+			got.status, _ = o.TypedSearchAttributes.GetKeyword(workflows.AttrStatus)
+			got.provider, _ = o.TypedSearchAttributes.GetKeyword(workflows.AttrProvider)
+			if got != c.want {
+				t.Errorf("shown is %+v, want %+v", got, c.want)
 			}
 		})
 	}
-}
-
-// What a run waits for it waits for among its account's, whoever starts it.
-func TestStartsAreFair(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("a", 65) // longer than Temporal takes
-	for account, want := range map[string]string{"acc_1": "acc_1", long: long[:64]} {
-		temporal := new(service)
-		c := workflows.Client{Temporal: temporal}
-		for what, start := range map[string]func() error{
-			"task": func() error { return c.Start(t.Context(), mediagate.Task{ID: "task_1", AccountID: account}) },
-			"callback": func() error {
-				return c.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: account, Round: 1})
-			},
-		} {
-			if err := start(); err != nil {
-				t.Fatal(err)
-			}
-			if got := temporal.options.Priority.FairnessKey; got != want {
-				t.Errorf("the key of a %s is %q, want %q", what, got, want)
-			}
-		}
+	temporal := new(service)
+	err := workflows.Client{Temporal: temporal}.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: "acc_1", Round: 1})
+	if got := temporal.options.Priority.FairnessKey; err != nil || got != "acc_1" {
+		t.Errorf("a callback waits among those of %q, %v", got, err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
@@ -64,9 +63,7 @@ func TestDetails(t *testing.T) {
 				got := regexp.MustCompile(`(missing|decide), at the latest until [^*]*`).ReplaceAllString(b.details(), "$1, at the latest until …") // jitter
 				got = regexp.MustCompile(`since [^ ]*: channel`).ReplaceAllString(got, "since …: channel")
 				got = regexp.MustCompile(`refunded at [^\n]*`).ReplaceAllString(got, "refunded at …")
-				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("details (-want +got):\n%s", diff)
-				}
+				same(t, "details", got, c.want)
 			})
 			b.signals(12*time.Minute, mediagate.ActionFail, nil)
 			b.run()
@@ -165,9 +162,7 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 			c.script(b)
 			b.run()
 			b.ended(mediagate.StatusCompleted, "")
-			if diff := cmp.Diff(c.want, seen.written); diff != "" {
-				t.Errorf("written (-want +got):\n%s", diff)
-			}
+			same(t, "written", seen.written, c.want)
 		})
 	}
 }

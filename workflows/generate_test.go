@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/mock"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -83,9 +82,7 @@ func TestStepsOfATask(t *testing.T) {
 			})
 			c.script(b)
 			b.run()
-			if diff := cmp.Diff(c.want, b.steps); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
+			same(t, "steps", b.steps, c.want)
 			if b.endedAt() != c.ended || b.Store.End(taskID).Times != 1 {
 				t.Errorf("ended %d times, after %v; want once, after %v", b.Store.End(taskID).Times, b.endedAt(), c.ended)
 			}
@@ -104,9 +101,7 @@ func TestD14CallbackOfARun(t *testing.T) {
 	b.copied(time.Minute, 1)
 	b.run()
 	b.ended(mediagate.StatusCompleted, "")
-	if diff := cmp.Diff([]string{"Ask", "SubmitJob", "Ask", "LoadRound", "DeliverWebhook"}, b.steps); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
+	same(t, "steps", b.steps, []string{"Ask", "SubmitJob", "Ask", "LoadRound", "DeliverWebhook"})
 	var callback view.Task
 	bodies := b.Deliverer.Bodies()
 	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
@@ -165,54 +160,18 @@ func TestD5ARunRestoresALostTail(t *testing.T) {
 // A step that fails for good parks its task, which tries again by itself (D12).
 func TestD12AStepThatFailsParks(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		script func(*bundle)
-		reason mediagate.ParkReason
-	}{
-		"no channel": {func(b *bundle) {
-			b.Channels.Set()
-			b.at(15*time.Minute, func() { b.Channels.Set(b.AsyncBound()) })
-			b.copied(30*time.Minute, 1)
-		}, mediagate.ParkChannelMissing},
-		"no bucket": {func(b *bundle) {
-			b.Bucket.OnMirror = func(string) error {
-				if b.env.Now().Sub(start) > 30*time.Minute {
-					return nil
-				}
-				return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "away"}
-			}
-			b.succeeds(time.Minute, 1)
-		}, mediagate.ParkStorage},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			c.script(b)
-			b.at(14*time.Minute, func() {
-				if got := b.state().ParkReason; got != c.reason {
-					t.Errorf("parked for %q, want %q", got, c.reason)
-				}
-			})
-			b.run()
-			b.ended(mediagate.StatusCompleted, "")
-			b.submits(taskID)
-		})
-	}
-}
-
-// Of a step that fails, the task's failure tells only what a client may read.
-func TestOnlyWhatAClientMayReadBecomesAFailure(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[mediagate.Kind]string{mediagate.KindInvalid: "no video", mediagate.KindTooLarge: "no video"} {
-		b := setup(t, video)
-		b.Bucket.OnMirror = func(string) error { return mediagate.Errorf(kind, "no video") }
-		b.succeeds(time.Minute, 1)
-		b.run()
-		b.ended(mediagate.StatusFailed, mediagate.CodeResultUnavailable)
-		if got := b.state().Failure.Message; got != want {
-			t.Errorf("%s: the failure is %q, want %q", kind, got, want)
+	b := setup(t, video)
+	b.Channels.Set()
+	b.at(14*time.Minute, func() {
+		if got := b.state().ParkReason; got != mediagate.ParkChannelMissing {
+			t.Errorf("parked for %q, want %q", got, mediagate.ParkChannelMissing)
 		}
-	}
+	})
+	b.at(15*time.Minute, func() { b.Channels.Set(b.AsyncBound()) })
+	b.copied(30*time.Minute, 1)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
+	b.submits(taskID)
 }
 
 // D7: a task that no channel has a slot for waits until one grants it.
@@ -222,20 +181,16 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	c := b.AsyncBound()
 	c.Concurrency = 1
 	b.Channels.Set(c)
-	other := b.NewVideo()
-	other.ID = "other"
-	b.Store.Add(other)
-	sent := task.Sending{
-		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: start.Add(time.Second), CallEnds: start.Add(time.Second),
+	enable := func(yes bool) {
+		_, err := b.Store.EnableChannel(t.Context(), c.Name, yes)
+		b.ok(err)
 	}
-	_, err := b.Store.OpenIntent(t.Context(), other.ID, c.Slots(), task.IntentStored{Sending: sent})
-	b.ok(err)
+	enable(false)
 	b.at(10*time.Minute, func() {
 		if b.state().QueuedAt.IsZero() {
 			t.Error("the task is not queued")
 		}
-		_, err := b.Store.Change(t.Context(), other.ID, task.Accepted{Sending: sent}, task.VendorEnded{N: 1, Outcome: activitytest.Success()})
-		b.ok(err)
+		enable(true)
 		epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
 		b.ok(err)
 		got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute})
@@ -255,27 +210,14 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 // D15: the run sleeps while the client is asked, and goes on with what it gives.
 func TestD15ModalParametersWakeTheRun(t *testing.T) {
 	t.Parallel()
-	for name, given := range map[string]bool{"given": true, "not given": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, inpainting)
-			b.asks(time.Minute)
-			if !given {
-				b.run()
-				b.ended(mediagate.StatusFailed, mediagate.CodeModalExpired)
-				if got := b.endedAt(); got != 31*time.Minute {
-					t.Errorf("ended after %v, want 31m", got)
-				}
-				return
-			}
-			b.change(2*time.Minute, task.ModalGiven{Input: json.RawMessage(`{}`)})
-			b.copied(3*time.Minute, 2)
-			b.run()
-			b.ended(mediagate.StatusCompleted, "")
-			if got := len(b.Async.Submits()); got != 2 {
-				t.Errorf("%d calls, want the job and its parameters", got)
-			}
-		})
+	b := setup(t, inpainting)
+	b.asks(time.Minute)
+	b.change(2*time.Minute, task.ModalGiven{Input: json.RawMessage(`{}`)})
+	b.copied(3*time.Minute, 2)
+	b.run()
+	b.ended(mediagate.StatusCompleted, "")
+	if got := len(b.Async.Submits()); got != 2 {
+		t.Errorf("%d calls, want the job and its parameters", got)
 	}
 }
 
@@ -304,9 +246,7 @@ func TestD18WaitsInTheBacklog(t *testing.T) {
 	b.run()
 	b.ended(mediagate.StatusCompleted, "")
 	const call, backlog = "call/" + activitytest.AsyncProvider, "backlog/" + behind
-	if diff := cmp.Diff([]string{call, backlog, backlog, call, backlog}, b.queues("SubmitJob")); diff != "" {
-		t.Errorf("queues (-want +got):\n%s", diff)
-	}
+	same(t, "queues", b.queues("SubmitJob"), []string{call, backlog, backlog, call, backlog})
 }
 
 // A client's cancel is heard in a backlog.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/mock"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -73,9 +72,7 @@ func TestTaskActions(t *testing.T) {
 				if err := env.GetWorkflowResult(&got); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				same(t, "progress", got, test.want)
 			}
 			if !test.cancel && (runs != test.runs || seen != test.lastSeen) {
 				t.Errorf("%d activities, the last from %+v; want %d, from %+v", runs, seen, test.runs, test.lastSeen)

@@ -57,9 +57,7 @@ func TestExpireTakesTurns(t *testing.T) {
 	}
 	want = append(want, activities.RemoveArgs{Kind: mediagate.RemoveTasks, After: "task_x"},
 		activities.RemoveArgs{Kind: mediagate.RemoveTasks, After: "task_xx"}, activities.RemoveArgs{Kind: mediagate.RemovalRun})
-	if diff := cmp.Diff(want, calls); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	same(t, "calls", calls, want)
 	if got := (&bundle{t: t, env: env}).details(); !strings.Contains(got, "nothing is left") || !strings.Contains(got, "- tasks: 30") {
 		t.Errorf("details:\n%s", got)
 	}

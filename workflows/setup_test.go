@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -64,6 +65,14 @@ func newEnv() *testsuite.TestWorkflowEnvironment {
 	env.RegisterWorkflow(workflows.Generate)
 	env.RegisterWorkflow(workflows.DeliverWebhook)
 	return env
+}
+
+// same compares what there is with what there should be.
+func same[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
 
 func video(w *activitytest.World) mediagate.Task { return w.NewVideo() }

@@ -75,9 +75,7 @@ func TestSignalsByHand(t *testing.T) {
 		command("reroute/1", "reroute", "other"), command("retry/1", "retry", ""), command("retry/2", "retry", ""), command("fail/1", "fail", ""),
 		command("poll_now/1", "poll_now", ""), command("reroute/2", "reroute", ""),
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("commands (-want +got):\n%s", diff)
-	}
+	same(t, "commands", got, want)
 }
 
 // A run that was reset gets the signals again that came one by one, all at once, and with
@@ -118,55 +116,6 @@ func TestCommandsOfARunThatWasReset(t *testing.T) {
 		if after[mediagate.ActionFail] == id {
 			t.Errorf("the fail is taken for the %s on record", action)
 		}
-	}
-}
-
-// Operators' signals do what they say.
-func TestCommandsByHand(t *testing.T) {
-	t.Parallel()
-	for action, c := range map[string]struct {
-		script func(*bundle)
-		want   func(*bundle) bool
-	}{
-		mediagate.ActionFail: {func(b *bundle) { b.copied(2*time.Hour, 1) }, func(b *bundle) bool {
-			return b.state().Status == mediagate.StatusFailed && b.endedAt() == time.Minute
-		}},
-		mediagate.ActionPollNow: {func(b *bundle) {
-			b.at(2*time.Minute, func() {
-				if next := b.Store.Awaits()[0].NextPollAt; next.After(b.env.Now()) {
-					b.t.Errorf("the next poll is at %v", next)
-				}
-			})
-			b.copied(3*time.Minute, 1)
-		}, func(b *bundle) bool { return b.state().Status == mediagate.StatusCompleted }},
-		mediagate.ActionReroute: {func(b *bundle) { b.copied(5*time.Minute, 2) }, func(b *bundle) bool {
-			return len(b.Async.Submits()) == 2 && len(b.Async.Cancelled()) == 1 && b.state().Status == mediagate.StatusCompleted
-		}},
-		mediagate.ActionRetry: {func(b *bundle) {
-			b.Channels.Set()
-			b.at(30*time.Second, func() { b.Channels.Set(b.AsyncBound()) })
-			b.at(61*time.Second, func() {
-				if got := len(b.Async.Submits()); got != 1 {
-					b.t.Errorf("%d submits right after the retry", got)
-				}
-			})
-			b.copied(2*time.Minute, 1)
-		}, func(b *bundle) bool { return b.state().Status == mediagate.StatusCompleted }},
-	} {
-		t.Run(action, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, video)
-			b.signals(time.Minute, action, nil)
-			c.script(b)
-			b.run()
-			if !c.want(b) {
-				st := b.state()
-				t.Errorf("the task is %s after %v, %d submits", st.Status, b.endedAt(), len(b.Async.Submits()))
-			}
-			if actions := b.Store.Actions(); len(actions) != 1 || actions[0].Action != action {
-				t.Errorf("commands on record: %+v", actions)
-			}
-		})
 	}
 }
 
@@ -213,24 +162,11 @@ func TestD5AStepThatRunsHears(t *testing.T) {
 				return b.Async.Accept(job)
 			}
 		},
-		"looking up": func(b *bundle, meanwhile func()) {
-			b.loses()
-			b.Async.OnFind = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-				meanwhile()
-				return mediagate.Report{Ref: ref, State: mediagate.JobRunning}, nil
-			}
-		},
 		"copying": func(b *bundle, meanwhile func()) {
 			b.succeeds(time.Minute, 1)
 			b.Bucket.OnMirror = func(string) error {
 				meanwhile()
 				return nil
-			}
-		},
-		"asking a last time": func(b *bundle, meanwhile func()) {
-			b.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-				meanwhile()
-				return mediagate.Report{State: mediagate.JobRunning}, nil
 			}
 		},
 	}
@@ -292,6 +228,10 @@ func TestStepsThatFail(t *testing.T) {
 			temporal.NewNonRetryableApplicationError("no video", mediagate.KindInvalid.String(), nil, "code"),
 			failed(mediagate.KindInvalid, "code", "no video"),
 		},
+		"a file too large, for a client to read": {
+			temporal.NewNonRetryableApplicationError("no video", mediagate.KindTooLarge.String(), nil, "code"),
+			failed(mediagate.KindTooLarge, "code", "no video"),
+		},
 		"for operators": {
 			temporal.NewNonRetryableApplicationError("the key is wrong", mediagate.KindCredentials.String(), nil, "code"),
 			failed(mediagate.KindCredentials, "code", ""),
@@ -332,9 +272,7 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 		{TaskID: taskID, Seen: seen, Running: &step, Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}}},
 		{TaskID: taskID, Seen: seen},
 	}
-	if diff := cmp.Diff(want, *questions); diff != "" {
-		t.Errorf("questions (-want +got):\n%s", diff)
-	}
+	same(t, "questions", *questions, want)
 }
 
 // D5, D13: a run does not forget what it has heard of a cancel, or of a job, when the answer to a step says less: the
@@ -375,9 +313,7 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 			if len(got) != 3 {
 				t.Fatalf("%d questions, want 3", len(got))
 			}
-			if diff := cmp.Diff(c.heard, got[2].Seen); diff != "" {
-				t.Errorf("the run knows (-want +got):\n%s", diff)
-			}
+			same(t, "the run knows", got[2].Seen, c.heard)
 			if took := b.env.Now().Sub(start); took > time.Minute {
 				t.Errorf("the run asked after %v", took)
 			}
@@ -495,7 +431,5 @@ func TestTimesAreByTheDatabasesClock(t *testing.T) {
 	for _, info := range b.infos {
 		got = append(got, info.ScheduleToCloseTimeout)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("steps may take (-want +got):\n%s", diff)
-	}
+	same(t, "steps may take", got, want)
 }
