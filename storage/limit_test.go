@@ -232,6 +232,15 @@ func TestLimitFacts(t *testing.T) {
 			id, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "body")))
 			same(b, "replay", []any{id, replayed}, []any{first.Task.ID, true})
 		},
+		"a quota is not set below what is used": func(b *bench) {
+			p := b.newPayerKey(unit(10), mediagate.Key{Quota: unit(10)})
+			b.submit(p, unit(3))
+			b.kind(errOf(b.UpdateKey(b.Context(), p.key, func(k *mediagate.Key) error {
+				k.Quota = unit(3) - 1
+				return nil
+			})), mediagate.KindInvalid)
+			same(b, "what remains", b.changeKey(p, func(k *mediagate.Key) { k.Quota = unit(3) }).Remaining(), 0)
+		},
 		"a key's quota counts what is held and what is spent": func(b *bench) {
 			p := b.newPayerKey(unit(100), mediagate.Key{Quota: unit(5)})
 			b.settle(completed(b.accepted(p, unit(3)), unit(2)))
@@ -257,10 +266,25 @@ func TestLimitFacts(t *testing.T) {
 			b.submit(p, unit(3))
 			b.refused(p, 1, mediagate.KindPayment, "cap of the day")
 		},
-		"a refusal says what is short": func(b *bench) {
-			p := b.newPayerKey(unit(2), mediagate.Key{Quota: unit(4), InFlight: new(0)})
+		"of what is short the first is named": func(b *bench) {
+			p := b.newPayerKey(unit(2), mediagate.Key{
+				Quota: unit(4), InFlight: new(0), Caps: mediagate.Caps{Day: new(unit(3)), Week: new(unit(2)), Month: new(unit(1))},
+			})
 			b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(0) })
 			b.refused(p, unit(4)+1, mediagate.KindPayment, "the key's quota is not enough: 4.000001 is needed, 4.00 is left")
+			for _, want := range []string{"cap of the day", "cap of the week", "cap of the month"} {
+				b.refused(p, unit(4), mediagate.KindPayment, want)
+				b.changeKey(p, func(k *mediagate.Key) {
+					switch {
+					case k.Caps.Day != nil:
+						k.Caps.Day = nil
+					case k.Caps.Week != nil:
+						k.Caps.Week = nil
+					default:
+						k.Caps.Month = nil
+					}
+				})
+			}
 			b.refused(p, unit(2)+1, mediagate.KindPayment, "insufficient balance: 2.000001 is needed, 2.00 is left")
 			b.refused(p, unit(1), mediagate.KindRateLimited, "the key may have no task in flight: its in_flight is 0")
 			b.changeKey(p, func(k *mediagate.Key) { k.InFlight = nil })

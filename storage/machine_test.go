@@ -60,6 +60,20 @@ func TestMachineFacts(t *testing.T) {
 			}
 			same(b, "status", memory.Status, mediagate.StatusCompleted)
 		},
+		"an erased task keeps how its job ended": func(b *bench) {
+			p := b.newPayer(unit(1))
+			id := b.submit(p, unit(1))
+			must(b.Change(b.Context(), id, intentOf(id, 1, b.now())))
+			must(b.Change(b.Context(), id, task.SubmitUnknown{Sending: b.sending(id)}, task.CancelRequested{}, task.EndDue{}))
+			b.eraseTask(p, id)
+			must(b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 5}}))
+			first := must(b.Change(b.Context(), id))
+			b.setClock(b.now().Add(time.Hour))
+			must(b.Change(b.Context(), id, task.VendorEnded{N: 1, Outcome: mediagate.Outcome{Succeeded: true, Seconds: 9}}))
+			again := must(b.Change(b.Context(), id))
+			same(b, "the attempt", again.State.Last().EndedAt, first.State.Last().EndedAt)
+			same(b, "its outcome is kept", again.State.Last().Outcome != nil, true)
+		},
 		"a task that cannot be read parks, and ends all the same": func(b *bench) {
 			p := b.newPayer(unit(1))
 			id := b.submit(p, unit(1))
