@@ -16,7 +16,7 @@ import (
 
 // manyTasks is a history of one account that is much alike, and a single task of
 // another: what a planner may take for a table in which every row matches.
-const manyTasks = 10_000
+const manyTasks = 20_000
 
 // fillHistory makes tasks of one model, type and status, a minute apart, with their
 // ledger, then has the planner look at them.

