@@ -19,9 +19,6 @@ type assetRow struct {
 	Position  int
 }
 
-// TableName tells GORM.
-func (assetRow) TableName() string { return "assets" }
-
 // MadeBy finds the completed task of the account that made what the vendor's id
 // names. Returns KindNotFound, also for someone else's.
 func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error) {

@@ -26,9 +26,6 @@ type channelRow struct {
 	LastErrorAt stamp
 }
 
-// TableName tells GORM.
-func (channelRow) TableName() string { return "channels" }
-
 const breakerOpen = "open"
 
 func (r channelRow) facts() channelFacts { return channelFacts{r.Enabled, r.Breaker == breakerOpen} }

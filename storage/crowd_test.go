@@ -15,7 +15,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/internal/limit"
 	"github.com/mediagate/mediagate/storage"
-	"github.com/mediagate/mediagate/storage/pgtest"
 )
 
 // A crowd is many who spend from two accounts at once, end what they hold, and
@@ -211,37 +210,28 @@ func TestKeptAccount(t *testing.T) {
 	for name, capacity := range map[string]int{"no capacity": 0, "a group with a capacity": 1000} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := pgtest.New(t)
-			s := openPostgres(t, url+"&lock_timeout=3600000", storage.Config{MaxOpenConns: 12, Writers: limit.New("writers", 6), Patience: time.Hour})
-			b := benchOf(t, s)
-			busy, other := b.newPayer(1_000_000), b.newPayer(1_000_000)
+			m := newMeeting(t, storage.Config{Writers: limit.New("writers", 6), Patience: time.Hour}, "&lock_timeout=3600000")
+			busy, other := m.newPayer(1_000_000), m.newPayer(1_000_000)
 			submit := func(ctx context.Context, p payer, id string) error {
-				n := b.named(p, id)
+				n := m.named(p, id)
 				n.Group, n.Capacity = "crowd", capacity
-				return errOf(s.Submit(ctx, n))
+				return errOf(m.Submit(ctx, n))
 			}
 			settle := func(ctx context.Context, id string) error {
-				return errOf(s.Change(ctx, id, cancelled(id).events...))
+				return errOf(m.Change(ctx, id, cancelled(id).events...))
 			}
 			speak := func(ctx context.Context, p payer, id string) error {
-				if err := s.OpenSpeech(ctx, mediagate.Speech{ID: id, AccountID: p.account, KeyID: p.key, Model: "m", Hold: 1}, time.Hour); err != nil {
+				speech := mediagate.Speech{ID: id, AccountID: p.account, KeyID: p.key, Model: "m", Hold: 1}
+				if err := m.OpenSpeech(ctx, speech, time.Hour); err != nil {
 					return err
 				}
-				return errOf(s.EndSpeech(ctx, id, mediagate.SpeechPosted))
+				return errOf(m.EndSpeech(ctx, id, mediagate.SpeechPosted))
 			}
-			const ending = 16
+			const ending = 4
 			for i := range ending {
-				b.noError(submit(t.Context(), busy, fmt.Sprintf("task_ends_%d", i)))
+				m.noError(submit(t.Context(), busy, fmt.Sprintf("task_ends_%d", i)))
 			}
-			db := openRaw(t, url)
-			tx, err := db.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = tx.Rollback() }()
-			if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", busy.account); err != nil {
-				t.Fatal(err)
-			}
+			release := m.keep("SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", busy.account)
 
 			var crowd sync.WaitGroup
 			must := func(what string, do func(ctx context.Context) error) {
@@ -251,7 +241,7 @@ func TestKeptAccount(t *testing.T) {
 					}
 				})
 			}
-			const clients = 64
+			const clients = 32 // twice as many as there are connections
 			for i := range clients {
 				must("submit", func(ctx context.Context) error { return submit(ctx, busy, fmt.Sprintf("task_busy_%d", i)) })
 			}
@@ -259,11 +249,11 @@ func TestKeptAccount(t *testing.T) {
 				must("settle", func(ctx context.Context) error { return settle(ctx, fmt.Sprintf("task_ends_%d", i)) })
 				must("speech", func(ctx context.Context) error { return speak(ctx, busy, fmt.Sprintf("speech_%d", i)) })
 				must("grant", func(ctx context.Context) error {
-					return errOf(s.Grant(ctx, busy.account, 1, fmt.Sprintf("gift %d", i)))
+					return errOf(m.Grant(ctx, busy.account, 1, fmt.Sprintf("gift %d", i)))
 				})
 			}
 			eventually(t, "the crowd waits", func(context.Context) error {
-				if n := s.Writers(); n < clients+3*ending {
+				if n := m.Writers(); n < clients+3*ending {
 					return fmt.Errorf("%d wait", n)
 				}
 				return nil
@@ -276,28 +266,14 @@ func TestKeptAccount(t *testing.T) {
 				if err := errors.Join(submit(ctx, other, id), settle(ctx, id), speak(ctx, other, "speech_of_"+id)); err != nil {
 					t.Fatalf("the other account meanwhile: %v", err)
 				}
-				for account, id := range map[string]string{busy.account: "task_ends_0", other.account: id} {
-					if _, err := s.Task(ctx, account, id); err != nil {
-						t.Fatalf("a read meanwhile: %v", err)
-					}
-				}
+				m.noError(errOf(m.Task(ctx, busy.account, "task_ends_0")))
+				m.noError(errOf(m.Task(ctx, other.account, id)))
 			}
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
+			release()
 			crowd.Wait()
-			for id, want := range map[string]mediagate.Account{
-				busy.account:  {Available: 1_000_000 - clients, Held: clients, Spent: ending},
-				other.account: {Available: 1_000_000 - 10, Spent: 10},
-			} {
-				got, err := s.Account(t.Context(), id)
-				if err != nil || got.Available != want.Available || got.Held != want.Held || got.Spent != want.Spent {
-					t.Errorf("afterwards: %+v (%v), want available %v, held %v, spent %v", got, err, want.Available, want.Held, want.Spent)
-				}
-			}
-			if n := s.Writers(); n != 0 {
-				t.Errorf("%d still write", n)
-			}
+			m.money(busy, 1_000_000-clients, clients, ending)
+			m.money(other, 1_000_000-10, 0, 10)
+			same(m.bench, "who still write", m.Writers(), 0)
 		})
 	}
 }
@@ -306,28 +282,20 @@ func TestKeptAccount(t *testing.T) {
 // group's own submits fail soon, and those of others succeed.
 func TestGroupThatWaits(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url, storage.Config{})
-	b := benchOf(t, s)
-	crowded, other := b.newPayer(unit(1)), b.newPayer(unit(1))
+	// A submit waits a second for its turn, a second for its account, and a second for the group.
+	m := newMeeting(t, storage.Config{Patience: time.Second}, "&lock_timeout=1000")
+	other := m.newPayer(unit(1))
 	submit := func(p payer, id, group string, capacity int) error {
-		n := b.named(p, id)
+		n := m.named(p, id)
 		n.Group, n.Capacity = group, capacity
-		return errOf(s.Submit(t.Context(), n))
+		return errOf(m.Submit(t.Context(), n))
 	}
-	db := openRaw(t, url)
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(hashtextextended('mediagate group crowd', 0))"); err != nil {
-		t.Fatal(err)
-	}
+	release := m.keep("SELECT pg_advisory_xact_lock(hashtextextended('mediagate group crowd', 0))")
 	var crowd sync.WaitGroup
 	for i := range 32 {
 		crowd.Go(func() {
-			if err := submit(crowded, fmt.Sprintf("task_crowd_%d", i), "crowd", 100); !mediagate.Is(err, mediagate.KindUnavailable) {
+			err := submit(m.payer, fmt.Sprintf("task_crowd_%d", i), "crowd", 100)
+			if !mediagate.Is(err, mediagate.KindUnavailable) {
 				t.Errorf("while the lock is kept: %v, want unavailable", err)
 			}
 		})
@@ -338,10 +306,6 @@ func TestGroupThatWaits(t *testing.T) {
 		}
 	}
 	crowd.Wait()
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := submit(crowded, "task_after", "crowd", 100); err != nil {
-		t.Errorf("once the lock is free: %v", err)
-	}
+	release()
+	m.noError(submit(m.payer, "task_after", "crowd", 100))
 }

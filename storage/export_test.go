@@ -45,39 +45,6 @@ func (s *Store) Warm(ctx context.Context, n int) error {
 	return nil
 }
 
-// RowColumns are the columns that the rows' structs tell, by table.
-func RowColumns() map[string][]string {
-	return map[string][]string{
-		"tasks":                      columnsOf[wholeTask]().names, // whose parts are several structs
-		accountRow{}.TableName():     columnsOf[accountRow]().names,
-		sessionRow{}.TableName():     columnsOf[sessionRow]().names,
-		proofRow{}.TableName():       columnsOf[proofRow]().names,
-		actionRow{}.TableName():      columnsOf[actionRow]().names,
-		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
-		partRow{}.TableName():        columnsOf[partRow]().names,
-		assetRow{}.TableName():       columnsOf[assetRow]().names,
-		"wakes":                      columnsOf[wakeRow]().names,
-		awaitRow{}.TableName():       columnsOf[awaitRow]().names,
-		channelRow{}.TableName():     columnsOf[channelRow]().names,
-		"channel_minutes":            {"channel", "minute", "submits", "failures"},
-		"restores":                   {"restored_to", "noted_at"},
-		"queue":                      {"task_id", "channel", "n", "account_id", "since", "granted_at"},
-		turnRow{}.TableName():        columnsOf[turnRow]().names,
-		deliveryRow{}.TableName():    columnsOf[deliveryRow]().names,
-		entryRow{}.TableName():       columnsOf[entryRow]().names,
-		idempotencyRow{}.TableName(): columnsOf[idempotencyRow]().names,
-		keyRow{}.TableName():         columnsOf[keyRow]().names,
-		secretRow{}.TableName():      columnsOf[secretRow]().names,
-		speechRow{}.TableName():      columnsOf[speechRow]().names,
-		"ledger_transfers":           columnsOf[endRow]().names, // the kind with most
-		auditRow{}.TableName():       columnsOf[auditRow]().names,
-		"retention":                  columnsOf[removalRow]().names,
-		"rates":                      {"id", "tat"},
-		"usage_sums":                 columnsOf[usageSumRow]().names,
-		"vendor_sums":                columnsOf[vendorSumRow]().names,
-	}
-}
-
 // Writers counts those, at work or waiting for it.
 func (s *Store) Writers() int {
 	f := s.writers.Figures()

@@ -3,6 +3,10 @@ package storage_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,18 +38,13 @@ func (d database) failOver(readOnly bool) {
 	if readOnly {
 		value = "on"
 	}
-	if _, err := d.admin.ExecContext(d.t.Context(),
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = "+value+"', current_database()); END $$"); err != nil {
-		d.t.Fatal(err)
-	}
+	d.set(map[string]string{"default_transaction_read_only": value})
 }
 
 func (d database) cut() {
 	d.t.Helper()
-	if _, err := d.admin.ExecContext(d.t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name <> 'admin'`); err != nil {
-		d.t.Fatal(err)
-	}
+	execute(d.t, d.admin, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name <> 'admin'`)
 }
 
 // eventually asks until ok says so. It waits for what takes its time by
@@ -85,30 +84,20 @@ func TestReadOnlyServer(t *testing.T) {
 
 	d.failOver(false)
 	s := openPostgres(t, d.url+"&application_name=gate", storage.Config{})
-	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := benchOf(t, s).newPayer(0)
+	grant := func(ctx context.Context) error { return errOf(s.Grant(ctx, p.account, 1_000_000, "gift")) }
 	d.failOver(true)
 	d.cut()
 	// A read still works, on as many connections as are asked for at once.
-	eventually(t, "read on a standby", func(ctx context.Context) error {
-		_, err := s.Account(ctx, account.ID)
-		return err
-	})
-	_, err = s.CreateAccount(t.Context(), mediagate.Account{Name: "two"})
-	unavailable(t, "to write", err)
-	_, _, _, err = s.Grant(t.Context(), account.ID, 1_000_000, "gift")
-	unavailable(t, "a transaction", err)
+	eventually(t, "read on a standby", func(ctx context.Context) error { return errOf(s.Account(ctx, p.account)) })
+	unavailable(t, "to write", errOf(s.CreateAccount(t.Context(), mediagate.Account{Name: "two"})))
+	unavailable(t, "a transaction", grant(t.Context()))
 	unavailable(t, "to ping", s.Ping(t.Context()))
 
 	// The new sessions write again; those that are open never will.
 	d.failOver(false)
 	eventually(t, "ready again", s.Ping)
-	eventually(t, "write again", func(ctx context.Context) error {
-		_, _, _, err := s.Grant(ctx, account.ID, 1_000_000, "gift")
-		return err
-	})
+	eventually(t, "write again", grant)
 }
 
 // One connection that meets the standby is enough for all others to be given
@@ -125,8 +114,7 @@ func TestReadOnlyServerEndsAllConnections(t *testing.T) {
 		t.Fatalf("%d connections are open", len(before))
 	}
 	d.failOver(false)
-	_, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	unavailable(t, "to write", err)
+	unavailable(t, "to write", errOf(s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})))
 	if err := s.Warm(t.Context(), 8); err != nil {
 		t.Fatal(err)
 	}
@@ -135,37 +123,29 @@ func TestReadOnlyServerEndsAllConnections(t *testing.T) {
 			t.Fatalf("a connection to the standby is still in use: %v", err)
 		}
 	}
-	eventually(t, "the server sees them go", func(context.Context) error {
-		for pid := range d.backends() {
-			if before[pid] {
-				return mediagate.Errorf(mediagate.KindInternal, "connection %d is still open", pid)
-			}
-		}
-		return nil
-	})
+	eventually(t, "the server sees them go", func(context.Context) error { return d.gone(before) })
 }
 
-// backends are the gateway's connections, as the server counts them.
-func (d database) backends() map[int]bool {
+// backends are the processes of the gateway's connections, as the server counts them.
+func (d database) backends() []string {
 	d.t.Helper()
-	rows, err := d.admin.QueryContext(d.t.Context(),
-		"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'gate'")
-	if err != nil {
+	var pids string
+	row := d.admin.QueryRowContext(d.t.Context(), `SELECT COALESCE(string_agg(pid::text, ' '), '') FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'gate'`)
+	if err := row.Scan(&pids); err != nil {
 		d.t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }()
-	pids := map[int]bool{}
-	for rows.Next() {
-		var pid int
-		if err := rows.Scan(&pid); err != nil {
-			d.t.Fatal(err)
+	return strings.Fields(pids)
+}
+
+// gone is an error while one of the connections is open.
+func (d database) gone(before []string) error {
+	for _, pid := range d.backends() {
+		if slices.Contains(before, pid) {
+			return fmt.Errorf("connection %s is still open", pid)
 		}
-		pids[pid] = true
 	}
-	if err := rows.Err(); err != nil {
-		d.t.Fatal(err)
-	}
-	return pids
+	return nil
 }
 
 // Connections are as many and as old as the settings allow.
@@ -187,14 +167,6 @@ func TestPoolBounds(t *testing.T) {
 	}
 	before := d.backends()
 	eventually(t, "old connections are replaced", func(ctx context.Context) error {
-		if err := s.Ping(ctx); err != nil {
-			return err
-		}
-		for pid := range d.backends() {
-			if before[pid] {
-				return mediagate.Errorf(mediagate.KindInternal, "connection %d is still open", pid)
-			}
-		}
-		return nil
+		return errors.Join(s.Ping(ctx), d.gone(before))
 	})
 }

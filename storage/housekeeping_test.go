@@ -96,19 +96,6 @@ func TestHousekeepingFacts(t *testing.T) {
 			same(b, "seen, of two", seen(), []time.Time{b.now().Add(-time.Minute), b.now()})
 			same(b, "epoch", b.epoch("a"), epoch+1)
 		},
-		"a command is recorded with what it changes, once": func(b *bench) {
-			id := b.parked(b.newPayer(unit(10)), mediagate.ParkFunds)
-			command := mediagate.Action{ID: "act_1", TaskID: id, Action: mediagate.ActionReroute, Channel: "kling-b", By: "ops", Reason: "stuck"}
-			changed := must(b.Command(b.Context(), command, task.RerouteRequested{Channel: "kling-b"}))
-			same(b, "rerouted", changed.State.RerouteTo, "kling-b")
-			changed = must(b.Command(b.Context(), command, task.FailRequested{}))
-			same(b, "repeated", changed.State.FailRequestedAt, time.Time{})
-			b.kind(errOf(b.Command(b.Context(), mediagate.Action{TaskID: id, Action: mediagate.ActionPollNow}, task.PollRequested{})), mediagate.KindConflict)
-			b.kind(errOf(b.Command(b.Context(), mediagate.Action{TaskID: "task_none", Action: mediagate.ActionFail}, task.FailRequested{})), mediagate.KindNotFound)
-			same(b, "recorded", b.count("SELECT COUNT(*) FROM actions"), 1)
-			same(b, "recorded whole", b.count("SELECT COUNT(*) FROM actions WHERE id = 'act_1' AND task_id = ? AND action = 'reroute' AND channel = 'kling-b' AND by_whom = 'ops' AND reason = 'stuck' AND at = ?",
-				id, b.stored(b.now())), 1)
-		},
 		"what made a completed task's files is known": func(b *bench) {
 			p := b.newPayer(unit(10))
 			id, open, lost := b.accepted(p, unit(4)), b.accepted(p, unit(1)), b.accepted(p, unit(1))

@@ -44,20 +44,6 @@ func TestLedgerFacts(t *testing.T) {
 			same(b, "created", created.Load(), 1)
 			b.money(p, unit(1), 0, 0)
 		},
-		"taking back stops at zero": func(b *bench) {
-			p := b.newPayer(unit(10))
-			b.submit(p, unit(4))
-			b.kind(errOf(b.Grant(b.Context(), p.account, -unit(6)-1, "too much")), mediagate.KindConflict)
-			_, available, _ := must3(b.Grant(b.Context(), p.account, -unit(6), "all"))
-			same(b, "available", available, 0)
-			b.money(p, 0, unit(4), 0)
-		},
-		"a refused grant leaves its reference free": func(b *bench) {
-			p := b.newPayer(0)
-			b.kind(errOf(b.Grant(b.Context(), p.account, -1, "r")), mediagate.KindConflict)
-			_, _, created := must3(b.Grant(b.Context(), p.account, 1, "r"))
-			same(b, "created", created, true)
-		},
 		"no more is taken back than there is, whatever is asked": func(b *bench) {
 			p := b.newPayer(unit(10))
 			for _, amount := range []mediagate.Micros{math.MinInt64, math.MinInt64 + 1, -math.MaxInt64 / 4} {

@@ -270,18 +270,19 @@ func (b *bench) pollOnce(n int) error {
 type meeting struct {
 	*bench
 	payer
+	url   string
 	db    *sql.DB
 	calls sync.WaitGroup
 	under atomic.Int64 // calls that have not ended
 }
 
 // newMeeting is a meeting at a server of its own tables; settings are those of its
-// connections.
+// connections, which come before the usual ones.
 func newMeeting(t *testing.T, c storage.Config, settings string) *meeting {
 	t.Helper()
 	url := pgtest.New(t)
-	b := benchOf(t, openPostgres(t, url+noVictims+"&lock_timeout=5000"+settings, c))
-	return &meeting{bench: b, payer: b.newPayer(unit(1)), db: openRaw(t, url)}
+	b := benchOf(t, openPostgres(t, url+noVictims+settings+"&lock_timeout=5000", c))
+	return &meeting{bench: b, payer: b.newPayer(unit(1)), url: url, db: openRaw(t, url)}
 }
 
 // keep runs the statement in a transaction that lasts until release.

@@ -40,9 +40,7 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.ExecContext(t.Context(), "VACUUM ANALYZE tasks, ledger_transfers"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, "VACUUM ANALYZE tasks, ledger_transfers")
 }
 
 // parkSome opens some of the tasks again, which are parked or overdue.
@@ -50,17 +48,12 @@ func parkSome(t *testing.T, url string) {
 	t.Helper()
 	db := openRaw(t, url)
 	defer db.Close() // see rowsRead
-	for _, statement := range []string{
+	execute(t, db,
 		`UPDATE tasks SET status = 'pending', progress = 0, ended_at = NULL, parked_at = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 1000)`,
 		`INSERT INTO wakes (task_id, kind, account_id, wake_at, tries) SELECT id, 'run', account_id, created_at, CASE WHEN parked_at IS NULL THEN 4 ELSE 0 END
 			FROM tasks WHERE status = 'pending'`,
-		`VACUUM ANALYZE tasks, wakes`,
-	} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
+		`VACUUM ANALYZE tasks, wakes`)
 }
 
 // planNode is a step of a plan that was carried out.

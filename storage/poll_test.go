@@ -122,20 +122,6 @@ func TestPollFacts(t *testing.T) {
 			b.pass(time.Microsecond)
 			same(b, "after it", ids(b.due(epoch, "c2", 10)), []string{id})
 		},
-		"a new epoch takes rows over, and of the former's results only ends count": func(b *bench) {
-			id := b.accepted(b.newPayer(unit(10)), unit(1))
-			b.claim("dead")
-			same(b, "taken over", ids(b.claim("alive")), []string{id})
-			trouble, waits, ended := b.quiet(id, time.Hour), b.quiet(id, time.Hour), b.quiet(id, time.Hour)
-			trouble.Trouble, waits.Waiting, ended.Outcome = mediagate.ParkJobLost, true, &failure
-			before := b.state(id)
-			same(b, "dropped", len(b.store("dead", b.quiet(id, time.Hour), trouble, waits)), 0)
-			same(b, "state", b.state(id), before)
-			same(b, "an end is left to Change", b.store("dead", ended), []mediagate.PollResult{ended})
-			same(b, "what the claim's holder leaves to Change", b.store("alive", trouble, waits, ended), []mediagate.PollResult{trouble, waits, ended})
-			b.change(id, task.Troubled{N: 1, Claim: "dead", Reason: mediagate.ParkJobLost})
-			same(b, "state", b.state(id), before)
-		},
 		"of many claimers at once each row goes to one": func(b *bench) {
 			p := b.newPayer(unit(100))
 			var all []string

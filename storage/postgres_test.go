@@ -20,9 +20,7 @@ func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	db := openRaw(t, url)
-	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA empty"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, db, "CREATE SCHEMA empty")
 	first := openPostgres(t, url+"&search_path=empty", storage.Config{})
 	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "is at migration 0,") {
 		t.Errorf("before: %v", err)
@@ -48,19 +46,24 @@ func TestMigrateAtOnce(t *testing.T) {
 	if err := first.Migrated(t.Context()); err != nil {
 		t.Errorf("after: %v", err)
 	}
+	migratedOnce(t, db, "empty")
+	execute(t, db, `DELETE FROM empty.goose_db_version
+		WHERE version_id = (SELECT MAX(version_id) FROM empty.goose_db_version)`)
+	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) {
+		t.Errorf("without the last: %v", err)
+	}
+}
+
+// migratedOnce checks that each migration of the schema ran, and ran once.
+func migratedOnce(t *testing.T, db *sql.DB, schema string) {
+	t.Helper()
 	var ran, different int
-	if err := db.QueryRowContext(t.Context(),
-		"SELECT COUNT(*), COUNT(DISTINCT version_id) FROM empty.goose_db_version WHERE version_id > 0").Scan(&ran, &different); err != nil {
+	query := "SELECT COUNT(*), COUNT(DISTINCT version_id) FROM " + schema + ".goose_db_version WHERE version_id > 0"
+	if err := db.QueryRowContext(t.Context(), query).Scan(&ran, &different); err != nil {
 		t.Fatal(err)
 	}
 	if ran == 0 || ran != different {
 		t.Errorf("%d migrations ran %d times", different, ran)
-	}
-	if _, err := db.ExecContext(t.Context(), "DELETE FROM empty.goose_db_version WHERE version_id = (SELECT MAX(version_id) FROM empty.goose_db_version)"); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Migrated(t.Context()); !mediagate.Is(err, mediagate.KindInvalid) {
-		t.Errorf("without the last: %v", err)
 	}
 }
 
@@ -97,14 +100,11 @@ func TestServerDropsConnections(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	s := openPostgres(t, url, storage.Config{})
-	db := openRaw(t, url)
 	if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "before"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(),
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, openRaw(t, url), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 	// The call that finds its connection cut may fail, but says that a
 	// repetition helps; and it does.
 	if _, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "after"}); err != nil {
@@ -120,34 +120,12 @@ func TestServerDropsConnections(t *testing.T) {
 // A lock that somebody keeps is an answer within a bound, which the URL may set.
 func TestLockedRow(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url+"&lock_timeout=100", storage.Config{})
-	account, err := s.CreateAccount(t.Context(), mediagate.Account{Name: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := openRaw(t, url)
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", account.ID); err != nil {
-		t.Fatal(err)
-	}
-	grant := func() error {
-		_, _, _, err := s.Grant(t.Context(), account.ID, 1_000_000, "gift")
-		return err
-	}
-	if err := grant(); !mediagate.Is(err, mediagate.KindUnavailable) {
-		t.Errorf("a locked account: %v, want unavailable", err)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := grant(); err != nil {
-		t.Errorf("once it is free: %v", err)
-	}
+	m := newMeeting(t, storage.Config{}, "&lock_timeout=100")
+	release := m.keep("SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", m.account)
+	grant := func() error { return errOf(m.Grant(m.Context(), m.account, 1_000_000, "gift")) }
+	m.kind(grant(), mediagate.KindUnavailable)
+	release()
+	m.noError(grant())
 }
 
 // What a connection asks of the server, so that a lost machine's locks are

@@ -24,9 +24,6 @@ type turnRow struct {
 	Since     stamp
 }
 
-// TableName tells GORM.
-func (turnRow) TableName() string { return "turns" }
-
 // lockChannel keeps the channel's slots as they are for the rest of the
 // transaction, and returns its epoch.
 func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {

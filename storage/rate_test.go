@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -243,14 +244,9 @@ func TestRatesOfTwoProcesses(t *testing.T) {
 // A crash of the server empties the table: nobody is locked out.
 func TestRatesAreUnlogged(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url, storage.Config{})
-	if _, admitted, err := s.TakeRates(t.Context(), []mediagate.RateLimit{{Of: "key_a", PerMinute: 1}}); err != nil || !admitted {
-		t.Fatalf("%t, %v", admitted, err)
-	}
-	db := openRaw(t, url)
 	var kind string
-	if err := db.QueryRowContext(t.Context(), "SELECT relpersistence FROM pg_class WHERE relname = 'rates'").Scan(&kind); err != nil || kind != "u" {
+	row := openRaw(t, pgtest.New(t)).QueryRowContext(t.Context(), "SELECT relpersistence FROM pg_class WHERE relname = 'rates'")
+	if err := row.Scan(&kind); err != nil || kind != "u" {
 		t.Errorf("the table is of the kind %q (%v), want u", kind, err)
 	}
 }
@@ -259,40 +255,20 @@ func TestRatesAreUnlogged(t *testing.T) {
 // else; the sweep goes round it.
 func TestRatesWhileARowIsHeld(t *testing.T) {
 	t.Parallel()
-	url := pgtest.New(t)
-	s := openPostgres(t, url, storage.Config{})
-	held := []mediagate.RateLimit{{Of: "key_a", PerMinute: 9}}
-	if _, _, err := s.TakeRates(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
-	db := openRaw(t, url)
-	if _, err := db.ExecContext(t.Context(), "UPDATE rates SET tat = 0"); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), "SELECT 1 FROM rates WHERE id = 'key_a' FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range []string{"key_b", "key_c"} {
-		if _, admitted, err := s.TakeRates(t.Context(), []mediagate.RateLimit{{Of: id, PerMinute: 1}}); err != nil || !admitted {
-			t.Errorf("%s: %t, %v", id, admitted, err)
-		}
-	}
-	took := make(chan error, 1)
-	go func() {
-		_, admitted, err := s.TakeRates(t.Context(), held)
+	m := newMeeting(t, storage.Config{}, "")
+	take := func(of string) error {
+		_, admitted, err := m.TakeRates(t.Context(), []mediagate.RateLimit{rate(of, 9)})
 		if err == nil && !admitted {
 			err = mediagate.Errorf(mediagate.KindRateLimited, "refused")
 		}
-		took <- err
-	}()
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := <-took; err != nil {
-		t.Error(err)
-	}
+	m.noError(take("key_a"))
+	execute(t, m.db, "UPDATE rates SET tat = 0")
+	release := m.keep("SELECT 1 FROM rates WHERE id = 'key_a' FOR UPDATE")
+	m.noError(take("key_b"))
+	m.noError(take("key_c"))
+	m.begin("the held one", func(context.Context) error { return take("key_a") })
+	release()
+	m.calls.Wait()
 }

@@ -72,19 +72,6 @@ func TestRestoreFacts(t *testing.T) {
 			b.mark(noted, 5, 0) // an operator's word holds
 			same(b, "may lack attempts", b.state(fresh).TailLost, false)
 		},
-		"a lookup that finds the job stores where": func(b *bench) {
-			id := b.submit(b.newPayer(unit(1)), unit(1))
-			intent := intentOf(id, 1, b.now())
-			b.change(id, task.Restored{At: b.now()}, task.Asked{}, task.Accepted{
-				Sending: intent.Sending, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now(),
-			})
-			row := must(b.Attempt(b.Context(), id, 1))
-			same(b, "channel", row.Channel, intent.Channel)
-			same(b, "fingerprint", row.Fingerprint, intent.Fingerprint)
-			epoch := must(b.BeginEpoch(b.Context(), intent.Channel))
-			due := must(b.ClaimDue(b.Context(), intent.Channel, epoch, "c", time.Minute, 10))
-			same(b, "polled for", len(due), 1)
-		},
 		"ids without a task": func(b *bench) {
 			id := b.submit(b.newPayer(unit(1)), unit(1))
 			unknown := must(b.Unknown(b.Context(), []string{"task_b", id, "task_a"}))

@@ -267,14 +267,14 @@ func TestRetentionFacts(t *testing.T) {
 			same(b, "left", []bool{b.has(first), b.has(stays), b.has(last)}, []bool{false, false, false})
 		},
 		"several slices": func(b *bench) {
-			p := b.newPayer(unit(2000))
-			for range 501 {
-				n := b.draft(p, 1)
-				n.Task.Webhook = nil
-				must2(b.Submit(b.Context(), n))
-				b.settle(failed(n.Task.ID))
-			}
-			b.spoilAny("DELETE FROM wakes")
+			n := b.draft(b.newPayer(unit(1)), 1)
+			n.Task.Webhook = nil
+			must2(b.Submit(b.Context(), n))
+			b.settle(cancelled(n.Task.ID))
+			b.spoil("DELETE FROM wakes")
+			b.spoil(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+				INSERT INTO tasks (id, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, ended_at, deadline_at)
+				SELECT id || i, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, ended_at, deadline_at FROM tasks, n`)
 			b.pass(2 * aDay)
 			slice := must(b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), ""))
 			same(b, "the first", []any{slice.Removed, slice.More}, []any{500, true})
@@ -354,15 +354,8 @@ func TestRetentionReadsSlices(t *testing.T) {
 	fillAttempts(t, url)
 	db := openRaw(t, url)
 	db.SetMaxOpenConns(1)
-	run := func(statements ...string) {
-		t.Helper()
-		for _, statement := range statements {
-			if _, err := db.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	run(`INSERT INTO deliveries (task_id, round, attempt, at) SELECT id, 1, 1, created_at FROM tasks`,
+	execute(t, db,
+		`INSERT INTO deliveries (task_id, round, attempt, at) SELECT id, 1, 1, created_at FROM tasks`,
 		`INSERT INTO idempotency (account_id, key, path, body_sha256, task_id, created_at, expires_at) SELECT account_id, id, '/', '', id, created_at, created_at FROM tasks`,
 		`UPDATE tasks SET results = '[{"key":"results/1"}]' WHERE status = 'completed'`,
 		`VACUUM ANALYZE tasks, deliveries, idempotency`)

@@ -26,9 +26,6 @@ type speechRow struct {
 	VoidAfter stamp
 }
 
-// TableName tells GORM.
-func (speechRow) TableName() string { return "speeches" }
-
 // OpenSpeech takes a speech in: its row and the hold on key and account, all or
 // nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
 // or EndSpeech ends it.

@@ -63,6 +63,16 @@ func openRaw(t *testing.T, url string) *sql.DB {
 	return db
 }
 
+// execute runs the statements past the store.
+func execute(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
 func openPostgres(t *testing.T, url string, c storage.Config) *storage.Store {
 	t.Helper()
 	c.MaxOpenConns = 16

@@ -153,16 +153,6 @@ func TestSubmitFacts(t *testing.T) {
 			_, replayed := must2(b.Submit(b.Context(), b.keyed(q, "k", "another")))
 			same(b, "another account's key", replayed, false)
 		},
-		"only acknowledged submits are remembered": func(b *bench) {
-			p := b.newPayer(0)
-			n := b.keyed(p, "k", "body")
-			b.kind(errOf(b.Submit(b.Context(), n)), mediagate.KindPayment)
-			_, found := must2(b.Replay(b.Context(), p.account, "k", n.Path, n.BodySHA256))
-			same(b, "found", found, false)
-			must3(b.Grant(b.Context(), p.account, unit(1), "r"))
-			_, replayed := must2(b.Submit(b.Context(), b.keyed(p, "k", "another")))
-			same(b, "replayed", replayed, false)
-		},
 		"a record lives until 24 hours after the task's end": func(b *bench) {
 			p := b.newPayer(unit(10))
 			first := b.keyed(p, "k", "body")

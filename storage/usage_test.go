@@ -79,20 +79,6 @@ func TestUsageFacts(t *testing.T) {
 			same(b, "where it began", b.usage(first), []mediagate.Usage{{}})
 			same(b, "where it ended", b.usage(second), []mediagate.Usage{{Cost: unit(1), Tasks: counts(1, 0, 0)}})
 		},
-		"usage outlives its tasks": func(b *bench) {
-			p := b.newPayer(unit(10))
-			id := b.accepted(p, unit(2))
-			b.settle(completed(id, unit(2)))
-			by := mediagate.UsageFilter{AccountID: p.account, By: []mediagate.UsageBy{mediagate.ByModel, mediagate.ByProvider}}
-			f := mediagate.StatementFilter{AccountID: p.account, Limit: 10}
-			want, lines := b.usage(by), b.stated(f)
-			for _, table := range []string{"assets", "deliveries", "attempts"} {
-				b.noError(b.database().Exec("DELETE FROM " + table).Error)
-			}
-			b.noError(b.database().Exec("DELETE FROM tasks").Error)
-			same(b, "usage", b.usage(by), want)
-			same(b, "statement", b.stated(f), lines)
-		},
 		"rows beyond the limit are told of": func(b *bench) {
 			p, other := b.newPayer(unit(10)), b.newPayer(unit(10))
 			b.accepted(p, 1)
@@ -185,6 +171,12 @@ func TestUsageFacts(t *testing.T) {
 			rows := b.usage(mediagate.UsageFilter{By: []mediagate.UsageBy{mediagate.ByProvider}})
 			same(b, "charges", rows[0].VendorCharges, []mediagate.VendorCharge{{Amount: "1300", Unit: "tokens"}})
 		},
+	})
+}
+
+func TestHistoryFacts(t *testing.T) {
+	t.Parallel()
+	prove(t, facts{
 		"usage and statements add up for any time": func(b *bench) {
 			rapid.Check(b.T, func(t *rapid.T) { newHistory(b, t).judge() })
 		},

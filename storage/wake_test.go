@@ -83,48 +83,6 @@ func TestWakeFacts(t *testing.T) {
 			b.kind(errOf(b.Submit(b.Context(), refused)), mediagate.KindPayment)
 			b.wakesIn("of a task that was not taken in", refused.Task.ID, never)
 		},
-		"a question holds the lease for as long as the step may take": func(b *bench) {
-			p := b.newPayer(unit(20))
-			sent := func(events ...task.Event) (id string) {
-				id = b.submit(p, unit(1))
-				b.change(id, append([]task.Event{intentOf(id, 1, b.now())}, events...)...)
-				return id
-			}
-			taken := func(events ...task.Event) (id string) {
-				id = b.accepted(p, unit(1))
-				b.change(id, events...)
-				return id
-			}
-			inputs := b.draft(p, unit(1))
-			inputs.Task.Plan.Inputs = []mediagate.Input{{Field: "image_url"}}
-			must2(b.Submit(b.Context(), inputs))
-			stoppable := b.submit(p, unit(1))
-			canStop := intentOf(stoppable, 1, b.now())
-			canStop.CanStop = true
-			b.change(stoppable, canStop, task.Accepted{Sending: canStop.Sending, Submission: mediagate.Submission{Ref: ref("")}, FirstPollAt: b.now()},
-				task.CancelRequested{})
-			ended := b.submit(p, unit(1))
-			b.settle(cancelled(ended))
-			const activity, margin = 10 * time.Minute, 30 * time.Second
-			for id, c := range map[string]struct {
-				step task.Kind
-				want time.Duration
-			}{
-				inputs.Task.ID:       {task.CheckInputs, activity},
-				b.submit(p, unit(1)): {task.Submit, activity},
-				sent():               {task.Submit, activity},
-				taken():              {task.Sleep, plan.Timeout + margin},
-				stoppable:            {task.CancelJob, activity},
-				taken(task.VendorEnded{N: 1, Outcome: success(1)}): {task.Mirror, activity},
-				taken(task.VendorEnded{N: 1, Outcome: failure}):    {task.Settle, activity},
-				sent(task.CancelRequested{}):                       {task.Sleep, 45*time.Second + margin},
-				ended:                                              {task.Done, never},
-			} {
-				same(b, "step", b.change(id, task.Asked{}).Step.Kind, c.step)
-				w := b.wakesIn(string(c.step), id, c.want)
-				same(b, "asked", w.Asked, c.want != never)
-			}
-		},
 		"a step that was stopped has a run ask, and never puts that off": func(b *bench) {
 			id := b.submit(b.newPayer(unit(10)), unit(1))
 			b.change(id, task.Asked{})
@@ -173,46 +131,12 @@ func TestWakeFacts(t *testing.T) {
 			b.change(id, task.Asked{})
 			same(b, "tries", b.wakesIn("asked", id, 10*time.Minute).Tries, 0)
 		},
-		"a change of the next step wakes soon, and no later than before": func(b *bench) {
-			p := b.newPayer(unit(10))
-			const soon = 2 * time.Second
-			asleep := func() (id string) {
-				id = b.accepted(p, unit(1))
-				b.change(id, task.Asked{})
-				b.wakesIn("asleep", id, plan.Timeout+30*time.Second)
-				return id
-			}
-			id := asleep()
-			b.change(id, task.VendorEnded{N: 1, Outcome: failure})
-			b.wakesIn("a failure", id, soon)
-			id = asleep()
-			b.change(id, task.VendorEnded{N: 1, Outcome: success(1)})
-			b.wakesIn("a success", id, soon)
-			b.pass(time.Second)
-			b.change(id, task.CancelRequested{})
-			b.wakesIn("a cancel later", id, time.Second)
-			id = asleep()
-			b.claim("c")
-			b.change(id, task.Progressed{N: 1, Claim: "c", Percent: 50, NextAt: b.now()})
-			b.wakesIn("progress, which changes no step", id, plan.Timeout+30*time.Second)
-			b.change(id, task.PollRequested{})
-			b.wakesIn("a poll that is asked for", id, plan.Timeout+30*time.Second)
-			b.noError(b.database().Exec("DELETE FROM wakes WHERE task_id = ?", id).Error)
-			must(b.RequestCancel(b.Context(), p.account, id))
-			same(b, "asked", b.wakesIn("of a run that was taken for done", id, soon).Asked, false)
-		},
-		"an end wakes its run until that has asked": func(b *bench) {
+		"a change of the next step wakes a run that was taken for done": func(b *bench) {
 			p := b.newPayer(unit(10))
 			id := b.accepted(p, unit(1))
-			b.change(id, task.Asked{})
-			b.settle(completed(id, unit(1)))
-			b.wakesIn("ended", id, 2*time.Second)
-			b.eraseTask(p, id)
-			b.wakesIn("erased", id, 2*time.Second)
-			same(b, "step", b.change(id, task.Asked{}).Step.Kind, task.Done)
-			b.wakesIn("asked", id, never)
-			b.change(id, task.VendorEnded{N: 1, Outcome: failure}, task.SlotExpired{N: 1})
-			b.wakesIn("after that", id, never)
+			b.noError(b.database().Exec("DELETE FROM wakes WHERE task_id = ?", id).Error)
+			must(b.RequestCancel(b.Context(), p.account, id))
+			same(b, "asked", b.wakesIn("cancelled", id, 2*time.Second).Asked, false)
 		},
 		"a round of the callback is due until it has ended": func(b *bench) {
 			p := b.newPayer(unit(20))

@@ -170,35 +170,6 @@ func TestEndpointCircuit(t *testing.T) {
 	}
 }
 
-// An endpoint that is asked too much is well: one client's flood does not keep others
-// from being judged.
-func TestEndpointBusy(t *testing.T) {
-	t.Parallel()
-	var busy atomic.Bool
-	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if busy.Load() {
-			w.WriteHeader(http.StatusTooManyRequests)
-			return
-		}
-		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
-	})
-	for name, e := range map[string]*Endpoint{"open": newEndpoint(t, url, open), "closed": newEndpoint(t, url)} {
-		busy.Store(true)
-		for range 2 * failuresOpen {
-			ctx, cancel := context.WithTimeout(t.Context(), busyRest/2) // ends while it rests
-			defer cancel()
-			switch v, err := e.Judge(ctx, []string{"a"}); {
-			case name == "open" && (err != nil || v.Unjudged == nil), name == "closed" && !mediagate.Is(err, mediagate.KindUnavailable):
-				t.Fatal(name, v, err)
-			}
-		}
-		busy.Store(false)
-		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
-			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
-		}
-	}
-}
-
 // A text for which the endpoint has no room is asked about again.
 func TestEndpointBusyForAMoment(t *testing.T) {
 	t.Parallel()
@@ -215,24 +186,24 @@ func TestEndpointBusyForAMoment(t *testing.T) {
 	}
 }
 
-// Who waited in a crowd until hardly any time was left learns nothing of the endpoint:
-// it is not left alone for that, and the texts do not pass.
-func TestEndpointAskedTooLate(t *testing.T) {
-	t.Parallel()
+// staysWell asks the endpoint about odd texts, which are answered by the handler, until it
+// would be left alone if that were its own fault. It is not: another's text is judged.
+func staysWell(
+	t *testing.T, odd http.HandlerFunc, ask func(t *testing.T, name string, e *Endpoint), change ...func(*EndpointConfig),
+) {
+	t.Helper()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "late") {
-			<-r.Context().Done()
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "odd") {
+			odd(w, r)
 			return
 		}
 		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
 	})
-	for name, e := range map[string]*Endpoint{"open": newEndpoint(t, url, open), "closed": newEndpoint(t, url)} {
-		for range 2 * failuresOpen {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			if v, err := e.Judge(ctx, []string{"late"}); !mediagate.Is(err, mediagate.KindUnavailable) {
-				t.Errorf("%s: %+v, %v", name, v, err)
-			}
+	for name, e := range map[string]*Endpoint{
+		"closed": newEndpoint(t, url, change...), "open": newEndpoint(t, url, append(change, open)...),
+	} {
+		for range failuresOpen {
+			ask(t, name, e)
 		}
 		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
 			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
@@ -240,31 +211,54 @@ func TestEndpointAskedTooLate(t *testing.T) {
 	}
 }
 
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// An endpoint that is asked too much is well: one client's flood does not keep others
+// from being judged.
+func TestEndpointBusy(t *testing.T) {
+	t.Parallel()
+	busy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
+	staysWell(t, busy, func(t *testing.T, name string, e *Endpoint) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), busyRest/2) // ends while it rests
+		defer cancel()
+		switch v, err := e.Judge(ctx, []string{"odd"}); {
+		case name == "open" && (err != nil || v.Unjudged == nil),
+			name == "closed" && !mediagate.Is(err, mediagate.KindUnavailable):
+			t.Fatal(name, v, err)
+		}
+	})
+}
+
+// Who waited in a crowd until hardly any time was left learns nothing of the endpoint:
+// it is not left alone for that, and the texts do not pass.
+func TestEndpointAskedTooLate(t *testing.T) {
+	t.Parallel()
+	staysWell(t, hang, func(t *testing.T, name string, e *Endpoint) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if v, err := e.Judge(ctx, []string{"odd"}); !mediagate.Is(err, mediagate.KindUnavailable) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	})
+}
+
 // What a client sends does not decide whether others are judged: texts that the
 // endpoint will not take say nothing of its health, and do not pass unjudged.
 func TestEndpointRefusesToJudge(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 413, 414, 422} {
-		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "padding") {
-				w.WriteHeader(status)
-				return
+		refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+		staysWell(t, refuse, func(t *testing.T, name string, e *Endpoint) {
+			t.Helper()
+			v, err := e.Judge(t.Context(), []string{"odd"})
+			rule := "endpoint: not judged, it answered " + strconv.Itoa(status)
+			want := mediagate.Verdict{Refused: true, Rule: rule, Digest: read("odd").digest()}
+			if diff := cmp.Diff(want, v); err != nil || diff != "" {
+				t.Errorf("%d, %s: %v (-want +got):\n%s", status, name, err, diff)
 			}
-			_, _ = io.WriteString(w, `{"results":[{"flagged":false}]}`)
 		})
-		for name, change := range map[string]func(*EndpointConfig){"closed": func(*EndpointConfig) {}, "open": open} {
-			e := newEndpoint(t, url, change)
-			for range 2 * failuresOpen {
-				v, err := e.Judge(t.Context(), []string{"padding"})
-				want := mediagate.Verdict{Refused: true, Rule: "endpoint: not judged, it answered " + strconv.Itoa(status), Digest: read("padding").digest()}
-				if diff := cmp.Diff(want, v); err != nil || diff != "" {
-					t.Errorf("%d, %s: %v (-want +got):\n%s", status, name, err, diff)
-				}
-			}
-			if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (mediagate.Verdict{}) {
-				t.Errorf("%d, %s: another's text: %+v, %v", status, name, v, err)
-			}
-		}
 	}
 }
 
@@ -272,26 +266,14 @@ func TestEndpointRefusesToJudge(t *testing.T) {
 // does such a text pass unjudged.
 func TestEndpointSlowWithLongTexts(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("padding ", longQuestion/8+1)
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if body, _ := io.ReadAll(r.Body); len(body) > longQuestion {
-			<-r.Context().Done()
-			return
+	long := strings.Repeat("odd ", longQuestion/4+1)
+	staysWell(t, hang, func(t *testing.T, name string, e *Endpoint) {
+		t.Helper()
+		v, err := e.Judge(t.Context(), []string{long})
+		if !mediagate.Is(err, mediagate.KindUnavailable) || v != (mediagate.Verdict{}) {
+			t.Errorf("%s: %+v, %v", name, v, err)
 		}
-		_, _ = io.WriteString(w, `{"results":[{"flagged":false}]}`)
-	})
-	for name, change := range map[string]func(*EndpointConfig){"closed": func(*EndpointConfig) {}, "open": open} {
-		e := newEndpoint(t, url, change, func(c *EndpointConfig) { c.Timeout = 500 * time.Millisecond })
-		for range failuresOpen {
-			v, err := e.Judge(t.Context(), []string{long})
-			if !mediagate.Is(err, mediagate.KindUnavailable) || v != (mediagate.Verdict{}) {
-				t.Errorf("%s: %+v, %v", name, v, err)
-			}
-		}
-		if v, err := e.Judge(t.Context(), []string{"good"}); err != nil || v != (mediagate.Verdict{}) {
-			t.Errorf("%s: another's text: %+v, %v", name, v, err)
-		}
-	}
+	}, func(c *EndpointConfig) { c.Timeout = 500 * time.Millisecond })
 }
 
 func TestEndpointOfNoTexts(t *testing.T) {

@@ -2,7 +2,6 @@ package moderation
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,14 +68,6 @@ func TestEvasion(t *testing.T) {
 		"negative squared letters":      {"an 🅰🆂🆂", "2"},
 		"marks of other scripts":        {"an a\u0e31s\u0941s\u0e49", "2"},
 		"small capitals":                {"an ᴀꜱꜱ", "2"},
-		"zero-width joiner":             {"a\u200ds\u200ds", "2"},
-		"zero-width space":              {"a\u200bs\u200bs", "2"},
-		"byte order mark":               {"a\ufeffss", "2"},
-		"soft hyphen":                   {"a\u00adss", "2"},
-		"direction marks":               {"\u202ea\u200fss", "2"},
-		"variation selectors":           {"a\ufe0fs\U000e0100s", "2"},
-		"tags":                          {"a\U000e0061ss", "2"},
-		"Hangul filler":                 {"a\u3164ss", "2"},
 		"control characters":            {"a\x01s\x7fs", "2"},
 		"combining marks":               {"a\u0301s\u0336\u0336s\u20dd", "2"},
 		"many combining marks":          {"a" + strings.Repeat("\u0301", 3000) + "ss", "2"},
@@ -268,26 +259,4 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q is not found in itself", "x"+s)
 		}
 	})
-}
-
-func BenchmarkWords(b *testing.B) {
-	var list strings.Builder
-	for i := range 20_000 {
-		fmt.Fprintf(&list, "%c%cword%dof\n", 'a'+i%26, 'a'+i/26%26, i)
-	}
-	w := NewWords(mustLoad(b, list.String()))
-	for name, text := range map[string]string{
-		"latin":     strings.Repeat("a paper boat drifts down a rainy street in aaword0o ", 400)[:20_000],
-		"cyrillic":  strings.Repeat("бумажный кораблик плывёт по улице ", 600),
-		"same":      strings.Repeat("a", 20_000),
-		"disguised": strings.Repeat("aаaа ", 4_000),
-	} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if v, err := w.Judge(b.Context(), []string{text}); err != nil || v.Refused {
-					b.Fatal(v, err)
-				}
-			}
-		})
-	}
 }

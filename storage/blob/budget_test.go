@@ -76,7 +76,7 @@ func countingStore(t *testing.T, h *held) *httptest.Server {
 // mirror_memory hold no more than that together, and all end.
 func TestUploadsStayWithinTheirMemory(t *testing.T) {
 	t.Parallel()
-	const files, size = 12, 33 << 20
+	const files, size = 8, 17 << 20
 	for _, memory := range []int64{MinMemory, MinMemory + partSize + 1, 40 << 20} {
 		t.Run(fmt.Sprint(memory>>20, " MiB"), func(t *testing.T) {
 			t.Parallel()

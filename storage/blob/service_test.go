@@ -113,8 +113,7 @@ func TestCalls(t *testing.T) {
 			_, err := s.LoadManifest(ctx, "results/t/1/outcome.json")
 			return err
 		}, []string{"GET"}},
-		"a probe": {func(ctx context.Context, s *blob.Store) error { return s.Probe(ctx) }, []string{"DELETE upload", "POST uploads", "PUT partNumber"}},
-		"pages":   {func(ctx context.Context, s *blob.Store) error { return s.AllowPages(ctx) }, []string{"GET cors", "PUT cors"}},
+		"pages": {func(ctx context.Context, s *blob.Store) error { return s.AllowPages(ctx) }, []string{"GET cors", "PUT cors"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -149,17 +149,3 @@ func TestSignWithoutCredentials(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func BenchmarkSign(b *testing.B) {
-	s, err := Open(b.Context(), Config{
-		Endpoint: "https://s3.example.com", Bucket: "media", AccessKeyID: "a", SecretAccessKey: "b", PathStyle: true,
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if _, err := s.Sign(b.Context(), mediagate.Result{Key: "results/t/1/0"}, time.Hour); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

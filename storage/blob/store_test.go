@@ -54,14 +54,11 @@ func TestStorageError(t *testing.T) {
 		code string
 	}{
 		"access denied":       {answer(403, "AccessDenied"), CodeStorageRefused},
-		"unknown key":         {answer(403, "InvalidAccessKeyId"), CodeStorageRefused},
 		"no such bucket":      {answer(404, "NoSuchBucket"), CodeStorageRefused},
 		"another region":      {answer(301, "PermanentRedirect"), CodeStorageRefused},
 		"clock":               {answer(403, "RequestTimeTooSkewed"), CodeStorageAway},
 		"upload swept away":   {answer(404, "NoSuchUpload"), CodeStorageAway},
 		"internal":            {answer(500, "InternalError"), CodeStorageAway},
-		"slow down":           {answer(503, "SlowDown"), CodeStorageAway},
-		"full":                {answer(507, "NoSpaceLeftOnDevice"), CodeStorageAway},
 		"no answer":           {errors.New("dial tcp: refused"), CodeStorageAway},
 		"bad request":         {answer(400, "InvalidRequest"), CodeStorageAway},
 		"wrapped twice":       {errors.Join(errors.New("upload"), answer(401, "Unauthorized")), CodeStorageRefused},

@@ -35,8 +35,9 @@ func TestMissingFolder(t *testing.T) {
 	}
 }
 
-func TestPragmasAndErrors(t *testing.T) {
-	t.Parallel()
+// open opens a database of the test's own.
+func open(t *testing.T) *gorm.DB {
+	t.Helper()
 	d, err := sqlite.Open(filepath.Join(t.TempDir(), "x.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,12 @@ func TestPragmasAndErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.ConnPool.(interface{ Close() error }).Close() })
+	return db
+}
 
+func TestPragmasAndErrors(t *testing.T) {
+	t.Parallel()
+	db := open(t)
 	writer, err := db.DB()
 	if err != nil {
 		t.Fatal(err)
@@ -87,15 +93,7 @@ func TestPragmasAndErrors(t *testing.T) {
 // A reader in a snapshot neither waits for the writer nor sees what it does.
 func TestReadersDoNotWait(t *testing.T) {
 	t.Parallel()
-	d, err := sqlite.Open(filepath.Join(t.TempDir(), "x.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := gorm.Open(d, &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.ConnPool.(interface{ Close() error }).Close() })
+	db := open(t)
 	if err := db.Exec("CREATE TABLE x (n INTEGER)").Error; err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +104,7 @@ func TestReadersDoNotWait(t *testing.T) {
 		}
 		return n
 	}
-	err = db.WithContext(context.Background()).Transaction(func(write *gorm.DB) error {
+	err := db.WithContext(context.Background()).Transaction(func(write *gorm.DB) error {
 		if err := write.Exec("INSERT INTO x VALUES (1)").Error; err != nil {
 			return err
 		}
