@@ -147,7 +147,6 @@ type Route struct {
 	Find      bool   `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
 	// Passthrough: of a model that no catalog has, for channels that name it.
 	Passthrough bool `json:"passthrough,omitempty"`
-	Parts       int  `json:"parts,omitempty"` // calls that the job takes, when more than one; set when an attempt takes the route
 }
 
 // Unit is what a Charge counts.

@@ -54,7 +54,6 @@ func RowColumns() map[string][]string {
 		proofRow{}.TableName():       columnsOf[proofRow]().names,
 		actionRow{}.TableName():      columnsOf[actionRow]().names,
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
-		partRow{}.TableName():        columnsOf[partRow]().names,
 		assetRow{}.TableName():       columnsOf[assetRow]().names,
 		"wakes":                      columnsOf[wakeRow]().names,
 		awaitRow{}.TableName():       columnsOf[awaitRow]().names,

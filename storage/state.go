@@ -80,32 +80,9 @@ type stateAttempt struct {
 	Again  bool
 }
 
-type partRow struct {
-	TaskID     string
-	N          int
-	Part       int
-	State      mediagate.PartState
-	SendBefore stamp
-	Sends      int
-	Submission document
-	Failure    document
-	Error      string
-	CreatedAt  stamp
-	EndedAt    stamp
-	CallEnds   stamp
-}
-
-// TableName tells GORM.
-func (partRow) TableName() string { return "attempt_parts" }
-
-func (r partRow) part() (task.Part, error) {
-	p := task.Part{Part: r.Part, State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, Error: r.Error}
-	return p, readAll(column{"attempt_parts.submission", r.Submission, &p.Submission}, column{"attempt_parts.failure", r.Failure, &p.Failure})
-}
-
 // loadState reads the state, under the lock of the task's row where it is to be
-// changed: the row, then its last attempt and those that are named, then parts and queue
-// rows where there are any. A JSON column that cannot be decoded makes the state
+// changed: the row, then its last attempt and those that are named, then queue rows
+// where there are any. A JSON column that cannot be decoded makes the state
 // Unreadable, and is no error.
 func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool) (stateTask, task.State, error) {
 	locking := ""
@@ -147,13 +124,6 @@ func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool)
 			state.Unreadable = true
 		} else if err != nil {
 			return stateTask{}, task.State{}, err
-		}
-		if a.Route.Parts > 1 {
-			if a.Parts, err = loadParts(tx, id, a.N); unreadable(err) {
-				state.Unreadable = true
-			} else if err != nil {
-				return stateTask{}, task.State{}, err
-			}
 		}
 		state.Attempts = append(state.Attempts, a)
 	}
@@ -301,22 +271,4 @@ func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 		*c.to = text
 	}
 	return r, nil
-}
-
-// partRow is the row of a call, likewise. An erased task has none.
-func (t lockedTask) partRow(n int, p task.Part) (r partRow, err error) {
-	r = partRow{
-		TaskID: t.ID, N: n, Part: p.Part, State: p.State, SendBefore: at(p.SendBefore), CallEnds: at(p.CallEnds), Sends: p.Sends, Error: p.Error,
-	}
-	if !t.InputsErasedAt.IsZero() {
-		p.Failure, r.Error = p.Failure.Wordless(), ""
-		if p.Submission != nil {
-			p.Submission = &mediagate.Submission{Ref: p.Submission.Ref, Outcome: t.leaves(p.Submission.Outcome)}
-		}
-	}
-	if r.Submission, err = jsonOrNull(p.Submission); err != nil {
-		return r, err
-	}
-	r.Failure, err = jsonOrNull(p.Failure)
-	return r, err
 }

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -87,8 +86,8 @@ func (s *State) next(now time.Time) Step {
 		switch {
 		case !s.late(now):
 			return s.step(Submit, a)
-		case now.Before(a.callsOverAt()): // D5
-			return s.sleep(a.callsOverAt(), WhyCall)
+		case now.Before(a.CallEnds): // D5
+			return s.sleep(a.CallEnds, WhyCall)
 		default:
 			return s.step(Lookup, a)
 		}
@@ -138,8 +137,8 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 		return s.step(Submit, a)
 	case a.findable():
 		return s.step(Lookup, a)
-	case a.bucketUnchecked() && now.Before(a.callsOverAt()):
-		return s.sleep(a.callsOverAt(), WhyCall)
+	case a.bucketUnchecked() && now.Before(a.CallEnds):
+		return s.sleep(a.CallEnds, WhyCall)
 	case a.bucketUnchecked():
 		return s.step(Lookup, a)
 	default:
@@ -149,9 +148,9 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 }
 
 // bucketUnchecked reports that a lost sender of a synchronous call may have left files
-// in our bucket: no lookup has been made there since its calls must be over (D6).
+// in our bucket: no lookup has been made there since its call must be over (D6).
 func (a *Attempt) bucketUnchecked() bool {
-	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.callsOverAt())
+	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.CallEnds)
 }
 
 // stoppable reports that the vendor has the job, can stop it, and was not asked to.
@@ -161,21 +160,13 @@ func (a *Attempt) stoppable() bool {
 }
 
 // endWaitsUntil is the time before which cancel and fail are only noted, and
-// nothing else ends the task: the newest attempt, or a part of it, is an intent,
-// and its call may be under way. Zero where there is none (D5). A part may be an
-// intent beside an attempt that is unknown.
+// nothing else ends the task: the newest attempt is an intent, and its call may be
+// under way. Zero where there is none (D5).
 func (s *State) endWaitsUntil() time.Time {
-	a := s.Last()
-	switch {
-	case a == nil:
-		return time.Time{}
-	case a.State == mediagate.AttemptIntent:
-		return a.callsOverAt()
-	case a.State == mediagate.AttemptUnknown && slices.ContainsFunc(a.Parts, func(p Part) bool { return p.State == mediagate.PartIntent }):
-		return a.callsOverAt()
-	default:
-		return time.Time{}
+	if a := s.Last(); a != nil && a.State == mediagate.AttemptIntent {
+		return a.CallEnds
 	}
+	return time.Time{}
 }
 
 // submit is the step that makes the attempt after the last one.

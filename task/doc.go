@@ -18,7 +18,7 @@
 // commands apply ([State.Actions]).
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
-// in question: submit.go, part.go, wait.go, park.go, command.go, memory.go. Each race and
+// in question: submit.go, wait.go, park.go, command.go, memory.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -77,7 +77,9 @@
 // A synchronous sender stores the files in our bucket as they arrive. If it died, the
 // repeated Submit searches the bucket. If nothing is there, the task waits for the stored
 // end of the call, and a Lookup searches it again. Files that are whole count as the
-// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing).
+// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). Where
+// the submission takes several calls, those files count that had come by then
+// (d6_sync_sender_lost_left_some_files).
 //
 // # A restored database
 //
@@ -152,7 +154,7 @@
 //     operator: no vendor gets a second job without proof that the first is none, or
 //     without an operator's word.
 //   - After a restore no job is made without a found one or an operator's word (D17).
-//   - While an attempt or a part is an intent, the task does not end before the stored
+//   - While an attempt is an intent, the task does not end before the stored
 //     end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. An event that is
 //     refused changes nothing.

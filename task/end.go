@@ -117,7 +117,7 @@ func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
 	if s.DeadlineAt.Before(at) {
 		at, failure = s.DeadlineAt, tooLate(providerTooLate)
 	}
-	if ends := a.callsOverAt(); a.SenderLost && at.Before(ends) {
+	if ends := a.CallEnds; a.SenderLost && at.Before(ends) {
 		at = ends
 	}
 	return at, failure
@@ -157,7 +157,7 @@ func (c *change) end(end ending) {
 		c.Entry = mediagate.EntryVoid
 	}
 	if a != nil {
-		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || len(a.Parts) > 0
+		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.Cost < c.Terms.Hold
 		c.abandon(a)
 	}
 	if c.WebhookState == mediagate.WebhookPending {

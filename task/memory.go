@@ -148,7 +148,6 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 // putBack adds an attempt that the row lacks, as an intent. Open ones before it are
 // abandoned. If the task does not wait for the attempt, the attempt is abandoned itself.
 func (c *change) putBack(s Sending) *Attempt {
-	s.Route.Parts = 0 // which of several calls were made is lost as well
 	put := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
 	put.identify(s)
 	before := c.Last()

@@ -116,7 +116,6 @@ type Attempt struct {
 	Results     []mediagate.Result   // of copied files; nil until they are, empty where there are none
 	Unusable    *mediagate.Failure   // why its files cannot be used, however often they are copied
 	Await       *Await               // while its channel polls for it
-	Parts       []Part               // of a job that takes several calls
 	Error       string               // for operators
 }
 
@@ -125,18 +124,6 @@ type Await struct {
 	NextPollAt time.Time
 	Claim      string // token of the poller that asks at this moment (D8)
 	Again      bool   // a poll was requested since it asks: the next one is due at once (D8)
-}
-
-// Part is one call of an attempt whose job takes several, one a file.
-type Part struct {
-	Part       int // from 0
-	State      mediagate.PartState
-	SendBefore time.Time
-	CallEnds   time.Time
-	Sends      int
-	Submission *mediagate.Submission // the vendor's answer: of a part that is done, or whose job failed
-	Failure    *mediagate.Failure    // why a part without an answer was refused
-	Error      string
 }
 
 // Last is the newest attempt; nil when there is none.
@@ -210,17 +197,6 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 
 // succeeded reports that the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
-
-// callsOverAt returns when the last of the attempt's calls must be over.
-func (a *Attempt) callsOverAt() time.Time {
-	last := a.CallEnds
-	for _, p := range a.Parts {
-		if (p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown) && p.CallEnds.After(last) {
-			last = p.CallEnds
-		}
-	}
-	return last
-}
 
 // findable reports that the vendor can be asked for the job by our id. For an attempt
 // that was put back all channels are asked that can be (D17).

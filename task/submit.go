@@ -268,8 +268,8 @@ func (c *change) notFound(e NotFound) {
 		return // another attempt may have the job (D17)
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
-	case e.AskedAt.Before(a.callsOverAt()): // the call could be under way
-		c.RetryAt = a.callsOverAt()
+	case e.AskedAt.Before(a.CallEnds): // the call could be under way
+		c.RetryAt = a.CallEnds
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
 		c.RetryAt = c.now.Add(c.Terms.AbsentGap)

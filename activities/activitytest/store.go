@@ -102,7 +102,7 @@ func document(v any) any {
 
 // Remove loses a task's rows.
 func (s *Store) Remove(id string) {
-	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempt_parts", "attempts", "wakes"} {
+	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempts", "wakes"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
 	}
 	s.Exec("DELETE FROM tasks WHERE id = ?", id)
@@ -134,7 +134,7 @@ func (s *Store) Retried() (ids []string) {
 
 // Unsend takes a task back to how it was submitted.
 func (s *Store) Unsend(id string) {
-	for _, table := range []string{"awaits", "attempt_parts", "attempts"} {
+	for _, table := range []string{"awaits", "attempts"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
 	}
 	s.Exec("UPDATE tasks SET status = 'pending' WHERE id = ?", id)

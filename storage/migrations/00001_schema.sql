@@ -378,24 +378,6 @@ CREATE INDEX attempts_abandoned ON attempts (slot_until) WHERE state = 'abandone
 CREATE INDEX attempts_abandoned_account ON attempts (account_id) WHERE state = 'abandoned';
 CREATE INDEX attempts_vendor_uncounted ON attempts (vendor_uncounted_at) WHERE vendor_uncounted_at IS NOT NULL;
 
--- The calls of an attempt whose job takes several.
-CREATE TABLE attempt_parts (
-    task_id     text        NOT NULL,
-    n           integer     NOT NULL,
-    part        integer     NOT NULL CHECK (part >= 0),
-    state       text        NOT NULL CHECK (state IN ('intent', 'done', 'refused', 'unknown')),
-    send_before {{.time}}   NOT NULL,
-    call_ends   {{.time}},
-    sends       integer     NOT NULL DEFAULT 1,
-    submission  text,
-    failure     text,
-    error       text        NOT NULL DEFAULT '',
-    created_at  {{.time}}   NOT NULL,
-    ended_at    {{.time}},
-    PRIMARY KEY (task_id, n, part),
-    FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
-) {{.strict}};
-
 -- Jobs that are polled for.
 CREATE TABLE awaits (
     task_id       text        NOT NULL,
@@ -566,7 +548,6 @@ DROP TABLE account_proofs;
 DROP TABLE channel_minutes;
 DROP TABLE channels;
 DROP TABLE awaits;
-DROP TABLE attempt_parts;
 DROP TABLE attempts;
 DROP TABLE wakes;
 DROP TABLE assets;

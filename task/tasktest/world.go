@@ -241,7 +241,6 @@ func clone(s task.State) task.State {
 	s.Attempts = slices.Clone(s.Attempts)
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
-		a.Parts = slices.Clone(a.Parts)
 		if a.Await != nil {
 			await := *a.Await
 			a.Await = &await
