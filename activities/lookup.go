@@ -64,7 +64,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	if !row.Route.Find {
 		return nil, nil
 	}
-	channel, err := a.accounts().Asker(ctx, row)
+	channel, err := a.accounts().Asker(row)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	case t.Modal.Resumes(row.N):
 		report, err = a.findModal(ctx, t, channel)
 	case ok:
-		report, err = a.findByOurID(ctx, finder, t, row)
+		report, err = a.findByOurID(ctx, channel, finder, t, row)
 	default:
 		return nil, nil
 	}
@@ -93,7 +93,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	}
 }
 
-func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
+func (a *Activities) findByOurID(ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
 	job, _, err := a.job(ctx, t, row)
 	if err != nil {
 		return mediagate.Report{}, err
@@ -102,7 +102,7 @@ func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	return finder.Find(ctx, ref)
+	return c.Find(ctx, finder, ref)
 }
 
 // PollJob asks for attempt N once, at the task's deadline (D10). Returns
@@ -121,13 +121,13 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 	if row.State != mediagate.AttemptAccepted || row.Outcome != nil || row.Trouble != "" {
 		return a.stepDone(ctx, in)
 	}
-	channel, err := a.accounts().Asker(ctx, row)
+	channel, err := a.accounts().Asker(row)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
 	polling, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	report, err := channel.Vendor.Poll(polling, row.Ref)
+	report, err := channel.Poll(polling, row.Ref)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return Answer{}, a.fail(ctx, &mediagate.Error{

@@ -288,7 +288,7 @@ type files struct {
 // before what comes along.
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
 	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
-	f.channel, f.gone = a.accounts().Proven(ctx, row)
+	f.channel, f.gone = a.accounts().Shown(ctx, row)
 	if len(f.media) > mostFiles {
 		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
 		f.media = f.media[:mostFiles]

@@ -117,6 +117,6 @@ func (a *Activities) routeAt(t mediagate.Task, n int, c channel.Candidate) (rout
 	route = c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
 	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
-	_, canStop = channel.Unwrap(c.Vendor).(providers.Canceller)
+	_, canStop = c.Vendor.(providers.Canceller)
 	return route, canStop
 }

@@ -121,7 +121,7 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
 func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has permit) (prepared, error) {
-	c, err := a.accounts().Of(ctx, row)
+	c, err := a.accounts().Of(row)
 	if err != nil {
 		return prepared{}, err
 	}

@@ -51,7 +51,6 @@ func RowColumns() map[string][]string {
 		"tasks":                      columnsOf[wholeTask]().names, // whose parts are several structs
 		accountRow{}.TableName():     columnsOf[accountRow]().names,
 		sessionRow{}.TableName():     columnsOf[sessionRow]().names,
-		proofRow{}.TableName():       columnsOf[proofRow]().names,
 		actionRow{}.TableName():      columnsOf[actionRow]().names,
 		attemptRow{}.TableName():     columnsOf[attemptRow]().names,
 		assetRow{}.TableName():       columnsOf[assetRow]().names,

@@ -140,10 +140,6 @@ func TestLooksReadNoPast(t *testing.T) {
 			found, _, err := s.AwaitStats(ctx, "kling-a")
 			return found, err
 		},
-		"accounts that are awaited": func(ctx context.Context, s *storage.Store) (int, error) {
-			found, err := s.AwaitAccounts(ctx, "kling-a")
-			return len(found), err
-		},
 		"the load of a channel": func(ctx context.Context, s *storage.Store) (int, error) {
 			found, _, _, err := s.ChannelLoad(ctx, "kling-a")
 			return found, err

@@ -232,16 +232,6 @@ func (s *Store) Awaits() (all []mediagate.Await) {
 	return all
 }
 
-// Proofs are those on record.
-func (s *Store) Proofs() (all []mediagate.AccountProof) {
-	s.rows(func(columns func(...any)) {
-		var p mediagate.AccountProof
-		columns(&p.Made, &p.Found, &p.Channel, &p.TaskID, &p.N)
-		all = append(all, p)
-	}, "SELECT made, found, channel, task_id, n FROM account_proofs ORDER BY rowid")
-	return all
-}
-
 // SeeChannel notes that a worker has the channel now.
 func (s *Store) SeeChannel(name string) {
 	must(s.Steady.SeenChannel(context.Background(), []string{name}))

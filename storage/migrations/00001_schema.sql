@@ -427,18 +427,6 @@ CREATE TABLE channel_minutes (
     PRIMARY KEY (channel, minute)
 ) {{.strict}};
 
--- Two fingerprints of one vendor account: a job that the first had made was
--- found with the second. The pairs are few, as keys are seldom renewed.
-CREATE TABLE account_proofs (
-    made    text        NOT NULL,
-    found   text        NOT NULL,
-    channel text        NOT NULL,
-    task_id text        NOT NULL,
-    n       integer     NOT NULL,
-    at      {{.time}}   NOT NULL,
-    PRIMARY KEY (made, found)
-) {{.strict}};
-
 -- The channels that may take a task that waits for a slot. One of them grants
 -- it: the slot is the task's until it is used, or taken back.
 CREATE TABLE queue (
@@ -544,7 +532,6 @@ DROP TABLE deliveries;
 DROP TABLE actions;
 DROP TABLE turns;
 DROP TABLE queue;
-DROP TABLE account_proofs;
 DROP TABLE channel_minutes;
 DROP TABLE channels;
 DROP TABLE awaits;
