@@ -142,7 +142,7 @@ func (c *change) modalGiven(e ModalGiven) error {
 	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Terms.Timeout)
 	c.ParkedAt, c.ParkReason, c.RetryAt = time.Time{}, "", time.Time{}
 	if a.Outcome == nil {
-		a.State, a.EndedAt, a.Await, a.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
+		c.close(a, mediagate.AttemptEnded)
 	}
 	return nil
 }

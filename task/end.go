@@ -82,7 +82,7 @@ func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 		return time.Time{}, nil
 	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AbsentAgainAt.IsZero():
 		return s.unknownEnds(a)
-	case parked && !s.ParkedAt.Before(s.DeadlineAt) && (a == nil || over(a.State) && a.outcome() == nil):
+	case parked && !s.ParkedAt.Before(s.DeadlineAt) && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil):
 		// Parked after the deadline, with nothing at a vendor: no attempt may follow any more (D3).
 		return s.DeadlineAt, tooLate(neverSent)
 	case parked && !s.QueuedAt.IsZero() && s.QueuedAt.Add(s.Terms.QueueTimeout).Before(parkEnds):
@@ -169,17 +169,21 @@ func (c *change) end(end ending) {
 	}
 }
 
-// abandon closes an attempt that its task does not wait for any more. The job may run
-// on: it has its slot, and is polled for, until its end is seen, its stop is proven, or
-// SlotUntil has passed (D5, D7).
+// abandon closes an attempt that its task does not wait for any more, if it is open.
 func (c *change) abandon(a *Attempt) {
-	switch a.State {
-	case mediagate.AttemptIntent, mediagate.AttemptUnknown, mediagate.AttemptAccepted:
-	default:
-		return
+	if !mayBeFollowed(a.State) {
+		c.close(a, mediagate.AttemptAbandoned)
 	}
-	a.State, a.Trouble = mediagate.AttemptAbandoned, ""
-	if a.SlotUntil.IsZero() {
+}
+
+// close closes an attempt. If it is abandoned, its job may run on: it has its slot, and is
+// polled for, until its end is seen, its stop is proven, or SlotUntil has passed (D5, D7).
+// Otherwise its slot is free, and its channel does not poll for it any more.
+func (c *change) close(a *Attempt, state mediagate.AttemptState) {
+	a.State, a.Trouble = state, ""
+	if state != mediagate.AttemptAbandoned {
+		a.EndedAt, a.SlotUntil, a.Await = c.now, time.Time{}, nil
+	} else if a.SlotUntil.IsZero() {
 		a.SlotUntil = c.slotEnd(c.now)
 	}
 }

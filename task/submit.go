@@ -24,9 +24,8 @@ func (c *change) inputsChecked(e InputsChecked) {
 	}
 }
 
-// mayOpen tells whether attempt n may be made now: nil, or a conflict (D3).
-func (c *change) mayOpen(n int) error {
-	a := c.Last()
+// maySend returns nil if something may be sent for the task now, or else a conflict (D3).
+func (c *change) maySend() error {
 	switch {
 	case !c.open():
 		return conflict("the task has ended")
@@ -36,23 +35,34 @@ func (c *change) mayOpen(n int) error {
 		return conflict("the task cannot be read")
 	case c.TailLost:
 		return errTailLost
-	case n != c.lastN()+1:
-		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
-	case a != nil && a.outcome() != nil:
-		return conflict("attempt %d has an outcome", a.N)
-	case a != nil && !over(a.State):
-		return conflict("attempt %d is %s", a.N, a.State)
-	case c.Modal.State == mediagate.ModalWaiting:
-		return conflict("the task waits for its client")
 	case c.late(c.now):
 		return conflict("nobody waits for the task any more")
 	}
 	return nil
 }
 
-// over reports that an attempt in that state may be followed by another: the
-// vendor provably has no job, or the job was given up.
-func over(state mediagate.AttemptState) bool {
+// mayOpen returns nil if attempt n may be made now, or else a conflict.
+func (c *change) mayOpen(n int) error {
+	if err := c.maySend(); err != nil {
+		return err
+	}
+	a := c.Last()
+	switch {
+	case n != c.lastN()+1:
+		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
+	case a != nil && a.outcome() != nil:
+		return conflict("attempt %d has an outcome", a.N)
+	case a != nil && !mayBeFollowed(a.State):
+		return conflict("attempt %d is %s", a.N, a.State)
+	case c.Modal.State == mediagate.ModalWaiting:
+		return conflict("the task waits for its client")
+	}
+	return nil
+}
+
+// mayBeFollowed reports that another attempt may follow one in that state: the vendor
+// provably has no job, or the job was given up.
+func mayBeFollowed(state mediagate.AttemptState) bool {
 	return state == mediagate.AttemptRejected || state == mediagate.AttemptEnded || state == mediagate.AttemptAbandoned
 }
 
@@ -90,16 +100,13 @@ func (c *change) begin() {
 }
 
 func (c *change) reopened(e Reopened) error {
+	if err := c.maySend(); err != nil {
+		return err
+	}
 	a := c.current(e.N)
 	switch {
 	case a == nil:
 		return conflict("attempt %d is not open", e.N)
-	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
-		return conflict("nobody waits for the task any more")
-	case c.Unreadable:
-		return conflict("the task cannot be read")
-	case c.TailLost:
-		return errTailLost
 	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
@@ -192,7 +199,8 @@ func (c *change) refused(e Refused) {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
 	case mediagate.AttemptAbandoned:
 		if !doubted { // the slot is free
-			a.State, a.EndedAt, a.Error = mediagate.AttemptEnded, c.now, e.Detail
+			c.close(a, mediagate.AttemptEnded)
+			a.Error = e.Detail
 		}
 		return
 	default:
@@ -211,7 +219,8 @@ func (c *change) refused(e Refused) {
 // at another channel, after a pause, or after a parking; none follows a refusal for
 // good.
 func (c *change) reject(a *Attempt, f mediagate.Failure) {
-	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.SenderLost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
+	c.close(a, mediagate.AttemptRejected)
+	a.Failure, a.SenderLost = &f, false
 	if c.current(a.N) != a {
 		return
 	}

@@ -65,8 +65,7 @@ func (c *change) vendorEnded(e VendorEnded) {
 // record is the one place that stores how a job ended. The first one counts (D9).
 func (c *change) record(a *Attempt, o mediagate.Outcome) {
 	a.Outcome = &o
-	a.State, a.EndedAt, a.SlotUntil = mediagate.AttemptEnded, c.now, time.Time{}
-	a.Await, a.Trouble = nil, ""
+	c.close(a, mediagate.AttemptEnded)
 	if o.VendorCharge != nil {
 		if c.Charged == nil {
 			c.Charged = map[int]*mediagate.VendorCharge{}
@@ -145,11 +144,12 @@ func (c *change) stopProven(e StopProven) {
 	if a == nil || a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
 		return
 	}
-	a.State, a.EndedAt, a.SlotUntil, a.Await, a.Trouble, a.StopTried = mediagate.AttemptEnded, c.now, time.Time{}, nil, "", true
+	c.close(a, mediagate.AttemptEnded)
+	a.StopTried = true
 }
 
 func (c *change) slotExpired(e SlotExpired) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptAbandoned && !c.now.Before(a.SlotUntil) {
-		a.State, a.EndedAt, a.Await = mediagate.AttemptEnded, c.now, nil
+		c.close(a, mediagate.AttemptEnded)
 	}
 }
