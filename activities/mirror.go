@@ -51,7 +51,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 	if row.Outcome == nil || !row.Outcome.Succeeded || t.Status.Terminal() || row.Mirrored() {
 		return a.stepDone(ctx, in)
 	}
-	if t.ParkReason == mediagate.ParkStorage {
+	if t.Wait.Reason == mediagate.ParkStorage {
 		if err := a.Bucket.Probe(ctx); err != nil { // the file need not come from the vendor to find that out
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}

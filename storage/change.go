@@ -335,15 +335,15 @@ func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) 
 		n = a.N + 1
 	}
 	switch {
-	case after.QueuedAt.IsZero() && before.QueuedAt.IsZero():
+	case after.Wait.Why != mediagate.WhySlot && before.Wait.Why != mediagate.WhySlot:
 		return nil
-	case after.QueuedAt.IsZero():
+	case after.Wait.Why != mediagate.WhySlot:
 		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", row.ID)
 		return err
-	case before.QueuedAt.Equal(after.QueuedAt) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
+	case before.Wait.Why == after.Wait.Why && before.Wait.Since.Equal(after.Wait.Since) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
 	default:
-		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(after.QueuedAt))
+		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(after.Wait.Since))
 	}
 }
 

@@ -45,7 +45,7 @@ func TestMachineFacts(t *testing.T) {
 			id := b.submit(p, unit(1))
 			b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.Asked{}))
-			same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
+			same(b, "parked for", changed.State.Wait.Reason, mediagate.ParkInternal)
 			must(b.Change(b.Context(), id, task.CancelRequested{}))
 			changed = must(b.Change(b.Context(), id, task.EndDue{}))
 			same(b, "status", changed.State.Status, mediagate.StatusCancelled)

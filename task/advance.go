@@ -62,13 +62,13 @@ func (s *State) Advance(now time.Time) Step {
 		}
 		return Step{Kind: Settle, N: s.lastN()}
 	}
-	if now.Before(s.RetryAt) && !s.Granted {
-		return s.sleep(s.RetryAt, s.pauseReason())
+	if now.Before(s.Wait.TryAt) && !s.Granted {
+		return s.sleep(s.Wait.TryAt, s.pauseReason())
 	}
 	return s.next(now)
 }
 
-// next is Advance for an open task whose end is not due, and whose RetryAt has passed.
+// next is Advance for an open task whose end is not due, and that may try its next step.
 func (s *State) next(now time.Time) Step {
 	a := s.Last()
 	switch {
@@ -78,7 +78,7 @@ func (s *State) next(now time.Time) Step {
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
 		return s.step(Mirror, a)
-	case a == nil || !s.QueuedAt.IsZero():
+	case a == nil || s.Wait.Why == mediagate.WhySlot:
 		return s.submit()
 	}
 	switch a.State {
@@ -104,17 +104,17 @@ func (s *State) next(now time.Time) Step {
 func (s *State) await(a *Attempt, now time.Time) Step {
 	switch {
 	case s.waitsForClient(): // D15
-		return s.sleep(s.Modal.Until, WhyModal)
+		return s.sleep(s.Wait.EndsAt, WhyModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
 		return s.step(CancelJob, a) // given up for another
 	case a.State != mediagate.AttemptAccepted:
 		return s.submit()
-	case !s.ParkedAt.IsZero(): // its channel asks again at RetryAt (D11)
-		return s.sleep(s.ParkedAt.Add(s.Terms.ParkTimeout), WhyParked)
+	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
+		return s.sleep(s.Wait.EndsAt, WhyParked)
 	case s.late(now): // D10
 		return s.step(Poll, a)
 	default:
-		return s.sleep(s.DeadlineAt, WhyVendor)
+		return s.sleep(s.WaitsUntil(now), WhyVendor)
 	}
 }
 
@@ -142,8 +142,7 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 	case a.bucketUnchecked():
 		return s.step(Lookup, a)
 	default:
-		at, _ := s.timeout()
-		return s.sleep(at, WhyUnknown)
+		return s.sleep(s.Wait.EndsAt, WhyUnknown)
 	}
 }
 
@@ -189,20 +188,20 @@ func (s *State) step(kind Kind, a *Attempt) Step {
 
 // sleep waits until then, or until the task's timeout if that is earlier.
 func (s *State) sleep(until time.Time, why Why) Step {
-	if at, _ := s.timeout(); !at.IsZero() && at.Before(until) {
+	if at, _ := s.failsAt(); !at.IsZero() && at.Before(until) {
 		until = at
 	}
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauseReason is what a task sleeps on before RetryAt.
+// pauseReason is what a task sleeps on before its next try.
 func (s *State) pauseReason() Why {
-	switch a := s.Last(); {
-	case !s.QueuedAt.IsZero():
+	switch w := s.Wait; {
+	case w.Why == mediagate.WhySlot:
 		return WhySlot
-	case !s.ParkedAt.IsZero() || s.Unreadable:
+	case w.Reason != "" || s.Unreadable:
 		return WhyParked
-	case a != nil && a.State == mediagate.AttemptUnknown:
+	case w.Why == mediagate.WhyUnknown:
 		return WhyLookup
 	default:
 		return WhyPause

@@ -129,13 +129,21 @@
 //
 // # What a task waits for
 //
-// RetryAt is the time before which no step begins. A step that a person may have to
-// mend also parks the task: ParkedAt and ParkReason make it visible as stuck, the
-// step is tried again by itself, and the task fails at the end of the parking (D12).
-// A task is queued while no channel has a slot for its next attempt (D7). Time parked
-// or queued moves the deadline; time parked for an unknown submission does not move
-// the time at which that is given up (D6). So each wait has an end: that of the
-// deadline, the parking, the queue, the modal call, or the vendor call.
+// A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
+//
+//	pause    a vendor refused for now, or a step achieved nothing: the next try comes
+//	         later. It has no end of its own
+//	parked   a step is stuck, so that a person may have to help: it is tried again by
+//	         itself, and the task fails at the end of the parking (D12)
+//	slot     no channel has a slot for the next attempt (D7)
+//	modal    the client has yet to give parameters (D15)
+//	unknown  the vendor's answer was lost (D6)
+//
+// A wait with a reason shows as stuck. The time that a task is stuck, queued or waits for
+// its client moves the deadline, once the wait is over; until then [State.WaitsUntil] is
+// the deadline (D10). A wait that follows another keeps the earlier end: a task that is
+// parked at noon for a day, and queued since because all channels refuse it, fails at the
+// next noon. A call under way is no wait: it is a bound before which nothing ends (D5).
 //
 // # Who sends which event
 //

@@ -157,6 +157,7 @@ func (c *change) putBack(s Sending) *Attempt {
 		c.abandon(&put)
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
+		c.endWait()
 		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded

@@ -207,7 +207,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well"), Refused: mediagate.ParkReason(text(d, "refused"))}, nil
 	case "slot":
-		p.state.Granted = !p.state.QueuedAt.IsZero() // by its channel's poller, in the rows of the queue
+		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // by its channel's poller, in the rows of the queue
 		return task.Asked{}, nil
 	case "accepted":
 		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}
@@ -366,11 +366,11 @@ func (p *play) show(e task.Effects) string {
 	if !s.FailRequestedAt.IsZero() && !s.Status.Terminal() {
 		b.WriteString(", to fail")
 	}
-	if !s.ParkedAt.IsZero() {
-		fmt.Fprintf(&b, ", parked at %s: %s", at(s.ParkedAt), s.ParkReason)
+	if s.Wait.Reason != "" {
+		fmt.Fprintf(&b, ", parked at %s: %s", at(s.Wait.Since), s.Wait.Reason)
 	}
-	if !s.QueuedAt.IsZero() {
-		fmt.Fprintf(&b, ", queued at %s", at(s.QueuedAt))
+	if s.Wait.Why == mediagate.WhySlot {
+		fmt.Fprintf(&b, ", queued at %s", at(s.Wait.Since))
 	}
 	if s.TailLost {
 		b.WriteString(", may lack attempts")

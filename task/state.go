@@ -19,19 +19,15 @@ type State struct {
 	Version           int64 // +1 at each change that a client can see
 	StartedAt         time.Time
 	EndedAt           time.Time
-	DeadlineAt        time.Time // end of waiting for the vendor; time parked or queued is added when that is over
+	DeadlineAt        time.Time // end of waiting for the vendor; the time of a wait is added when the wait is over
 	CancelRequestedAt time.Time // a promise: the task does not complete any more
 	FailRequestedAt   time.Time // an operator's fail
 
-	ParkedAt   time.Time            // since when a step of it is stuck
-	ParkReason mediagate.ParkReason // why
-	RetryAt    time.Time            // no step begins before
-	Refusals   int                  // attempts in a row that a vendor refused for now
-
-	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
-	QueuedFor []string  // the channels of which any may grant one
-	Granted   bool      // one of them holds a slot for it: only its poller grants, and takes back
-	RerouteTo string    // the channel that an operator chose for the next attempt; empty: any
+	Wait      mediagate.Wait
+	QueuedFor []string // while it waits for a slot: the channels of which any may grant one
+	Granted   bool     // one of them holds a slot for it: only its poller grants, and takes back
+	Refusals  int      // attempts in a row that a vendor refused for now
+	RerouteTo string   // the channel that an operator chose for the next attempt; empty: any
 
 	Modal  mediagate.Modal      // the zero value where no vendor asked for more
 	Inputs mediagate.InputCheck // how far the client's files are checked
@@ -99,7 +95,6 @@ type Attempt struct {
 	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
-	UnknownSince  time.Time          // when it became unknown
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
 	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or the search was given up (D6)
 	AbsentAt      time.Time          // the first lookup that found no job
@@ -151,11 +146,9 @@ func (s *State) lastN() int {
 	return 0
 }
 
-// WaitsUntil is the deadline as it stands now: moved by the time that the task
-// has been parked or queued so far (D7, D10).
-func (s *State) WaitsUntil(now time.Time) time.Time {
-	return mediagate.WaitsUntil(s.DeadlineAt, s.ParkedAt, s.QueuedAt, now)
-}
+// WaitsUntil is the deadline as it stands now: moved by the time of the wait so far
+// (D10).
+func (s *State) WaitsUntil(now time.Time) time.Time { return s.Wait.Moves(s.DeadlineAt, now) }
 
 func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
 

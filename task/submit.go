@@ -78,7 +78,8 @@ func (c *change) intentStored(e IntentStored) error {
 		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)
 	}
 	c.leaveQueue()
-	c.RerouteTo, c.RetryAt = "", time.Time{}
+	c.tryNow()
+	c.RerouteTo = ""
 	a := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
 	a.identify(e.Sending)
 	c.Attempts = append(c.Attempts, a)
@@ -119,7 +120,7 @@ func (c *change) reopened(e Reopened) error {
 // sendings does not count for the new one.
 func (a *Attempt) reopen() {
 	a.State, a.Error = mediagate.AttemptIntent, ""
-	a.SenderLost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
+	a.SenderLost, a.Lookups, a.LookedAt = false, 0, time.Time{}
 	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -127,30 +128,17 @@ func (c *change) queued(e Queued) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
-	if e.Well {
-		c.unpark()
+	reason := c.Wait.Reason
+	switch {
+	case e.Well && reason != "": // the queue is a wait of its own
+		c.endWait()
+		reason = ""
+	case e.Refused != "" && c.Wait.Why != mediagate.WhySlot:
+		reason = e.Refused
 	}
-	if e.Refused != "" && c.QueuedAt.IsZero() {
-		c.park(e.Refused)
-	}
-	if c.QueuedAt.IsZero() {
-		c.QueuedAt = c.now
-	}
+	c.wait(mediagate.WhySlot, reason, c.now.Add(jitter(c.now, queuePause)))
 	c.QueuedFor, c.Granted = e.Channels, false
-	c.RetryAt = c.now.Add(jitter(c.now, queuePause))
 	return nil
-}
-
-// leaveQueue ends the waiting for a slot. The deadline moves by the time it took,
-// unless that is part of a parking (D7).
-func (c *change) leaveQueue() {
-	if c.QueuedAt.IsZero() {
-		return
-	}
-	if c.ParkedAt.IsZero() {
-		c.DeadlineAt = c.DeadlineAt.Add(max(0, c.now.Sub(c.QueuedAt)))
-	}
-	c.QueuedAt, c.QueuedFor, c.Granted, c.RetryAt = time.Time{}, nil, false, time.Time{}
 }
 
 func (c *change) accepted(e Accepted) {
@@ -182,7 +170,6 @@ func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Tim
 		return
 	}
 	c.Refusals, c.TailLost = 0, false
-	c.leaveQueue() // for the attempt that would have followed
 	c.begin()
 	c.resume()
 }
@@ -224,13 +211,13 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	if c.current(a.N) != a {
 		return
 	}
-	if c.ParkReason == mediagate.ParkSubmissionUnknown { // it is known now
-		c.unpark()
+	if c.Wait.Why == mediagate.WhyUnknown { // it is known now
+		c.endWait()
 	}
 	switch {
 	case a.refusedForGood():
 	case a.Elsewhere:
-		c.RetryAt = time.Time{} // the next channel follows at once
+		c.tryNow() // the next channel follows at once
 	case f.Code == mediagate.CodeProviderRefused:
 		c.park(mediagate.ParkCredentials)
 	case f.Code == mediagate.CodeFunds:
@@ -241,7 +228,7 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 			c.park(mediagate.ParkProviderAway)
 			return
 		}
-		c.RetryAt = c.now.Add(min(time.Second<<c.Refusals, longestPause))
+		c.pause(c.now.Add(min(time.Second<<c.Refusals, longestPause)))
 	}
 }
 
@@ -251,21 +238,24 @@ func (c *change) submitUnknown(e SubmitUnknown) {
 	}
 }
 
-// markUnknown makes an attempt unknown (D4, D6). The parking before is over; the task parks
-// for the unknown submission if the vendor cannot be asked and the model does not fail
-// it.
+// markUnknown makes an attempt unknown (D4, D6). The wait before is over. The task is
+// stuck at once if the vendor cannot be asked and the model does not fail it.
 func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
-	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotEnd(c.now)
-	if c.current(a.N) != a {
-		return
+	a.Lookups, a.SlotUntil = 0, c.slotEnd(c.now)
+	if c.current(a.N) == a {
+		c.endWait()
+		c.waitUnknown(a)
 	}
-	c.unpark()
-	c.RetryAt = time.Time{}
+}
+
+// waitUnknown begins the wait for what became of the last attempt.
+func (c *change) waitUnknown(a *Attempt) {
+	reason := mediagate.ParkReason("")
 	if !a.findable() && !c.failsUnknown(a) {
-		c.park(mediagate.ParkSubmissionUnknown)
-		c.RetryAt = time.Time{} // nobody can be asked
+		reason = mediagate.ParkSubmissionUnknown
 	}
+	c.wait(mediagate.WhyUnknown, reason, time.Time{})
 }
 
 func (c *change) notFound(e NotFound) {
@@ -278,12 +268,12 @@ func (c *change) notFound(e NotFound) {
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
 	case e.AskedAt.Before(a.CallEnds): // the call could be under way
-		c.RetryAt = a.CallEnds
+		c.pause(a.CallEnds)
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
-		c.RetryAt = c.now.Add(c.Terms.AbsentGap)
+		c.pause(c.now.Add(c.Terms.AbsentGap))
 	case e.AskedAt.Before(again):
-		c.RetryAt = again
+		c.pause(again)
 	default:
 		a.AbsentAgainAt = c.now
 		c.resume()

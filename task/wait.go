@@ -42,7 +42,7 @@ func (c *change) progressed(e Progressed) {
 		return
 	}
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
-	if a.State == mediagate.AttemptAccepted && !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
+	if a.State == mediagate.AttemptAccepted && c.Wait.Reason != "" && !c.Unreadable { // the trouble is over (D11)
 		a.SlotUntil = time.Time{}
 		c.resume()
 	}
@@ -55,11 +55,13 @@ func (c *change) vendorEnded(e VendorEnded) {
 	}
 	wanted := c.current(e.N) == a && a.State == mediagate.AttemptAccepted
 	c.record(a, e.Outcome)
-	if wanted {
-		c.RetryAt = time.Time{}
-		return
+	if !wanted {
+		c.Sweep = true
+	} else if c.Wait.Why == mediagate.WhyModal {
+		c.endWait()
+	} else {
+		c.tryNow()
 	}
-	c.Sweep = true
 }
 
 // record is the one place that stores how a job ended. The first one counts (D9).
@@ -83,9 +85,8 @@ func (c *change) awaited(n int) *Attempt {
 	return a
 }
 
-// vendorWaits begins the wait for modal parameters, once a task. The deadline moves
-// behind the wait. The job has no slot meanwhile, since the vendor has not begun with
-// it (D15).
+// vendorWaits begins the wait for modal parameters, once a task. The job has no slot
+// meanwhile, since the vendor has not begun with it (D15).
 func (c *change) vendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
 	if a == nil || c.polled(e.N, e.Claim) == nil {
@@ -95,9 +96,8 @@ func (c *change) vendorWaits(e VendorWaits) {
 		c.answered(a.Await, e.NextAt)
 		return
 	}
-	until, left := c.now.Add(c.Terms.ModalTimeout), max(0, c.WaitsUntil(c.now).Sub(c.now))
-	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N, Until: until}
-	c.DeadlineAt, c.ParkedAt, c.ParkReason, c.RetryAt = until.Add(left), time.Time{}, "", time.Time{}
+	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N}
+	c.wait(mediagate.WhyModal, "", time.Time{})
 	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
 }
 
@@ -112,7 +112,7 @@ func (c *change) troubled(e Troubled) {
 	}
 }
 
-// trouble ends the polling for an attempt, and parks its task. At RetryAt the channel
+// trouble ends the polling for an attempt, and parks its task. At the next try the channel
 // polls again (D11).
 func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil

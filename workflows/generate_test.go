@@ -189,7 +189,7 @@ func TestD12AStepThatFailsParks(t *testing.T) {
 			b := setup(t, video)
 			c.script(b)
 			b.at(14*time.Minute, func() {
-				if got := b.state().ParkReason; got != c.reason {
+				if got := b.state().Wait.Reason; got != c.reason {
 					t.Errorf("parked for %q, want %q", got, c.reason)
 				}
 			})
@@ -231,7 +231,7 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	_, err := b.Store.OpenIntent(t.Context(), other.ID, c.Slots(), task.IntentStored{Sending: sent})
 	b.ok(err)
 	b.at(10*time.Minute, func() {
-		if b.state().QueuedAt.IsZero() {
+		if b.state().Wait.Why != mediagate.WhySlot {
 			t.Error("the task is not queued")
 		}
 		_, err := b.Store.Change(t.Context(), other.ID, task.Accepted{Sending: sent}, task.VendorEnded{N: 1, Outcome: activitytest.Success()})

@@ -190,7 +190,7 @@ var situations = map[string]situation{
 	},
 	"parked": {
 		begin: begins(job{model: alpha, directive: "fail=internal, at=download, times=1000"}), end: "failed", code: "result_unavailable",
-		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND parked_at IS NOT NULL"),
+		begun: rowSays("SELECT id FROM tasks WHERE id = $1 AND wait_reason <> ''"),
 	},
 	"copying": { // which hangs at first
 		begin: begins(job{model: alpha, directive: "fail=timeout, at=download, times=1, result_bytes=12000000"}),

@@ -580,7 +580,7 @@ func (w *World) wish() {
 	case "channel gone":
 		_ = w.apply(task.ChannelGone{Channel: "a"})
 	case "slot":
-		if !w.State.QueuedAt.IsZero() {
+		if w.State.Wait.Why == mediagate.WhySlot {
 			w.State.Granted = w.Grant == nil || w.Grant()
 		}
 	case "expired":
