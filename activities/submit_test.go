@@ -499,6 +499,7 @@ func TestD5ASenderReports(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	var reports []task.Seen
+	var known atomic.Bool // the job's id, by Temporal
 	env := newEnv(b.World)
 	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		var seen task.Seen
@@ -506,15 +507,29 @@ func TestD5ASenderReports(t *testing.T) {
 			t.Error(err)
 		}
 		reports = append(reports, seen)
+		if seen.Ref.JobID != "" {
+			known.Store(true)
+		}
 	})
 	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		if len(reports) != 1 || reports[0].ExternalID != job.ExternalID || reports[0].Channel != activitytest.AsyncChannel {
 			t.Errorf("the vendor is called, and Temporal knows %+v", reports)
 		}
+		// The database is away until Temporal knows the id.
+		gone := time.Now().Add(time.Minute)
+		b.Store.Fault = func(string) error {
+			if known.Load() || time.Now().After(gone) {
+				return nil
+			}
+			return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+		}
 		return b.Async.Accept(job)
 	}
 	if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
 		t.Fatal(err)
+	}
+	if !known.Load() {
+		t.Errorf("Temporal never got the job's id: %+v", reports)
 	}
 }
 
