@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -501,6 +502,7 @@ func TestD5ASenderReports(t *testing.T) {
 	var reports []task.Seen
 	var known atomic.Bool // the job's id, by Temporal
 	env := newEnv(b.World)
+	env.SetWorkerOptions(worker.Options{MaxHeartbeatThrottleInterval: time.Millisecond})
 	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		var seen task.Seen
 		if err := details.Get(&seen); err != nil {
