@@ -502,7 +502,7 @@ func TestD5ASenderReports(t *testing.T) {
 	var reports []task.Seen
 	var known atomic.Bool // the job's id, by Temporal
 	env := newEnv(b.World)
-	env.SetWorkerOptions(worker.Options{MaxHeartbeatThrottleInterval: time.Millisecond})
+	env.SetWorkerOptions(worker.Options{DefaultHeartbeatThrottleInterval: time.Millisecond})
 	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 		var seen task.Seen
 		if err := details.Get(&seen); err != nil {
