@@ -17,7 +17,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
