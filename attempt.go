@@ -70,7 +70,6 @@ type Job struct {
 	// nowhere. It is the attempt's own and a secret.
 	CallbackURL string
 
-	Part   int    // of a job that takes several calls, one a file: which one, from 0
 	Inputs Inputs // opens the client's media; nil where the job is not to be sent
 	Sink   Sink   // takes files that arrive with the answer; nil where the job is not to be sent
 }
@@ -92,6 +91,11 @@ type Sink interface {
 	// the index, and returns what the outcome names it by. An error of the
 	// file's reader comes back as it is and leaves nothing behind.
 	Store(ctx context.Context, index int, file io.Reader) (Media, error)
+
+	// Record notes what a submission that takes several calls has made so far. If the
+	// process dies before Submit returns, the task ends with these files. A note that
+	// cannot be stored is logged: the submission goes on without it.
+	Record(ctx context.Context, soFar Submission)
 }
 
 // JobRef is what an adapter needs to ask for a job again.
@@ -253,15 +257,3 @@ func (c Channel) Serves(model string, r Route) bool {
 func (c Channel) Slots() Slots {
 	return Slots{Names: append([]string{c.Name}, c.Former...), Limit: c.Concurrency}
 }
-
-// PartState is how far one call of a job that takes several has come.
-type PartState string
-
-// intent → done | refused | unknown; unknown → done | refused; refused →
-// intent where the vendor only refused for now.
-const (
-	PartIntent  PartState = "intent"  // stored before the call
-	PartDone    PartState = "done"    // what it made is on record
-	PartRefused PartState = "refused" // proven: it made nothing
-	PartUnknown PartState = "unknown" // it may have made something that nobody has
-)

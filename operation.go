@@ -52,16 +52,6 @@ type PollResult struct {
 	Waiting    bool // the vendor wants modal parameters before it goes on
 }
 
-// AccountProof says that two fingerprints are of one vendor account: a job that
-// the first had made was found with the second.
-type AccountProof struct {
-	Made    string
-	Found   string
-	Channel string // with which it was found
-	TaskID  string
-	N       int
-}
-
 // Sweep is a look for files of an ended task that it does not show. Again is when
 // another has to follow, as a copy may still be under way; zero for none.
 type Sweep struct {

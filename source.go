@@ -12,13 +12,12 @@ type Source struct {
 	Index  int    `json:"index,omitempty"` // of the clip or file among those of the task, from 0
 
 	// Who made it. Only its account can be asked for what its ids name.
-	Provider    string   `json:"provider"`
-	Channel     string   `json:"channel"`
-	Fingerprint string   `json:"fingerprint"`
-	Accounts    []string `json:"accounts,omitempty"`  // other fingerprints that are known of it
-	Ref         JobRef   `json:"ref"`                 // the job that made it
-	VendorID    string   `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
-	Button      string   `json:"button,omitempty"`    // that is pressed: its customId
+	Provider    string `json:"provider"`
+	Channel     string `json:"channel"`
+	Fingerprint string `json:"fingerprint"`
+	Ref         JobRef `json:"ref"`                 // the job that made it
+	VendorID    string `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
+	Button      string `json:"button,omitempty"`    // that is pressed: its customId
 
 	Key  string `json:"key,omitempty"`  // of its main file in our bucket
 	Clip *Clip  `json:"clip,omitempty"` // what is known of it, of a song
@@ -47,7 +46,7 @@ func (s *Source) MadeBy(accounts []VendorAccount) []bool {
 	made := make([]bool, len(accounts))
 	found := false
 	for i, a := range accounts {
-		made[i] = slices.ContainsFunc(a.Fingerprints, func(f string) bool { return f == s.Fingerprint || slices.Contains(s.Accounts, f) })
+		made[i] = slices.Contains(a.Fingerprints, s.Fingerprint)
 		found = found || made[i]
 	}
 	for i, a := range accounts {

@@ -12,7 +12,7 @@ import (
 // no account has it.
 func TestMadeBy(t *testing.T) {
 	t.Parallel()
-	source := &mediagate.Source{Channel: "east", Fingerprint: "f1", Accounts: []string{"f1-renewed"}}
+	source := &mediagate.Source{Channel: "east", Fingerprint: "f1"}
 	maker := func(name string, fingerprints ...string) mediagate.VendorAccount {
 		return mediagate.VendorAccount{Channel: name, Fingerprints: fingerprints}
 	}
@@ -22,7 +22,6 @@ func TestMadeBy(t *testing.T) {
 	}{
 		"nobody":                    {nil, []bool{}},
 		"the fingerprint":           {[]mediagate.VendorAccount{maker("west", "f2"), maker("north", "f3", "f1")}, []bool{false, true}},
-		"a renewed one":             {[]mediagate.VendorAccount{maker("west", "f1-renewed")}, []bool{true}},
 		"two with one account":      {[]mediagate.VendorAccount{maker("west", "f1"), maker("east", "f1")}, []bool{true, true}},
 		"the name, if nothing else": {[]mediagate.VendorAccount{maker("west", "f2"), maker("east", "f4")}, []bool{false, true}},
 		"not the name beside it":    {[]mediagate.VendorAccount{maker("east", "f2"), maker("west", "f1")}, []bool{false, true}},

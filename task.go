@@ -56,9 +56,7 @@ type Task struct {
 	EndedAt           time.Time
 	DeadlineAt        time.Time // end of waiting for the vendor
 	CancelRequestedAt time.Time
-	ParkedAt          time.Time
-	ParkReason        ParkReason
-	QueuedAt          time.Time // since when it waits for a slot
+	Wait              Wait
 	RerouteTo         string    // the channel that an operator chose for the next attempt
 	Modal             Modal     // the zero value where the vendor never asked for more
 	InputsErasedAt    time.Time // the request is gone, see WithoutInputs
@@ -70,24 +68,41 @@ type Task struct {
 	Webhook *Webhook
 }
 
-// WaitsUntil is the end of waiting for the vendor as it stands now, see there.
-func (t Task) WaitsUntil(now time.Time) time.Time {
-	return WaitsUntil(t.DeadlineAt, t.ParkedAt, t.QueuedAt, now)
+// WaitsUntil is the end of waiting for the vendor as it stands now.
+func (t Task) WaitsUntil(now time.Time) time.Time { return t.Wait.Moves(t.DeadlineAt, now) }
+
+// Wait is what an open task waits for before its next step (D12). A vendor that works is
+// no wait, and neither is a call that is under way.
+type Wait struct {
+	Why    WaitWhy    // empty: the task does not wait
+	Reason ParkReason // why the task is stuck, so that a person may have to help; empty: it is not
+	Since  time.Time
+	TryAt  time.Time // no step begins before; zero: one may begin now
+	EndsAt time.Time // the task fails then; zero: this wait has no end of its own
 }
 
-// WaitsUntil is the end of waiting for the vendor as it stands now: the
-// deadline, moved by the time that the task has been parked or queued until now
-// (D7, D10). parkedAt and queuedAt are zero for a task that is not; one that is
-// both was parked first.
-func WaitsUntil(deadline, parkedAt, queuedAt, now time.Time) time.Time {
-	since := parkedAt
-	if since.IsZero() {
-		since = queuedAt
-	}
-	if since.IsZero() {
+// WaitWhy is what a task waits for.
+type WaitWhy string
+
+// What tasks wait for. All but a pause have an end.
+const (
+	WhyPause   WaitWhy = "pause"   // before the next try
+	WhyParked  WaitWhy = "parked"  // a step is stuck, and is tried again by itself
+	WhySlot    WaitWhy = "slot"    // no channel has a slot free (D7)
+	WhyModal   WaitWhy = "modal"   // for the client's modal parameters (D15)
+	WhyUnknown WaitWhy = "unknown" // the vendor may have the job: its answer was lost (D6)
+)
+
+// StopsClock reports that the time of the wait does not count against the deadline (D10):
+// the time that a task is stuck, queued, or waits for its client.
+func (w Wait) StopsClock() bool { return w.Reason != "" || w.Why == WhySlot || w.Why == WhyModal }
+
+// Moves is the deadline as it stands now: moved by the time that the task has waited.
+func (w Wait) Moves(deadline, now time.Time) time.Time {
+	if !w.StopsClock() {
 		return deadline
 	}
-	return deadline.Add(max(0, now.Sub(since)))
+	return deadline.Add(max(0, now.Sub(w.Since)))
 }
 
 // Plan is the snapshot of how a task is to be produced, taken from the
@@ -147,7 +162,6 @@ type Route struct {
 	Find      bool   `json:"find,omitempty"` // the vendor can be asked by our own id; set when an attempt takes the route
 	// Passthrough: of a model that no catalog has, for channels that name it.
 	Passthrough bool `json:"passthrough,omitempty"`
-	Parts       int  `json:"parts,omitempty"` // calls that the job takes, when more than one; set when an attempt takes the route
 }
 
 // Unit is what a Charge counts.
@@ -314,7 +328,7 @@ type TaskFilter struct {
 	Webhook       WebhookState `json:"webhook,omitempty"` // for operators
 }
 
-// A task is stuck while it is parked, for its ParkReason, and while it is overdue: the
+// A task is stuck while its Wait has a Reason, and while it is overdue: the
 // wake scan has tried StuckTries times, and its run has not asked for the next step.
 const (
 	StuckTries       = 3
@@ -416,8 +430,7 @@ const (
 // Modal is a task's wait for parameters that its client has yet to give.
 type Modal struct {
 	State ModalState
-	N     int       // the attempt whose job waits at the vendor
-	Until time.Time // by the database's clock
+	N     int // the attempt whose job waits at the vendor
 	// Input is what the client then said: the canonical request of the modal
 	// call. It is in no history.
 	Input json.RawMessage

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,38 +33,29 @@ func (d *tending) endJobs(ids ...string) {
 func TestD11TendRenewedChannel(t *testing.T) {
 	t.Parallel()
 	const former, missing = activitytest.AsyncChannel, mediagate.ParkChannelMissing
-	proof := func(channel string) []mediagate.AccountProof {
-		return []mediagate.AccountProof{{Made: "account-a", Found: "account-a, new key", Channel: channel, TaskID: "task-0", N: 1}}
-	}
 	third := func(c channel.Channel) channel.Channel {
 		c.Name = "async-c"
 		return c
 	}
 	cases := map[string]struct {
-		set     func(d *tending) // the channels
-		proofs  []mediagate.AccountProof
+		set     func(d *tending)     // the channels
 		trouble mediagate.ParkReason // instead of the end
 		lacked  bool                 // the worker says that it lacks the channel
 	}{
-		"a new key": {set: func(d *tending) { d.Channels.Set(d.Renewed()) }, proofs: proof(former)},
+		"a new key": {set: func(d *tending) { d.Channels.Set(d.Renewed()) }},
 		"a label for the same key": {set: func(d *tending) {
 			c := d.AsyncBound()
 			c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
 			d.Channels.Set(c)
 		}},
 		"a new name, configured as former":     {set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound(), former)) }},
-		"a new name, not configured as former": {set: func(d *tending) { d.Channels.Set(d.SyncBound(), renamed(d.AsyncBound())) }},
+		"a new name, not configured as former": {set: func(d *tending) { d.Channels.Set(d.SyncBound(), renamed(d.AsyncBound())) }, lacked: true},
 		"a new name, and the old one for another account": {set: func(d *tending) {
 			other, _ := d.Stranger()
 			d.Channels.Set(other, renamed(d.AsyncBound()))
-		}},
-		"a new name and a new key, configured": {
-			set: func(d *tending) { d.Channels.Set(renamed(d.Renewed(), former)) }, proofs: proof("async-b"),
-		},
+		}, trouble: missing},
+		"a new name and a new key, configured":     {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed(), former)) }},
 		"a new name and a new key, not configured": {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed())) }, lacked: true},
-		"two channels have the account, none has the former name": {
-			set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound()), third(d.AsyncBound())) }, lacked: true,
-		},
 		"two channels have the account, one has the former name": {set: func(d *tending) {
 			d.Channels.Set(renamed(d.AsyncBound()), third(renamed(d.AsyncBound(), former)))
 		}},
@@ -124,70 +114,13 @@ func TestD11TendRenewedChannel(t *testing.T) {
 			if got := len(d.Async.Polls()); c.trouble == "" && got != 1 {
 				t.Errorf("%d polls for one row that had ended, want 1", got)
 			}
-			same(t, "proofs", d.Store.Proofs(), c.proofs)
 		})
 	}
 }
 
-// D11: one job that is found is proof for all of them: those that parked go on,
-// and a job that the vendor does not know is lost, no more of another account.
-func TestD11OneProofServesAll(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := newTending(t, 4)
-		d.park("task-2", mediagate.ParkChannelMissing)
-		d.park("task-3", mediagate.ParkCredentials)
-		lost := 0
-		d.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-			if ref.ExternalID != "task-0" {
-				return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning, Percent: 10}, nil
-			}
-			if lost++; lost == 1 { // others prove it in the meantime
-				return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "away")
-			}
-			return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
-		}
-		d.Channels.Set(d.Renewed())
-		d.begin()
-		time.Sleep(3 * time.Minute)
-		d.ends()
-		if got := d.trouble("task-0"); got != mediagate.ParkJobLost || lost != 4 {
-			t.Errorf("trouble %q after %d polls, want %s after 4", got, lost, mediagate.ParkJobLost)
-		}
-		if got := len(d.Store.Proofs()); got != 1 {
-			t.Errorf("%d proofs, want one", got)
-		}
-		if !d.retried("task-2") || !d.retried("task-3") {
-			t.Errorf("try again: task-2 %t, task-3 %t", d.retried("task-2"), d.retried("task-3"))
-		}
-	})
-}
-
-// D11: the key of before is of the same account, too: workers of both settings
-// run side by side during a deployment.
-func TestD11ProofHoldsBothWays(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		d := newTending(t, 1)
-		d.Channels.Set(d.Renewed())
-		d.begin()
-		time.Sleep(20 * time.Second)
-		d.ends()
-		d.add("task-1") // with the new key
-		d.Channels.Set(renamed(d.AsyncBound(), activitytest.AsyncChannel))
-		asked := len(d.Async.Polls())
-		d.begin()
-		time.Sleep(20 * time.Second)
-		d.ends()
-		if d.trouble("task-0")+d.trouble("task-1") != "" || len(d.Async.Polls()) < asked+2 || len(d.Store.Proofs()) != 1 {
-			t.Errorf("troubles %q and %q, %d polls more, proofs %v", d.trouble("task-0"), d.trouble("task-1"), len(d.Async.Polls())-asked, d.Store.Proofs())
-		}
-	})
-}
-
-// D8, D11: an alias channel has the epoch of the name, and gives the name back when
-// there is nothing more to ask: without rows it is left to rest.
-func TestD11Alias(t *testing.T) {
+// D8, D11: the poller of a former name has the epoch of the name, and ends when nothing
+// waits under it.
+func TestD11FormerName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := newTending(t, 1)
@@ -252,8 +185,8 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		b := made(t)
 		b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
 		answer := b.step(task.Lookup, 1)
-		if answer.State != mediagate.AttemptAccepted || len(b.Store.Proofs()) != 1 {
-			t.Errorf("answer %+v, proofs %v", answer, b.Store.Proofs())
+		if answer.State != mediagate.AttemptAccepted {
+			t.Errorf("answer %+v", answer)
 		}
 		if rows := b.Store.Awaits(); len(rows) != 1 || rows[0].Channel != activitytest.AsyncChannel {
 			t.Errorf("awaited %+v, want the row under the name of its attempt", rows)
@@ -267,6 +200,9 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			b.change(task.CancelRequested{}, task.EndDue{})
 			return mediagate.Report{Ref: mediagate.JobRef{JobID: "job-1"}, Named: true, State: mediagate.JobRunning}, nil
+		}
+		b.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+			return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobRunning}, nil
 		}
 		b.step(task.Lookup, 1)
 		if got := b.Async.Cancelled(); len(got) != 1 {
@@ -287,8 +223,8 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 		if row := b.attempt(1); row.State != mediagate.AttemptUnknown || !row.AbsentAt.IsZero() {
 			t.Errorf("attempt %+v, want it unknown and not absent", row)
 		}
-		if len(stranger.Finds()) != 3 || len(stranger.Submits()) != 0 || len(b.Store.Proofs()) != 0 {
-			t.Errorf("%d lookups, %d submits, proofs %v", len(stranger.Finds()), len(stranger.Submits()), b.Store.Proofs())
+		if len(stranger.Finds()) != 3 || len(stranger.Submits()) != 0 {
+			t.Errorf("%d lookups, %d submits", len(stranger.Finds()), len(stranger.Submits()))
 		}
 	})
 	t.Run("absent with the old key", func(t *testing.T) {
@@ -302,17 +238,20 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 }
 
-// D10, D11: the last question at the deadline is answered to a new key, too.
+// D10, D11: the last question at the deadline is answered to a new key, too. A job is
+// stopped only where the account shows it.
 func TestD11PollJobWithANewKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.submit(1)
 	b.Async.End(taskID, activitytest.Success())
-	b.Channels.Set(b.Renewed())
+	other, stranger := b.Stranger()
+	b.Channels.Set(other)
 	b.step(task.CancelJob, 1)
-	if got := b.Async.Cancelled(); len(got) != 0 {
-		t.Errorf("an account that has proven nothing cancelled %v", got)
+	if got := stranger.Cancelled(); len(got) != 0 {
+		t.Errorf("another account cancelled %v", got)
 	}
+	b.Channels.Set(b.Renewed())
 	if answer := b.step(task.Poll, 1); answer.Step.Kind != task.Mirror {
 		t.Errorf("answer %+v, want a success", answer)
 	}
@@ -322,8 +261,8 @@ func TestD11PollJobWithANewKey(t *testing.T) {
 	}
 }
 
-// D11, D12: fresh links, and the trust in the channel's own host, come with the
-// proof.
+// D11, D12: fresh links, and the trust in the channel's own host, come once the account
+// has shown the job.
 func TestD11MirrorWithANewKey(t *testing.T) {
 	t.Parallel()
 	const fresh = "https://10.0.0.1/fresh"
@@ -341,37 +280,5 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 	}
 	if _, err := b.mirror(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// D11: what the database cannot tell now is no trouble.
-func TestD11ProofsOutOfReach(t *testing.T) {
-	t.Parallel()
-	for _, method := range []string{"SameAccount", "ProveAccount"} {
-		inBubble(t, method, func(t *testing.T) {
-			d := newTending(t, 1)
-			var away atomic.Bool
-			away.Store(true)
-			d.Store.Fault = func(called string) error {
-				if away.Load() && called == method {
-					return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
-				}
-				return nil
-			}
-			d.Channels.Set(d.Renewed())
-			d.endJobs("task-0")
-			d.begin()
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			if d.trouble("task-0") != "" || d.outcome("task-0") != nil {
-				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-			}
-			away.Store(false)
-			time.Sleep(time.Minute)
-			d.ends()
-			if d.trouble("task-0") != "" || d.outcome("task-0") == nil {
-				t.Errorf("trouble %q, outcome %v", d.trouble("task-0"), d.outcome("task-0"))
-			}
-		})
 	}
 }

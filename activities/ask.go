@@ -126,10 +126,8 @@ func (a *Activities) answer(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
 	answer := Answer{Now: now, Explanation: st.Explain(changed.Step, now), Seen: st.Seen()}
 	answer.Ends = st.WaitsUntil(now)
-	if !st.ParkedAt.IsZero() {
-		if end := st.ParkedAt.Add(st.Terms.ParkTimeout); end.Before(answer.Ends) {
-			answer.Ends = end
-		}
+	if st.Wait.Reason != "" && st.Wait.EndsAt.Before(answer.Ends) {
+		answer.Ends = st.Wait.EndsAt
 	}
 	return answer
 }

@@ -49,13 +49,13 @@ func (a answer) tell(ctx context.Context, entry channel.Entry) {
 // detail is what is recorded of a call without an answer.
 func (a answer) detail() string { return mediagate.KindOf(a.err).String() }
 
-// call submits the attempt's job to the vendor, or one part of it.
+// call submits the attempt's job to the vendor.
 //
 // The client's cancel ends a synchronous call, since closing the connection is
 // the only way to stop such a job. An asynchronous submit is let finish: in seconds
 // it tells the job's id. Nothing else ends the call: not that Temporal cannot be
 // reached, and not that the activity has timed out there.
-func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, part int, channel channel.Channel) answer {
+func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) answer {
 	longest := a.operation(row.Route).Submit
 	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over
@@ -81,8 +81,8 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		return answer{err: err, refusal: &failure, silent: true}
 	}
 	media := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
-	files := &sink{bucket: a.Bucket, owner: row.Provider, task: task, n: row.N, part: part, parts: row.Route.Parts}
-	job.Part, job.Inputs, job.Sink = part, media, files
+	files := &sink{activities: a, task: task, row: row}
+	job.Inputs, job.Sink = media, files
 	if !a.Now().Before(row.SendBefore) { // D4: it was stored, or reported, so late
 		err := mediagate.Errorf(mediagate.KindUnreached, "the time to send is over")
 		failure, _ := rejection(err)
@@ -96,14 +96,14 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		if submission.Ref.ExternalID == "" {
 			submission.Ref.ExternalID = row.ExternalID
 		}
-		a.storeManifest(ctx, task.ID, row, part, submission)
+		a.storeManifest(ctx, row, manifest{Submission: submission})
 		got := answer{submission: &submission}
 		if out := submission.Outcome; out != nil && out.Failure != nil && out.Failure.Code == mediagate.CodeResultUnavailable {
 			got.err = mediagate.Errorf(mediagate.KindVendor, "the answer holds no media")
 		}
 		return got
 	}
-	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N, "part", part,
+	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
 		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", withoutRequest(err.Error(), task.Params))
 	if outcome := files.useless(); outcome != nil {
 		return answer{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}, silent: true}
@@ -209,16 +209,13 @@ func withLinks(task mediagate.Task, link func(key string) (string, error)) (json
 	return media.Encode(params)
 }
 
-// sink stores the files of one call while they arrive (mediagate.Sink), with
+// sink stores the files of a submission while they arrive (mediagate.Sink), with
 // the checks and the memory of a mirrored file, under the keys that the mirror
 // would use. It is how the result of a vendor without links passes through.
 type sink struct {
-	bucket Bucket
-	owner  string // the provider
-	task   mediagate.Task
-	n      int
-	part   int
-	parts  int // calls of the attempt
+	activities *Activities
+	task       mediagate.Task
+	row        mediagate.Attempt
 
 	mu      sync.Mutex
 	refused error // a file that the task cannot use
@@ -230,8 +227,8 @@ type sink struct {
 func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
 	from := &media.Incoming{Reader: file}
 	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
-	result, err := s.bucket.Mirror(ctx, ResultKey(s.task.ID, s.n, s.position(index)), open, Limits{
-		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.owner,
+	result, err := s.activities.Bucket.Mirror(ctx, ResultKey(s.task.ID, s.row.N, index), open, Limits{
+		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.row.Provider,
 	})
 	switch {
 	case err == nil:
@@ -246,11 +243,14 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	return mediagate.Media{}, err
 }
 
-// position is that of a file among all of the attempt: each call has its own.
-func (s *sink) position(index int) int { return index*max(s.parts, 1) + s.part }
+// Record leaves a manifest of the files that came so far. It counts from the end of the
+// call on: until then its sender may still report them all.
+func (s *sink) Record(ctx context.Context, soFar mediagate.Submission) {
+	s.activities.storeManifest(ctx, s.row, manifest{Submission: soFar, CallEnds: s.row.CallEnds})
+}
 
-// useless is the outcome of a call whose file the task cannot use: the vendor
-// has done its work, and another call would be another job.
+// useless is the outcome of a submission whose files the task cannot use: the vendor
+// has done its work, and another submission would be another job.
 func (s *sink) useless() *mediagate.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

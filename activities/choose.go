@@ -65,7 +65,7 @@ func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (ex
 		if err != nil {
 			return "", nil, err
 		}
-		c, err := a.accounts().Of(ctx, before)
+		c, err := a.accounts().Of(before)
 		route := before.Route
 		if t.Modal.Resumes(n) { // only the account can take the parameters whose job waits
 			route.Operation, route.Sync = mediagate.OperationModal, false

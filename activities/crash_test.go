@@ -42,7 +42,7 @@ func moments() map[string]func(*activitytest.World) mediagate.Task {
 		return naming(input("image_urls[0]", anImage))(w)
 	}
 	return map[string]func(*activitytest.World) mediagate.Task{
-		"asynchronous": video, "synchronous": image, "several calls": images(3), "with an input": withAnInput,
+		"asynchronous": video, "synchronous": image, "with an input": withAnInput,
 	}
 }
 
@@ -72,8 +72,8 @@ func atEachCall(t *testing.T, submitted func(*activitytest.World) mediagate.Task
 }
 
 // D3, D5: whichever call of the database fails, or loses its answer, the task ends, once,
-// and its vendor makes one job. Where the vendor can be asked by our id, or the calls have
-// intents of their own, the task completes.
+// and its vendor makes one job. Where the vendor can be asked by our id, the task
+// completes.
 func TestD3AnyCallOfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	for name, submitted := range moments() {

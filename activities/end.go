@@ -7,7 +7,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog/price"
-	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
@@ -85,11 +84,11 @@ func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stoppe
 	if row.Ref.JobID == "" {
 		return false
 	}
-	c, err := a.accounts().Of(ctx, row)
+	c, err := a.accounts().Shown(ctx, row)
 	if err != nil {
 		return false
 	}
-	canceller, ok := channel.Unwrap(c.Vendor).(providers.Canceller)
+	canceller, ok := c.Vendor.(providers.Canceller)
 	if !ok {
 		return false
 	}

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -65,7 +64,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	if !row.Route.Find {
 		return nil, nil
 	}
-	channel, err := a.accounts().Asker(ctx, row)
+	channel, err := a.accounts().Asker(row)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +77,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	case t.Modal.Resumes(row.N):
 		report, err = a.findModal(ctx, t, channel)
 	case ok:
-		report, err = a.findByOurID(ctx, finder, t, row)
+		report, err = a.findByOurID(ctx, channel, finder, t, row)
 	default:
 		return nil, nil
 	}
@@ -94,7 +93,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	}
 }
 
-func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
+func (a *Activities) findByOurID(ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
 	job, _, err := a.job(ctx, t, row)
 	if err != nil {
 		return mediagate.Report{}, err
@@ -103,7 +102,7 @@ func (a *Activities) findByOurID(ctx context.Context, finder providers.Finder, t
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	return finder.Find(ctx, ref)
+	return c.Find(ctx, finder, ref)
 }
 
 // PollJob asks for attempt N once, at the task's deadline (D10). Returns
@@ -122,13 +121,13 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 	if row.State != mediagate.AttemptAccepted || row.Outcome != nil || row.Trouble != "" {
 		return a.stepDone(ctx, in)
 	}
-	channel, err := a.accounts().Asker(ctx, row)
+	channel, err := a.accounts().Asker(row)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
 	polling, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	report, err := channel.Vendor.Poll(polling, row.Ref)
+	report, err := channel.Poll(polling, row.Ref)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return Answer{}, a.fail(ctx, &mediagate.Error{
@@ -154,6 +153,14 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 // submission, with the files' sizes and hashes. The next sender, or a lookup, reads the
 // manifest and uses it when the files are whole.
 
+// manifest is what a synchronous submission has made.
+type manifest struct {
+	mediagate.Submission
+	// CallEnds is set while the submission goes on: its sender may bring more files
+	// until then, and the manifest counts from then on.
+	CallEnds time.Time `json:"call_ends,omitzero"`
+}
+
 const (
 	manifestTimeout = 10 * time.Second
 	// searchTimeout bounds the search in our bucket for what a lost sender has left. A
@@ -161,12 +168,9 @@ const (
 	searchTimeout = 25 * time.Second
 )
 
-// manifestKey is where the manifest of one call is, below what it names.
-func manifestKey(taskID string, row mediagate.Attempt, part int) string {
-	if row.Route.Parts > 1 {
-		return fmt.Sprintf("%spart-%d.json", attemptFolder(taskID, row.N), part)
-	}
-	return attemptFolder(taskID, row.N) + "outcome.json"
+// manifestKey is where the manifest of an attempt is, beside the files that it names.
+func manifestKey(row mediagate.Attempt) string {
+	return attemptFolder(row.TaskID, row.N) + "outcome.json"
 }
 
 // stored reports that some of the files are in the bucket already.
@@ -181,50 +185,56 @@ func stored(media []mediagate.Media) bool {
 
 // storeManifest leaves word of what a call has stored. Without it the result is
 // lost with this process, so its failure changes nothing as long as that lives.
-func (a *Activities) storeManifest(ctx context.Context, taskID string, row mediagate.Attempt, part int, s mediagate.Submission) {
-	if s.Outcome == nil || !stored(s.Outcome.Media) {
+func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m manifest) {
+	if m.Outcome == nil || !stored(m.Outcome.Media) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), manifestTimeout)
 	defer cancel()
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(m)
 	if err == nil {
-		err = a.Bucket.StoreManifest(ctx, manifestKey(taskID, row, part), text)
+		err = a.Bucket.StoreManifest(ctx, manifestKey(row), text)
 	}
 	if err != nil {
-		a.Logger.WarnContext(ctx, "manifest not stored", "task", taskID, "attempt", row.N, "part", part, "error", err)
+		a.Logger.WarnContext(ctx, "manifest not stored", "task", row.TaskID, "attempt", row.N, "error", err)
 		return
 	}
-	failpoint.Hit(failpoint.HandedOver)
+	if m.CallEnds.IsZero() {
+		failpoint.Hit(failpoint.HandedOver)
+	}
 }
 
-// readManifest returns the submission of one call whose sender was lost, if all its
-// files are whole in the bucket; nil otherwise. Errors are those of a bucket that is away.
-func (a *Activities) readManifest(ctx context.Context, taskID string, row mediagate.Attempt, part int) (*mediagate.Submission, error) {
-	text, err := a.Bucket.LoadManifest(ctx, manifestKey(taskID, row, part))
+// readManifest returns what a lost sender has made, if all the files are whole in the
+// bucket, and if the sender cannot be in its call any more; nil otherwise. Errors are those
+// of a bucket that is away.
+func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*mediagate.Submission, error) {
+	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, withCode(err, string(mediagate.ParkStorage))
 	}
-	var s mediagate.Submission
-	if err = json.Unmarshal(text, &s); err == nil && s.Outcome != nil {
-		for _, m := range s.Outcome.Media {
-			if m.Stored != nil && err == nil {
-				err = a.Bucket.Verify(ctx, *m.Stored)
+	var m manifest
+	if err = json.Unmarshal(text, &m); err == nil && m.Outcome != nil {
+		for _, file := range m.Outcome.Media {
+			if file.Stored != nil && err == nil {
+				err = a.Bucket.Verify(ctx, *file.Stored)
 			}
 		}
 	}
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		return nil, err
 	}
-	if err != nil || s.Outcome == nil {
-		a.Logger.WarnContext(ctx, "a manifest does not match its files", "task", taskID, "attempt", row.N, "part", part, "error", err)
+	if err != nil || m.Outcome == nil {
+		a.Logger.WarnContext(ctx, "a manifest does not match its files", "task", row.TaskID, "attempt", row.N, "error", err)
 		return nil, nil
 	}
-	a.Logger.InfoContext(ctx, "a lost sender's files were found", "task", taskID, "attempt", row.N, "part", part, "files", len(s.Outcome.Media))
-	return &s, nil
+	if a.Now().Before(m.CallEnds) {
+		return nil, nil
+	}
+	a.Logger.InfoContext(ctx, "a lost sender's files were found", "task", row.TaskID, "attempt", row.N, "files", len(m.Outcome.Media))
+	return &m.Submission, nil
 }
 
 // afterLostSender returns the events of an attempt whose sender did not report: what the
@@ -246,17 +256,10 @@ func senderLost(row mediagate.Attempt) task.SubmitUnknown {
 func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	switch {
-	case !row.Route.Sync:
+	if !row.Route.Sync {
 		return nil, nil
-	case row.Route.Parts > 1:
-		events, lost, err := a.searchParts(ctx, t, row)
-		if err != nil {
-			return nil, err
-		}
-		return append(events, task.PartsOver{N: row.N, SendersLost: lost, FirstPollAt: a.Now()}), nil
 	}
-	s, err := a.readManifest(ctx, t.ID, row, 0)
+	s, err := a.readManifest(ctx, row)
 	if s == nil || err != nil {
 		return nil, err
 	}
@@ -300,7 +303,6 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row mediagate.Attempt, c channel.Candidate) ([]task.Event, error) {
 	row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
 	row.Route, row.CanStop = a.routeAt(t, row.N, c)
-	row.Route.Parts = 0 // which of several calls were made is lost as well
 	events, err := a.search(ctx, t, row)
 	if err != nil {
 		return nil, err

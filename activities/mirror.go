@@ -51,7 +51,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 	if row.Outcome == nil || !row.Outcome.Succeeded || t.Status.Terminal() || row.Mirrored() {
 		return a.stepDone(ctx, in)
 	}
-	if t.ParkReason == mediagate.ParkStorage {
+	if t.Wait.Reason == mediagate.ParkStorage {
 		if err := a.Bucket.Probe(ctx); err != nil { // the file need not come from the vendor to find that out
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
@@ -288,7 +288,7 @@ type files struct {
 // before what comes along.
 func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
 	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
-	f.channel, f.gone = a.accounts().Proven(ctx, row)
+	f.channel, f.gone = a.accounts().Shown(ctx, row)
 	if len(f.media) > mostFiles {
 		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
 		f.media = f.media[:mostFiles]

@@ -18,7 +18,7 @@ func (a *Activities) provenFor(ctx context.Context, t mediagate.Task, n int) err
 	if err != nil {
 		return err
 	}
-	_, err = a.accounts().Proven(ctx, waiting)
+	_, err = a.accounts().Shown(ctx, waiting)
 	return err
 }
 
@@ -39,12 +39,12 @@ func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediaga
 // parameters still, they have not arrived; if it does anything else, they have.
 // KindNotFound is the former. A job that the vendor does not know at all tells
 // nothing: it is looked for again.
-func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.Channel) (mediagate.Report, error) {
+func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.Asker) (mediagate.Report, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {
 		return mediagate.Report{}, err
 	}
-	report, err := c.Vendor.Poll(ctx, waiting.Ref)
+	report, err := c.Poll(ctx, waiting.Ref)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the provider does not know the job that waits", Err: err}

@@ -197,6 +197,31 @@ func TestD6HandedOverIsFound(t *testing.T) {
 	}
 }
 
+// D6: a sender of several calls that dies between two files leaves the first. It counts
+// once the call must be over: until then the sender may still bring the second.
+func TestD6WhatHadComeIsFound(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
+	}
+	b.dies()
+	if answer := b.submit(1); answer.State != mediagate.AttemptUnknown {
+		t.Fatalf("while the call may go on: %+v", answer)
+	}
+	b.advance(b.attempt(1).CallEnds.Sub(b.Now()))
+	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptEnded {
+		t.Fatalf("after the call's end: %+v", answer)
+	}
+	b.submitted(taskID)
+	if out := b.attempt(1).Outcome; !out.Succeeded || len(out.Media) != 1 {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
 // D6: half of it is nothing, and so is what another file has replaced.
 func TestD6HalfIsNotFound(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
-	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/task"
 )
@@ -118,9 +117,6 @@ func (a *Activities) routeAt(t mediagate.Task, n int, c channel.Candidate) (rout
 	route = c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
 	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
-	if n := media.CountAt(t.Params, a.operation(route).Parts); n > 1 && route.Sync {
-		route.Parts = n
-	}
-	_, canStop = channel.Unwrap(c.Vendor).(providers.Canceller)
+	_, canStop = c.Vendor.(providers.Canceller)
 	return route, canStop
 }

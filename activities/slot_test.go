@@ -6,9 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -248,28 +246,4 @@ func TestD7CancelledJobsThatRunOnKeepTheirSlots(t *testing.T) {
 			}
 		})
 	}
-}
-
-// D7: an account with a limit has one slot for an attempt, whatever number of calls it
-// takes.
-func TestD7PartsOfALimitedAccountFollowEachOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLife(t, images(4))
-		c := l.SyncBound()
-		c.Concurrency = 1
-		l.Channels.Set(l.AsyncBound(), c)
-		var underWay atomic.Int32
-		l.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
-			if underWay.Add(1) > 1 {
-				t.Error("two calls at once")
-			}
-			time.Sleep(time.Second)
-			defer underWay.Add(-1)
-			return draws(ctx, job)
-		}
-		if got := l.live(5); got.Status != mediagate.StatusCompleted || len(got.Results) != 4 {
-			t.Errorf("the task is %s with %d files", got.Status, len(got.Results))
-		}
-	})
 }

@@ -109,17 +109,6 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 		return a.openAttempt(ctx, t, n, has)
 	case err != nil:
 		return prepared{}, err
-	case row.State == mediagate.AttemptIntent && row.Route.Parts > 1:
-		// Each of its calls has an intent of its own: what was not sent may be.
-		c, err := a.accounts().Of(ctx, row)
-		if err != nil {
-			return prepared{}, err
-		}
-		permit, ok := a.permit(c.Name, t.AccountID, has)
-		if !ok {
-			return prepared{behind: c.Name}, nil
-		}
-		return prepared{row: row, channel: c, entry: a.Breakers.Inside(c.Name), permit: permit, send: true}, nil
 	case row.State == mediagate.AttemptIntent:
 		// The sender died, or still is in its call: its fate is open.
 		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
@@ -132,7 +121,7 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
 func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate.Attempt, has permit) (prepared, error) {
-	c, err := a.accounts().Of(ctx, row)
+	c, err := a.accounts().Of(row)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -201,22 +190,12 @@ func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Micros
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender) (Answer, error) {
 	defer c.entry.Unused(ctx) // if nothing has told
-	var events []task.Event
-	var err error
-	if c.row.Route.Parts > 1 {
-		events, err = a.sendParts(ctx, t, c)
-	} else {
-		got := a.call(ctx, t, c.row, 0, c.channel)
-		defer got.tell(ctx, c.entry)
-		if got.submission != nil && got.submission.Ref.JobID != "" {
-			began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
-		}
-		events = []task.Event{a.report(ctx, t, c, got)}
+	got := a.call(ctx, t, c.row, c.channel)
+	defer got.tell(ctx, c.entry)
+	if got.submission != nil && got.submission.Ref.JobID != "" {
+		began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
 	}
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	changed, err := a.persist(ctx, t.ID, append(events, ended(in), task.Asked{Seen: began.with(in.Seen)})...)
+	changed, err := a.persist(ctx, t.ID, a.report(ctx, t, c, got), ended(in), task.Asked{Seen: began.with(in.Seen)})
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}

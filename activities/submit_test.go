@@ -459,25 +459,39 @@ func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 // as it knows it.
 func TestD5ASenderReports(t *testing.T) {
 	t.Parallel()
-	b := setup(t, video)
-	var reports []task.Seen
-	env := newEnv(b.World)
-	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
-		var seen task.Seen
-		if err := details.Get(&seen); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		l := newLife(t, video)
+		var reports []task.Seen
+		var known atomic.Bool // the job's id, by Temporal
+		env := newEnv(l.World)
+		env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+			var seen task.Seen
+			if err := details.Get(&seen); err != nil {
+				t.Error(err)
+			}
+			reports = append(reports, seen)
+			known.Store(seen.Ref.JobID != "")
+		})
+		l.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+			if len(reports) != 1 || reports[0].ExternalID != job.ExternalID || reports[0].Channel != activitytest.AsyncChannel {
+				t.Errorf("the vendor is called, and Temporal knows %+v", reports)
+			}
+			gone := time.Now()
+			l.Activities.Store = slippery{Store: l.Store, before: func(string) error {
+				if known.Load() || time.Since(gone) > time.Minute {
+					return nil
+				}
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away until Temporal knows the id")
+			}}
+			return l.Async.Accept(job)
 		}
-		reports = append(reports, seen)
+		if _, err := env.ExecuteActivity(l.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if !known.Load() {
+			t.Errorf("Temporal never got the job's id: %+v", reports)
+		}
 	})
-	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if len(reports) != 1 || reports[0].ExternalID != job.ExternalID || reports[0].Channel != activitytest.AsyncChannel {
-			t.Errorf("the vendor is called, and Temporal knows %+v", reports)
-		}
-		return b.Async.Accept(job)
-	}
-	if _, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // remembered is the next try of a sender that died, which had reported so much.

@@ -152,7 +152,7 @@ func (d *tending) park(id string, reason mediagate.ParkReason) {
 // retried reports that a parked task tries again now.
 func (d *tending) retried(id string) bool {
 	st, _ := d.Store.Peek(id)
-	return !st.ParkedAt.IsZero() && st.RetryAt.IsZero()
+	return st.Wait.Reason != "" && st.Wait.TryAt.IsZero()
 }
 
 func (d *tending) trouble(id string) mediagate.ParkReason {

@@ -65,7 +65,7 @@ func TestTend(t *testing.T) {
 		parked := make(chan bool, 10)
 		d.Async.OnPoll = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 			st, _ := d.Store.Peek("task-0")
-			parked <- !st.ParkedAt.IsZero()
+			parked <- st.Wait.Reason != ""
 			if len(kinds) > 0 {
 				k := kinds[0]
 				kinds = kinds[1:]

@@ -71,13 +71,6 @@ type attemptView struct {
 	Started     int64                  `json:"started"`
 	Accepted    *int64                 `json:"accepted"`
 	Ended       *int64                 `json:"ended"` // null while its job has a slot
-	Parts       []partView             `json:"parts,omitempty"`
-}
-
-type partView struct {
-	Part  int                 `json:"part"`
-	State mediagate.PartState `json:"state"`
-	Error *string             `json:"error"`
 }
 
 type lineView struct {
@@ -139,9 +132,6 @@ func viewAttempt(a task.Attempt) attemptView {
 	v := attemptView{
 		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
 		Error: orNull(a.Words()), Started: a.CreatedAt.Unix(), Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
-	}
-	for _, p := range a.Parts {
-		v.Parts = append(v.Parts, partView{p.Part, p.State, orNull(p.Error)})
 	}
 	return v
 }

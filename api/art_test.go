@@ -121,7 +121,6 @@ func TestArtFollowUps(t *testing.T) {
 			g.must(err)
 			got := task.Plan.Source
 			want := &mediagate.Source{TaskID: parent, Provider: "kling", Channel: "one", Fingerprint: "f", Ref: mediagate.JobRef{JobID: "job"}, Button: test.button}
-			got.Accounts = nil
 			if diff := cmp.Diff(want, got); diff != "" || task.Plan.Action != test.action || task.Plan.Modal != 30*time.Minute {
 				t.Errorf("action %s, modal %v, source (-want +got):\n%s", task.Plan.Action, task.Plan.Modal, diff)
 			}

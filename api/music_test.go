@@ -187,7 +187,7 @@ func TestMusicSources(t *testing.T) {
 
 	id := g.submit(music+"/replaceMusic", `{"model":"MUSIC-A","task_id":"`+song+`","audio_index":2,"start_s":0,"end_s":20}`)
 	want := &mediagate.Source{
-		TaskID: song, Index: 1, Provider: "kling", Channel: "one", Fingerprint: "f", Accounts: []string{"f"},
+		TaskID: song, Index: 1, Provider: "kling", Channel: "one", Fingerprint: "f",
 		Ref: mediagate.JobRef{JobID: "job"}, VendorID: clipTwo + song, Key: "s/1", Clip: &mediagate.Clip{ID: clipTwo + song, Seconds: 20},
 	}
 	if diff := cmp.Diff(want, g.source(id)); diff != "" {

@@ -325,9 +325,6 @@ func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, erro
 		return nil, err
 	}
 	found.Provider, found.Channel, found.Fingerprint, found.Ref = job.Provider, job.Channel, job.Fingerprint, job.Ref
-	if found.Accounts, err = s.cfg.Store.SameAccount(c.ctx, job.Fingerprint); err != nil {
-		return nil, err
-	}
 	return &found, nil
 }
 

@@ -80,8 +80,6 @@ type StoryStore interface {
 type SourceStore interface {
 	// Producer is the attempt that made what a completed task shows.
 	Producer(ctx context.Context, taskID string) (mediagate.Attempt, error)
-	// SameAccount are the fingerprints that are proven to be of one account.
-	SameAccount(ctx context.Context, fingerprint string) ([]string, error)
 	// MadeBy finds the task of the account that made what a vendor's id names.
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }

@@ -26,7 +26,6 @@ type Accounts struct {
 	NewID     func(prefix string) string
 	Meter     Meter // nil: nobody counts
 
-	known sync.Map // fingerprint → []string: those of the same account, as last read
 	paces sync.Map // channel → *pace: of its polls, under whatever name
 }
 
@@ -64,16 +63,8 @@ type Store interface {
 	// is due, and those that are parked for an unknown submission, are left out. It
 	// returns how many it found.
 	RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error)
-	AccountStore
 	PollStore
 	GrantStore
-}
-
-// AccountStore knows which fingerprints are of one vendor account (D11).
-type AccountStore interface {
-	AwaitAccounts(ctx context.Context, channel string) (fingerprints []string, err error)
-	SameAccount(ctx context.Context, fingerprint string) (fingerprints []string, err error)
-	ProveAccount(ctx context.Context, p mediagate.AccountProof) (fresh bool, err error)
 }
 
 // PollStore keeps what channels poll for.
@@ -107,13 +98,13 @@ type StepChange struct {
 	Changed task.Changed
 }
 
-// Which channel serves an attempt (D11). An attempt has the fingerprint of the vendor
-// account that made it, and the name of the channel. The fingerprint decides: a channel
-// that has the account serves the attempt, under any name. Where no channel has the
-// fingerprint, the channel of the name, or the one that had the name before, may have
-// the account with a new key. Such an unverified account is only asked for the job. A
-// vendor that shows it that very job verifies the account, which is recorded for all
-// attempts of the old fingerprint. "Not found" proves nothing there.
+// Which channel serves an attempt (D11). An attempt has the name of the channel that made
+// it, and the fingerprint of its vendor account. A channel serves the attempts of its own
+// name and of the names in its `former`. If the fingerprints differ, the channel may have
+// another account, or the same one with a new key. The vendor is then asked for the job.
+// An answer that names the job counts; "not found" proves nothing, and the task parks.
+// Nothing else is done there: no job is sent, and none stopped that the account did not
+// show.
 //
 // Rows are never moved to another name. Each name has one poller at a time, fenced by
 // its epoch, and the pollers of a name may be workers with different settings: they
@@ -132,65 +123,9 @@ func (a *Accounts) successor(name string) (Channel, bool) {
 	return Channel{}, false
 }
 
-// holds reports that one of the fingerprints is the channel's own.
-func (c Channel) holds(fingerprints ...string) bool {
-	return c.Vendor != nil && (slices.Contains(fingerprints, c.Fingerprint) ||
-		slices.ContainsFunc(c.Aka, func(f string) bool { return slices.Contains(fingerprints, f) }))
-}
-
-// channelFor finds the channel for attempts that were made under the name by the
-// account. sure says that it has that account. Otherwise it only has the name, or is
-// the zero Channel.
-func (a *Accounts) channelFor(ctx context.Context, name, fingerprint string) (c Channel, sure bool, err error) {
-	named, _ := a.successor(name)
-	if c, ok := a.holder(named, fingerprint); ok {
-		return c, true, nil
-	}
-	if known, ok := a.known.Load(fingerprint); ok {
-		if c, ok := a.holder(named, known.([]string)...); ok {
-			return c, true, nil
-		}
-	}
-	same, err := a.Store.SameAccount(ctx, fingerprint)
-	if err != nil {
-		return Channel{}, false, err
-	}
-	a.known.Store(fingerprint, same)
-	if c, ok := a.holder(named, same...); ok {
-		return c, true, nil
-	}
-	return named, false, nil
-}
-
-// holder is the channel that has the account: the named one if it does, else the only
-// one. Of several none is chosen, since their addresses may differ.
-func (a *Accounts) holder(named Channel, fingerprints ...string) (Channel, bool) {
-	if named.holds(fingerprints...) {
-		return named, true
-	}
-	var found []Channel
-	for _, c := range a.Channels.All() {
-		if c.holds(fingerprints...) {
-			found = append(found, c)
-		}
-	}
-	if len(found) != 1 {
-		return Channel{}, false
-	}
-	return found[0], true
-}
-
-// Of is the channel that has the vendor account of an attempt. Returns
-// KindUnreached with code channel_missing where no channel is known to.
-func (a *Accounts) Of(ctx context.Context, row mediagate.Attempt) (Channel, error) {
-	c, sure, err := a.channelFor(ctx, row.Channel, row.Fingerprint)
-	if err == nil && !sure {
-		err = noChannel()
-	}
-	if err != nil {
-		return Channel{}, err
-	}
-	return c, nil
+// holds reports that the channel has the account.
+func (c Channel) holds(fingerprint string) bool {
+	return c.Fingerprint == fingerprint || slices.Contains(c.Aka, fingerprint)
 }
 
 func noChannel() error {
@@ -200,36 +135,83 @@ func noChannel() error {
 	}
 }
 
-// Asker is Of for lookups: a channel that has only the name gets a vendor that can be
-// asked and nothing else. It is verified by what it finds.
-func (a *Accounts) Asker(ctx context.Context, row mediagate.Attempt) (Channel, error) {
-	c, sure, err := a.channelFor(ctx, row.Channel, row.Fingerprint)
-	switch {
-	case err != nil:
-		return Channel{}, err
-	case sure:
-		return c, nil
-	default:
-		return a.unverified(c, row)
+// Of is the channel that has the vendor account of an attempt. Returns
+// KindUnreached with code channel_missing where there is none.
+func (a *Accounts) Of(row mediagate.Attempt) (Channel, error) {
+	c, err := a.Asker(row)
+	if err == nil && !c.sure {
+		err = noChannel()
 	}
+	return c.Channel, err
 }
 
-// Proven is Of, after a lookup where the account is not verified yet.
-func (a *Accounts) Proven(ctx context.Context, row mediagate.Attempt) (Channel, error) {
-	c, err := a.Of(ctx, row)
-	if err == nil || mediagate.TroubleOf(err) == "" || row.Ref.JobID == "" {
-		return c, err
+// Asker is the channel that can be asked for an attempt's job. Returns KindUnreached
+// with code channel_missing where there is none.
+func (a *Accounts) Asker(row mediagate.Attempt) (Asker, error) {
+	c, ok := a.successor(row.Channel)
+	if !ok || c.Vendor == nil || c.Provider != row.Provider {
+		return Asker{}, noChannel()
 	}
-	asked, err := a.Asker(ctx, row)
-	if err != nil {
-		return Channel{}, err
+	return Asker{Channel: c, sure: c.holds(row.Fingerprint)}, nil
+}
+
+// Shown is Of, or a channel that may have another account, once that account has shown
+// the attempt's job.
+func (a *Accounts) Shown(ctx context.Context, row mediagate.Attempt) (Channel, error) {
+	c, err := a.Asker(row)
+	if err != nil || c.sure {
+		return c.Channel, err
+	}
+	if row.Ref.JobID == "" {
+		return Channel{}, noChannel()
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	if _, err := asked.Vendor.Poll(ctx, row.Ref); err != nil {
+	if _, err := c.Poll(ctx, row.Ref); err != nil {
 		return Channel{}, noChannel()
 	}
-	return a.Of(ctx, row)
+	return c.Channel, nil
+}
+
+// Asker asks the vendor of a channel for the job of one attempt. If the channel may have
+// another account, an answer that does not name the job is KindUnreached with code
+// channel_missing, and so is "not found"; refused credentials have that code.
+type Asker struct {
+	Channel
+	sure bool // the channel has the attempt's account
+}
+
+// Poll asks by the vendor's id.
+func (c Asker) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+	report, err := c.Vendor.Poll(ctx, ref)
+	return c.check(report, err)
+}
+
+// Find asks by our own id, where the vendor can be asked so.
+func (c Asker) Find(ctx context.Context, finder providers.Finder, ref mediagate.JobRef) (mediagate.Report, error) {
+	report, err := finder.Find(ctx, ref)
+	return c.check(report, err)
+}
+
+func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, error) {
+	if c.sure {
+		return report, err
+	}
+	if err == nil && !report.Named {
+		return mediagate.Report{}, noChannel()
+	}
+	switch kind := mediagate.KindOf(err); {
+	case err == nil:
+		return report, nil
+	case kind == mediagate.KindNotFound:
+		return mediagate.Report{}, noChannel()
+	case kind == mediagate.KindCredentials || kind == mediagate.KindFunds || kind == mediagate.KindForbidden:
+		return mediagate.Report{}, &mediagate.Error{
+			Kind: kind, Code: string(mediagate.ParkChannelMissing), Message: "the channel's present account cannot be asked", Err: err,
+		}
+	default:
+		return mediagate.Report{}, err
+	}
 }
 
 // pace returns the pace of a channel's polls. The pollers of its present and former
@@ -242,177 +224,58 @@ func (a *Accounts) pace(c Channel) *pace {
 	return shared.(*pace)
 }
 
-// aliasIdle is how long an alias channel has no row to ask for before its poller ends.
-const aliasIdle = 30 * time.Second
+// formerIdle is how long nothing waits under a former name before its poller ends.
+const formerIdle = 30 * time.Second
 
-// aliasFor finds the alias channel of a name that this worker has no channel of: one
-// that has the account of rows that wait under the name, or the one that had the name
-// before, while rows wait or another worker may add some.
-func (a *Accounts) aliasFor(ctx context.Context, name string) (Channel, bool, error) {
-	accounts, err := a.Store.AwaitAccounts(ctx, name)
-	if err != nil {
-		return Channel{}, false, err
-	}
-	for _, fingerprint := range accounts {
-		c, _, err := a.channelFor(ctx, name, fingerprint)
-		if err != nil || c.Vendor != nil {
-			return c, err == nil, err
-		}
-	}
-	c, ok := a.successor(name)
-	if !ok {
-		return Channel{}, false, nil
+// pollsFor returns the channel that polls for the rows of a name: the one of that name,
+// or the one that had it before, while tasks wait under the name for a job or a slot.
+func (a *Accounts) pollsFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
+	if c, ok = a.successor(name); !ok || c.Name == name {
+		return c, ok, nil
 	}
 	queued, err := a.Store.QueuedTasks(ctx, name, 1)
 	if err != nil || len(queued) > 0 {
-		return c, err == nil, err
+		return c, true, err
 	}
-	seen, err := a.Breakers.LastSeen(ctx, name)
-	return c, err == nil && a.Now().Sub(seen) < a.Grace, err
+	waiting, _, err := a.Store.AwaitStats(ctx, name)
+	if err != nil || waiting > 0 {
+		return c, true, err
+	}
+	seen, err := a.Breakers.LastSeen(ctx, name) // another worker may add rows
+	return c, a.Now().Sub(seen) < a.Grace, err
 }
 
-// aliasDone reports that an alias channel has asked for nothing for a while, and no task
-// waits for a slot. Rows that are left may be for a worker whose channel has the name.
-func (p *Poller) aliasDone() bool {
-	if polls := p.polls.Load(); polls != p.polled || p.idleSince.IsZero() || p.queued.Load() > 0 {
-		p.polled, p.idleSince = polls, p.Now()
+// formerDone reports that nothing has waited under a former name for a while.
+func (p *Poller) formerDone() bool {
+	if p.waiting > 0 || p.idleSince.IsZero() || p.queued.Load() > 0 {
+		p.idleSince = p.Now()
 	}
-	return p.name != p.channel.Name && p.Now().Sub(p.idleSince) >= aliasIdle
+	return p.name != p.channel.Name && p.Now().Sub(p.idleSince) >= formerIdle
 }
 
 // askerFor is Asker for an await row.
-func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Channel, error) {
-	c, sure, err := p.channelFor(ctx, row.Channel, row.Fingerprint)
-	if err != nil || sure {
-		return c, err
+func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Asker, error) {
+	if p.channel.holds(row.Fingerprint) {
+		return Asker{Channel: p.channel, sure: true}, nil
 	}
 	attempt, err := p.Store.Attempt(ctx, row.TaskID, row.N)
 	if err != nil {
-		return Channel{}, err
+		return Asker{}, err
 	}
-	return p.unverified(c, attempt)
+	return p.Asker(attempt)
 }
 
-// unservable is the result for a row that no channel here may ask for. It is trouble at
-// once where a channel has the name, or had it. An alias channel that polls for other
-// rows leaves the row to a worker that has the channel, or to the end of the grace time.
+// unservable is the result for a row that the channel may not ask for.
 func (p *Poller) unservable(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
 	result := p.again(row, p.Now())
-	_, named := p.successor(p.name)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the worker stops
 		result.NextPollAt = p.Now()
 	case mediagate.TroubleOf(err) == "": // the database is away
-	case named:
-		result.Trouble = mediagate.ParkChannelMissing
 	default:
-		result.NextPollAt = p.Now().Add(time.Minute)
+		result.Trouble = mediagate.ParkChannelMissing
 	}
 	return result
-}
-
-// unverified returns a channel that has only the attempt's name, restricted to lookups.
-func (a *Accounts) unverified(c Channel, row mediagate.Attempt) (Channel, error) {
-	if c.Vendor == nil || c.Provider != row.Provider {
-		return Channel{}, noChannel()
-	}
-	account := &unverifiedAccount{Accounts: a, row: row, channel: c}
-	if finder, ok := c.Vendor.(providers.Finder); ok {
-		c.Vendor = &unverifiedFinder{account, finder}
-	} else {
-		c.Vendor = account
-	}
-	return c, nil
-}
-
-// unverifiedAccount is a vendor account that may or may not have made the attempt's job.
-type unverifiedAccount struct {
-	*Accounts
-	row     mediagate.Attempt
-	channel Channel
-	proven  bool
-}
-
-// Submit sends nothing: the account that made the attempt may have the job.
-func (c *unverifiedAccount) Submit(context.Context, mediagate.Job) (mediagate.Submission, error) {
-	return mediagate.Submission{}, noChannel()
-}
-
-// Poll asks for the job by the vendor's id.
-func (c *unverifiedAccount) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	report, err := c.channel.Vendor.Poll(ctx, ref)
-	return c.check(ctx, report, err)
-}
-
-// unverifiedFinder is an unverifiedAccount whose vendor can be asked by our own id.
-type unverifiedFinder struct {
-	*unverifiedAccount
-	finder providers.Finder
-}
-
-// Ref is the vendor's own.
-func (c *unverifiedFinder) Ref(job mediagate.Job) (mediagate.JobRef, error) { return c.finder.Ref(job) }
-
-// Find asks for the job by our own id.
-func (c *unverifiedFinder) Find(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
-	report, err := c.finder.Find(ctx, ref)
-	return c.check(ctx, report, err)
-}
-
-// Unwrap returns the vendor of an account that was unverified, and is verified by now.
-func Unwrap(v providers.Provider) providers.Provider {
-	switch c := v.(type) {
-	case *unverifiedFinder:
-		return Unwrap(c.unverifiedAccount)
-	case *unverifiedAccount:
-		if c.proven {
-			return c.channel.Vendor
-		}
-	}
-	return v
-}
-
-// check accepts an answer about the very job that was asked for, which verifies the
-// account. That the account does not show the job proves nothing. A vendor that could
-// not answer is asked again later.
-func (c *unverifiedAccount) check(ctx context.Context, report mediagate.Report, err error) (mediagate.Report, error) {
-	if err == nil && !report.Named {
-		return mediagate.Report{}, noChannel()
-	}
-	if err != nil {
-		switch kind := mediagate.KindOf(err); kind {
-		case mediagate.KindNotFound:
-			return mediagate.Report{}, noChannel()
-		case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
-			return mediagate.Report{}, &mediagate.Error{
-				Kind: kind, Code: string(mediagate.ParkChannelMissing), Message: "the channel's present account cannot be asked", Err: err,
-			}
-		default:
-			return mediagate.Report{}, err
-		}
-	}
-	if err := c.prove(ctx); err != nil {
-		return mediagate.Report{}, err
-	}
-	c.proven = true
-	return report, nil
-}
-
-// prove records that the account is the one that made the job. Tasks that were parked
-// for that, or for a key that the vendor refused, try again.
-func (c *unverifiedAccount) prove(ctx context.Context) error {
-	fresh, err := c.Store.ProveAccount(ctx, mediagate.AccountProof{
-		Made: c.row.Fingerprint, Found: c.channel.Fingerprint, Channel: c.channel.Name, TaskID: c.row.TaskID, N: c.row.N,
-	})
-	if err != nil || !fresh {
-		return err
-	}
-	c.Logger.InfoContext(ctx, "a job of the channel's former credentials was found: it is the same account",
-		"channel", c.channel.Name, "task", c.row.TaskID, "attempt", c.row.N)
-	c.retryParked(ctx, mediagate.Parked{
-		Reasons: []mediagate.ParkReason{mediagate.ParkChannelMissing, mediagate.ParkCredentials}, Channel: c.row.Channel,
-	}, claimBatch)
-	return nil
 }
 
 // Orphaned returns a poller for a name of which no worker has had a channel for the

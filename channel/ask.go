@@ -138,14 +138,14 @@ func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result medi
 	return p.pollRow(ctx, row, asked)
 }
 
-// pollRow asks for one row, of whichever channel has its account.
+// pollRow asks for one row.
 func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Time) mediagate.PollResult {
 	channel, err := p.askerFor(ctx, row)
 	if err != nil {
 		return p.unservable(ctx, row, err)
 	}
 	p.polls.Add(1)
-	report, err := channel.Vendor.Poll(ctx, row.Ref)
+	report, err := channel.Poll(ctx, row.Ref)
 	if err != nil {
 		return p.pollFailed(ctx, row, asked, err)
 	}

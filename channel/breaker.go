@@ -244,7 +244,7 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 }
 
 // Ended notes how the job's call ended, and moves the breaker if that is reason
-// enough. Of a job with several calls each counts.
+// enough.
 func (e Entry) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return

@@ -81,7 +81,7 @@ func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 	if err != nil || len(queued) == 0 {
 		return mediagate.Granted{}, err
 	}
-	most, c := p.grants.most, p.queuedFor()
+	most, c := p.grants.most, p.channel
 	if p.Breakers.TakesJobs(c.Name) {
 		p.grants.most = min(2*max(most, 1), grantMost)
 	} else {
@@ -90,13 +90,4 @@ func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
 	return p.Store.GrantSlots(ctx, mediagate.Granting{
 		Channel: p.name, Epoch: p.epoch, Slots: c.Slots(), Most: most, TakeBack: grantUnused,
 	})
-}
-
-// queuedFor is the channel that tasks which are queued under the name go to. It may
-// differ from the one that polls, which may only have the account of older jobs.
-func (p *Poller) queuedFor() Channel {
-	if c, ok := p.successor(p.name); ok {
-		return c
-	}
-	return p.channel
 }

@@ -134,25 +134,3 @@ func TestAliasGrantsForTheFormerName(t *testing.T) {
 		}
 	})
 }
-
-// The rows that wait under a former name may be of an account that another
-// channel has. The slots are those of the channel that the name's tasks go to.
-func TestD7AliasOfAnotherAccountGrantsSlotsOfTheNamesChannel(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWaiters(t, mediagate.Channel{Concurrency: 1, PollMin: time.Second, PollMax: time.Second})
-		keeper, successor := w.channel, w.channel
-		keeper.Name, keeper.Fingerprint, keeper.Concurrency = "former", "account-of-former", 10
-		w.channel = keeper
-		w.accept(1, time.Hour)
-		keeper.Name = "keeper"
-		successor.Former = []string{"former"}
-		w.channel = successor
-		w.Channels.Set(successor, keeper)
-		w.queue("former", "old", 4)
-		w.pollFor("former", 50*time.Second)
-		if len(w.granted) != 0 { // a job under a former name counts as its successor's
-			t.Errorf("%d slots granted of none: %v", len(w.granted), w.granted)
-		}
-	})
-}

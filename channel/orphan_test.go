@@ -44,8 +44,8 @@ func TestD11JobsOfAGoneChannel(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"task-0", "task-1"} {
-		if st := a.state(id); st.ParkReason != mediagate.ParkChannelMissing {
-			t.Errorf("%s is parked for %q", id, st.ParkReason)
+		if st := a.state(id); st.Wait.Reason != mediagate.ParkChannelMissing {
+			t.Errorf("%s is parked for %q", id, st.Wait.Reason)
 		}
 	}
 	if len(a.late) != 2 {

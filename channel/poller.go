@@ -42,7 +42,7 @@ type Poller struct {
 	// Report is called with each beat; set it before Run.
 	Report func(ctx context.Context, b Beat)
 
-	name    string  // under which the rows wait: of the channel, or one that it is an alias of
+	name    string  // under which the rows wait: the channel's, or a former one
 	channel Channel // none where tasks are given up
 	epoch   int64
 	pace    *pace
@@ -55,7 +55,6 @@ type Poller struct {
 	retriedAt  time.Time
 	retries    retries
 	grants     grants // of the goroutine that makes them
-	polled     int64  // polls until idleSince
 	idleSince  time.Time
 	queued     atomic.Int64 // tasks that wait for a slot
 	toAsk      atomic.Int64 // rows that are claimed and not asked for yet
@@ -68,15 +67,12 @@ type Poller struct {
 	lastBeat   atomic.Pointer[Beat]
 }
 
-// Poller begins to poll for the tasks that wait under the name, with the
-// channel of that name or an alias; nil where there is none.
+// Poller begins to poll for the tasks that wait under the name, with the channel of that
+// name, or the one that had it before. It is nil where there is none.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
-	c, ok := a.Channels.Channel(name)
-	if !ok {
-		var err error
-		if c, ok, err = a.aliasFor(ctx, name); err != nil || !ok {
-			return nil, err
-		}
+	c, ok, err := a.pollsFor(ctx, name)
+	if err != nil || !ok {
+		return nil, err
 	}
 	epoch, err := a.Store.BeginEpoch(ctx, name)
 	if err != nil {
@@ -117,7 +113,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 			}
 		}
 	})
-	for countedAt := (time.Time{}); calls.Err() == nil && !p.aliasDone(); {
+	for countedAt := (time.Time{}); calls.Err() == nil && !p.formerDone(); {
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			var err error
 			if p.waiting, _, err = p.stats(ctx, p.name); err != nil {

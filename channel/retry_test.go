@@ -43,7 +43,7 @@ func shutOutTasks(t *testing.T, n int) *shutOut {
 		}
 		s.park(video.ID, reason)
 	}
-	s.account.Store.Exec("UPDATE tasks SET park_reason = ? WHERE id = ?", mediagate.ParkStorage, s.ids[n])
+	s.account.Store.Exec("UPDATE tasks SET wait_reason = ? WHERE id = ?", mediagate.ParkStorage, s.ids[n])
 	return s
 }
 

@@ -89,8 +89,8 @@ func TestD11AnswerEndsTheParking(t *testing.T) {
 		a.change("task-0", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
 		a.change("task-0", task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkJobLost}}, task.Asked{})
 		a.poll(10 * time.Second)
-		if st := a.state("task-0"); !st.ParkedAt.IsZero() || len(a.late) != 1 {
-			t.Errorf("parked since %v, %d signals", st.ParkedAt, len(a.late))
+		if st := a.state("task-0"); st.Wait.Reason != "" || len(a.late) != 1 {
+			t.Errorf("waits %+v, %d signals", st.Wait, len(a.late))
 		}
 		if st := a.state("task-1"); st.Progress == 0 && len(a.calls) < 10 {
 			t.Errorf("progress %d after %d polls", st.Progress, len(a.calls))

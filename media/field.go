@@ -152,20 +152,3 @@ func EachText(in any, change func(string) (string, error)) (out any, err error) 
 	}
 	return in, nil
 }
-
-// CountAt is how many files a stored request asks for, by the field that says so; 1
-// where it does not say.
-func CountAt(params json.RawMessage, field string) int {
-	if field == "" {
-		return 1
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(params, &fields) != nil {
-		return 1
-	}
-	n, err := strconv.Atoi(string(fields[field]))
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
-}

@@ -55,17 +55,3 @@ func TestFieldsThatFitNowhere(t *testing.T) {
 		}
 	}
 }
-
-func TestCountAt(t *testing.T) {
-	t.Parallel()
-	for params, want := range map[string]int{
-		`{"n":3}`: 3, `{"n":1}`: 1, `{"n":0}`: 1, `{"n":-2}`: 1, `{"n":"3"}`: 1, `{"n":2.5}`: 1, `{}`: 1, `[`: 1,
-	} {
-		if got := media.CountAt(json.RawMessage(params), "n"); got != want {
-			t.Errorf("%s asks for %d, want %d", params, got, want)
-		}
-	}
-	if got := media.CountAt(json.RawMessage(`{"":3}`), ""); got != 1 {
-		t.Errorf("no field asks for %d", got)
-	}
-}

@@ -121,9 +121,6 @@ type Operation struct {
 	// it makes to the end of the last answer; of one that streams, to its first
 	// byte.
 	Submit time.Duration
-	// Parts is the field of the request that says how many calls the job takes,
-	// each of which makes one file; empty for one call.
-	Parts string
 }
 
 // Adapter is a row of the table of vendors: all that can be known of one

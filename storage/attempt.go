@@ -35,17 +35,16 @@ type attemptRow struct {
 	EndedAt     stamp
 	SlotUntil   stamp
 
-	CallEnds     stamp
-	CanStop      bool
-	Lost         bool
-	UnknownSince stamp
-	Lookups      int
-	LookedAt     stamp
-	Elsewhere    bool
-	GivenUpAt    stamp
-	LastAskedAt  stamp
-	StopTried    bool
-	Unusable     document
+	CallEnds    stamp
+	CanStop     bool
+	Lost        bool
+	Lookups     int
+	LookedAt    stamp
+	Elsewhere   bool
+	GivenUpAt   stamp
+	LastAskedAt stamp
+	StopTried   bool
+	Unusable    document
 
 	VendorAmount      *mediagate.Micros
 	VendorUnit        string

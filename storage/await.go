@@ -211,7 +211,7 @@ func (s *Store) claimed(ctx context.Context, channel, claim string, results []me
 		return nil, err
 	}
 	var rows []heldRow
-	if err := read(s.on(ctx), &rows, `SELECT w.task_id, w.n, w.progress, t.parked_at IS NOT NULL FROM awaits w JOIN tasks t ON t.id = w.task_id
+	if err := read(s.on(ctx), &rows, `SELECT w.task_id, w.n, w.progress, t.wait_reason <> '' FROM awaits w JOIN tasks t ON t.id = w.task_id
 		WHERE w.task_id IN `+s.inList()+" AND w.channel = ? AND w.claim = ?", ids, channel, claim); err != nil {
 		return nil, err
 	}

@@ -1,14 +1,12 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"reflect"
 	"slices"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
@@ -273,9 +271,6 @@ func (s *Store) saveAttempts(tx *gorm.DB, row stateTask, before, after task.Stat
 				return err
 			}
 		}
-		if err := saveParts(tx, row, a, *old, now); err != nil {
-			return err
-		}
 		if err := s.saveAwait(tx, row, a, old.Await, after); err != nil {
 			return err
 		}
@@ -316,43 +311,6 @@ func (s *Store) saveAwait(tx *gorm.DB, row stateTask, a task.Attempt, was *task.
 	}
 }
 
-func loadParts(tx *gorm.DB, id string, n int) (parts []task.Part, err error) {
-	var rows []partRow
-	if err := read(tx, &rows, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ? AND n = ? ORDER BY part", id, n); err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		p, unread := r.part()
-		err, parts = cmp.Or(err, unread), append(parts, p)
-	}
-	return parts, err
-}
-
-// saveParts writes the parts of an attempt that have changed.
-func saveParts(tx *gorm.DB, row stateTask, a, was task.Attempt, now time.Time) error {
-	for _, p := range a.Parts {
-		at1 := slices.IndexFunc(was.Parts, func(old task.Part) bool { return old.Part == p.Part })
-		if at1 >= 0 && reflect.DeepEqual(was.Parts[at1], p) || !row.ErasedAt.IsZero() {
-			continue
-		}
-		r, err := row.locked().partRow(a.N, p)
-		if err != nil {
-			return err
-		}
-		r.CreatedAt = at(now)
-		if p.State == mediagate.PartDone || p.State == mediagate.PartRefused {
-			r.EndedAt = at(now)
-		}
-		if err := tx.Clauses(clause.OnConflict{
-			Columns:   []clause.Column{{Name: "task_id"}, {Name: "n"}, {Name: "part"}},
-			DoUpdates: clause.AssignmentColumns([]string{"state", "send_before", "call_ends", "sends", "submission", "failure", "error", "ended_at"}),
-		}).Create(&r).Error; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // loadQueue reads the channels that the task is queued for, and whether one of them
 // holds a slot for it.
 func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
@@ -377,15 +335,15 @@ func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) 
 		n = a.N + 1
 	}
 	switch {
-	case after.QueuedAt.IsZero() && before.QueuedAt.IsZero():
+	case after.Wait.Why != mediagate.WhySlot && before.Wait.Why != mediagate.WhySlot:
 		return nil
-	case after.QueuedAt.IsZero():
+	case after.Wait.Why != mediagate.WhySlot:
 		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", row.ID)
 		return err
-	case before.QueuedAt.Equal(after.QueuedAt) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
+	case before.Wait.Why == after.Wait.Why && before.Wait.Since.Equal(after.Wait.Since) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
 	default:
-		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(after.QueuedAt))
+		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(after.Wait.Since))
 	}
 }
 
@@ -393,7 +351,6 @@ func cloneAttempts(attempts []task.Attempt) []task.Attempt {
 	attempts = slices.Clone(attempts)
 	for i := range attempts {
 		a := &attempts[i]
-		a.Parts = slices.Clone(a.Parts)
 		if a.Await != nil {
 			await := *a.Await
 			a.Await = &await

@@ -163,7 +163,7 @@ func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error
 		return nil, err
 	}
 	for _, statement := range []string{
-		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?", "DELETE FROM attempt_parts WHERE task_id = ?",
+		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",
 	} {
@@ -221,24 +221,6 @@ func forgetWords(tx *gorm.DB, t lockedTask) error {
 		}
 		left.VendorAmount, left.VendorUnit, left.VendorUncountedAt = r.VendorAmount, r.VendorUnit, r.VendorUncountedAt
 		if err := tx.Save(&left).Error; err != nil {
-			return err
-		}
-	}
-	var parts []partRow
-	if err := read(tx, &parts, "SELECT "+columnsOf[partRow]().text+" FROM attempt_parts WHERE task_id = ?", t.ID); err != nil {
-		return err
-	}
-	for _, r := range parts {
-		p, err := r.part()
-		if err != nil && !unreadable(err) {
-			return err
-		}
-		left, err := t.partRow(r.N, p)
-		if err != nil {
-			return err
-		}
-		if err := tx.Table("attempt_parts").Where("task_id = ? AND n = ? AND part = ?", t.ID, r.N, r.Part).
-			Select("submission", "failure", "error").Updates(&left).Error; err != nil {
 			return err
 		}
 	}

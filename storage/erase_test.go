@@ -109,26 +109,17 @@ func richOutcome() mediagate.Outcome {
 	}
 }
 
-// rich is a task that has gone through all that writes texts: checked inputs, calls in
-// parts, a refusal, a lost call, modal parameters. It is processing, its second attempt
+// rich is a task that has gone through all that writes texts: checked inputs, a
+// refusal, a lost call, modal parameters. It is processing, its second attempt
 // accepted.
 func (b *bench) rich(p payer) string {
 	b.Helper()
 	n := b.richDraft(p)
 	must2(b.Submit(b.Context(), n))
 	id := n.Task.ID
-	intent, outcome := intentOf(id, 1, b.now()), richOutcome()
-	intent.Route.Parts = 2
+	intent := intentOf(id, 1, b.now())
 	refusal := mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "a zebrafish", Retryable: true}
-	part := func(n int) task.PartIntent {
-		return task.PartIntent{N: 1, Part: n, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
-	}
-	b.change(id, task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}, Over: true}}, intent, part(0), part(1),
-		task.PartEnded{N: 1, Part: task.Part{
-			Part: 0, State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal,
-			Submission: &mediagate.Submission{Ref: mediagate.JobRef{JobID: "part-zebrafish"}, Outcome: &outcome},
-		}},
-		task.PartEnded{N: 1, Part: task.Part{Part: 1, State: mediagate.PartRefused, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &refusal}},
+	b.change(id, task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}, Over: true}}, intent,
 		task.Refused{Sending: intent.Sending, Failure: refusal, Detail: "zebrafish"},
 		intentOf(id, 2, b.now()),
 		task.Accepted{Sending: intentOf(id, 2, b.now()).Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"}}, FirstPollAt: b.now()})
@@ -183,7 +174,7 @@ func TestEraseFacts(t *testing.T) {
 				table, _, _ := strings.Cut(found, ":")
 				tables[table] = true
 			}
-			same(b, "before", tables, map[string]bool{"tasks": true, "attempts": true, "attempt_parts": true, "assets": true, "deliveries": true})
+			same(b, "before", tables, map[string]bool{"tasks": true, "attempts": true, "assets": true, "deliveries": true})
 
 			before := b.task(id)
 			same(b, "uploads", b.eraseTask(p, id), []string{"uploads/" + p.account + "/01A"})
@@ -330,9 +321,7 @@ func TestEraseFacts(t *testing.T) {
 			p := b.newPayer(unit(30))
 			running, late, broken := b.rich(p), b.submit(p, unit(1)), b.accepted(p, unit(1))
 			intent := intentOf(late, 1, b.now())
-			intent.Route.Parts = 2
-			part := task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}
-			b.change(late, intent, part, task.SubmitUnknown{Sending: intent.Sending})
+			b.change(late, intent, task.SubmitUnknown{Sending: intent.Sending})
 			rows := b.claim("claim")
 			b.pass(time.Minute)
 			b.settle(cancelled(running))
@@ -355,7 +344,6 @@ func TestEraseFacts(t *testing.T) {
 					task.InputsChecked{Check: mediagate.InputCheck{Passed: []string{"zebrafish"}}},
 					task.Refused{Sending: intent.Sending, Failure: mediagate.Failure{Message: "zebrafish"}, Detail: "zebrafish"},
 					task.SubmitUnknown{Sending: intent.Sending, Detail: "zebrafish"},
-					task.PartEnded{N: 1, Part: task.Part{State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Submission: &mediagate.Submission{Outcome: &outcome}}},
 					task.VendorEnded{N: 1, Outcome: outcome},
 					task.VendorEnded{N: 2, Outcome: outcome},
 					task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "zebrafish"}}},
@@ -436,12 +424,6 @@ func TestEraseFacts(t *testing.T) {
 					if a.Outcome != nil {
 						same(b, name+": outcome", *a.Outcome, a.Outcome.WithoutInputs())
 					}
-					for _, part := range a.Parts {
-						same(b, name+": the call's texts", []any{part.Error, part.Failure}, []any{"", part.Failure.Wordless()})
-						if part.Submission != nil {
-							same(b, name+": the call's outcome", *part.Submission.Outcome, part.Submission.Outcome.WithoutInputs())
-						}
-					}
 				}
 			}
 			t := b.task(open)
@@ -458,16 +440,9 @@ func TestEraseFacts(t *testing.T) {
 			b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 			id := b.submit(p, unit(1))
 			intent, outcome := intentOf(id, 1, b.now()), richOutcome()
-			intent.Route.Parts = 2
-			b.change(id, intent, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}, task.SubmitUnknown{Sending: intent.Sending})
+			b.change(id, intent, task.SubmitUnknown{Sending: intent.Sending})
 			b.pass(time.Minute)
 			b.settle(cancelled(id))
-			b.change(id, task.PartEnded{N: 1, Part: task.Part{
-				State: mediagate.PartDone, SendBefore: intent.SendBefore, Error: "zebrafish", Failure: &mediagate.Failure{Message: "zebrafish"},
-				Submission: &mediagate.Submission{Outcome: &outcome},
-			}})
-			part := b.attempt(id).Parts[0]
-			same(b, "part", []any{part.Error, part.Failure, *part.Submission.Outcome}, []any{"", &mediagate.Failure{}, outcome.WithoutInputs()})
 			b.change(id, task.Accepted{Sending: intentOf(id, 1, b.now()).Sending, Submission: mediagate.Submission{Ref: ref(id), Outcome: &outcome}})
 			got := b.attempt(id)
 			same(b, "accepted", []any{got.Ref, *got.Outcome}, []any{ref(id), outcome.WithoutInputs()})

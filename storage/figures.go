@@ -10,12 +10,12 @@ import (
 // openFigures counts the open tasks by what they wait for. It reads open tasks by a
 // partial index, and the attempts that have no end: what has ended costs nothing.
 const openFigures = `SELECT t.type, t.status, CASE
-		WHEN t.parked_at IS NOT NULL THEN 'parked' WHEN t.queued_at IS NOT NULL THEN 'queue' WHEN t.art_state = 'MODAL' THEN 'modal'
+		WHEN t.wait_reason <> '' THEN 'parked' WHEN t.wait = 'slot' THEN 'queue' WHEN t.wait = 'modal' THEN 'modal'
 		WHEN a.state = 'intent' THEN 'submit' WHEN a.state = 'unknown' THEN 'lookup' WHEN a.state = 'accepted' THEN 'vendor'
 		WHEN t.started_at IS NULL THEN 'start' ELSE 'end' END AS step,
 	COUNT(*) AS count,
-	MIN(CASE WHEN t.parked_at IS NOT NULL THEN t.parked_at WHEN t.queued_at IS NOT NULL THEN t.queued_at
-		WHEN a.state = 'intent' THEN a.created_at WHEN a.state = 'unknown' THEN COALESCE(a.unknown_since, a.created_at) WHEN a.state = 'accepted' THEN a.accepted_at
+	MIN(CASE WHEN t.wait IN ('parked', 'slot', 'unknown') THEN t.wait_since
+		WHEN a.state IN ('intent', 'unknown') THEN a.created_at WHEN a.state = 'accepted' THEN a.accepted_at
 		ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at) END) AS since
 	FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.ended_at IS NULL AND a.given_up_at IS NULL AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`

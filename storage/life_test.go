@@ -137,8 +137,8 @@ func (l *life) compare(after string, n int) {
 	want := l.w.State
 	want.Attempts = slices.DeleteFunc(slices.Clone(want.Attempts), func(a task.Attempt) bool { return got.Attempt(a.N) == nil })
 	for _, s := range []*task.State{&want, &got} {
-		if !s.RetryAt.After(l.w.Now) { // which is as good as none: tasks that try now anyway are left out
-			s.RetryAt = time.Time{}
+		if !s.Wait.TryAt.After(l.w.Now) { // which is as good as none: tasks that try now anyway are left out
+			s.Wait.TryAt = time.Time{}
 		}
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
@@ -240,7 +240,7 @@ func (l *life) onlyExpires(n int) bool {
 // grant has a poller grant slots of a channel that the task is queued for, or take back
 // those that were not used, which changes nothing else of it.
 func (l *life) grant() {
-	if l.w.State.QueuedAt.IsZero() {
+	if l.w.State.Wait.Why != mediagate.WhySlot {
 		return
 	}
 	l.w.Wait(rapid.SampledFrom([]time.Duration{0, takeBack}).Draw(l.t, "passed"))

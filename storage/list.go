@@ -253,7 +253,7 @@ func (s *Store) listingOfStuck(f mediagate.TaskFilter) *statement {
 		list.say("SELECT id FROM (SELECT tasks.id FROM ", from).where(f, s.bytewiseID(id)).
 			say(" AND ", openTask, " AND ", and, " ORDER BY ", s.bytewiseID(id), " DESC LIMIT ", readAhead(f.Limit), ") AS newest")
 	}
-	of("tasks", "tasks.parked_at IS NOT NULL", "tasks.id")
+	of("tasks", "tasks.wait_reason <> ''", "tasks.id")
 	list.say(" UNION ")
 	of("wakes JOIN tasks ON tasks.id = wakes.task_id", overdueRun, "wakes.task_id")
 	return list.first(f)
@@ -286,7 +286,7 @@ func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, er
 	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	count := (&statement{}).say("SELECT COUNT(*) AS n FROM tasks").where(f, "tasks.id")
 	if f.Stuck {
-		count.say(" AND tasks.id IN (SELECT tasks.id FROM tasks WHERE ", openTask, " AND tasks.parked_at IS NOT NULL UNION ",
+		count.say(" AND tasks.id IN (SELECT tasks.id FROM tasks WHERE ", openTask, " AND tasks.wait_reason <> '' UNION ",
 			"SELECT tasks.id FROM wakes JOIN tasks ON tasks.id = wakes.task_id WHERE ", openTask, " AND ", overdueRun, ")")
 	}
 	row, err := one[struct{ N int }](s.on(ctx), count.text.String(), count.args...)
@@ -302,9 +302,9 @@ func (s *Store) StuckCounts(ctx context.Context) (map[string]int, error) {
 		Reason string
 		N      int
 	}
-	if err := read(s.on(ctx), &rows, `SELECT park_reason, COUNT(*) FROM tasks WHERE `+openTask+` AND parked_at IS NOT NULL GROUP BY park_reason
+	if err := read(s.on(ctx), &rows, `SELECT wait_reason, COUNT(*) FROM tasks WHERE `+openTask+` AND wait_reason <> '' GROUP BY wait_reason
 		UNION ALL SELECT '`+mediagate.ReasonRunOverdue+`', COUNT(*) FROM wakes JOIN tasks ON tasks.id = wakes.task_id
-		WHERE `+openTask+` AND tasks.parked_at IS NULL AND `+overdueRun); err != nil {
+		WHERE `+openTask+` AND tasks.wait_reason = '' AND `+overdueRun); err != nil {
 		return nil, dbError(err, "count stuck tasks")
 	}
 	counts := map[string]int{}

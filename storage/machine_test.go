@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/mediagate/mediagate"
@@ -28,38 +26,6 @@ func TestMachineFacts(t *testing.T) {
 			b.kind(errOf(b.Change(b.Context(), "task_none", task.Asked{})), mediagate.KindNotFound)
 			b.kind(errOf(b.Change(b.Context(), "task_none", task.EndDue{})), mediagate.KindNotFound)
 		},
-		"a job of several calls": func(b *bench) {
-			id := b.submit(b.newPayer(unit(1)), unit(1))
-			start := must(b.Change(b.Context(), id))
-			memory, before := start.State, b.now().Add(10*time.Second)
-			intent := intentOf(id, 1, b.now())
-			intent.Route.Sync, intent.Route.Parts = true, 3
-			file := func() *mediagate.Submission {
-				return &mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Seconds: 1, VendorCharge: mediagate.ChargedBy("2", "credits"), Media: []mediagate.Media{{Ref: "file"}}}}
-			}
-			for _, e := range []task.Event{
-				intent,
-				task.PartIntent{N: 1, Part: 2, SendBefore: before, CallEnds: before.Add(time.Minute)},
-				task.PartIntent{N: 1, Part: 0, SendBefore: before, CallEnds: before.Add(time.Minute)},
-				task.PartIntent{N: 1, Part: 1, SendBefore: before, CallEnds: before.Add(time.Minute)},
-				task.PartEnded{N: 1, Part: task.Part{Part: 0, SendBefore: before, State: mediagate.PartRefused, Failure: &mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}, Error: "full"}},
-				task.PartEnded{N: 1, Part: task.Part{Part: 1, SendBefore: before, State: mediagate.PartUnknown, Error: "lost"}},
-				task.PartIntent{N: 1, Part: 0, Sends: 1, SendBefore: before.Add(time.Second), CallEnds: before.Add(time.Minute)},
-				task.PartEnded{N: 1, Part: task.Part{Part: 0, SendBefore: before.Add(time.Second), State: mediagate.PartDone, Submission: file()}},
-				task.PartEnded{N: 1, Part: task.Part{Part: 2, SendBefore: before, State: mediagate.PartDone, Submission: file()}},
-				task.PartsOver{N: 1},
-				task.Mirrored{N: 1, Results: []mediagate.Result{{Key: "a"}, {Key: "b", Index: 2}}},
-			} {
-				effects := must(memory.Apply(e, b.now()))
-				changed := must(b.Change(b.Context(), id, e))
-				same(b, "effects", len(changed.Effects.Charged), len(effects.Charged))
-				again := must(b.Change(b.Context(), id))
-				if diff := cmp.Diff(memory, again.State, cmpopts.EquateEmpty()); diff != "" {
-					b.Fatalf("after %T%+v the rows (+) are not what they should be (-):\n%s", e, e, diff)
-				}
-			}
-			same(b, "status", memory.Status, mediagate.StatusCompleted)
-		},
 		"an erased task keeps how its job ended": func(b *bench) {
 			p := b.newPayer(unit(1))
 			id := b.submit(p, unit(1))
@@ -79,27 +45,10 @@ func TestMachineFacts(t *testing.T) {
 			id := b.submit(p, unit(1))
 			b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.Asked{}))
-			same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
+			same(b, "parked for", changed.State.Wait.Reason, mediagate.ParkInternal)
 			must(b.Change(b.Context(), id, task.CancelRequested{}))
 			changed = must(b.Change(b.Context(), id, task.EndDue{}))
 			same(b, "status", changed.State.Status, mediagate.StatusCancelled)
-			account := must(b.Account(b.Context(), p.account))
-			same(b, "available", account.Available, unit(1))
-		},
-		"a task whose events panic parks as one that cannot be read, and ends": func(b *bench) {
-			p := b.newPayer(unit(1))
-			id := b.submit(p, unit(1))
-			intent := intentOf(id, 1, b.now())
-			intent.Route.Sync, intent.Route.Parts = true, 2
-			must(b.OpenIntent(b.Context(), id, mediagate.Slots{}, intent))
-			must(b.Change(b.Context(), id, task.PartIntent{N: 1, SendBefore: intent.SendBefore, CallEnds: intent.CallEnds}))
-			b.noError(b.database().Exec("UPDATE attempt_parts SET state = 'done', submission = NULL WHERE task_id = ?", id).Error)
-			changed := must(b.Change(b.Context(), id, task.PartsOver{N: 1, FirstPollAt: b.now()}, task.StepEnded{Step: task.Submit, N: 1}, task.Asked{Seen: task.Seen{Sending: task.Sending{N: 1}}}))
-			same(b, "parked for", changed.State.ParkReason, mediagate.ParkInternal)
-			same(b, "what it sleeps on", changed.Step.Why, task.WhyParked)
-			b.setClock(b.now().Add(changed.State.Terms.ParkTimeout + time.Minute))
-			changed = must(b.Change(b.Context(), id, task.EndDue{}))
-			same(b, "status", changed.State.Status, mediagate.StatusFailed)
 			account := must(b.Account(b.Context(), p.account))
 			same(b, "available", account.Available, unit(1))
 		},

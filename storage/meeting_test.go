@@ -444,7 +444,7 @@ func TestGrantMeetsRetry(t *testing.T) {
 		m.change(id, task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindTransient},
 			task.Queued{N: 1, Channels: []string{channelName}}, task.Asked{})
 	}
-	_, err := m.db.ExecContext(m.Context(), "UPDATE tasks SET parked_at = parked_at + CAST(right(id, 1) AS int) * interval '1 second'")
+	_, err := m.db.ExecContext(m.Context(), "UPDATE tasks SET wait_since = wait_since + CAST(right(id, 1) AS int) * interval '1 second'")
 	m.noError(err)
 	release := m.keep("SELECT 1 FROM wakes WHERE task_id = 'task_2' FOR UPDATE")
 	m.begin("grant", func(ctx context.Context) error {

@@ -110,7 +110,6 @@ func TestLooksReadNoPast(t *testing.T) {
 		"channels that are awaited":    func(s *storage.Store) error { return errOf(s.AwaitChannels(ctx)) },
 		"due sweeps":                   func(s *storage.Store) error { return errOf(s.DueSweeps(ctx, 10)) },
 		"polls to come":                func(s *storage.Store) error { return errOf(s.AwaitStats(ctx, "kling-a")) },
-		"accounts that are awaited":    func(s *storage.Store) error { return errOf(s.AwaitAccounts(ctx, "kling-a")) },
 		"the load of a channel":        func(s *storage.Store) error { return errOf(s.ChannelLoad(ctx, "kling-a")) },
 		"queued tasks":                 func(s *storage.Store) error { return errOf(s.QueuedTasks(ctx, "kling-a", 10)) },
 		"uncounted charges":            func(s *storage.Store) error { return errOf(s.CountVendorCharges(ctx, 10)) },

@@ -49,9 +49,11 @@ func parkSome(t *testing.T, url string) {
 	db := openRaw(t, url)
 	defer db.Close() // see rowsRead
 	execute(t, db,
-		`UPDATE tasks SET status = 'pending', progress = 0, ended_at = NULL, parked_at = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END
+		`UPDATE tasks SET status = 'pending', progress = 0, ended_at = NULL, wait = CASE right(id, 2) WHEN '00' THEN '' ELSE 'parked' END,
+			wait_reason = CASE right(id, 2) WHEN '00' THEN '' ELSE 'storage_unavailable' END,
+			wait_since = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END, wait_ends_at = CASE right(id, 2) WHEN '00' THEN NULL ELSE created_at END
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 1000)`,
-		`INSERT INTO wakes (task_id, kind, account_id, wake_at, tries) SELECT id, 'run', account_id, created_at, CASE WHEN parked_at IS NULL THEN 4 ELSE 0 END
+		`INSERT INTO wakes (task_id, kind, account_id, wake_at, tries) SELECT id, 'run', account_id, created_at, CASE WHEN wait = '' THEN 4 ELSE 0 END
 			FROM tasks WHERE status = 'pending'`,
 		`VACUUM ANALYZE tasks, wakes`)
 }

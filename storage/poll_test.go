@@ -170,7 +170,7 @@ func TestPollFacts(t *testing.T) {
 			silent, answer := b.quiet(id, 0), b.quiet(id, time.Second)
 			silent.Answered = false
 			same(b, "no answer", len(b.store("d", silent)), 0)
-			same(b, "is it over", b.state(id).ParkReason, mediagate.ParkJobLost)
+			same(b, "is it over", b.state(id).Wait.Reason, mediagate.ParkJobLost)
 			b.claim("e")
 			same(b, "an answer", b.store("e", answer), []mediagate.PollResult{answer})
 		},

@@ -170,7 +170,7 @@ func TestPlansUseIndexes(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 	for index, query := range map[string]string{
 		"awaits_due":          "SELECT task_id FROM awaits WHERE channel = 'a' AND next_poll_at <= now() ORDER BY next_poll_at LIMIT 10",
-		"tasks_parked_retry":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL AND park_reason IN ('x') AND retry_at > now() ORDER BY retry_at LIMIT 10",
+		"tasks_parked_retry":  "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND wait_reason <> '' AND wait_reason IN ('x') AND try_at > now() ORDER BY try_at LIMIT 10",
 		"tasks_account":       "SELECT id FROM tasks WHERE account_id = 'a' AND erased_at IS NULL AND id < 'b' ORDER BY id DESC LIMIT 10",
 		"tasks_reference":     "SELECT id FROM tasks WHERE account_id = 'a' AND reference = 'r' AND reference <> '' ORDER BY id DESC LIMIT 10",
 		"keys_hash":           "SELECT id FROM keys WHERE hash = 'x' AND deleted_at IS NULL",
@@ -181,7 +181,7 @@ func TestPlansUseIndexes(t *testing.T) {
 		"queue_granted":       "UPDATE queue SET granted_at = NULL WHERE channel = 'a' AND granted_at <= now()",
 		"wakes_due":           "SELECT account_id FROM wakes WHERE account_id > 'a' ORDER BY account_id LIMIT 1",
 		"attempts_abandoned":  "SELECT task_id FROM attempts WHERE state = 'abandoned' AND slot_until <= now() LIMIT 10",
-		"tasks_parked":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL AND channel = 'a' AND park_reason IN ('x') AND retry_at > now() ORDER BY retry_at LIMIT 10",
+		"tasks_parked":        "SELECT id FROM tasks WHERE status IN ('pending', 'processing') AND wait_reason <> '' AND channel = 'a' AND wait_reason IN ('x') AND try_at > now() ORDER BY try_at LIMIT 10",
 		"turns_next":          "SELECT account_id FROM turns t WHERE channel = 'a' AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND granted_at IS NULL LIMIT 1) IS NOT NULL ORDER BY served, since, account_id LIMIT 1",
 		"tasks_account_open":  "SELECT status FROM tasks WHERE account_id = 'a' AND status IN ('pending', 'processing') AND created_at >= now() AND created_at < now()",
 		"usage_sums_time":     "SELECT cost FROM usage_sums WHERE span = 'day' AND begins_at >= now() AND begins_at < now()",

@@ -126,7 +126,7 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 		var rows []struct{ TaskID string }
 		if err := read(tx, &rows, `WITH over AS MATERIALIZED (SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
 				WHERE a.state = 'abandoned' AND a.slot_until <= ? LIMIT ?`+s.skipLocked("t")+`)
-			UPDATE attempts SET state = 'ended', ended_at = ? FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
+			UPDATE attempts SET state = 'ended', ended_at = ?, slot_until = NULL FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
 				AND attempts.state = 'abandoned' AND attempts.slot_until <= ?
 			RETURNING attempts.task_id`, now, expireBatch, now, now); err != nil || len(rows) == 0 {
 			return err

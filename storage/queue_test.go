@@ -120,7 +120,7 @@ func TestQueueFacts(t *testing.T) {
 			runs := b.submit(p, unit(1))
 			same(b, "opened", b.try(runs, limited(1)), true)
 			id := b.queued(p)
-			same(b, "task", b.task(id).QueuedAt, b.now())
+			same(b, "task", b.task(id).Wait.Since, b.now())
 			epoch := b.epoch(channelName)
 			same(b, "full", b.grant(epoch, 1), mediagate.Granted{InFlight: 1, Waiting: 1})
 			b.refuse(runs)
@@ -134,7 +134,7 @@ func TestQueueFacts(t *testing.T) {
 			b.wakesIn("its run", id, 2*time.Second)
 			same(b, "a grant is a slot", b.try(b.submit(p, unit(1)), limited(1)), false)
 			same(b, "used", b.try(id, limited(1)), true)
-			same(b, "out of the queue", b.task(id).QueuedAt, time.Time{})
+			same(b, "out of the queue", b.task(id).Wait.Since, time.Time{})
 			same(b, "nothing is left", b.grant(epoch, 1), mediagate.Granted{InFlight: 1})
 		},
 		"nobody overtakes who waits": func(b *bench) {
@@ -238,10 +238,10 @@ func TestQueueFacts(t *testing.T) {
 			one, two := b.queued(p), b.queued(p)
 			epoch := b.epoch(channelName)
 			same(b, "granted", b.grant(epoch, 1).Tasks, []string{one})
-			since := b.task(one).QueuedAt
+			since := b.task(one).Wait.Since
 			b.pass(time.Second)
 			b.change(one, task.Queued{N: 1, Channels: []string{channelName, "kling-b"}})
-			same(b, "since", []any{b.task(one).QueuedAt, b.state(one).Granted}, []any{since, false})
+			same(b, "since", []any{b.task(one).Wait.Since, b.state(one).Granted}, []any{since, false})
 			same(b, "its place", b.grant(epoch, 2).Tasks, []string{one, two})
 			b.change(one, task.Queued{N: 1, Channels: []string{"kling-b"}})
 			rows := must(b.QueuedTasks(b.Context(), channelName, 10))

@@ -76,18 +76,18 @@ func (s *Store) DoubtedTasks(ctx context.Context, after string, limit int) (task
 		ID, AccountID, KeyID, Model string
 		Hold                        mediagate.Micros
 		Status                      mediagate.Status
-		ParkReason                  mediagate.ParkReason
+		WaitReason                  mediagate.ParkReason
 		CreatedAt                   stamp
 	}
-	err = read(s.on(ctx), &rows, "SELECT id, account_id, key_id, model, hold, status, park_reason, created_at FROM tasks WHERE "+isOpen+
-		" AND restored_at IS NOT NULL AND (tail_lost OR park_reason = ?) AND id > ? ORDER BY id LIMIT ?", mediagate.ParkSubmissionUnknown, after, limit+1)
+	err = read(s.on(ctx), &rows, "SELECT id, account_id, key_id, model, hold, status, wait_reason, created_at FROM tasks WHERE "+isOpen+
+		" AND restored_at IS NOT NULL AND (tail_lost OR wait_reason = ?) AND id > ? ORDER BY id LIMIT ?", mediagate.ParkSubmissionUnknown, after, limit+1)
 	if err != nil {
 		return nil, false, dbError(err, "list tasks of a backup")
 	}
 	rows, hasMore = page(rows, limit)
 	for _, r := range rows {
 		tasks = append(tasks, mediagate.Doubted{
-			TaskID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Hold: r.Hold, State: string(r.Status), Reason: r.ParkReason, At: r.CreatedAt.Time,
+			TaskID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Hold: r.Hold, State: string(r.Status), Reason: r.WaitReason, At: r.CreatedAt.Time,
 		})
 	}
 	return tasks, hasMore, nil

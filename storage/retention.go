@@ -77,7 +77,7 @@ var retention = map[mediagate.Removal]retained{
 		settled: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND " + keptForever + ofOne,
 		locked:  true,
 		remove: []string{
-			"DELETE FROM attempt_parts WHERE task_id IN @list", "DELETE FROM attempts WHERE task_id IN @list", "DELETE FROM actions WHERE task_id IN @list",
+			"DELETE FROM attempts WHERE task_id IN @list", "DELETE FROM actions WHERE task_id IN @list",
 			"DELETE FROM deliveries WHERE task_id IN @list", "DELETE FROM queue WHERE task_id IN @list", "DELETE FROM assets WHERE task_id IN @list",
 			"DELETE FROM idempotency WHERE task_id IN @list", "DELETE FROM tasks WHERE id IN @list",
 		},

@@ -50,7 +50,7 @@ func (b *bench) has(id string) bool {
 // rowsOf counts what is stored of a task, but for its ledger.
 func (b *bench) rowsOf(id string) (n int) {
 	b.Helper()
-	for _, table := range []string{"attempts", "attempt_parts", "awaits", "actions", "deliveries", "wakes", "queue", "assets", "idempotency"} {
+	for _, table := range []string{"attempts", "awaits", "actions", "deliveries", "wakes", "queue", "assets", "idempotency"} {
 		n += b.count("SELECT COUNT(*) FROM "+table+" WHERE task_id = ?", id)
 	}
 	return n + b.count("SELECT COUNT(*) FROM tasks WHERE id = ?", id)

@@ -20,11 +20,13 @@ type stateRow struct {
 	DeadlineAt        stamp
 	CancelRequestedAt stamp
 	FailRequestedAt   stamp
-	ParkedAt          stamp
-	ParkReason        mediagate.ParkReason
-	RetryAt           stamp
+	Wait              mediagate.WaitWhy
+	WaitReason        mediagate.ParkReason
+	WaitSince         stamp
+	TryAt             stamp
+	WaitEndsAt        stamp
+	FailsAt           stamp
 	Refusals          int
-	QueuedAt          stamp
 	RerouteTo         string
 	RestoredAt        stamp
 	TailLost          bool
@@ -32,7 +34,6 @@ type stateRow struct {
 	Provider          string
 	ArtState          mediagate.ModalState
 	ModalN            int
-	ModalUntil        stamp
 	ModalInput        document
 	Judgement         document
 	Failure           document
@@ -80,32 +81,9 @@ type stateAttempt struct {
 	Again  bool
 }
 
-type partRow struct {
-	TaskID     string
-	N          int
-	Part       int
-	State      mediagate.PartState
-	SendBefore stamp
-	Sends      int
-	Submission document
-	Failure    document
-	Error      string
-	CreatedAt  stamp
-	EndedAt    stamp
-	CallEnds   stamp
-}
-
-// TableName tells GORM.
-func (partRow) TableName() string { return "attempt_parts" }
-
-func (r partRow) part() (task.Part, error) {
-	p := task.Part{Part: r.Part, State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, Error: r.Error}
-	return p, readAll(column{"attempt_parts.submission", r.Submission, &p.Submission}, column{"attempt_parts.failure", r.Failure, &p.Failure})
-}
-
 // loadState reads the state, under the lock of the task's row where it is to be
-// changed: the row, then its last attempt and those that are named, then parts and queue
-// rows where there are any. A JSON column that cannot be decoded makes the state
+// changed: the row, then its last attempt and those that are named, then queue rows
+// where there are any. A JSON column that cannot be decoded makes the state
 // Unreadable, and is no error.
 func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool) (stateTask, task.State, error) {
 	locking := ""
@@ -148,16 +126,9 @@ func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool)
 		} else if err != nil {
 			return stateTask{}, task.State{}, err
 		}
-		if a.Route.Parts > 1 {
-			if a.Parts, err = loadParts(tx, id, a.N); unreadable(err) {
-				state.Unreadable = true
-			} else if err != nil {
-				return stateTask{}, task.State{}, err
-			}
-		}
 		state.Attempts = append(state.Attempts, a)
 	}
-	if !state.QueuedAt.IsZero() {
+	if state.Wait.Why == mediagate.WhySlot {
 		if err := s.loadQueue(tx, &state); err != nil {
 			return stateTask{}, task.State{}, err
 		}
@@ -179,10 +150,11 @@ func attemptsOf(events []task.Event) []int {
 func (r stateTask) state() (task.State, error) {
 	st := task.State{
 		ID: r.ID, Status: r.Status, Progress: r.Progress, Version: r.Version, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time, DeadlineAt: r.DeadlineAt.Time,
-		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time, ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason,
-		RetryAt: r.RetryAt.Time, Refusals: r.Refusals, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo, Cost: r.Cost,
+		CancelRequestedAt: r.CancelRequestedAt.Time, FailRequestedAt: r.FailRequestedAt.Time,
+		Wait:     mediagate.Wait{Why: r.Wait, Reason: r.WaitReason, Since: r.WaitSince.Time, TryAt: r.TryAt.Time, EndsAt: r.WaitEndsAt.Time},
+		Refusals: r.Refusals, RerouteTo: r.RerouteTo, Cost: r.Cost,
 		RestoredAt: r.RestoredAt.Time, TailLost: r.TailLost,
-		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
+		Modal:        mediagate.Modal{State: r.ArtState, N: r.ModalN, Input: json.RawMessage(r.ModalInput)},
 		WebhookRound: r.WebhookRound, WebhookState: r.WebhookState, WebhookReason: r.WebhookReason, Erased: !r.ErasedAt.IsZero(),
 	}
 	var plan mediagate.Plan
@@ -215,11 +187,15 @@ func readAll(columns ...column) (first error) {
 func (s *Store) stateRow(st *task.State) (stateRow, error) {
 	r := stateRow{
 		Status: st.Status, Progress: st.Progress, Version: st.Version, StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt), DeadlineAt: at(st.DeadlineAt),
-		CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt), ParkedAt: at(st.ParkedAt), ParkReason: st.ParkReason,
-		RetryAt: at(st.RetryAt), Refusals: st.Refusals, QueuedAt: at(st.QueuedAt), RerouteTo: st.RerouteTo,
+		CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt),
+		Wait: st.Wait.Why, WaitReason: st.Wait.Reason, WaitSince: at(st.Wait.Since), TryAt: at(st.Wait.TryAt), WaitEndsAt: at(st.Wait.EndsAt),
+		Refusals: st.Refusals, RerouteTo: st.RerouteTo,
 		RestoredAt: at(st.RestoredAt), TailLost: st.TailLost,
-		ArtState: st.Modal.State, ModalN: st.Modal.N, ModalUntil: at(st.Modal.Until), ModalInput: document(st.Modal.Input), Cost: st.Cost,
+		ArtState: st.Modal.State, ModalN: st.Modal.N, ModalInput: document(st.Modal.Input), Cost: st.Cost,
 		WebhookRound: st.WebhookRound, WebhookState: st.WebhookState, WebhookReason: st.WebhookReason,
+	}
+	if !st.Status.Terminal() {
+		r.FailsAt = at(st.FailsAt())
 	}
 	if a := st.Last(); a != nil {
 		r.Channel, r.Provider = a.Channel, a.Provider
@@ -246,7 +222,7 @@ func (r stateAttempt) state() (task.Attempt, error) {
 	a := task.Attempt{
 		N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint, CanStop: r.CanStop, ExternalID: r.ExternalID,
 		State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time,
-		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, SenderLost: r.Lost, UnknownSince: r.UnknownSince.Time, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
+		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, SenderLost: r.Lost, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
 		AbsentAt: r.AbsentAt.Time, AbsentAgainAt: r.AgainAt.Time, Elsewhere: r.Elsewhere, GivenUpAt: r.GivenUpAt.Time, Trouble: r.Trouble,
 		LastAskedAt: r.LastAskedAt.Time, StopTried: r.StopTried, Error: r.Error,
 	}
@@ -267,7 +243,7 @@ func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 		TaskID: t.ID, N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, ExternalID: a.ExternalID, SendBefore: at(a.SendBefore), AccountID: &t.AccountID,
 		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
 		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
-		UnknownSince: at(a.UnknownSince), Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
+		Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
 		LastAskedAt: at(a.LastAskedAt), StopTried: a.StopTried,
 	}
 	failure, refusal, unusable := a.Failure, a.Refusal, a.Unusable
@@ -301,22 +277,4 @@ func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 		*c.to = text
 	}
 	return r, nil
-}
-
-// partRow is the row of a call, likewise. An erased task has none.
-func (t lockedTask) partRow(n int, p task.Part) (r partRow, err error) {
-	r = partRow{
-		TaskID: t.ID, N: n, Part: p.Part, State: p.State, SendBefore: at(p.SendBefore), CallEnds: at(p.CallEnds), Sends: p.Sends, Error: p.Error,
-	}
-	if !t.InputsErasedAt.IsZero() {
-		p.Failure, r.Error = p.Failure.Wordless(), ""
-		if p.Submission != nil {
-			p.Submission = &mediagate.Submission{Ref: p.Submission.Ref, Outcome: t.leaves(p.Submission.Outcome)}
-		}
-	}
-	if r.Submission, err = jsonOrNull(p.Submission); err != nil {
-		return r, err
-	}
-	r.Failure, err = jsonOrNull(p.Failure)
-	return r, err
 }

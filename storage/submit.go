@@ -150,7 +150,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = now
 	}
-	task := wholeTask{GroupName: n.Group, taskRow: taskRow{
+	task := wholeTask{GroupName: n.Group, FailsAt: at(t.DeadlineAt), taskRow: taskRow{
 		lockedTask: lockedTask{ID: t.ID, AccountID: t.AccountID, Status: mediagate.StatusPending, Plan: plan},
 		KeyID:      t.KeyID, Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID, TraceParent: t.TraceParent,
 		Charges: charges, Hold: t.Hold, CreatedAt: at(t.CreatedAt), DeadlineAt: at(t.DeadlineAt),

@@ -302,7 +302,7 @@ func (b *bench) park(id string, reason mediagate.ParkReason) {
 	b.Helper()
 	next := b.change(id).Step
 	changed := b.change(id, task.StepEnded{Step: task.Submit, N: next.N, Failed: true, Kind: mediagate.KindShutOut, Code: string(reason)})
-	same(b, "reason", changed.State.ParkReason, reason)
+	same(b, "reason", changed.State.Wait.Reason, reason)
 }
 
 func (b *bench) task(id string) mediagate.Task {
@@ -508,8 +508,8 @@ func (b *bench) checkRows() {
 		"attempts count for nobody, or for another account": `SELECT COUNT(*) FROM attempts a JOIN tasks t ON t.id = a.task_id
 			WHERE COALESCE(a.account_id, '') <> t.account_id`,
 		"tasks are queued and not in the queue, or there and not queued": `SELECT COUNT(*) FROM tasks t
-			WHERE (queued_at IS NOT NULL) <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
-				OR queued_at IS NOT NULL AND (parked_at > queued_at OR status NOT IN ('pending', 'processing'))`,
+			WHERE (wait = 'slot') <> EXISTS (SELECT 1 FROM queue q WHERE q.task_id = t.id)
+				OR wait <> '' AND status NOT IN ('pending', 'processing')`,
 		"rows of the queue have no turn": `SELECT COUNT(*) FROM queue q
 			WHERE NOT EXISTS (SELECT 1 FROM turns t WHERE t.channel = q.channel AND t.account_id = q.account_id)`,
 		"open tasks have no wake": `SELECT COUNT(*) FROM tasks t

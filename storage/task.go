@@ -30,9 +30,11 @@ type taskRow struct {
 	EndedAt           stamp
 	DeadlineAt        stamp
 	CancelRequestedAt stamp
-	ParkedAt          stamp
-	ParkReason        mediagate.ParkReason
-	QueuedAt          stamp
+	Wait              mediagate.WaitWhy
+	WaitReason        mediagate.ParkReason
+	WaitSince         stamp
+	TryAt             stamp
+	WaitEndsAt        stamp
 	RerouteTo         string
 	Results           document
 	Made              document
@@ -42,7 +44,6 @@ type taskRow struct {
 	WebhookRound      int
 	ArtState          mediagate.ModalState
 	ModalN            int
-	ModalUntil        stamp
 	ModalInput        document
 }
 
@@ -58,7 +59,7 @@ type wholeTask struct {
 	GroupName       string
 	SourceID        string
 	FailRequestedAt stamp
-	RetryAt         stamp
+	FailsAt         stamp
 	Refusals        int
 	RestoredAt      stamp
 	TailLost        bool
@@ -71,9 +72,10 @@ func (r taskRow) task() (mediagate.Task, error) {
 		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID, TraceParent: r.TraceParent,
 		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
 		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
-		ParkedAt: r.ParkedAt.Time, ParkReason: r.ParkReason, QueuedAt: r.QueuedAt.Time, RerouteTo: r.RerouteTo,
+		Wait:           mediagate.Wait{Why: r.Wait, Reason: r.WaitReason, Since: r.WaitSince.Time, TryAt: r.TryAt.Time, EndsAt: r.WaitEndsAt.Time},
+		RerouteTo:      r.RerouteTo,
 		InputsErasedAt: r.InputsErasedAt.Time, ErasedAt: r.ErasedAt.Time,
-		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Until: r.ModalUntil.Time, Input: json.RawMessage(r.ModalInput)},
+		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Input: json.RawMessage(r.ModalInput)},
 	}
 	if r.WebhookState != "" {
 		t.Webhook = &mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}

@@ -244,7 +244,7 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 	if len(reasons) == 0 {
 		return 0, nil
 	}
-	which, args := named("park_reason", reasons)
+	which, args := named("wait_reason", reasons)
 	if p.Channel != "" {
 		which, args = which+" AND channel = ?", append(args, p.Channel)
 	}
@@ -254,9 +254,9 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 	err = s.write(ctx, "retry parked tasks", func(tx *gorm.DB) error {
 		now := s.clock()
 		var rows []struct{ ID, AccountID string }
-		if err := read(tx, &rows, "WITH parked AS MATERIALIZED (SELECT id FROM tasks WHERE "+isOpen+" AND parked_at IS NOT NULL AND "+which+
-			" AND retry_at > ? ORDER BY retry_at LIMIT ?"+s.skipLocked("tasks")+`)
-			UPDATE tasks SET retry_at = NULL FROM parked WHERE tasks.id = parked.id RETURNING tasks.id, tasks.account_id`, append(args, at(now), limit)...); err != nil {
+		if err := read(tx, &rows, "WITH parked AS MATERIALIZED (SELECT id FROM tasks WHERE "+isOpen+" AND wait_reason <> '' AND "+which+
+			" AND try_at > ? ORDER BY try_at LIMIT ?"+s.skipLocked("tasks")+`)
+			UPDATE tasks SET try_at = NULL FROM parked WHERE tasks.id = parked.id RETURNING tasks.id, tasks.account_id`, append(args, at(now), limit)...); err != nil {
 			return err
 		}
 		retried = len(rows)

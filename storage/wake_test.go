@@ -272,7 +272,7 @@ func TestWakeFacts(t *testing.T) {
 			intent := intentOf(lost, 1, b.now())
 			intent.Route.Find = true
 			b.change(lost, intent, task.SubmitUnknown{Sending: intent.Sending}, task.StepEnded{Step: task.Lookup, N: 1})
-			same(b, "lost", b.state(lost).ParkReason, mediagate.ParkSubmissionUnknown)
+			same(b, "lost", b.state(lost).Wait.Reason, mediagate.ParkSubmissionUnknown)
 			for _, id := range append(all, other) {
 				b.change(id, task.Asked{})
 			}
@@ -291,7 +291,7 @@ func TestWakeFacts(t *testing.T) {
 				[]task.Kind{task.Submit, task.Submit, task.Sleep})
 			b.wakesIn("the first", all[0], 0)
 			b.wakesIn("the second", all[1], 10*time.Millisecond)
-			same(b, "still parked", b.state(all[0]).ParkReason, mediagate.ParkFunds)
+			same(b, "still parked", b.state(all[0]).Wait.Reason, mediagate.ParkFunds)
 			retry("the others", mediagate.Parked{Reasons: reasons}, 10, 2)
 			retry("those that are tried now anyway", mediagate.Parked{Reasons: reasons}, 10, 0)
 		},

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -63,13 +62,13 @@ func (s *State) Advance(now time.Time) Step {
 		}
 		return Step{Kind: Settle, N: s.lastN()}
 	}
-	if now.Before(s.RetryAt) && !s.Granted {
-		return s.sleep(s.RetryAt, s.pauseReason())
+	if now.Before(s.Wait.TryAt) && !s.Granted {
+		return s.sleep(s.Wait.TryAt, s.pauseReason())
 	}
 	return s.next(now)
 }
 
-// next is Advance for an open task whose end is not due, and whose RetryAt has passed.
+// next is Advance for an open task whose end is not due, and that may try its next step.
 func (s *State) next(now time.Time) Step {
 	a := s.Last()
 	switch {
@@ -79,7 +78,7 @@ func (s *State) next(now time.Time) Step {
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
 		return s.step(Mirror, a)
-	case a == nil || !s.QueuedAt.IsZero():
+	case a == nil || s.Wait.Why == mediagate.WhySlot:
 		return s.submit()
 	}
 	switch a.State {
@@ -87,8 +86,8 @@ func (s *State) next(now time.Time) Step {
 		switch {
 		case !s.late(now):
 			return s.step(Submit, a)
-		case now.Before(a.callsOverAt()): // D5
-			return s.sleep(a.callsOverAt(), WhyCall)
+		case now.Before(a.CallEnds): // D5
+			return s.sleep(a.CallEnds, WhyCall)
 		default:
 			return s.step(Lookup, a)
 		}
@@ -105,17 +104,17 @@ func (s *State) next(now time.Time) Step {
 func (s *State) await(a *Attempt, now time.Time) Step {
 	switch {
 	case s.waitsForClient(): // D15
-		return s.sleep(s.Modal.Until, WhyModal)
+		return s.sleep(s.Wait.EndsAt, WhyModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
 		return s.step(CancelJob, a) // given up for another
 	case a.State != mediagate.AttemptAccepted:
 		return s.submit()
-	case !s.ParkedAt.IsZero(): // its channel asks again at RetryAt (D11)
-		return s.sleep(s.ParkedAt.Add(s.Terms.ParkTimeout), WhyParked)
+	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
+		return s.sleep(s.Wait.EndsAt, WhyParked)
 	case s.late(now): // D10
 		return s.step(Poll, a)
 	default:
-		return s.sleep(s.DeadlineAt, WhyVendor)
+		return s.sleep(s.WaitsUntil(now), WhyVendor)
 	}
 }
 
@@ -138,20 +137,19 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 		return s.step(Submit, a)
 	case a.findable():
 		return s.step(Lookup, a)
-	case a.bucketUnchecked() && now.Before(a.callsOverAt()):
-		return s.sleep(a.callsOverAt(), WhyCall)
+	case a.bucketUnchecked() && now.Before(a.CallEnds):
+		return s.sleep(a.CallEnds, WhyCall)
 	case a.bucketUnchecked():
 		return s.step(Lookup, a)
 	default:
-		at, _ := s.timeout()
-		return s.sleep(at, WhyUnknown)
+		return s.sleep(s.Wait.EndsAt, WhyUnknown)
 	}
 }
 
 // bucketUnchecked reports that a lost sender of a synchronous call may have left files
-// in our bucket: no lookup has been made there since its calls must be over (D6).
+// in our bucket: no lookup has been made there since its call must be over (D6).
 func (a *Attempt) bucketUnchecked() bool {
-	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.callsOverAt())
+	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.CallEnds)
 }
 
 // stoppable reports that the vendor has the job, can stop it, and was not asked to.
@@ -161,21 +159,13 @@ func (a *Attempt) stoppable() bool {
 }
 
 // endWaitsUntil is the time before which cancel and fail are only noted, and
-// nothing else ends the task: the newest attempt, or a part of it, is an intent,
-// and its call may be under way. Zero where there is none (D5). A part may be an
-// intent beside an attempt that is unknown.
+// nothing else ends the task: the newest attempt is an intent, and its call may be
+// under way. Zero where there is none (D5).
 func (s *State) endWaitsUntil() time.Time {
-	a := s.Last()
-	switch {
-	case a == nil:
-		return time.Time{}
-	case a.State == mediagate.AttemptIntent:
-		return a.callsOverAt()
-	case a.State == mediagate.AttemptUnknown && slices.ContainsFunc(a.Parts, func(p Part) bool { return p.State == mediagate.PartIntent }):
-		return a.callsOverAt()
-	default:
-		return time.Time{}
+	if a := s.Last(); a != nil && a.State == mediagate.AttemptIntent {
+		return a.CallEnds
 	}
+	return time.Time{}
 }
 
 // submit is the step that makes the attempt after the last one.
@@ -198,20 +188,20 @@ func (s *State) step(kind Kind, a *Attempt) Step {
 
 // sleep waits until then, or until the task's timeout if that is earlier.
 func (s *State) sleep(until time.Time, why Why) Step {
-	if at, _ := s.timeout(); !at.IsZero() && at.Before(until) {
+	if at, _ := s.failsAt(); !at.IsZero() && at.Before(until) {
 		until = at
 	}
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauseReason is what a task sleeps on before RetryAt.
+// pauseReason is what a task sleeps on before its next try.
 func (s *State) pauseReason() Why {
-	switch a := s.Last(); {
-	case !s.QueuedAt.IsZero():
+	switch w := s.Wait; {
+	case w.Why == mediagate.WhySlot:
 		return WhySlot
-	case !s.ParkedAt.IsZero() || s.Unreadable:
+	case w.Reason != "" || s.Unreadable:
 		return WhyParked
-	case a != nil && a.State == mediagate.AttemptUnknown:
+	case w.Why == mediagate.WhyUnknown:
 		return WhyLookup
 	default:
 		return WhyPause

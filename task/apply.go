@@ -105,12 +105,6 @@ func (c *change) apply(event Event) error {
 		c.submitUnknown(e)
 	case NotFound:
 		c.notFound(e)
-	case PartIntent:
-		return c.partIntent(e)
-	case PartEnded:
-		c.partEnded(e)
-	case PartsOver:
-		c.partsOver(e)
 	case Mirrored:
 		c.mirrored(e)
 	case StopProven:

@@ -2,7 +2,6 @@ package task
 
 import (
 	"slices"
-	"time"
 
 	"github.com/mediagate/mediagate"
 )
@@ -71,8 +70,9 @@ func (c *change) retryRequested(e RetryRequested) error {
 	} else if a != nil {
 		a.Lookups = 0
 	}
-	if c.ParkReason == mediagate.ParkSubmissionUnknown { // its parking ends with the deadline, which is a new one
-		c.unpark()
+	if c.Wait.Why == mediagate.WhyUnknown {
+		c.endWait()
+		c.waitUnknown(c.Last())
 	}
 	c.retryNow()
 	return nil
@@ -89,8 +89,7 @@ func (c *change) rerouteRequested(e RerouteRequested) error {
 	if a := c.Last(); a != nil {
 		c.giveUp(a)
 	}
-	c.unpark()
-	c.leaveQueue()
+	c.endWait()
 	c.RerouteTo = e.Channel
 	c.retryNow()
 	return nil
@@ -104,16 +103,20 @@ func (c *change) giveUp(a *Attempt) {
 	}
 	c.abandon(a)
 	a.GivenUpAt, a.Error = c.now, "given up"
-	c.unpark()
+	c.endWait()
 }
 
 // retryNow has the next step tried at once, with the time of a new task (D10). It never
 // moves the deadline back.
 func (c *change) retryNow() {
-	c.RetryAt, c.Refusals = time.Time{}, 0
+	c.tryNow()
+	c.Refusals = 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
 	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
 		c.DeadlineAt = deadline
+	}
+	if c.Wait.Why == mediagate.WhyUnknown { // its end goes by the deadline
+		c.Wait.EndsAt = c.waitEnds(c.Wait.Why)
 	}
 }
 
@@ -134,15 +137,15 @@ func (c *change) pollRequested() error {
 // attempt, which takes them to the vendor (D15).
 func (c *change) modalGiven(e ModalGiven) error {
 	a := c.Attempt(c.Modal.N)
-	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Modal.Until)
+	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Wait.EndsAt)
 	if !c.open() || c.Modal.State != mediagate.ModalWaiting || a == nil || ending {
 		return conflict("the task does not wait for modal parameters")
 	}
 	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input
+	c.endWait()
 	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Terms.Timeout)
-	c.ParkedAt, c.ParkReason, c.RetryAt = time.Time{}, "", time.Time{}
 	if a.Outcome == nil {
-		a.State, a.EndedAt, a.Await, a.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
+		c.close(a, mediagate.AttemptEnded)
 	}
 	return nil
 }

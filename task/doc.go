@@ -18,7 +18,7 @@
 // commands apply ([State.Actions]).
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
-// in question: submit.go, part.go, wait.go, park.go, command.go, memory.go. Each race and
+// in question: submit.go, wait.go, park.go, command.go, memory.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -77,7 +77,9 @@
 // A synchronous sender stores the files in our bucket as they arrive. If it died, the
 // repeated Submit searches the bucket. If nothing is there, the task waits for the stored
 // end of the call, and a Lookup searches it again. Files that are whole count as the
-// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing).
+// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). Where
+// the submission takes several calls, those files count that had come by then
+// (d6_sync_sender_lost_left_some_files).
 //
 // # A restored database
 //
@@ -127,13 +129,21 @@
 //
 // # What a task waits for
 //
-// RetryAt is the time before which no step begins. A step that a person may have to
-// mend also parks the task: ParkedAt and ParkReason make it visible as stuck, the
-// step is tried again by itself, and the task fails at the end of the parking (D12).
-// A task is queued while no channel has a slot for its next attempt (D7). Time parked
-// or queued moves the deadline; time parked for an unknown submission does not move
-// the time at which that is given up (D6). So each wait has an end: that of the
-// deadline, the parking, the queue, the modal call, or the vendor call.
+// A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
+//
+//	pause    a vendor refused for now, or a step achieved nothing: the next try comes
+//	         later. It has no end of its own
+//	parked   a step is stuck, so that a person may have to help: it is tried again by
+//	         itself, and the task fails at the end of the parking (D12)
+//	slot     no channel has a slot for the next attempt (D7)
+//	modal    the client has yet to give parameters (D15)
+//	unknown  the vendor's answer was lost (D6)
+//
+// A wait with a reason shows as stuck. The time that a task is stuck, queued or waits for
+// its client moves the deadline, once the wait is over; until then [State.WaitsUntil] is
+// the deadline (D10). A wait that follows another keeps the earlier end: a task that is
+// parked at noon for a day, and queued since because all channels refuse it, fails at the
+// next noon. A call under way is no wait: it is a bound before which nothing ends (D5).
 //
 // # Who sends which event
 //
@@ -152,7 +162,7 @@
 //     operator: no vendor gets a second job without proof that the first is none, or
 //     without an operator's word.
 //   - After a restore no job is made without a found one or an operator's word (D17).
-//   - While an attempt or a part is an intent, the task does not end before the stored
+//   - While an attempt is an intent, the task does not end before the stored
 //     end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. An event that is
 //     refused changes nothing.

@@ -43,12 +43,10 @@ func (s *State) dueEnd(now time.Time) (end ending, due bool) {
 	case a.succeeded() && a.Results != nil:
 		return ending{status: mediagate.StatusCompleted}, true
 	case a.succeeded():
-	case s.waitsForClient() && !now.Before(s.Modal.Until): // D15
-		return failed(mediagate.NoModal()), true
 	case a.refusedForGood():
 		return failed(a.Failure), true
 	}
-	if at, failure := s.timeout(); !at.IsZero() && !now.Before(at) {
+	if at, failure := s.failsAt(); !at.IsZero() && !now.Before(at) {
 		return failed(failure), true
 	}
 	return ending{}, false
@@ -65,32 +63,22 @@ func (a *Attempt) refusedForGood() bool {
 // FailsAt returns when the open task fails if nothing happens; zero while something else
 // has to come first.
 func (s *State) FailsAt() time.Time {
-	at, _ := s.timeout()
+	at, _ := s.failsAt()
 	return at
 }
 
-// timeout returns when the task fails if nothing happens, and how. It is zero while a
-// step, the stored end of a call or the modal timeout has to come first.
-func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
-	parked := !s.ParkedAt.IsZero()
-	parkEnds := s.ParkedAt.Add(s.Terms.ParkTimeout)
+// failsAt returns when the task fails if nothing happens, and how: at the end of its wait,
+// or else at its deadline. It is zero while a step or the stored end of a call has to come
+// first.
+func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
-	case s.Unreadable && parked:
-		return parkEnds, s.parkFailure()
-	case s.Unreadable, s.waitsForClient():
+	case s.Wait.Why == mediagate.WhyUnknown && s.failsUnknown(a) && a.bucketUnchecked():
 		return time.Time{}, nil
-	case a != nil && a.State == mediagate.AttemptUnknown && s.QueuedAt.IsZero() && a.AbsentAgainAt.IsZero():
-		return s.unknownEnds(a)
-	case parked && !s.ParkedAt.Before(s.DeadlineAt) && (a == nil || over(a.State) && a.outcome() == nil):
-		// Parked after the deadline, with nothing at a vendor: no attempt may follow any more (D3).
-		return s.DeadlineAt, tooLate(neverSent)
-	case parked && !s.QueuedAt.IsZero() && s.QueuedAt.Add(s.Terms.QueueTimeout).Before(parkEnds):
-		return s.QueuedAt.Add(s.Terms.QueueTimeout), s.parkFailure() // D12
-	case parked:
-		return parkEnds, s.parkFailure()
-	case !s.QueuedAt.IsZero(): // D7
-		return s.QueuedAt.Add(s.Terms.QueueTimeout), noRoom()
+	case !s.Wait.EndsAt.IsZero():
+		return s.Wait.EndsAt, s.waitFailure()
+	case s.Unreadable:
+		return time.Time{}, nil
 	case a == nil:
 		return s.DeadlineAt, tooLate(neverSent)
 	case a.State == mediagate.AttemptIntent, a.succeeded():
@@ -104,29 +92,35 @@ func (s *State) timeout() (at time.Time, failure *mediagate.Failure) {
 	}
 }
 
-// unknownEnds is timeout for an unknown attempt (D6). The deadline here is the stored
-// one: the parking for an unknown submission does not move it.
-func (s *State) unknownEnds(a *Attempt) (time.Time, *mediagate.Failure) {
-	switch {
-	case a.findable() || !s.failsUnknown(a):
-		return s.DeadlineAt.Add(unknownTimeout), unknown()
-	case a.bucketUnchecked():
-		return time.Time{}, nil
+// waitFailure is how the task fails at the end of its wait.
+func (s *State) waitFailure() *mediagate.Failure {
+	switch w := s.Wait; {
+	case w.Why == mediagate.WhyModal:
+		return mediagate.NoModal()
+	case w.Why == mediagate.WhyUnknown && s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)):
+		return tooLate(providerTooLate)
+	case w.Why == mediagate.WhyUnknown:
+		return unknown()
+	case w.Why == mediagate.WhySlot && w.Reason == "":
+		return noRoom()
+	case !w.Since.Before(s.DeadlineAt) && s.nothingAtVendor():
+		return tooLate(neverSent)
+	default:
+		return s.parkFailure()
 	}
-	at, failure := a.UnknownSince.Add(unknownSyncTimeout), unknown()
-	if s.DeadlineAt.Before(at) {
-		at, failure = s.DeadlineAt, tooLate(providerTooLate)
-	}
-	if ends := a.callsOverAt(); a.SenderLost && at.Before(ends) {
-		at = ends
-	}
-	return at, failure
 }
 
-// failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout
-// instead of parking it. After a restore all of them park (D17).
+// nothingAtVendor reports that no vendor has a job of the task, nor has made one.
+func (s *State) nothingAtVendor() bool {
+	a := s.Last()
+	return a == nil || mayBeFollowed(a.State) && a.outcome() == nil
+}
+
+// failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout,
+// since the model says so and the vendor cannot be asked. After a restore the task parks
+// instead (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
-	return s.Terms.OnUnknown == mediagate.OnUnknownFail && !s.TailLost && !a.unidentified()
+	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 
 // endDue ends the task, if its end is due and no intent holds it up (D5).
@@ -143,11 +137,10 @@ func (c *change) endDue() {
 // of its callback (D13, D14).
 func (c *change) end(end ending) {
 	c.Status, c.Failure, c.EndedAt = end.status, public(end.failure), c.now
-	c.leaveQueue()
+	c.endWait()
 	if c.Failure != nil && c.Failure.Code == mediagate.CodeModalExpired {
 		c.Modal.State = mediagate.ModalExpired
 	}
-	c.ParkedAt, c.ParkReason, c.RetryAt = time.Time{}, "", time.Time{}
 	a := c.Last()
 	if end.status == mediagate.StatusCompleted {
 		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
@@ -157,7 +150,7 @@ func (c *change) end(end ending) {
 		c.Entry = mediagate.EntryVoid
 	}
 	if a != nil {
-		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || len(a.Parts) > 0
+		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.Cost < c.Terms.Hold
 		c.abandon(a)
 	}
 	if c.WebhookState == mediagate.WebhookPending {
@@ -169,17 +162,21 @@ func (c *change) end(end ending) {
 	}
 }
 
-// abandon closes an attempt that its task does not wait for any more. The job may run
-// on: it has its slot, and is polled for, until its end is seen, its stop is proven, or
-// SlotUntil has passed (D5, D7).
+// abandon closes an attempt that its task does not wait for any more, if it is open.
 func (c *change) abandon(a *Attempt) {
-	switch a.State {
-	case mediagate.AttemptIntent, mediagate.AttemptUnknown, mediagate.AttemptAccepted:
-	default:
-		return
+	if !mayBeFollowed(a.State) {
+		c.close(a, mediagate.AttemptAbandoned)
 	}
-	a.State, a.Trouble = mediagate.AttemptAbandoned, ""
-	if a.SlotUntil.IsZero() {
+}
+
+// close closes an attempt. If it is abandoned, its job may run on: it has its slot, and is
+// polled for, until its end is seen, its stop is proven, or SlotUntil has passed (D5, D7).
+// Otherwise its slot is free, and its channel does not poll for it any more.
+func (c *change) close(a *Attempt, state mediagate.AttemptState) {
+	a.State, a.Trouble = state, ""
+	if state != mediagate.AttemptAbandoned {
+		a.EndedAt, a.SlotUntil, a.Await = c.now, time.Time{}, nil
+	} else if a.SlotUntil.IsZero() {
 		a.SlotUntil = c.slotEnd(c.now)
 	}
 }
@@ -207,7 +204,7 @@ func unknown() *mediagate.Failure {
 // failed. The reason of the parking says which.
 func (s *State) parkFailure() *mediagate.Failure {
 	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
-	switch s.ParkReason {
+	switch s.Wait.Reason {
 	case mediagate.ParkCredentials:
 		f.Code, f.Message = mediagate.CodeProviderRefused, "the provider refused our account"
 	case mediagate.ParkSubmissionUnknown:

@@ -103,32 +103,6 @@ type (
 		AskedAt    time.Time
 	}
 
-	// PartIntent stores the intent of one call of several. Sends is how often the call
-	// was made before.
-	PartIntent struct {
-		N, Part    int
-		Sends      int
-		SendBefore time.Time
-		CallEnds   time.Time
-	}
-
-	// PartEnded is the report of one call of several. It counts for the sending with the
-	// part's SendBefore only.
-	PartEnded struct {
-		N    int
-		Part Part
-	}
-
-	// PartsOver says that the sender makes no further call of the attempt. The attempt
-	// is closed by what its parts have come to. A part in SendersLost may be under way
-	// until its CallEnds. Elsewhere: see Attempt.
-	PartsOver struct {
-		N           int
-		SendersLost []int // parts whose senders were lost
-		Elsewhere   bool
-		FirstPollAt time.Time
-	}
-
 	// Mirrored says where the copied files of the attempt are. It ends the task: as
 	// completed, unless a cancel or a fail is noted. With Keep the end is left to Settle.
 	Mirrored struct {
@@ -243,9 +217,6 @@ func (Accepted) event()           {}
 func (Refused) event()            {}
 func (SubmitUnknown) event()      {}
 func (NotFound) event()           {}
-func (PartIntent) event()         {}
-func (PartEnded) event()          {}
-func (PartsOver) event()          {}
 func (Mirrored) event()           {}
 func (StopProven) event()         {}
 func (Claimed) event()            {}

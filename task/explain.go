@@ -30,11 +30,14 @@ type Explanation struct {
 // Explain explains the step, which Advance returned at that time.
 func (s *State) Explain(step Step, now time.Time) Explanation {
 	e := Explanation{
-		Step: step, Status: s.Status, ParkReason: s.ParkReason, ParkedAt: s.ParkedAt, QueuedFor: s.QueuedFor,
+		Step: step, Status: s.Status, ParkReason: s.Wait.Reason, QueuedFor: s.QueuedFor,
 		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Terms.Provider,
 	}
 	if s.open() {
 		e.FailsAt = s.FailsAt()
+	}
+	if s.Wait.Reason != "" {
+		e.ParkedAt = s.Wait.Since
 	}
 	if s.Failure != nil {
 		e.Failure = s.Failure.Code
@@ -136,7 +139,7 @@ func (e Explanation) Then() string {
 }
 
 func (e Explanation) awakening() string {
-	if e.Step.Until.Equal(e.FailsAt) {
+	if e.Step.Until.Equal(e.FailsAt) && e.Step.Why != WhyModal {
 		return "the task fails and is refunded"
 	}
 	switch e.Step.Why {

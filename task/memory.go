@@ -148,7 +148,6 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 // putBack adds an attempt that the row lacks, as an intent. Open ones before it are
 // abandoned. If the task does not wait for the attempt, the attempt is abandoned itself.
 func (c *change) putBack(s Sending) *Attempt {
-	s.Route.Parts = 0 // which of several calls were made is lost as well
 	put := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
 	put.identify(s)
 	before := c.Last()
@@ -158,7 +157,8 @@ func (c *change) putBack(s Sending) *Attempt {
 		c.abandon(&put)
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
-		before.State, before.EndedAt, before.Await, before.SlotUntil = mediagate.AttemptEnded, c.now, nil, time.Time{}
+		c.endWait()
+		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded
 	}

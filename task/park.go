@@ -26,40 +26,99 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 	return jitter(now, max(s.Terms.ParkRetry, time.Second))
 }
 
-// park makes the task visible as stuck, and sets the next try. A task that is parked
-// keeps ParkedAt when its reason changes, so that the parking ends (D12). An unknown
-// submission is a parking of its own: it ends by the deadline, which the parking
-// before it has moved (D6, D10).
+// wait has the task wait, until tryAt for its next try. A wait that follows another one
+// keeps its begin and its end, if that is earlier. Three kinds begin anew: what follows a
+// pause, a wait for modal parameters, and one for an unknown submission, as well as what
+// follows that (D12). The time before a task is stuck for an unknown submission counts
+// against the deadline.
+func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt time.Time) {
+	unknown := why == mediagate.WhyUnknown
+	if !c.Wait.StopsClock() || why == mediagate.WhyModal || unknown != (c.Wait.Why == mediagate.WhyUnknown) {
+		c.endWait()
+		c.Wait.Since = c.now
+	}
+	ends := c.waitEnds(why)
+	if earlier := c.Wait.EndsAt; !earlier.IsZero() && earlier.Before(ends) {
+		ends = earlier
+	}
+	if why != mediagate.WhySlot {
+		c.QueuedFor, c.Granted = nil, false
+	}
+	c.Wait = mediagate.Wait{Why: why, Reason: reason, Since: c.Wait.Since, TryAt: tryAt, EndsAt: ends}
+}
+
+// waitEnds is when a wait that begins now ends.
+func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
+	a := c.Last()
+	switch {
+	case why == mediagate.WhyModal:
+		return c.now.Add(c.Terms.ModalTimeout)
+	case why == mediagate.WhySlot:
+		return c.now.Add(c.Terms.QueueTimeout)
+	case why == mediagate.WhyUnknown && !c.failsUnknown(a):
+		return c.DeadlineAt.Add(unknownTimeout)
+	case why == mediagate.WhyUnknown:
+		ends := c.now.Add(unknownSyncTimeout)
+		if c.DeadlineAt.Before(ends) {
+			ends = c.DeadlineAt
+		}
+		if a.SenderLost && ends.Before(a.CallEnds) {
+			ends = a.CallEnds
+		}
+		return ends
+	case c.late(c.now) && c.nothingAtVendor():
+		return c.now // no attempt may follow any more (D3)
+	default:
+		return c.now.Add(c.Terms.ParkTimeout)
+	}
+}
+
+// endWait ends the wait. Its time moves the deadline (D10).
+func (c *change) endWait() {
+	c.DeadlineAt = c.WaitsUntil(c.now)
+	c.Wait, c.QueuedFor, c.Granted = mediagate.Wait{}, nil, false
+}
+
+// pause puts the next try off. A wait goes on meanwhile.
+func (c *change) pause(until time.Time) {
+	if c.Wait.Why == "" {
+		c.Wait.Why, c.Wait.Since = mediagate.WhyPause, c.now
+	}
+	c.Wait.TryAt = until
+}
+
+// tryNow lets the next step begin at once. A wait goes on meanwhile.
+func (c *change) tryNow() {
+	if c.Wait.Why == mediagate.WhyPause {
+		c.Wait = mediagate.Wait{}
+	}
+	c.Wait.TryAt = time.Time{}
+}
+
+// leaveQueue ends the waiting for a slot. A task that was queued because it is stuck stays
+// stuck.
+func (c *change) leaveQueue() {
+	switch {
+	case c.Wait.Why != mediagate.WhySlot:
+	case c.Wait.Reason == "":
+		c.endWait()
+	default:
+		c.wait(mediagate.WhyParked, c.Wait.Reason, time.Time{})
+	}
+}
+
+// park makes the task visible as stuck, and sets the next try.
 func (c *change) park(reason mediagate.ParkReason) {
-	c.leaveQueue()
-	if reason == mediagate.ParkSubmissionUnknown && c.ParkReason != reason || reason != mediagate.ParkSubmissionUnknown && c.ParkReason == mediagate.ParkSubmissionUnknown {
-		c.unpark()
+	why := mediagate.WhyParked
+	if reason == mediagate.ParkSubmissionUnknown {
+		why = mediagate.WhyUnknown
 	}
-	if c.ParkedAt.IsZero() {
-		c.ParkedAt = c.now
-	}
-	c.ParkReason = reason
-	c.RetryAt = c.now.Add(c.parkRetry(c.now))
+	c.wait(why, reason, c.now.Add(c.parkRetry(c.now)))
 }
 
-// unpark ends the parking. The deadline moves by the time that it took; of a task
-// that is queued as well, the time since then counts when it leaves the queue (D10).
-func (c *change) unpark() {
-	if c.ParkedAt.IsZero() {
-		return
-	}
-	until := c.now
-	if !c.QueuedAt.IsZero() {
-		until = c.QueuedAt
-	}
-	c.DeadlineAt = c.DeadlineAt.Add(max(0, until.Sub(c.ParkedAt)))
-	c.ParkedAt, c.ParkReason = time.Time{}, ""
-}
-
-// resume ends the parking and the pause, after a step succeeded.
+// resume ends the wait, after a step succeeded.
 func (c *change) resume() {
-	c.unpark()
-	c.RetryAt = time.Time{}
+	c.endWait()
 	if a := c.Last(); a != nil {
 		a.Lookups = 0
 	}
@@ -74,7 +133,7 @@ func (c *change) asked(e Asked) {
 		return
 	}
 	if c.Unreadable {
-		if c.ParkedAt.IsZero() || !c.now.Before(c.RetryAt) {
+		if c.Wait.Reason == "" || !c.now.Before(c.Wait.TryAt) {
 			c.park(mediagate.ParkInternal)
 		}
 		return
@@ -84,9 +143,9 @@ func (c *change) asked(e Asked) {
 		return
 	}
 	c.putBackNext()
-	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.RetryAt) { // D11
+	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
-		c.RetryAt = c.now.Add(max(c.parkRetry(c.now), troublePause))
+		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
 	}
 }
 
@@ -103,7 +162,8 @@ func (c *change) stepEnded(e StepEnded) {
 	}
 	c.afterStep(e)
 	if isNext() {
-		c.RetryAt, c.Granted = c.now.Add(stepPause), false // a slot that the step could not use is given back
+		c.pause(c.now.Add(stepPause))
+		c.Granted = false // a slot that the step could not use is given back
 	}
 }
 
@@ -166,7 +226,7 @@ func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 	}
 	if a.findable() {
 		c.park(mediagate.ParkSubmissionUnknown)
-		c.RetryAt = c.now.Add(lookupPauses[min(a.Lookups, len(lookupPauses))-1])
+		c.pause(c.now.Add(lookupPauses[min(a.Lookups, len(lookupPauses))-1]))
 	}
 }
 
@@ -187,18 +247,13 @@ func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
 }
 
 func (c *change) breakerClosed(e BreakerClosed) {
-	if !c.open() || c.ParkedAt.IsZero() || c.ParkReason == mediagate.ParkSubmissionUnknown {
-		return
-	}
-	for _, reason := range e.Reasons {
-		if reason == c.ParkReason {
-			c.RetryAt = time.Time{}
-		}
+	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
+		c.tryNow()
 	}
 }
 
 func (c *change) channelGone(e ChannelGone) {
-	if c.open() && !c.QueuedAt.IsZero() && slices.Contains(c.QueuedFor, e.Channel) {
-		c.RetryAt = time.Time{}
+	if c.open() && slices.Contains(c.QueuedFor, e.Channel) {
+		c.tryNow()
 	}
 }

@@ -69,11 +69,24 @@ func TestAdvanceIsTotal(t *testing.T) {
 		s.Status = rapid.SampledFrom([]mediagate.Status{mediagate.StatusPending, mediagate.StatusProcessing}).Draw(t, "status")
 		s.DeadlineAt = tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "deadline")) * time.Hour)
 		s.CancelRequestedAt, s.FailRequestedAt = moment("cancel"), moment("fail")
-		s.ParkedAt, s.QueuedAt, s.RetryAt = moment("parked"), moment("queued"), moment("retry")
-		s.Granted = rapid.Bool().Draw(t, "granted")
-		if !s.ParkedAt.IsZero() {
-			s.ParkReason = rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkSubmissionUnknown, mediagate.ParkStorage}).Draw(t, "reason")
+		if why := rapid.SampledFrom([]mediagate.WaitWhy{
+			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown,
+		}).Draw(t, "wait"); why != "" {
+			s.Wait = mediagate.Wait{Why: why, Since: tasktest.Noon, TryAt: moment("try")}
+			if why != mediagate.WhyPause {
+				s.Wait.EndsAt = tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48*60).Draw(t, "ends")) * time.Minute)
+			}
+			switch why {
+			case mediagate.WhyParked:
+				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkStorage}).Draw(t, "reason")
+			case mediagate.WhySlot:
+				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkFunds}).Draw(t, "reason")
+			case mediagate.WhyUnknown:
+				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkSubmissionUnknown}).Draw(t, "reason")
+			case mediagate.WhyPause, mediagate.WhyModal:
+			}
 		}
+		s.Granted = rapid.Bool().Draw(t, "granted")
 		s.Inputs.Over = rapid.Bool().Draw(t, "checked")
 		if rapid.Bool().Draw(t, "attempt") {
 			a := task.Attempt{
@@ -82,7 +95,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),
-				UnknownSince: moment("unknown"), AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
+				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
 				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
 			}
 			if a.SlotUntil.IsZero() {
@@ -102,10 +115,21 @@ func TestAdvanceIsTotal(t *testing.T) {
 			}
 			s.Attempts = []task.Attempt{a}
 			if rapid.Bool().Draw(t, "modal") {
-				s.Modal = mediagate.Modal{N: 1, Until: moment("until"), State: rapid.SampledFrom([]mediagate.ModalState{
+				s.Modal = mediagate.Modal{N: 1, State: rapid.SampledFrom([]mediagate.ModalState{
 					mediagate.ModalWaiting, mediagate.ModalSubmitted, mediagate.ModalExpired,
 				}).Draw(t, "modal state")}
 			}
+		}
+		// Some states always have a wait of their kind, and others never.
+		a := s.Last()
+		unknown := a != nil && a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero()
+		switch {
+		case s.Modal.State == mediagate.ModalWaiting:
+			s.Wait = mediagate.Wait{Why: mediagate.WhyModal, Since: tasktest.Noon, EndsAt: tasktest.Noon.Add(time.Hour)}
+		case unknown:
+			s.Wait = mediagate.Wait{Why: mediagate.WhyUnknown, Since: tasktest.Noon, TryAt: moment("lookup"), EndsAt: tasktest.Noon.Add(3 * time.Hour)}
+		case s.Wait.Why == mediagate.WhyUnknown, s.Wait.Why == mediagate.WhyModal:
+			s.Wait = mediagate.Wait{}
 		}
 		w.CheckStep(func(format string, args ...any) {
 			t.Helper()

@@ -30,8 +30,7 @@ func (c *change) restored(e Restored) {
 		return
 	}
 	c.RestoredAt, c.TailLost, c.Wake = e.At, true, true
-	c.leaveQueue()
-	c.unpark()
+	c.endWait()
 	switch a := c.Last(); {
 	case a == nil || c.Unreadable:
 	case a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown: // its sender is gone

@@ -101,7 +101,7 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 // begin submits a task: a video at kling, five seconds at 0.1, with a callback.
 func (p *play) begin(d *datadriven.TestData) {
 	p.now, p.sends = noon, map[int]task.Sending{}
-	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find"), Parts: number(d, "parts")}
+	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find")}
 	p.stop = d.HasArg("stop")
 	p.state = task.State{
 		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: noon.Add(2 * time.Hour),
@@ -119,7 +119,7 @@ func (p *play) begin(d *datadriven.TestData) {
 	if d.HasArg("modal") {
 		p.state.Terms.ModalTimeout = 30 * time.Minute
 	}
-	if n := number(d, "parts"); n > 0 {
+	if n := number(d, "images"); n > 0 {
 		p.state.Terms.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
 		p.state.Terms.Hold = mediagate.Micros(n) * 100_000
 	}
@@ -207,7 +207,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, Well: d.HasArg("well"), Refused: mediagate.ParkReason(text(d, "refused"))}, nil
 	case "slot":
-		p.state.Granted = !p.state.QueuedAt.IsZero() // by its channel's poller, in the rows of the queue
+		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // by its channel's poller, in the rows of the queue
 		return task.Asked{}, nil
 	case "accepted":
 		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}
@@ -224,40 +224,6 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.SubmitUnknown{Sending: sent, SenderLost: d.HasArg("lost")}, nil
 	case "notfound":
 		return task.NotFound{N: n, SendBefore: sent.SendBefore, AskedAt: p.now}, nil
-	case "part-intent":
-		return task.PartIntent{N: n, Part: number(d, "part"), Sends: number(d, "sends"), SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
-	case "part-ended":
-		part := task.Part{Part: number(d, "part"), State: mediagate.PartState(text(d, "state"))}
-		if a := p.state.Attempt(n); a != nil {
-			for _, stored := range a.Parts {
-				if stored.Part == part.Part {
-					part.SendBefore = stored.SendBefore
-				}
-			}
-		}
-		switch part.State {
-		case mediagate.PartDone:
-			part.Submission = &mediagate.Submission{Outcome: outcome(d)}
-			part.Submission.Outcome.Media[0].Ref = fmt.Sprint("file", part.Part)
-		case mediagate.PartRefused:
-			if d.HasArg("answered") {
-				part.Submission = &mediagate.Submission{Outcome: outcome(d)}
-			} else {
-				part.Failure = &failure
-			}
-		case mediagate.PartIntent, mediagate.PartUnknown:
-		}
-		return task.PartEnded{N: n, Part: part}, nil
-	case "parts-over":
-		var lost []int
-		for _, v := range strings.FieldsFunc(text(d, "lost"), func(r rune) bool { return r == ',' || r == ' ' }) {
-			i, err := strconv.Atoi(v)
-			if err != nil {
-				return nil, err
-			}
-			lost = append(lost, i)
-		}
-		return task.PartsOver{N: n, SendersLost: lost, FirstPollAt: p.now}, nil
 	case "mirrored":
 		files := 1
 		if f := number(d, "files"); f > 0 {
@@ -400,11 +366,11 @@ func (p *play) show(e task.Effects) string {
 	if !s.FailRequestedAt.IsZero() && !s.Status.Terminal() {
 		b.WriteString(", to fail")
 	}
-	if !s.ParkedAt.IsZero() {
-		fmt.Fprintf(&b, ", parked at %s: %s", at(s.ParkedAt), s.ParkReason)
+	if s.Wait.Reason != "" {
+		fmt.Fprintf(&b, ", parked at %s: %s", at(s.Wait.Since), s.Wait.Reason)
 	}
-	if !s.QueuedAt.IsZero() {
-		fmt.Fprintf(&b, ", queued at %s", at(s.QueuedAt))
+	if s.Wait.Why == mediagate.WhySlot {
+		fmt.Fprintf(&b, ", queued at %s", at(s.Wait.Since))
 	}
 	if s.TailLost {
 		b.WriteString(", may lack attempts")
@@ -440,9 +406,6 @@ func (p *play) show(e task.Effects) string {
 		}
 		if a.State == mediagate.AttemptAbandoned {
 			fmt.Fprintf(&b, ", slot until %s", at(a.SlotUntil))
-		}
-		for _, part := range a.Parts {
-			fmt.Fprintf(&b, ", part %d %s", part.Part, part.State)
 		}
 		b.WriteString("\n")
 	}

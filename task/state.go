@@ -19,19 +19,15 @@ type State struct {
 	Version           int64 // +1 at each change that a client can see
 	StartedAt         time.Time
 	EndedAt           time.Time
-	DeadlineAt        time.Time // end of waiting for the vendor; time parked or queued is added when that is over
+	DeadlineAt        time.Time // end of waiting for the vendor; the time of a wait is added when the wait is over
 	CancelRequestedAt time.Time // a promise: the task does not complete any more
 	FailRequestedAt   time.Time // an operator's fail
 
-	ParkedAt   time.Time            // since when a step of it is stuck
-	ParkReason mediagate.ParkReason // why
-	RetryAt    time.Time            // no step begins before
-	Refusals   int                  // attempts in a row that a vendor refused for now
-
-	QueuedAt  time.Time // since when it waits for a slot, for the attempt after the last one
-	QueuedFor []string  // the channels of which any may grant one
-	Granted   bool      // one of them holds a slot for it: only its poller grants, and takes back
-	RerouteTo string    // the channel that an operator chose for the next attempt; empty: any
+	Wait      mediagate.Wait
+	QueuedFor []string // while it waits for a slot: the channels of which any may grant one
+	Granted   bool     // one of them holds a slot for it: only its poller grants, and takes back
+	Refusals  int      // attempts in a row that a vendor refused for now
+	RerouteTo string   // the channel that an operator chose for the next attempt; empty: any
 
 	Modal  mediagate.Modal      // the zero value where no vendor asked for more
 	Inputs mediagate.InputCheck // how far the client's files are checked
@@ -99,7 +95,6 @@ type Attempt struct {
 	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
-	UnknownSince  time.Time          // when it became unknown
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
 	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or the search was given up (D6)
 	AbsentAt      time.Time          // the first lookup that found no job
@@ -116,7 +111,6 @@ type Attempt struct {
 	Results     []mediagate.Result   // of copied files; nil until they are, empty where there are none
 	Unusable    *mediagate.Failure   // why its files cannot be used, however often they are copied
 	Await       *Await               // while its channel polls for it
-	Parts       []Part               // of a job that takes several calls
 	Error       string               // for operators
 }
 
@@ -125,18 +119,6 @@ type Await struct {
 	NextPollAt time.Time
 	Claim      string // token of the poller that asks at this moment (D8)
 	Again      bool   // a poll was requested since it asks: the next one is due at once (D8)
-}
-
-// Part is one call of an attempt whose job takes several, one a file.
-type Part struct {
-	Part       int // from 0
-	State      mediagate.PartState
-	SendBefore time.Time
-	CallEnds   time.Time
-	Sends      int
-	Submission *mediagate.Submission // the vendor's answer: of a part that is done, or whose job failed
-	Failure    *mediagate.Failure    // why a part without an answer was refused
-	Error      string
 }
 
 // Last is the newest attempt; nil when there is none.
@@ -164,11 +146,9 @@ func (s *State) lastN() int {
 	return 0
 }
 
-// WaitsUntil is the deadline as it stands now: moved by the time that the task
-// has been parked or queued so far (D7, D10).
-func (s *State) WaitsUntil(now time.Time) time.Time {
-	return mediagate.WaitsUntil(s.DeadlineAt, s.ParkedAt, s.QueuedAt, now)
-}
+// WaitsUntil is the deadline as it stands now: moved by the time of the wait so far
+// (D10).
+func (s *State) WaitsUntil(now time.Time) time.Time { return s.Wait.Moves(s.DeadlineAt, now) }
 
 func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
 
@@ -210,17 +190,6 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 
 // succeeded reports that the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
-
-// callsOverAt returns when the last of the attempt's calls must be over.
-func (a *Attempt) callsOverAt() time.Time {
-	last := a.CallEnds
-	for _, p := range a.Parts {
-		if (p.State == mediagate.PartIntent || p.State == mediagate.PartUnknown) && p.CallEnds.After(last) {
-			last = p.CallEnds
-		}
-	}
-	return last
-}
 
 // findable reports that the vendor can be asked for the job by our id. For an attempt
 // that was put back all channels are asked that can be (D17).

@@ -73,8 +73,8 @@ type Stuck struct {
 // overdue.
 func (s *Story) Stuck() *Stuck {
 	switch st := &s.State; {
-	case st.open() && !st.ParkedAt.IsZero():
-		return &Stuck{string(st.ParkReason), st.ParkedAt, st.FailsAt(), st.Actions(s.At)}
+	case st.open() && st.Wait.Reason != "":
+		return &Stuck{string(st.Wait.Reason), st.Wait.Since, st.FailsAt(), st.Actions(s.At)}
 	case s.overdue():
 		since := s.Lease.WakeAt
 		for i := range s.Lease.Tries {
@@ -122,10 +122,17 @@ func (s *Story) Lines() []Line {
 	for i := range st.Attempts {
 		attemptLines(&st.Attempts[i], say)
 	}
-	say(st.QueuedAt, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
-	say(st.ParkedAt, "parked", "%s", st.ParkReason)
-	if st.Modal.State == mediagate.ModalWaiting {
-		say(st.Modal.Until.Add(-st.Terms.ModalTimeout), "waits for modal parameters", "attempt %d", st.Modal.N)
+	switch st.Wait.Why {
+	case mediagate.WhySlot:
+		say(st.Wait.Since, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
+	case mediagate.WhyModal:
+		say(st.Wait.Since, "waits for modal parameters", "attempt %d", st.Modal.N)
+	case mediagate.WhyUnknown:
+		say(st.Wait.Since, fmt.Sprintf("attempt %d unknown", st.lastN()), "the vendor's answer was lost")
+	case mediagate.WhyPause, mediagate.WhyParked:
+	}
+	if st.Wait.Reason != "" {
+		say(st.Wait.Since, "parked", "%s", st.Wait.Reason)
 	}
 	say(st.CancelRequestedAt, "cancel requested", "")
 	say(st.FailRequestedAt, "fail requested", "")
@@ -183,7 +190,6 @@ func (s *Story) ending() string {
 func attemptLines(a *Attempt, say func(at time.Time, what, detail string, args ...any)) {
 	name := fmt.Sprintf("attempt %d", a.N)
 	say(a.CreatedAt, name, "to %s as %s", cmp.Or(a.Channel, "no channel that is known"), a.ExternalID)
-	say(a.UnknownSince, name+" unknown", "the vendor's answer was lost")
 	say(a.AbsentAt, name+" not found", "by a lookup")
 	say(a.AbsentAgainAt, name+" proven absent", "by a second lookup")
 	say(a.AcceptedAt, name+" accepted", "the vendor's id is %s", a.Ref.JobID)

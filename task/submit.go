@@ -24,9 +24,8 @@ func (c *change) inputsChecked(e InputsChecked) {
 	}
 }
 
-// mayOpen tells whether attempt n may be made now: nil, or a conflict (D3).
-func (c *change) mayOpen(n int) error {
-	a := c.Last()
+// maySend returns nil if something may be sent for the task now, or else a conflict (D3).
+func (c *change) maySend() error {
 	switch {
 	case !c.open():
 		return conflict("the task has ended")
@@ -36,23 +35,34 @@ func (c *change) mayOpen(n int) error {
 		return conflict("the task cannot be read")
 	case c.TailLost:
 		return errTailLost
-	case n != c.lastN()+1:
-		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
-	case a != nil && a.outcome() != nil:
-		return conflict("attempt %d has an outcome", a.N)
-	case a != nil && !over(a.State):
-		return conflict("attempt %d is %s", a.N, a.State)
-	case c.Modal.State == mediagate.ModalWaiting:
-		return conflict("the task waits for its client")
 	case c.late(c.now):
 		return conflict("nobody waits for the task any more")
 	}
 	return nil
 }
 
-// over reports that an attempt in that state may be followed by another: the
-// vendor provably has no job, or the job was given up.
-func over(state mediagate.AttemptState) bool {
+// mayOpen returns nil if attempt n may be made now, or else a conflict.
+func (c *change) mayOpen(n int) error {
+	if err := c.maySend(); err != nil {
+		return err
+	}
+	a := c.Last()
+	switch {
+	case n != c.lastN()+1:
+		return conflict("the next attempt is %d, not %d", c.lastN()+1, n)
+	case a != nil && a.outcome() != nil:
+		return conflict("attempt %d has an outcome", a.N)
+	case a != nil && !mayBeFollowed(a.State):
+		return conflict("attempt %d is %s", a.N, a.State)
+	case c.Modal.State == mediagate.ModalWaiting:
+		return conflict("the task waits for its client")
+	}
+	return nil
+}
+
+// mayBeFollowed reports that another attempt may follow one in that state: the vendor
+// provably has no job, or the job was given up.
+func mayBeFollowed(state mediagate.AttemptState) bool {
 	return state == mediagate.AttemptRejected || state == mediagate.AttemptEnded || state == mediagate.AttemptAbandoned
 }
 
@@ -68,7 +78,8 @@ func (c *change) intentStored(e IntentStored) error {
 		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)
 	}
 	c.leaveQueue()
-	c.RerouteTo, c.RetryAt = "", time.Time{}
+	c.tryNow()
+	c.RerouteTo = ""
 	a := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
 	a.identify(e.Sending)
 	c.Attempts = append(c.Attempts, a)
@@ -90,16 +101,13 @@ func (c *change) begin() {
 }
 
 func (c *change) reopened(e Reopened) error {
+	if err := c.maySend(); err != nil {
+		return err
+	}
 	a := c.current(e.N)
 	switch {
 	case a == nil:
 		return conflict("attempt %d is not open", e.N)
-	case !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || c.late(c.now):
-		return conflict("nobody waits for the task any more")
-	case c.Unreadable:
-		return conflict("the task cannot be read")
-	case c.TailLost:
-		return errTailLost
 	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
@@ -112,7 +120,7 @@ func (c *change) reopened(e Reopened) error {
 // sendings does not count for the new one.
 func (a *Attempt) reopen() {
 	a.State, a.Error = mediagate.AttemptIntent, ""
-	a.SenderLost, a.UnknownSince, a.Lookups, a.LookedAt = false, time.Time{}, 0, time.Time{}
+	a.SenderLost, a.Lookups, a.LookedAt = false, 0, time.Time{}
 	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
@@ -120,30 +128,17 @@ func (c *change) queued(e Queued) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
-	if e.Well {
-		c.unpark()
+	reason := c.Wait.Reason
+	switch {
+	case e.Well && reason != "": // the queue is a wait of its own
+		c.endWait()
+		reason = ""
+	case e.Refused != "" && c.Wait.Why != mediagate.WhySlot:
+		reason = e.Refused
 	}
-	if e.Refused != "" && c.QueuedAt.IsZero() {
-		c.park(e.Refused)
-	}
-	if c.QueuedAt.IsZero() {
-		c.QueuedAt = c.now
-	}
+	c.wait(mediagate.WhySlot, reason, c.now.Add(jitter(c.now, queuePause)))
 	c.QueuedFor, c.Granted = e.Channels, false
-	c.RetryAt = c.now.Add(jitter(c.now, queuePause))
 	return nil
-}
-
-// leaveQueue ends the waiting for a slot. The deadline moves by the time it took,
-// unless that is part of a parking (D7).
-func (c *change) leaveQueue() {
-	if c.QueuedAt.IsZero() {
-		return
-	}
-	if c.ParkedAt.IsZero() {
-		c.DeadlineAt = c.DeadlineAt.Add(max(0, c.now.Sub(c.QueuedAt)))
-	}
-	c.QueuedAt, c.QueuedFor, c.Granted, c.RetryAt = time.Time{}, nil, false, time.Time{}
 }
 
 func (c *change) accepted(e Accepted) {
@@ -175,7 +170,6 @@ func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Tim
 		return
 	}
 	c.Refusals, c.TailLost = 0, false
-	c.leaveQueue() // for the attempt that would have followed
 	c.begin()
 	c.resume()
 }
@@ -192,7 +186,8 @@ func (c *change) refused(e Refused) {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
 	case mediagate.AttemptAbandoned:
 		if !doubted { // the slot is free
-			a.State, a.EndedAt, a.Error = mediagate.AttemptEnded, c.now, e.Detail
+			c.close(a, mediagate.AttemptEnded)
+			a.Error = e.Detail
 		}
 		return
 	default:
@@ -211,17 +206,18 @@ func (c *change) refused(e Refused) {
 // at another channel, after a pause, or after a parking; none follows a refusal for
 // good.
 func (c *change) reject(a *Attempt, f mediagate.Failure) {
-	a.State, a.Failure, a.EndedAt, a.SlotUntil, a.SenderLost = mediagate.AttemptRejected, &f, c.now, time.Time{}, false
+	c.close(a, mediagate.AttemptRejected)
+	a.Failure, a.SenderLost = &f, false
 	if c.current(a.N) != a {
 		return
 	}
-	if c.ParkReason == mediagate.ParkSubmissionUnknown { // it is known now
-		c.unpark()
+	if c.Wait.Why == mediagate.WhyUnknown { // it is known now
+		c.endWait()
 	}
 	switch {
 	case a.refusedForGood():
 	case a.Elsewhere:
-		c.RetryAt = time.Time{} // the next channel follows at once
+		c.tryNow() // the next channel follows at once
 	case f.Code == mediagate.CodeProviderRefused:
 		c.park(mediagate.ParkCredentials)
 	case f.Code == mediagate.CodeFunds:
@@ -232,7 +228,7 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 			c.park(mediagate.ParkProviderAway)
 			return
 		}
-		c.RetryAt = c.now.Add(min(time.Second<<c.Refusals, longestPause))
+		c.pause(c.now.Add(min(time.Second<<c.Refusals, longestPause)))
 	}
 }
 
@@ -242,21 +238,24 @@ func (c *change) submitUnknown(e SubmitUnknown) {
 	}
 }
 
-// markUnknown makes an attempt unknown (D4, D6). The parking before is over; the task parks
-// for the unknown submission if the vendor cannot be asked and the model does not fail
-// it.
+// markUnknown makes an attempt unknown (D4, D6). The wait before is over. The task is
+// stuck at once if the vendor cannot be asked and the model does not fail it.
 func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
-	a.UnknownSince, a.Lookups, a.SlotUntil = c.now, 0, c.slotEnd(c.now)
-	if c.current(a.N) != a {
-		return
+	a.Lookups, a.SlotUntil = 0, c.slotEnd(c.now)
+	if c.current(a.N) == a {
+		c.endWait()
+		c.waitUnknown(a)
 	}
-	c.unpark()
-	c.RetryAt = time.Time{}
+}
+
+// waitUnknown begins the wait for what became of the last attempt.
+func (c *change) waitUnknown(a *Attempt) {
+	reason := mediagate.ParkReason("")
 	if !a.findable() && !c.failsUnknown(a) {
-		c.park(mediagate.ParkSubmissionUnknown)
-		c.RetryAt = time.Time{} // nobody can be asked
+		reason = mediagate.ParkSubmissionUnknown
 	}
+	c.wait(mediagate.WhyUnknown, reason, time.Time{})
 }
 
 func (c *change) notFound(e NotFound) {
@@ -268,13 +267,13 @@ func (c *change) notFound(e NotFound) {
 		return // another attempt may have the job (D17)
 	}
 	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
-	case e.AskedAt.Before(a.callsOverAt()): // the call could be under way
-		c.RetryAt = a.callsOverAt()
+	case e.AskedAt.Before(a.CallEnds): // the call could be under way
+		c.pause(a.CallEnds)
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
-		c.RetryAt = c.now.Add(c.Terms.AbsentGap)
+		c.pause(c.now.Add(c.Terms.AbsentGap))
 	case e.AskedAt.Before(again):
-		c.RetryAt = again
+		c.pause(again)
 	default:
 		a.AbsentAgainAt = c.now
 		c.resume()

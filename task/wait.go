@@ -42,7 +42,7 @@ func (c *change) progressed(e Progressed) {
 		return
 	}
 	c.Progress = max(c.Progress, min(e.Percent, maxOpenProgress))
-	if a.State == mediagate.AttemptAccepted && !c.ParkedAt.IsZero() && !c.Unreadable { // the trouble is over (D11)
+	if a.State == mediagate.AttemptAccepted && c.Wait.Reason != "" && !c.Unreadable { // the trouble is over (D11)
 		a.SlotUntil = time.Time{}
 		c.resume()
 	}
@@ -55,18 +55,19 @@ func (c *change) vendorEnded(e VendorEnded) {
 	}
 	wanted := c.current(e.N) == a && a.State == mediagate.AttemptAccepted
 	c.record(a, e.Outcome)
-	if wanted {
-		c.RetryAt = time.Time{}
-		return
+	if !wanted {
+		c.Sweep = true
+	} else if c.Wait.Why == mediagate.WhyModal {
+		c.endWait()
+	} else {
+		c.tryNow()
 	}
-	c.Sweep = true
 }
 
 // record is the one place that stores how a job ended. The first one counts (D9).
 func (c *change) record(a *Attempt, o mediagate.Outcome) {
 	a.Outcome = &o
-	a.State, a.EndedAt, a.SlotUntil = mediagate.AttemptEnded, c.now, time.Time{}
-	a.Await, a.Trouble = nil, ""
+	c.close(a, mediagate.AttemptEnded)
 	if o.VendorCharge != nil {
 		if c.Charged == nil {
 			c.Charged = map[int]*mediagate.VendorCharge{}
@@ -84,9 +85,8 @@ func (c *change) awaited(n int) *Attempt {
 	return a
 }
 
-// vendorWaits begins the wait for modal parameters, once a task. The deadline moves
-// behind the wait. The job has no slot meanwhile, since the vendor has not begun with
-// it (D15).
+// vendorWaits begins the wait for modal parameters, once a task. The job has no slot
+// meanwhile, since the vendor has not begun with it (D15).
 func (c *change) vendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
 	if a == nil || c.polled(e.N, e.Claim) == nil {
@@ -96,9 +96,8 @@ func (c *change) vendorWaits(e VendorWaits) {
 		c.answered(a.Await, e.NextAt)
 		return
 	}
-	until, left := c.now.Add(c.Terms.ModalTimeout), max(0, c.WaitsUntil(c.now).Sub(c.now))
-	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N, Until: until}
-	c.DeadlineAt, c.ParkedAt, c.ParkReason, c.RetryAt = until.Add(left), time.Time{}, "", time.Time{}
+	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N}
+	c.wait(mediagate.WhyModal, "", time.Time{})
 	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
 }
 
@@ -113,7 +112,7 @@ func (c *change) troubled(e Troubled) {
 	}
 }
 
-// trouble ends the polling for an attempt, and parks its task. At RetryAt the channel
+// trouble ends the polling for an attempt, and parks its task. At the next try the channel
 // polls again (D11).
 func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil
@@ -145,11 +144,12 @@ func (c *change) stopProven(e StopProven) {
 	if a == nil || a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
 		return
 	}
-	a.State, a.EndedAt, a.SlotUntil, a.Await, a.Trouble, a.StopTried = mediagate.AttemptEnded, c.now, time.Time{}, nil, "", true
+	c.close(a, mediagate.AttemptEnded)
+	a.StopTried = true
 }
 
 func (c *change) slotExpired(e SlotExpired) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptAbandoned && !c.now.Before(a.SlotUntil) {
-		a.State, a.EndedAt, a.Await = mediagate.AttemptEnded, c.now, nil
+		c.close(a, mediagate.AttemptEnded)
 	}
 }

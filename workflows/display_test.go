@@ -149,7 +149,7 @@ func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 		},
 		"it replaces one that was parked": {atWork, func(b *bundle) {
 			b.Store.Park(taskID, mediagate.ParkProviderAway)
-			b.Store.Exec("UPDATE tasks SET retry_at = parked_at + 1000000 WHERE id = ?", taskID)
+			b.Store.Exec("UPDATE tasks SET try_at = wait_since + 1000000 WHERE id = ?", taskID)
 			b.succeeds(time.Minute, 1)
 		}, []string{"pending " + string(mediagate.ParkProviderAway), "processing", "completed"}},
 	} {

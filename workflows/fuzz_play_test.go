@@ -463,7 +463,7 @@ func (p *play) tending(ctx workflow.Context) {
 		TaskQueue: workflows.QueueChannel, StartToCloseTimeout: time.Hour, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 	for last := workflow.Now(ctx); !p.closing; {
-		now, queued := workflow.Now(ctx), p.peek().QueuedAt
+		now, wait := workflow.Now(ctx), p.peek().Wait
 		next := last.Add(10 * time.Minute) // for the housekeeping
 		for _, row := range p.see().awaits {
 			next = earliest(next, row.NextPollAt)
@@ -471,8 +471,8 @@ func (p *play) tending(ctx workflow.Context) {
 		for _, w := range p.see().wakes {
 			next = earliest(next, w.At)
 		}
-		if !queued.IsZero() { // often at first, then once a minute
-			next = earliest(next, last.Add(min(now.Sub(queued), time.Minute)))
+		if wait.Why == mediagate.WhySlot { // often at first, then once a minute
+			next = earliest(next, last.Add(min(now.Sub(wait.Since), time.Minute)))
 		}
 		_ = workflow.Sleep(ctx, min(max(next.Sub(now), 2*time.Second), 30*time.Second))
 		if workflow.Now(ctx).Before(next) {

@@ -163,7 +163,7 @@ func TestD12AStepThatFailsParks(t *testing.T) {
 	b := setup(t, video)
 	b.Channels.Set()
 	b.at(14*time.Minute, func() {
-		if got := b.state().ParkReason; got != mediagate.ParkChannelMissing {
+		if got := b.state().Wait.Reason; got != mediagate.ParkChannelMissing {
 			t.Errorf("parked for %q, want %q", got, mediagate.ParkChannelMissing)
 		}
 	})
@@ -187,7 +187,7 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	}
 	enable(false)
 	b.at(10*time.Minute, func() {
-		if b.state().QueuedAt.IsZero() {
+		if b.state().Wait.Why != mediagate.WhySlot {
 			t.Error("the task is not queued")
 		}
 		enable(true)

@@ -63,7 +63,7 @@ func (s *Store) Add(t mediagate.Task) {
 	if source != nil {
 		s.EditTask(t.ID, func(t *mediagate.Task) { t.Plan.Source = source })
 	}
-	if t.Status != mediagate.StatusPending || t.QueuedAt != (time.Time{}) || t.ParkedAt != (time.Time{}) || t.CancelRequestedAt != (time.Time{}) {
+	if t.Status != mediagate.StatusPending || t.Wait.Why != "" || !t.CancelRequestedAt.IsZero() {
 		s.further(t)
 	}
 }
@@ -73,9 +73,11 @@ func (s *Store) further(t mediagate.Task) {
 	if t.Status == mediagate.StatusCompleted {
 		progress = 100
 	}
-	s.Exec(`UPDATE tasks SET status = ?, progress = ?, version = ?, started_at = ?, ended_at = ?, cancel_requested_at = ?, parked_at = ?, park_reason = ?, queued_at = ?,
+	s.Exec(`UPDATE tasks SET status = ?, progress = ?, version = ?, started_at = ?, ended_at = ?, cancel_requested_at = ?,
+		wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ?,
 		results = ?, made = ?, failure = ?, cost = ? WHERE id = ?`,
-		t.Status, progress, max(t.Version, 1), stamp(t.StartedAt), stamp(t.EndedAt), stamp(t.CancelRequestedAt), stamp(t.ParkedAt), t.ParkReason, stamp(t.QueuedAt),
+		t.Status, progress, max(t.Version, 1), stamp(t.StartedAt), stamp(t.EndedAt), stamp(t.CancelRequestedAt),
+		t.Wait.Why, t.Wait.Reason, stamp(t.Wait.Since), stamp(t.Wait.TryAt), stamp(t.Wait.EndsAt),
 		document(t.Results), document(t.Made), document(t.Failure), t.Cost, t.ID)
 	if t.Status.Terminal() {
 		s.Exec("DELETE FROM wakes WHERE task_id = ?", t.ID)
@@ -102,7 +104,7 @@ func document(v any) any {
 
 // Remove loses a task's rows.
 func (s *Store) Remove(id string) {
-	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempt_parts", "attempts", "wakes"} {
+	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempts", "wakes"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
 	}
 	s.Exec("DELETE FROM tasks WHERE id = ?", id)
@@ -119,7 +121,8 @@ func (s *Store) EditTask(id string, f func(*mediagate.Task)) {
 // Park parks a task, which tries again in an hour.
 func (s *Store) Park(id string, reason mediagate.ParkReason) {
 	now := s.Now()
-	s.Exec("UPDATE tasks SET parked_at = ?, park_reason = ?, retry_at = ? WHERE id = ?", now, reason, now.Add(time.Hour), id)
+	s.Exec("UPDATE tasks SET wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ? WHERE id = ?",
+		mediagate.WhyParked, reason, now, now.Add(time.Hour), now.Add(24*time.Hour), id)
 }
 
 // Retried are the parked tasks that try again now.
@@ -128,13 +131,13 @@ func (s *Store) Retried() (ids []string) {
 		var id string
 		columns(&id)
 		ids = append(ids, id)
-	}, "SELECT id FROM tasks WHERE parked_at IS NOT NULL AND retry_at IS NULL ORDER BY id")
+	}, "SELECT id FROM tasks WHERE wait_reason <> '' AND try_at IS NULL ORDER BY id")
 	return ids
 }
 
 // Unsend takes a task back to how it was submitted.
 func (s *Store) Unsend(id string) {
-	for _, table := range []string{"awaits", "attempt_parts", "attempts"} {
+	for _, table := range []string{"awaits", "attempts"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
 	}
 	s.Exec("UPDATE tasks SET status = 'pending' WHERE id = ?", id)
@@ -229,16 +232,6 @@ func (s *Store) Awaits() (all []mediagate.Await) {
 		a.NextPollAt = time.UnixMicro(at).UTC()
 		all = append(all, a)
 	}, "SELECT task_id, n, channel, claim, next_poll_at FROM awaits ORDER BY task_id, n")
-	return all
-}
-
-// Proofs are those on record.
-func (s *Store) Proofs() (all []mediagate.AccountProof) {
-	s.rows(func(columns func(...any)) {
-		var p mediagate.AccountProof
-		columns(&p.Made, &p.Found, &p.Channel, &p.TaskID, &p.N)
-		all = append(all, p)
-	}, "SELECT made, found, channel, task_id, n FROM account_proofs ORDER BY rowid")
 	return all
 }
 

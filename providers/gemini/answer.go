@@ -53,7 +53,7 @@ const (
 
 // outcome reads the answer and hands its image to the sink while it arrives.
 // HTTP 200 says nothing: an answer without an image is a failure.
-func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendorhttp.Stream) (mediagate.Submission, error) {
+func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, index int, answer *vendorhttp.Stream) (mediagate.Submission, error) {
 	var (
 		media  mediagate.Media
 		images int
@@ -61,7 +61,7 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendor
 	)
 	text, err := vendorhttp.Extract(answer.Body, "data", textBytes, func(data io.Reader) (string, error) {
 		images++
-		stored, err := job.Sink.Store(ctx, 0, base64.NewDecoder(base64.StdEncoding, data))
+		stored, err := job.Sink.Store(ctx, index, base64.NewDecoder(base64.StdEncoding, data))
 		if _, corrupt := errors.AsType[base64.CorruptInputError](err); corrupt {
 			broken = true
 			return replaced, nil
@@ -91,6 +91,7 @@ func (a *Adapter) outcome(ctx context.Context, job mediagate.Job, answer *vendor
 		JobID: a.HTTP.ID(r.ResponseID), ExternalID: job.ExternalID, Operation: job.Operation,
 	}}
 	if !broken && r.shows(taken+number(images)) {
+		media.Index = index
 		s.Outcome = &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{media}, VendorCharge: mediagate.ChargedBy(r.Usage.Total.Decimal(), chargeUnit)}
 		return s, nil
 	}

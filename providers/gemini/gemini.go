@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -20,8 +22,9 @@ const opImage = "image"
 
 const (
 	// submitTimeout bounds a submission, which lasts as long as the generation:
-	// up to two minutes for 4K, and some for the images that go with it. A worker
-	// that stops waits as long by default.
+	// up to two minutes for 4K, and some for the images that go with it. The calls
+	// for several images run side by side. A worker that stops waits as long by
+	// default.
 	submitTimeout = 150 * time.Second
 	// answerBytes bounds an answer: the largest image as base64, twice, since a
 	// draft may come before it.
@@ -35,10 +38,10 @@ func Description() providers.Description {
 		Operations: map[string]providers.Operation{
 			opImage: {
 				Fields: []string{"prompt", "image_urls", "size", "resolution", "n"},
-				Media:  "image", Sync: true, Inputs: true, Submit: submitTimeout, Parts: "n",
+				Media:  "image", Sync: true, Inputs: true, Submit: submitTimeout,
 			},
 			opBaseImage: {
-				Fields: baseFields(), Media: "image", Sync: true, Inputs: true, Submit: submitTimeout, Parts: "n", Base: true,
+				Fields: baseFields(), Media: "image", Sync: true, Inputs: true, Submit: submitTimeout, Base: true,
 			},
 		},
 	}
@@ -65,7 +68,8 @@ func Express(job mediagate.Job, _ map[string]string) error {
 	return err
 }
 
-// Submit makes one image, hands it to the job's sink, and returns its outcome;
+// Submit makes the images that the request asks for, one a call, side by side, and hands
+// them to the job's sink. It returns those that came; the job fails if none did.
 // providers.Provider says which kinds of errors it returns.
 func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	p, err := decode(job)
@@ -77,9 +81,36 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		return mediagate.Submission{}, err
 	}
 	defer req.Release()
+	n := p.count()
+	var unsent atomic.Int64 // calls whose request has not left
+	unsent.Store(int64(n))
+	sent := func() {
+		if unsent.Add(-1) == 0 {
+			req.Release() // the answers may take minutes
+		}
+	}
+	made := &images{job: job, open: n}
+	var calls sync.WaitGroup
+	for i := range n {
+		body := req.Body(sent)
+		calls.Go(func() {
+			var one mediagate.Submission
+			err := mediagate.Guarded(func() (err error) {
+				one, err = a.generate(ctx, job, i, body)
+				return err
+			})
+			made.add(ctx, one, err)
+		})
+	}
+	calls.Wait()
+	return made.submission()
+}
+
+// generate makes one call, for the image with that index.
+func (a *Adapter) generate(ctx context.Context, job mediagate.Job, index int, body vendorhttp.Body) (mediagate.Submission, error) {
 	answer, err := a.HTTP.Stream(ctx, vendorhttp.Call{
 		Effect: vendorhttp.Submits, Path: "/v1beta/models/" + url.PathEscape(job.Upstream) + ":generateContent",
-		Body:       req.Body(req.Release), // the answer may take minutes
+		Body:       body,
 		SendBefore: job.SendBefore, Limits: vendorhttp.Limits{Total: submitTimeout, Bytes: answerBytes},
 	})
 	if err != nil {
@@ -93,7 +124,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 		}
 		return mediagate.Submission{}, googleapi.SubmitError(a.HTTP, whole)
 	}
-	return a.outcome(ctx, job, answer)
+	return a.outcome(ctx, job, index, answer)
 }
 
 // Poll finds nothing: the vendor keeps no job.

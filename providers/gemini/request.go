@@ -3,6 +3,7 @@ package gemini
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers/inline"
@@ -87,6 +88,15 @@ type (
 		ImageSize   string `json:"imageSize,omitempty"`
 	}
 )
+
+// count is how many images are wanted.
+func (p *params) count() int {
+	n, err := strconv.Atoi(p.N.String())
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
 
 // images are those to fetch.
 func (p *params) images() []inline.Image {

@@ -31,14 +31,11 @@ func (s Suite) description(t *testing.T) {
 	}
 	for name, op := range about.Operations {
 		find, stop, batch, stream = find || op.Find, stop || op.Cancel, batch || op.Batch > 1, stream || op.Streams
-		if op.Streams && (!op.Sync || op.Parts != "" || op.Inputs || op.Base) {
+		if op.Streams && (!op.Sync || op.Inputs || op.Base) {
 			t.Errorf("%s: streams, and has what only tasks have", name)
 		}
 		if !slices.Contains([]string{"video", "image", "audio"}, op.Media) || op.Submit <= 0 || len(op.Fields) == 0 && !op.Source {
 			t.Errorf("%s: media %q, submit %s, fields %v", name, op.Media, op.Submit, op.Fields)
-		}
-		if op.Parts != "" && !slices.Contains(op.Fields, op.Parts) {
-			t.Errorf("%s: %s, by which it takes several calls, is none of its fields", name, op.Parts)
 		}
 		if op.Base {
 			if bases[op.Media] != "" {

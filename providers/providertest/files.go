@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,10 +53,11 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Sink keeps what an adapter stores.
+// Sink keeps what an adapter stores and records.
 type Sink struct {
-	mu    sync.Mutex
-	files map[int]string
+	mu       sync.Mutex
+	files    map[int]string
+	recorded []mediagate.Submission
 }
 
 // NewSink makes an empty one.
@@ -75,6 +77,20 @@ func (s *Sink) Store(_ context.Context, index int, file io.Reader) (mediagate.Me
 		Index: index, Key: fmt.Sprintf("result-%d", index), MimeType: http.DetectContentType(b),
 		Size: int64(len(b)), SHA256: hex.EncodeToString(sum[:]),
 	}}, nil
+}
+
+// Record keeps what a submission has made so far, as mediagate.Sink demands.
+func (s *Sink) Record(_ context.Context, soFar mediagate.Submission) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recorded = append(s.recorded, soFar)
+}
+
+// Recorded are the submissions that were recorded before Submit returned, in order.
+func (s *Sink) Recorded() []mediagate.Submission {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.recorded)
 }
 
 // Files are those that were stored, by their index.

@@ -209,7 +209,7 @@ func (r *recording) accepted() {
 func (r *recording) parked() {
 	r.t.Helper()
 	r.awaits("the task is parked", func() bool {
-		return !r.task(r.id).ParkedAt.IsZero() && r.latest(r.id, enumspb.EVENT_TYPE_TIMER_STARTED)
+		return r.task(r.id).Wait.Reason != "" && r.latest(r.id, enumspb.EVENT_TYPE_TIMER_STARTED)
 	})
 }
 

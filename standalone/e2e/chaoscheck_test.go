@@ -40,7 +40,7 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 	for ; time.Since(since) < patience; time.Sleep(500 * time.Millisecond) {
 		c.revive("")
 		c.operate()
-		open, err := c.column(`SELECT id || ' ' || model || ' ' || status || ' ' || park_reason || ' callback ' || webhook_state || ' ' ||
+		open, err := c.column(`SELECT id || ' ' || model || ' ' || status || ' ' || wait_reason || ' callback ' || webhook_state || ' ' ||
 			COALESCE((SELECT string_agg(n || ' ' || provider || ' ' || state, ', ' ORDER BY n) FROM attempts WHERE task_id = id), '') || ' ' ||
 			COALESCE((SELECT string_agg(kind || ' wake at ' || wake_at || ' tries ' || tries, ', ') FROM wakes WHERE task_id = id), 'no wake')
 			FROM tasks WHERE status IN ('pending', 'processing') OR webhook_state = 'pending' ORDER BY id`)
@@ -76,7 +76,7 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 // operate fails tasks that are parked with an unknown submission. A job of Kling's is
 // looked up.
 func (c *chaos) operate() {
-	parked, err := c.column(`SELECT id FROM tasks WHERE parked_at IS NOT NULL AND park_reason = 'provider_submission_unknown' AND status IN ('pending', 'processing')
+	parked, err := c.column(`SELECT id FROM tasks WHERE wait_reason = 'provider_submission_unknown' AND status IN ('pending', 'processing')
 		AND NOT EXISTS (SELECT 1 FROM attempts WHERE task_id = id AND state = 'unknown' AND provider = 'kling')`)
 	if err != nil {
 		return

@@ -118,12 +118,13 @@ func TestD11SameAccount(t *testing.T) {
 	submit("duration=100s")
 	// The answer to this one is lost with the worker: the new key looks it up.
 	w.awaitJob(w.submit(job{model: alpha, directive: "fail=timeout, at=submit, duration=5s"}))
+	former := []string{"kling-a", "kling-b"}
 	for _, next := range []map[string]any{
 		klingChannel("kling-a", klingKey+"~2", nil),
-		klingChannel("kling-b", klingKey+"~3", map[string]any{"former": []string{"kling-a"}}),
-		klingChannel("kling-c", klingKey+"~3", nil),
-		klingChannel("kling-c", klingKey+"~3", map[string]any{"account": "acme"}),
-		klingChannel("kling-c", klingKey+"~4", map[string]any{"account": "acme", "former": []string{"kling-a", "kling-b"}}),
+		klingChannel("kling-b", klingKey+"~3", map[string]any{"former": former[:1]}),
+		klingChannel("kling-c", klingKey+"~3", map[string]any{"former": former}),
+		klingChannel("kling-c", klingKey+"~3", map[string]any{"account": "acme", "former": former}),
+		klingChannel("kling-c", klingKey+"~4", map[string]any{"account": "acme", "former": former}),
 	} {
 		w.reconfigure(next)
 		w.awaitAsked()

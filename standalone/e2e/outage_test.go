@@ -186,7 +186,7 @@ func TestTemporalIsAwayDuringACopy(t *testing.T) {
 func (w *world) awaitParked(t *task, reason string) {
 	w.t.Helper()
 	eventually(w.t, 2*time.Minute, t.id+" parks", func() error {
-		got, err := w.column("SELECT park_reason FROM tasks WHERE id = $1 AND parked_at IS NOT NULL", t.id)
+		got, err := w.column("SELECT wait_reason FROM tasks WHERE id = $1 AND wait_reason <> ''", t.id)
 		if err == nil && (len(got) != 1 || got[0] != reason) {
 			err = fmt.Errorf("park reason %q, want %s", got, reason)
 		}

@@ -124,7 +124,7 @@ func TestRestoreDatabase(t *testing.T) {
 	w.decides(to, "task "+hidden.id, "row_missing "+lost.id)
 	hidden.want, hidden.code, hidden.left = "failed", "provider_submission_unknown", 1 // the file of the lost time
 	eventually(t, time.Minute, "the task parks", func() error {
-		reasons, err := w.column("SELECT park_reason FROM tasks WHERE id = $1", hidden.id)
+		reasons, err := w.column("SELECT wait_reason FROM tasks WHERE id = $1", hidden.id)
 		if err == nil && !slices.Equal(reasons, []string{hidden.code}) {
 			err = fmt.Errorf("it is parked for %q", reasons)
 		}

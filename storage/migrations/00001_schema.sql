@@ -233,10 +233,12 @@ CREATE TABLE tasks (
     started_at          {{.time}},
     ended_at            {{.time}},
     deadline_at         {{.time}}   NOT NULL,
-    queued_at           {{.time}},                        -- since when it waits for a slot
-    parked_at           {{.time}},
-    park_reason         text        NOT NULL DEFAULT '',
-    retry_at            {{.time}},
+    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown')),
+    wait_reason         text        NOT NULL DEFAULT '',  -- why it is stuck
+    wait_since          {{.time}},
+    try_at              {{.time}},                        -- no step begins before
+    wait_ends_at        {{.time}},                        -- it fails then, if it still waits
+    fails_at            {{.time}},                        -- it fails then, if nothing happens
     refusals            integer     NOT NULL DEFAULT 0,
     cancel_requested_at {{.time}},
     fail_requested_at   {{.time}},
@@ -245,7 +247,6 @@ CREATE TABLE tasks (
     provider            text        NOT NULL DEFAULT '',
     art_state           text        NOT NULL DEFAULT '' CHECK (art_state IN ('', 'MODAL', 'SUBMITTED', 'EXPIRED')),
     modal_n             integer     NOT NULL DEFAULT 0,
-    modal_until         {{.time}},
     modal_input         text,                             -- what its client gave in a call of its own
     results             text,
     made                text,                             -- beside its files: songs, voices, buttons, words
@@ -264,7 +265,9 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
     CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
     CONSTRAINT tasks_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR status = 'completed')),
-    CONSTRAINT tasks_failure CHECK ((failure IS NOT NULL) = (status = 'failed'))
+    CONSTRAINT tasks_failure CHECK ((failure IS NOT NULL) = (status = 'failed')),
+    CONSTRAINT tasks_wait CHECK ((wait = '') = (wait_since IS NULL) AND (wait IN ('', 'pause')) = (wait_ends_at IS NULL)),
+    CONSTRAINT tasks_stuck_wait CHECK (wait_reason = '' OR wait IN ('parked', 'slot', 'unknown'))
 ) {{.strict}};
 -- Lists of clients find their tasks next to each other, in bytewise order of their ids.
 -- Erased tasks are in none, however many there are.
@@ -277,11 +280,11 @@ CREATE INDEX tasks_group ON tasks (group_name) WHERE status IN ('pending', 'proc
 CREATE INDEX tasks_source ON tasks (source_id) WHERE source_id <> '';
 -- Lists of operators, of all accounts.
 CREATE INDEX tasks_of_all ON tasks (type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
-CREATE INDEX tasks_stuck ON tasks (id {{.bytewise}}) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_stuck ON tasks (id {{.bytewise}}) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_callbacks ON tasks (webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
 -- What is due.
-CREATE INDEX tasks_parked ON tasks (channel, retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
-CREATE INDEX tasks_parked_retry ON tasks (retry_at) WHERE status IN ('pending', 'processing') AND parked_at IS NOT NULL;
+CREATE INDEX tasks_parked ON tasks (channel, try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
+CREATE INDEX tasks_parked_retry ON tasks (try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_sweeps ON tasks (sweep_at) WHERE sweep_at IS NOT NULL;
 
 -- A record without an end belongs to a task that is still open. A record with opens_at is
@@ -349,7 +352,6 @@ CREATE TABLE attempts (
     can_stop            {{.bool}}   NOT NULL DEFAULT {{.false}},
     stop_tried          {{.bool}}   NOT NULL DEFAULT {{.false}},
     lost                {{.bool}}   NOT NULL DEFAULT {{.false}},
-    unknown_since       {{.time}},
     lookups             integer     NOT NULL DEFAULT 0,
     looked_at           {{.time}},
     absent_at           {{.time}},
@@ -377,24 +379,6 @@ CREATE INDEX attempts_slots ON attempts (channel) WHERE ended_at IS NULL;
 CREATE INDEX attempts_abandoned ON attempts (slot_until) WHERE state = 'abandoned';
 CREATE INDEX attempts_abandoned_account ON attempts (account_id) WHERE state = 'abandoned';
 CREATE INDEX attempts_vendor_uncounted ON attempts (vendor_uncounted_at) WHERE vendor_uncounted_at IS NOT NULL;
-
--- The calls of an attempt whose job takes several.
-CREATE TABLE attempt_parts (
-    task_id     text        NOT NULL,
-    n           integer     NOT NULL,
-    part        integer     NOT NULL CHECK (part >= 0),
-    state       text        NOT NULL CHECK (state IN ('intent', 'done', 'refused', 'unknown')),
-    send_before {{.time}}   NOT NULL,
-    call_ends   {{.time}},
-    sends       integer     NOT NULL DEFAULT 1,
-    submission  text,
-    failure     text,
-    error       text        NOT NULL DEFAULT '',
-    created_at  {{.time}}   NOT NULL,
-    ended_at    {{.time}},
-    PRIMARY KEY (task_id, n, part),
-    FOREIGN KEY (task_id, n) REFERENCES attempts (task_id, n)
-) {{.strict}};
 
 -- Jobs that are polled for.
 CREATE TABLE awaits (
@@ -443,18 +427,6 @@ CREATE TABLE channel_minutes (
     submits  {{.bigint}} NOT NULL DEFAULT 0,
     failures {{.bigint}} NOT NULL DEFAULT 0,
     PRIMARY KEY (channel, minute)
-) {{.strict}};
-
--- Two fingerprints of one vendor account: a job that the first had made was
--- found with the second. The pairs are few, as keys are seldom renewed.
-CREATE TABLE account_proofs (
-    made    text        NOT NULL,
-    found   text        NOT NULL,
-    channel text        NOT NULL,
-    task_id text        NOT NULL,
-    n       integer     NOT NULL,
-    at      {{.time}}   NOT NULL,
-    PRIMARY KEY (made, found)
 ) {{.strict}};
 
 -- The channels that may take a task that waits for a slot. One of them grants
@@ -562,11 +534,9 @@ DROP TABLE deliveries;
 DROP TABLE actions;
 DROP TABLE turns;
 DROP TABLE queue;
-DROP TABLE account_proofs;
 DROP TABLE channel_minutes;
 DROP TABLE channels;
 DROP TABLE awaits;
-DROP TABLE attempt_parts;
 DROP TABLE attempts;
 DROP TABLE wakes;
 DROP TABLE assets;

@@ -241,7 +241,6 @@ func clone(s task.State) task.State {
 	s.Attempts = slices.Clone(s.Attempts)
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
-		a.Parts = slices.Clone(a.Parts)
 		if a.Await != nil {
 			await := *a.Await
 			a.Await = &await
@@ -581,7 +580,7 @@ func (w *World) wish() {
 	case "channel gone":
 		_ = w.apply(task.ChannelGone{Channel: "a"})
 	case "slot":
-		if !w.State.QueuedAt.IsZero() {
+		if w.State.Wait.Why == mediagate.WhySlot {
 			w.State.Granted = w.Grant == nil || w.Grant()
 		}
 	case "expired":

@@ -64,5 +64,10 @@ func (c Config) Doubts() (text string) {
 	for _, name := range c.Unbounded() {
 		text += "# channel " + name + " has no concurrency, and its vendor cannot stop a job: what clients cancel runs on, as many jobs as they like, and is charged to us\n"
 	}
+	for _, channel := range c.Channels {
+		if channel.Account == "" {
+			text += "# channel " + channel.Name + " has no account: after its key was renewed, a job that the vendor does not show parks its task\n"
+		}
+	}
 	return text
 }

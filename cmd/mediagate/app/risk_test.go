@@ -81,15 +81,17 @@ func TestWarnsOfFailpoints(t *testing.T) {
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 // A vendor that cannot stop a job, and no bound of how many: what is cancelled costs us.
+// A channel without an account: a renewed key looks like another account.
 func TestUnboundedChannels(t *testing.T) {
 	t.Parallel()
 	c := Config{Channels: []Channel{
-		{Name: "a", Provider: "kling"}, {Name: "b", Provider: "kling", Concurrency: 5}, {Name: "c", Provider: "openai"}, {Name: "d", Provider: "vidu"}, {Name: "e", Provider: "nobody"},
+		{Name: "a", Provider: "kling"}, {Name: "b", Provider: "kling", Concurrency: 5, Account: "b"}, {Name: "c", Provider: "openai", Account: "c"},
+		{Name: "d", Provider: "vidu", Account: "d"}, {Name: "e", Provider: "nobody", Account: "e"},
 	}}
 	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("unbounded: %v", got)
 	}
-	if text := c.Doubts(); strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, "# channel a has no concurrency") {
+	if text := c.Doubts(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
 		t.Errorf("doubts:\n%s", text)
 	}
 }

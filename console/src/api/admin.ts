@@ -42,7 +42,6 @@ export interface Attempt {
   started: number;
   accepted: number | null;
   ended: number | null;
-  parts?: { part: number; state: string; error: string | null }[];
 }
 
 export interface LedgerEntry {

@@ -684,7 +684,6 @@ export const en = {
     attempts: 'Attempts',
     noAttempts: 'Nothing was sent to a vendor.',
     attemptState: { intent: 'being submitted', accepted: 'accepted', rejected: 'rejected', unknown: 'not known', ended: 'ended', abandoned: 'given up' } as Record<string, string | undefined>,
-    part: (n: number, state: string, error: string) => `Part ${n}: ${state}${error && `, ${error}`}`,
     kind: { grant: 'grant', hold: 'hold', post: 'charge', void: 'release' } as Record<string, string | undefined>,
     vendorJob: 'Vendor’s job, our id',
     started: 'Started',

@@ -124,7 +124,6 @@ function View({ story }: { story: Story }) {
                   <td><Time unix={a.ended} /></td>
                   <td className="wide">
                     {a.error ? <Foreign text={a.error} limit={200} /> : <span>{words.ui.none}</span>}
-                    {a.parts?.map((p) => <Foreign key={p.part} text={w.part(p.part, p.state, p.error ?? '')} limit={200} />)}
                   </td>
                 </tr>
               ))}

@@ -1,0 +1,85 @@
+package gemini
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+)
+
+// images gathers what the calls of one job come to.
+type images struct {
+	job mediagate.Job
+
+	mu     sync.Mutex
+	open   int                     // calls that have not ended
+	media  []mediagate.Media       // what came
+	ref    mediagate.JobRef        // of the first call that succeeded
+	failed []mediagate.Submission  // calls that the vendor answered without an image
+	errs   []error                 // calls that were refused or lost
+	charge *mediagate.VendorCharge // of all calls that the vendor answered
+}
+
+// add takes the result of one call. While others are open it records the images that have
+// come, for the case that this process dies before the last one.
+func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open--
+	if err != nil {
+		m.errs = append(m.errs, err)
+		return
+	}
+	m.charge = m.charge.Plus(one.Outcome.VendorCharge)
+	if !one.Outcome.Succeeded {
+		m.failed = append(m.failed, one)
+		return
+	}
+	if len(m.media) == 0 {
+		m.ref = one.Ref
+	}
+	m.media = append(m.media, one.Outcome.Media...)
+	if m.open > 0 {
+		m.job.Sink.Record(ctx, m.success())
+	}
+}
+
+// success is the job with the images that have come, in the order of their indexes.
+func (m *images) success() mediagate.Submission {
+	made := mediagate.Outcome{Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media)}
+	slices.SortFunc(made.Media, func(a, b mediagate.Media) int { return a.Index - b.Index })
+	return mediagate.Submission{Ref: m.ref, Outcome: &made}
+}
+
+// refusals are the kinds of errors that prove that a call made nothing. If calls were
+// refused for several reasons, the job is refused for the first of these: what the client
+// can mend comes before what may pass.
+var refusals = []mediagate.Kind{
+	mediagate.KindModerated, mediagate.KindInvalid, mediagate.KindNotFound, mediagate.KindCredentials, mediagate.KindFunds,
+	mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached,
+}
+
+func rank(err error) int { return slices.Index(refusals, mediagate.KindOf(err)) }
+
+// submission is what the job came to: its images, if any came. If a call was lost, the job
+// is lost too, since the vendor may have made its image. If the vendor answered without an
+// image, the job has failed. Else all calls were refused.
+func (m *images) submission() (mediagate.Submission, error) {
+	lost := slices.IndexFunc(m.errs, func(err error) bool { return rank(err) < 0 })
+	switch {
+	case len(m.media) > 0:
+		return m.success(), nil
+	case lost >= 0:
+		return mediagate.Submission{}, m.errs[lost]
+	case len(m.failed) > 0:
+		moderated := slices.IndexFunc(m.failed, func(s mediagate.Submission) bool {
+			return s.Outcome.Failure.Code == mediagate.CodeContentPolicy
+		})
+		failed := m.failed[max(moderated, 0)]
+		failed.Outcome.VendorCharge = m.charge
+		return failed, nil
+	default:
+		return mediagate.Submission{}, slices.MinFunc(m.errs, func(a, b error) int { return rank(a) - rank(b) })
+	}
+}
