@@ -121,7 +121,7 @@ func (c *chaos) check() {
 	}
 	c.t.Logf("failed, by code: %v", failed)
 	c.checkNothingLeft()
-	c.checkObjects(c.users)
+	c.checkObjects(c.users, len(c.lapses) > 0)
 	c.checkWorkflows()
 	c.checkStops()
 }
@@ -338,8 +338,9 @@ func (w *world) checkNothingLeft() {
 }
 
 // checkObjects lists the bucket: it has exactly what rows name, and the users' uploads,
-// once what was left behind is swept.
-func (w *world) checkObjects(users []*chain) {
+// once what was left behind is swept. A database that has forgotten a copy (lapsed) knows
+// of its files no more: they are swept an hour after the end of their task (D13).
+func (w *world) checkObjects(users []*chain, lapsed bool) {
 	w.t.Helper()
 	store := w.bucket()
 	eventually(w.t, recoverTime, "the bucket has what rows name", func() error {
@@ -352,6 +353,16 @@ func (w *world) checkObjects(users []*chain) {
 				named = append(named, key)
 			}
 		}
+		due := map[string]bool{}
+		if lapsed {
+			ids, err := w.column(`SELECT id FROM tasks WHERE sweep_at IS NOT NULL`)
+			if err != nil {
+				return err
+			}
+			for _, id := range ids {
+				due[id] = true
+			}
+		}
 		var found []string
 		for pages := s3.NewListObjectsV2Paginator(store, &s3.ListObjectsV2Input{Bucket: &w.s3.Bucket}); pages.HasMorePages(); {
 			page, err := pages.NextPage(w.t.Context())
@@ -359,7 +370,9 @@ func (w *world) checkObjects(users []*chain) {
 				return err
 			}
 			for _, o := range page.Contents {
-				if key := aws.ToString(o.Key); key != "results/probe" {
+				key := aws.ToString(o.Key)
+				folder := strings.Split(key, "/")
+				if key != "results/probe" && (slices.Contains(named, key) || len(folder) < 2 || !due[folder[1]]) {
 					found = append(found, key)
 				}
 			}

@@ -241,7 +241,7 @@ func TestRunsMeddledWith(t *testing.T) {
 	m.checkHooks(ends)
 	m.checkWorkflows()
 	m.checkNothingLeft()
-	m.checkObjects(nil)
+	m.checkObjects(nil, false)
 }
 
 // The run is meddled with before anything was sent: after the worker died with
