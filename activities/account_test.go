@@ -336,3 +336,17 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// D11, D15: a new key that shows the job which waits has its account: the client's
+// parameters go in.
+func TestD11ModalWithANewKey(t *testing.T) {
+	t.Parallel()
+	b := waiting(t)
+	b.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobWaiting}, nil
+	}
+	b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
+	if answer := b.submit(2); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("answer %+v", answer)
+	}
+}

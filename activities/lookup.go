@@ -321,6 +321,9 @@ func (a *Activities) mayHaveMade(ctx context.Context, t mediagate.Task, n int) (
 	if !t.Modal.Resumes(n) {
 		return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), nil
 	}
+	if err := a.provenFor(ctx, t, n); err != nil {
+		return nil, err
+	}
 	_, candidates, err := a.following(ctx, t, n)
 	return candidates, err
 }
