@@ -231,6 +231,37 @@ func TestD6WhatHadComeIsFound(t *testing.T) {
 	}
 }
 
+// D6: a lookup whose process is a little behind the one that asked for it searches too
+// early. That is no search: another follows.
+func TestD6SearchedTooEarly(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
+	}
+	b.dies()
+	b.submit(1)
+	b.advance(b.attempt(1).CallEnds.Sub(b.Now()) - time.Millisecond)
+	b.Store.Fault = func(method string) error {
+		if method == "Change" { // the transaction begins after the search
+			b.advance(time.Millisecond)
+		}
+		return nil
+	}
+	_, _ = b.tryStep(task.Lookup, 1)
+	b.Store.Fault = nil
+	b.advance(time.Minute)
+	if next := b.ask().Step; next.Kind != task.Lookup {
+		t.Fatalf("the next step is %+v: nobody searches for the image", next)
+	}
+	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptEnded {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
 // D6: half of it is nothing, and so is what another file has replaced.
 func TestD6HalfIsNotFound(t *testing.T) {
 	t.Parallel()
