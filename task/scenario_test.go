@@ -123,6 +123,9 @@ func (p *play) begin(d *datadriven.TestData) {
 		p.state.Terms.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
 		p.state.Terms.Hold = mediagate.Micros(n) * 100_000
 	}
+	if d.HasArg("free") {
+		p.state.Terms.Charges[0].UnitPrice, p.state.Terms.Hold = 0, 0
+	}
 }
 
 // pass lets time go by, and the run ask.
