@@ -282,3 +282,44 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// D11, D15: a new key that shows the job which waits has its account: the client's
+// parameters go in.
+func TestD11ModalWithANewKey(t *testing.T) {
+	t.Parallel()
+	b := waiting(t)
+	b.Async.OnPoll = func(_ context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
+		return mediagate.Report{Ref: ref, Named: true, State: mediagate.JobWaiting}, nil
+	}
+	b.Channels.Set(renamed(b.Renewed(), activitytest.AsyncChannel))
+	if answer := b.submit(2); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
+// D4, D11: what follows a refusal of a repeated sending stays at its channel, also under
+// the channel's new name.
+func TestD11KeptNameAfterARename(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+	for range 3 {
+		b.advance(time.Minute)
+		b.step(task.Lookup, 1)
+	}
+	b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindThrottled, "later")
+	}
+	if answer := b.submit(1); answer.State != mediagate.AttemptRejected {
+		t.Fatalf("answer %+v", answer)
+	}
+	b.Async.OnSubmit = nil
+	b.advance(time.Minute)
+	b.Channels.Set(renamed(b.AsyncBound(), activitytest.AsyncChannel))
+	if answer := b.submit(2); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("answer %+v", answer)
+	}
+}

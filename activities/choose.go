@@ -65,12 +65,14 @@ func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (ex
 		if err != nil {
 			return "", nil, err
 		}
-		c, err := a.accounts().Of(before)
-		route := before.Route
-		if t.Modal.Resumes(n) { // only the account can take the parameters whose job waits
+		if t.Modal.Resumes(n) { // only the account can take the parameters whose job waits: see provenFor
+			route := before.Route
 			route.Operation, route.Sync = mediagate.OperationModal, false
+			c, err := a.accounts().Asker(before)
+			return externalID, []channel.Candidate{{Channel: c.Channel, Route: route}}, err
 		}
-		return externalID, []channel.Candidate{{Channel: c, Route: route}}, err
+		c, err := a.accounts().Of(before)
+		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}
 	candidates = chosen(all(), t.RerouteTo)
 	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {

@@ -205,8 +205,8 @@ func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m
 }
 
 // readManifest returns what a lost sender has made, if all the files are whole in the
-// bucket, and if the sender cannot be in its call any more; nil otherwise. Errors are those
-// of a bucket that is away.
+// bucket; nil otherwise. It returns KindTransient while the sender may still be in its call,
+// and the errors of a bucket that is away.
 func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
@@ -231,7 +231,7 @@ func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*
 		return nil, nil
 	}
 	if a.Now().Before(m.CallEnds) {
-		return nil, nil
+		return nil, mediagate.Errorf(mediagate.KindTransient, "the sender may still be in its call")
 	}
 	a.Logger.InfoContext(ctx, "a lost sender's files were found", "task", row.TaskID, "attempt", row.N, "files", len(m.Outcome.Media))
 	return &m.Submission, nil
@@ -320,6 +320,9 @@ func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row mediaga
 func (a *Activities) mayHaveMade(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
 		return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), nil
+	}
+	if err := a.provenFor(ctx, t, n); err != nil {
+		return nil, err
 	}
 	_, candidates, err := a.following(ctx, t, n)
 	return candidates, err

@@ -7,9 +7,8 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// provenFor has a channel asked whose key is new for the job that waits, where
-// attempt n takes parameters to it: nobody has polled for that job since, and
-// only what shows it has the account (D11).
+// provenFor asks the channel for the job that waits, if attempt n takes parameters to it
+// and the channel's key is new. An account that shows the job gets the parameters (D11).
 func (a *Activities) provenFor(ctx context.Context, t mediagate.Task, n int) error {
 	if !t.Modal.Resumes(n) {
 		return nil

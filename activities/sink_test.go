@@ -222,6 +222,37 @@ func TestD6WhatHadComeIsFound(t *testing.T) {
 	}
 }
 
+// D6: a lookup whose process is a little behind the one that asked for it searches too
+// early. That is no search: another follows.
+func TestD6SearchedTooEarly(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		job.Sink.Record(ctx, mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}})
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "cut off")
+	}
+	b.dies()
+	b.submit(1)
+	b.advance(b.attempt(1).CallEnds.Sub(b.Now()) - time.Millisecond)
+	b.Store.Fault = func(method string) error {
+		if method == "Change" { // the transaction begins after the search
+			b.advance(time.Millisecond)
+		}
+		return nil
+	}
+	_, _ = b.tryStep(task.Lookup, 1)
+	b.Store.Fault = nil
+	b.advance(time.Minute)
+	if next := b.ask().Step; next.Kind != task.Lookup {
+		t.Fatalf("the next step is %+v: nobody searches for the image", next)
+	}
+	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptEnded {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
 // D6: half of it is nothing, and so is what another file has replaced.
 func TestD6HalfIsNotFound(t *testing.T) {
 	t.Parallel()
@@ -374,5 +405,66 @@ func TestD13NoManifestIsLeft(t *testing.T) {
 			b.ok(err)
 			b.objects(key(1, 0))
 		})
+	}
+}
+
+// D13: a cancel between two images wins. The image that had come, and the record of it, go.
+func TestD13CancelledBetweenTwoImages(t *testing.T) {
+	t.Parallel()
+	b := setup(t, image)
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		m, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		s := mediagate.Submission{Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{m}}}
+		job.Sink.Record(ctx, s)
+		b.change(task.CancelRequested{})
+		return s, nil
+	}
+	b.submit(1)
+	if answer := b.step(task.Settle, 1); answer.Status != mediagate.StatusCancelled {
+		t.Errorf("answer %+v", answer)
+	}
+	b.objects()
+}
+
+// D5, D6: a sender that was taken for lost brings the second image after the end of its
+// call, when the task has ended with the first. The task stays as it is, and the second
+// image is swept.
+func TestD6TheSenderWasOnlySlow(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		two := w.NewImage()
+		two.Charges[0].Quantity = 2
+		return two
+	})
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		first, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
+		b.ok(err)
+		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "one"}, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{first}}}
+		job.Sink.Record(ctx, s)
+		b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true})
+		b.advance(b.attempt(1).CallEnds.Sub(b.Now()))
+		b.step(task.Lookup, 1)
+		if answer := b.step(task.Mirror, 1); answer.Status != mediagate.StatusCompleted {
+			t.Errorf("answer %+v", answer)
+		}
+		second, err := job.Sink.Store(ctx, 1, strings.NewReader("second"))
+		b.ok(err)
+		second.Index = 1
+		both := *s.Outcome
+		both.Media = []mediagate.Media{first, second}
+		return mediagate.Submission{Ref: s.Ref, Outcome: &both}, nil
+	}
+	if answer := b.submit(1); answer.Status != mediagate.StatusCompleted {
+		t.Errorf("answer %+v", answer)
+	}
+	if st := b.state(); len(st.Results) != 1 {
+		t.Errorf("results %+v", st.Results)
+	}
+	b.advance(2*mediagate.CopyLimit + time.Second)
+	due, err := b.Store.DueSweeps(t.Context(), 10)
+	b.ok(err)
+	if len(due) != 1 {
+		t.Errorf("sweeps %v, objects %v", due, b.Bucket.Objects())
 	}
 }

@@ -102,9 +102,9 @@ type StepChange struct {
 // it, and the fingerprint of its vendor account. A channel serves the attempts of its own
 // name and of the names in its `former`. If the fingerprints differ, the channel may have
 // another account, or the same one with a new key. The vendor is then asked for the job.
-// An answer that names the job counts; "not found" proves nothing, and the task parks.
-// Nothing else is done there: no job is sent, and none stopped that the account did not
-// show.
+// An answer that names the job counts; "not found" proves nothing, and the task parks. A
+// job that the account has shown gets its modal parameters there, is copied and stopped.
+// Nothing else is done there: no job is made.
 //
 // Rows are never moved to another name. Each name has one poller at a time, fenced by
 // its epoch, and the pollers of a name may be workers with different settings: they

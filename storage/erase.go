@@ -203,7 +203,7 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	return nil
 }
 
-// forgetWords rewrites the attempts of a task, and their calls, to what its row allows.
+// forgetWords rewrites the attempts of a task to what its row allows.
 // What cannot be read goes.
 func forgetWords(tx *gorm.DB, t lockedTask) error {
 	var attempts []attemptRow

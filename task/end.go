@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -150,7 +151,7 @@ func (c *change) end(end ending) {
 		c.Entry = mediagate.EntryVoid
 	}
 	if a != nil {
-		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.Cost < c.Terms.Hold
+		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.imagesMissing()
 		c.abandon(a)
 	}
 	if c.WebhookState == mediagate.WebhookPending {
@@ -160,6 +161,14 @@ func (c *change) end(end ending) {
 			c.WebhookRound = 1
 		}
 	}
+}
+
+// imagesMissing reports that a completed task has fewer images than were asked for.
+func (c *change) imagesMissing() bool {
+	made := int64(len(c.Results))
+	return slices.ContainsFunc(c.Terms.Charges, func(charge mediagate.Charge) bool {
+		return charge.Unit == mediagate.UnitImage && made < charge.Quantity
+	})
 }
 
 // abandon closes an attempt that its task does not wait for any more, if it is open.

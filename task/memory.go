@@ -189,9 +189,13 @@ func (c *change) witness(e mediagate.Evidence) {
 	}
 }
 
-// stray notes a job that no attempt has: its vendor is asked to stop it (D5).
+// stray notes a job that no attempt has: its vendor is asked to stop it (D5). The attempt
+// has the job if a lookup found it at another channel of the same vendor account, or at the
+// channel's new name.
 func (c *change) stray(s Sending, ref mediagate.JobRef) {
-	if s.Channel == "" {
+	a := c.Attempt(s.N)
+	found := a != nil && a.Provider == s.Provider && ref.JobID != "" && a.Ref.JobID == ref.JobID
+	if s.Channel == "" || found {
 		return
 	}
 	c.witness(mediagate.EvidenceStray)

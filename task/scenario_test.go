@@ -123,6 +123,9 @@ func (p *play) begin(d *datadriven.TestData) {
 		p.state.Terms.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
 		p.state.Terms.Hold = mediagate.Micros(n) * 100_000
 	}
+	if d.HasArg("free") {
+		p.state.Terms.Charges[0].UnitPrice, p.state.Terms.Hold = 0, 0
+	}
 }
 
 // pass lets time go by, and the run ask.
@@ -176,7 +179,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		sent.SendBefore = noon.Add(10 * time.Second)
 	}
 	if channel := text(d, "channel"); channel != "" {
-		sent.N, sent.Channel, sent.Provider, sent.Fingerprint = n, channel, "kling", "f"
+		sent.N, sent.Channel, sent.Provider, sent.Fingerprint = n, channel, "kling", "account of "+channel
 	}
 	if name := text(d, "name"); name != "" {
 		sent.ExternalID = name
@@ -297,7 +300,7 @@ func (p *play) sending(d *datadriven.TestData, n int) task.Sending {
 		route.Operation = mediagate.OperationModal
 	}
 	return task.Sending{
-		N: n, Channel: channel, Provider: "kling", Fingerprint: "f", Route: route, CanStop: p.stop, ExternalID: id,
+		N: n, Channel: channel, Provider: "kling", Fingerprint: "account of " + channel, Route: route, CanStop: p.stop, ExternalID: id,
 		SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second), Sends: 1,
 	}
 }

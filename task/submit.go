@@ -72,7 +72,7 @@ func (c *change) intentStored(e IntentStored) error {
 	}
 	if id, kept := c.NextExternalID(); e.ExternalID != id && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes by the name %s", e.N, id)
-	} else if a := c.Last(); kept && a.Channel != e.Channel { // D4
+	} else if a := c.Last(); kept && a.Channel != e.Channel && a.Fingerprint != e.Fingerprint { // D4; a channel may have a new name (D11)
 		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
 	} else if !kept && c.RerouteTo != "" && c.RerouteTo != e.Channel && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)

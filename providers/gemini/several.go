@@ -1,8 +1,10 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mediagate/mediagate"
@@ -41,15 +43,33 @@ func (m *images) add(ctx context.Context, one mediagate.Submission, err error) {
 	}
 	m.media = append(m.media, one.Outcome.Media...)
 	if m.open > 0 {
-		m.job.Sink.Record(ctx, m.success())
+		_ = mediagate.Guarded(func() error { // this goroutine is our own: a panic would end the process
+			m.job.Sink.Record(ctx, m.success())
+			return nil
+		})
 	}
 }
 
 // success is the job with the images that have come, in the order of their indexes.
 func (m *images) success() mediagate.Submission {
-	made := mediagate.Outcome{Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media)}
+	made := mediagate.Outcome{Succeeded: true, VendorCharge: m.charge, Media: slices.Clone(m.media), VendorText: m.missing()}
 	slices.SortFunc(made.Media, func(a, b mediagate.Media) int { return a.Index - b.Index })
 	return mediagate.Submission{Ref: m.ref, Outcome: &made}
+}
+
+// missing tells operators why images did not come.
+func (m *images) missing() string {
+	var why []string
+	for _, err := range m.errs {
+		why = append(why, mediagate.KindOf(err).String())
+	}
+	for _, s := range m.failed {
+		why = append(why, cmp.Or(s.Outcome.VendorText, s.Outcome.Failure.Message))
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return "calls without an image: " + strings.Join(why, ", ")
 }
 
 // refusals are the kinds of errors that prove that a call made nothing. If calls were

@@ -1,6 +1,8 @@
 package gemini_test
 
 import (
+	"context"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,12 +33,13 @@ func TestSeveralImages(t *testing.T) {
 		replies []providertest.Reply
 		images  int
 		code    mediagate.FailureCode // of a job that failed
+		missing string                // why images did not come, for operators
 		kind    mediagate.Kind        // of one that was refused or lost
 		charge  string
 	}{
 		"all come":                     {replies: []providertest.Reply{ok, ok, ok}, images: 3, charge: "21"},
-		"refused ones are left out":    {replies: []providertest.Reply{status(429), ok, blocked}, images: 1, charge: "8"},
-		"lost ones are left out":       {replies: []providertest.Reply{ok, status(500), ok}, images: 2, charge: "14"},
+		"refused ones are left out":    {replies: []providertest.Reply{status(429), ok, blocked}, images: 1, charge: "8", missing: "calls without an image: throttled, SAFETY"},
+		"lost ones are left out":       {replies: []providertest.Reply{ok, status(500), ok}, images: 2, charge: "14", missing: "calls without an image: ambiguous"},
 		"moderation is the reason":     {replies: []providertest.Reply{words, blocked, status(429)}, code: mediagate.CodeContentPolicy, charge: "3"},
 		"one lost is all lost":         {replies: []providertest.Reply{words, status(500), status(429)}, kind: mediagate.KindAmbiguous},
 		"what the client can mend":     {replies: []providertest.Reply{status(429), status(400), status(429)}, kind: mediagate.KindInvalid},
@@ -75,6 +78,9 @@ func TestSeveralImages(t *testing.T) {
 			if len(stored) != c.images || !slices.Equal(indexes(got), stored) {
 				t.Errorf("images %v, stored %v, want %d", indexes(got), stored, c.images)
 			}
+			if got.Outcome.VendorText != c.missing {
+				t.Errorf("operators read %q, want %q", got.Outcome.VendorText, c.missing)
+			}
 			if got.Ref.ExternalID != job.ExternalID {
 				t.Errorf("reference %+v", got.Ref)
 			}
@@ -88,6 +94,52 @@ func TestSeveralImages(t *testing.T) {
 				t.Errorf("%d records of what had come", n)
 			}
 		})
+	}
+}
+
+// A call runs on a goroutine of the adapter's: a panic in it ends neither the process nor
+// the other calls.
+func TestPanicOfOneCall(t *testing.T) {
+	t.Parallel()
+	s := suite()
+	ok := content(inline(made))
+	for name, sink := range map[string]mediagate.Sink{
+		"while it stores":  &panics{Sink: providertest.NewSink(), index: 1},
+		"while it records": &panics{Sink: providertest.NewSink(), index: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor := providertest.NewVendor(t, ok, ok, ok)
+			job := s.Job
+			job.Params, job.Inputs, job.Sink = []byte(`{"prompt":"a","n":3}`), providertest.Inputs(s.Files), sink
+			got, err := s.Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
+			want := 3
+			if name == "while it stores" {
+				want = 2
+			}
+			if err != nil || len(indexes(got)) != want {
+				t.Errorf("%+v, %v, want %d images", got.Outcome, err, want)
+			}
+		})
+	}
+}
+
+// panics is a sink that panics as it stores the image with the index, or as it records.
+type panics struct {
+	*providertest.Sink
+	index int
+}
+
+func (p *panics) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
+	if index == p.index {
+		panic("stored")
+	}
+	return p.Sink.Store(ctx, index, file)
+}
+
+func (p *panics) Record(context.Context, mediagate.Submission) {
+	if p.index < 0 {
+		panic("recorded")
 	}
 }
 
