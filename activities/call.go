@@ -28,9 +28,9 @@ func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	return providers.Operation{Sync: r.Sync, Submit: LongestSubmit}
 }
 
-// answer is what came of one call to a vendor: what it accepted, or a refusal
+// callResult is what came of one call to a vendor: what it accepted, or a refusal
 // which proves that it has no job, or neither.
-type answer struct {
+type callResult struct {
 	submission *mediagate.Submission
 	refusal    *mediagate.Failure
 	err        error // of the call, for logs
@@ -38,16 +38,16 @@ type answer struct {
 }
 
 // tell lets the channel's breaker know how the call ended.
-func (a answer) tell(ctx context.Context, entry channel.Entry) {
-	if a.silent {
-		entry.Unused(ctx)
+func (r callResult) tell(ctx context.Context, pass channel.Pass) {
+	if r.silent {
+		pass.Unused(ctx)
 		return
 	}
-	entry.Ended(ctx, a.err)
+	pass.Ended(ctx, r.err)
 }
 
 // detail is what is recorded of a call without an answer.
-func (a answer) detail() string { return mediagate.KindOf(a.err).String() }
+func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 
 // call submits the attempt's job to the vendor.
 //
@@ -55,7 +55,7 @@ func (a answer) detail() string { return mediagate.KindOf(a.err).String() }
 // the only way to stop such a job. An asynchronous submit is let finish: in seconds
 // it tells the job's id. Nothing else ends the call: not that Temporal cannot be
 // reached, and not that the activity has timed out there.
-func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) answer {
+func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
 	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over
@@ -78,7 +78,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 		if mediagate.Is(err, mediagate.KindUnavailable) {
 			failure.Code, failure.Retryable = mediagate.CodeProviderAway, true
 		}
-		return answer{err: err, refusal: &failure, silent: true}
+		return callResult{err: err, refusal: &failure, silent: true}
 	}
 	media := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{activities: a, task: task, row: row}
@@ -86,7 +86,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	if !a.Now().Before(row.SendBefore) { // D4: it was stored, or reported, so late
 		err := mediagate.Errorf(mediagate.KindUnreached, "the time to send is over")
 		failure, _ := rejection(err)
-		return answer{err: err, refusal: &failure, silent: true}
+		return callResult{err: err, refusal: &failure, silent: true}
 	}
 	submission, err := channel.Vendor.Submit(callCtx, job)
 
@@ -97,7 +97,7 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 			submission.Ref.ExternalID = row.ExternalID
 		}
 		a.storeManifest(ctx, row, manifest{Submission: submission})
-		got := answer{submission: &submission}
+		got := callResult{submission: &submission}
 		if out := submission.Outcome; out != nil && out.Failure != nil && out.Failure.Code == mediagate.CodeResultUnavailable {
 			got.err = mediagate.Errorf(mediagate.KindVendor, "the answer holds no media")
 		}
@@ -106,16 +106,16 @@ func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagat
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", task.ID, "attempt", row.N,
 		"channel", channel.Name, "kind", mediagate.KindOf(err).String(), "error", withoutRequest(err.Error(), task.Params))
 	if outcome := files.useless(); outcome != nil {
-		return answer{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}, silent: true}
+		return callResult{err: err, submission: &mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}, silent: true}
 	}
 	if failure, ours := media.refusal(err, row.N); ours {
-		return answer{err: err, refusal: &failure, silent: true}
+		return callResult{err: err, refusal: &failure, silent: true}
 	}
 	if failure, proven := rejection(err); proven {
-		return answer{err: err, refusal: &failure}
+		return callResult{err: err, refusal: &failure}
 	}
 	// A call that its task cut short says nothing of the vendor.
-	return answer{err: err, silent: callCtx.Err() != nil && (isCancelled(ctx) || timeout < longest)}
+	return callResult{err: err, silent: callCtx.Err() != nil && (isCancelled(ctx) || timeout < longest)}
 }
 
 // isCancelled reports that the run has no use for the activity any more, unlike one

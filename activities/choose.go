@@ -12,7 +12,7 @@ import (
 
 // enter asks the channel's breaker to let attempt n through. A channel that is disabled
 // takes nothing new and ends what it has: the parameters of a job that waits there go in.
-func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c channel.Candidate) (channel.Entry, bool, error) {
+func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c channel.Candidate) (channel.Pass, bool, error) {
 	if t.Modal.Resumes(n) && !a.Breakers.State(c.Name).Enabled {
 		return a.Breakers.Inside(c.Name), true, nil
 	}

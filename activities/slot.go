@@ -47,7 +47,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			Message: "no channel of this worker serves the task",
 		}
 	}
-	full, well, behind := false, false, ""
+	full, onlyFull, behind := false, false, ""
 	for _, c := range candidates {
 		permit, ok := a.permit(c.Name, t.AccountID, has)
 		if !ok {
@@ -56,7 +56,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			}
 			continue
 		}
-		entry, ok, err := a.enter(ctx, t, n, c)
+		pass, ok, err := a.enter(ctx, t, n, c)
 		if err != nil || !ok {
 			permit.Release()
 		}
@@ -68,13 +68,13 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		}
 		row, err := a.openAt(ctx, t, n, id, c)
 		if err == nil {
-			return prepared{row: row, channel: c.Channel, entry: entry, permit: permit, send: true}, nil
+			return prepared{row: row, channel: c.Channel, pass: pass, permit: permit, send: true}, nil
 		}
-		entry.Unused(ctx)
+		pass.Unused(ctx)
 		permit.Release()
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
-			full, well = true, well || !a.Breakers.State(c.Name).Open
+			full, onlyFull = true, onlyFull || !a.Breakers.State(c.Name).Open
 		case mediagate.Is(err, mediagate.KindConflict):
 			return prepared{}, nil
 		default:
@@ -92,7 +92,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	for i, c := range candidates {
 		names[i] = c.Name
 	}
-	queued := task.Queued{N: n, Channels: names, Well: well}
+	queued := task.Queued{N: n, Channels: names, OnlyFull: onlyFull}
 	if reason := a.shutOutReason(candidates); !full && reason != mediagate.ParkProviderAway {
 		queued.Refused = reason
 	}

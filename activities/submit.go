@@ -88,7 +88,7 @@ func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kin
 type prepared struct {
 	row     mediagate.Attempt
 	channel channel.Channel
-	entry   channel.Entry
+	pass    channel.Pass
 	permit  permit
 	send    bool
 	behind  string
@@ -130,9 +130,9 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 	if !free && a.Breakers.TakesJobs(c.Name) {
 		return prepared{behind: c.Name}, nil
 	}
-	entry, ok := channel.Entry{}, false
+	pass, ok := channel.Pass{}, false
 	if free {
-		if entry, ok, err = a.enter(ctx, t, row.N, candidate); err != nil {
+		if pass, ok, err = a.enter(ctx, t, row.N, candidate); err != nil {
 			permit.Release()
 			return prepared{}, err
 		}
@@ -148,12 +148,12 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row mediagate
 	_, err = a.change(ctx, t.ID, task.Reopened{N: row.N, Absent: row.SendBefore, SendBefore: again.SendBefore, CallEnds: again.CallEnds})
 	reopened := err == nil
 	if !reopened {
-		entry.Unused(ctx)
+		pass.Unused(ctx)
 	}
 	if mediagate.Is(err, mediagate.KindConflict) {
 		err = nil
 	}
-	return prepared{row: again, channel: c, entry: entry, permit: permit, send: reopened}, err
+	return prepared{row: again, channel: c, pass: pass, permit: permit, send: reopened}, err
 }
 
 // inputWindow is what a call gets to open the client's media, or to have a file
@@ -189,9 +189,9 @@ func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Micros
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender) (Answer, error) {
-	defer c.entry.Unused(ctx) // if nothing has told
+	defer c.pass.Unused(ctx) // if nothing has told
 	got := a.call(ctx, t, c.row, c.channel)
-	defer got.tell(ctx, c.entry)
+	defer got.tell(ctx, c.pass)
 	if got.submission != nil && got.submission.Ref.JobID != "" {
 		began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
 	}
@@ -208,7 +208,7 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 }
 
 // report is the event of a call's answer.
-func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got answer) task.Event {
+func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got callResult) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
 		return task.Accepted{Sending: sendingOf(row), Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll())}

@@ -169,8 +169,8 @@ func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.states[s.Name], b.changed[s.Name] = s, true
 }
 
-// Entry is a job's way through the breaker of a channel.
-type Entry struct {
+// Pass is a job's way through the breaker of a channel.
+type Pass struct {
 	breakers *Breakers
 	channel  string
 	began    time.Time
@@ -181,19 +181,19 @@ type Entry struct {
 // Enter lets a new job through, or returns false. Where the breaker is open, a job that
 // it lets through is the probe, for as long as the call may take. Returns
 // KindUnavailable without a database, if it had to be asked.
-func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Entry, bool, error) {
+func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Pass, bool, error) {
 	s, now := b.State(name), b.Now()
-	e := Entry{breakers: b, channel: name, began: now}
+	e := Pass{breakers: b, channel: name, began: now}
 	if s.Enabled && !s.Open {
 		return e, true, nil
 	}
 	if !s.TakesJobs(now) {
-		return Entry{}, false, nil
+		return Pass{}, false, nil
 	}
 	e.probe = b.NewID("probe_")
 	s, claimed, err := b.Store.ClaimProbe(ctx, name, e.probe, call+probeRoom)
 	if err != nil {
-		return Entry{}, false, err
+		return Pass{}, false, err
 	}
 	b.learn(s)
 	e.trips = s.Trips
@@ -205,9 +205,9 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 	return e, s.Enabled && !s.Open, nil // somebody else has closed it
 }
 
-// Inside is the entry of a job that was let through before.
-func (b *Breakers) Inside(name string) Entry {
-	return Entry{breakers: b, channel: name, began: b.Now()}
+// Inside is the pass of a job that was let through before.
+func (b *Breakers) Inside(name string) Pass {
+	return Pass{breakers: b, channel: name, began: b.Now()}
 }
 
 // evidence is what the end of a submit shows of its channel.
@@ -245,7 +245,7 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 
 // Ended notes how the job's call ended, and moves the breaker if that is reason
 // enough.
-func (e Entry) Ended(ctx context.Context, err error) {
+func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
 		return
 	}
@@ -269,7 +269,7 @@ func (e Entry) Ended(ctx context.Context, err error) {
 }
 
 // Unused gives the probe back if the job was it: nothing was sent.
-func (e Entry) Unused(ctx context.Context) {
+func (e Pass) Unused(ctx context.Context) {
 	if e.breakers == nil || e.probe == "" {
 		return
 	}
@@ -290,14 +290,14 @@ func (b *Breakers) moved(ctx context.Context, s mediagate.ChannelState, err erro
 	return true
 }
 
-func (b *Breakers) close(ctx context.Context, e Entry) {
+func (b *Breakers) close(ctx context.Context, e Pass) {
 	s, closed, err := b.Store.CloseBreaker(ctx, e.channel, e.probe)
 	if b.moved(ctx, s, err) && closed {
 		b.Logger.InfoContext(ctx, "a channel is back", "channel", e.channel)
 	}
 }
 
-func (b *Breakers) reopen(ctx context.Context, e Entry, reason mediagate.ParkReason) {
+func (b *Breakers) reopen(ctx context.Context, e Pass, reason mediagate.ParkReason) {
 	pause := min(openFor<<min(e.trips, 10), openMost)
 	s, reopened, err := b.Store.ReopenBreaker(ctx, e.channel, e.probe, reason, pause)
 	if b.moved(ctx, s, err) && reopened {
@@ -306,7 +306,7 @@ func (b *Breakers) reopen(ctx context.Context, e Entry, reason mediagate.ParkRea
 }
 
 // trip takes the channel out. Its log line is the operators' alert.
-func (b *Breakers) trip(ctx context.Context, e Entry, reason mediagate.ParkReason) {
+func (b *Breakers) trip(ctx context.Context, e Pass, reason mediagate.ParkReason) {
 	s, tripped, err := b.Store.TripBreaker(ctx, mediagate.Trip{Channel: e.channel, Reason: reason, Began: e.began, OpenFor: openFor})
 	if b.moved(ctx, s, err) && tripped {
 		b.Logger.ErrorContext(ctx, "a channel is taken out", "channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
@@ -321,7 +321,7 @@ func (b *Breakers) Saw(channel, what string, err error) {
 }
 
 // count notes a submit.
-func (b *Breakers) count(e Entry, seen evidence, err error) {
+func (b *Breakers) count(e Pass, seen evidence, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.minute(e.channel)
@@ -362,7 +362,7 @@ func (b *Breakers) note(c *mediagate.ChannelCalls, what string, err error) {
 }
 
 // tooMany reports that the channel's recent submits are reason enough to open.
-func (b *Breakers) tooMany(e Entry) bool {
+func (b *Breakers) tooMany(e Pass) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ok, failed := b.windows[e.channel].sum(b.Now())

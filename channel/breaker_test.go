@@ -53,7 +53,7 @@ func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // enter is a job's way in; it fails the test where none is.
-func enter(t *testing.T, b *channel.Breakers) channel.Entry {
+func enter(t *testing.T, b *channel.Breakers) channel.Pass {
 	t.Helper()
 	e, ok := tryEnter(t, b)
 	if !ok {
@@ -62,7 +62,7 @@ func enter(t *testing.T, b *channel.Breakers) channel.Entry {
 	return e
 }
 
-func tryEnter(t *testing.T, b *channel.Breakers) (channel.Entry, bool) {
+func tryEnter(t *testing.T, b *channel.Breakers) (channel.Pass, bool) {
 	t.Helper()
 	e, ok, err := b.Enter(t.Context(), gate, 30*time.Second)
 	if err != nil {
@@ -263,7 +263,7 @@ func TestOneProbeForAllProcesses(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		var mu sync.Mutex
-		var entries []channel.Entry
+		var entries []channel.Pass
 		var group sync.WaitGroup
 		for _, p := range []*channel.Breakers{a, b} {
 			for range 10 {
@@ -294,13 +294,13 @@ func TestOneProbeForAllProcesses(t *testing.T) {
 func TestProbeIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]struct {
-		how  func(channel.Entry, context.Context)
+		how  func(channel.Pass, context.Context)
 		gone time.Duration // until the next job is let through
 	}{
-		"killed":       {func(channel.Entry, context.Context) {}, time.Minute},
-		"not sent":     {channel.Entry.Unused, 0},
-		"our own bug":  {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, errors.New("bug")) }, 0},
-		"sent in time": {func(e channel.Entry, ctx context.Context) { e.Ended(ctx, nil) }, 0},
+		"killed":       {func(channel.Pass, context.Context) {}, time.Minute},
+		"not sent":     {channel.Pass.Unused, 0},
+		"our own bug":  {func(e channel.Pass, ctx context.Context) { e.Ended(ctx, errors.New("bug")) }, 0},
+		"sent in time": {func(e channel.Pass, ctx context.Context) { e.Ended(ctx, nil) }, 0},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			store := activitytest.NewStore(t, time.Now)

@@ -75,7 +75,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	if !ok {
 		return nil, &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: time.Second, Message: "as many speeches are under way as the channel allows"}
 	}
-	entry, open, err := s.Breakers.Enter(ctx, c.Name, c.Adapter.Description.Operations[c.Route.Operation].Submit)
+	pass, open, err := s.Breakers.Enter(ctx, c.Name, c.Adapter.Description.Operations[c.Route.Operation].Submit)
 	if err != nil || !open {
 		leave()
 		if err == nil {
@@ -89,13 +89,13 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	if err != nil {
 		leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			entry.Unused(ctx) // the client has left: that shows nothing of the vendor
+			pass.Unused(ctx) // the client has left: that shows nothing of the vendor
 		} else {
-			entry.Ended(ctx, err)
+			pass.Ended(ctx, err)
 		}
 		return nil, err
 	}
-	entry.Ended(ctx, nil)
+	pass.Ended(ctx, nil)
 	return &speech{sound: sound, ctx: ctx, broke: func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }, leave: leave}, nil
 }
 

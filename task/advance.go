@@ -53,7 +53,7 @@ func (s *State) Advance(now time.Time) Step {
 	if !s.open() {
 		return s.done()
 	}
-	if _, due := s.dueEnd(now); due {
+	if _, due := s.findDueEnd(now); due {
 		if at := s.endWaitsUntil(); now.Before(at) { // D5
 			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: WhyCall}
 		}

@@ -88,7 +88,7 @@ func (c *change) apply(event Event) error {
 	case StepEnded:
 		c.stepEnded(e)
 	case EndDue:
-		c.endDue()
+		c.endIfDue()
 	case InputsChecked:
 		c.inputsChecked(e)
 	case IntentStored:

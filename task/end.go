@@ -24,9 +24,9 @@ type ending struct {
 
 func failed(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
 
-// dueEnd returns how the open task ends, and whether its end is due. An accepted
+// findDueEnd returns how the open task ends, and whether its end is due. An accepted
 // cancel comes first (D13).
-func (s *State) dueEnd(now time.Time) (end ending, due bool) {
+func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 	a := s.Last()
 	switch {
 	case !s.CancelRequestedAt.IsZero():
@@ -124,12 +124,12 @@ func (s *State) failsUnknown(a *Attempt) bool {
 	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 
-// endDue ends the task, if its end is due and no intent holds it up (D5).
-func (c *change) endDue() {
+// endIfDue ends the task, if its end is due and no intent holds it up (D5).
+func (c *change) endIfDue() {
 	if !c.open() || c.now.Before(c.endWaitsUntil()) {
 		return
 	}
-	if end, due := c.dueEnd(c.now); due {
+	if end, due := c.findDueEnd(c.now); due {
 		c.end(end)
 	}
 }

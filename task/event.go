@@ -58,13 +58,13 @@ type (
 	}
 
 	// Queued lets the task wait for a slot at one of the channels, for attempt N
-	// (D7). Well says that one of them has no trouble and is merely full: it ends a
+	// (D7). OnlyFull says that one of them has no trouble and is merely full: it ends a
 	// parking. Refused is what a person has to mend at the vendor before any of them
 	// takes a job: the task parks for it, and keeps its place in the queue.
 	Queued struct {
 		N        int
 		Channels []string
-		Well     bool
+		OnlyFull bool
 		Refused  mediagate.ParkReason
 	}
 

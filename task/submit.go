@@ -130,7 +130,7 @@ func (c *change) queued(e Queued) error {
 	}
 	reason := c.Wait.Reason
 	switch {
-	case e.Well && reason != "": // the queue is a wait of its own
+	case e.OnlyFull && reason != "": // the queue is a wait of its own
 		c.endWait()
 		reason = ""
 	case e.Refused != "" && c.Wait.Why != mediagate.WhySlot:

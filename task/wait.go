@@ -135,7 +135,7 @@ func (c *change) mirrored(e Mirrored) {
 		}
 	}
 	if !e.Keep {
-		c.endDue()
+		c.endIfDue()
 	}
 }
 

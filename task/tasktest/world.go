@@ -442,8 +442,8 @@ func (w *World) submit(step task.Step) error {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a == nil && w.chance("full", w.full):
-		queued := task.Queued{N: step.N, Channels: []string{"a", "b"}, Well: w.chance("well", 50)}
-		if !queued.Well && w.chance("refused", 30) {
+		queued := task.Queued{N: step.N, Channels: []string{"a", "b"}, OnlyFull: w.chance("well", 50)}
+		if !queued.OnlyFull && w.chance("refused", 30) {
 			queued.Refused = mediagate.ParkCredentials
 		}
 		return w.apply(queued)
