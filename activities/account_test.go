@@ -297,8 +297,19 @@ func TestD11ModalWithANewKey(t *testing.T) {
 	}
 }
 
+// D11: a reroute to a channel goes on under the channel's new name.
+func TestD11RerouteToAFormerName(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.change(task.RerouteRequested{Channel: activitytest.AsyncChannel})
+	b.Channels.Set(renamed(b.AsyncBound(), activitytest.AsyncChannel))
+	if answer := b.submit(1); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
 // D4, D11: what follows a refusal of a repeated sending stays at its channel, also under
-// the channel's new name.
+// the channel's new name, and with a new label.
 func TestD11KeptNameAfterARename(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -318,7 +329,9 @@ func TestD11KeptNameAfterARename(t *testing.T) {
 	}
 	b.Async.OnSubmit = nil
 	b.advance(time.Minute)
-	b.Channels.Set(renamed(b.AsyncBound(), activitytest.AsyncChannel))
+	c := renamed(b.AsyncBound(), activitytest.AsyncChannel)
+	c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
+	b.Channels.Set(c)
 	if answer := b.submit(2); answer.State != mediagate.AttemptAccepted {
 		t.Errorf("answer %+v", answer)
 	}

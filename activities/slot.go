@@ -108,7 +108,7 @@ func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, extern
 		ExternalID: externalID, SendBefore: a.sendBefore(t, route, now), State: mediagate.AttemptIntent, Sends: 1,
 	}
 	row.CallEnds = a.callEnds(t, route, row.SendBefore, now)
-	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{Sending: sendingOf(row)})
+	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{Sending: sendingOf(row), Former: c.Former})
 	return row, err
 }
 

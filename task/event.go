@@ -44,8 +44,11 @@ type (
 	InputsChecked struct{ Check mediagate.InputCheck }
 
 	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot
-	// for it.
-	IntentStored struct{ Sending }
+	// for it. Former are names that its channel had: they count as its own (D11).
+	IntentStored struct {
+		Sending
+		Former []string
+	}
 
 	// Reopened stores the intent of sending an attempt again, under the same name, after
 	// two lookups found no job. Absent is the SendBefore of the sending that they

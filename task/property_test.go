@@ -90,7 +90,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 		s.Inputs.Over = rapid.Bool().Draw(t, "checked")
 		if rapid.Bool().Draw(t, "attempt") {
 			a := task.Attempt{
-				N: 1, Channel: "a", Provider: "kling", Fingerprint: "account of a", ExternalID: "task_1", Sends: 1, CreatedAt: tasktest.Noon, CanStop: rapid.Bool().Draw(t, "stop"),
+				N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CreatedAt: tasktest.Noon, CanStop: rapid.Bool().Draw(t, "stop"),
 				Route: mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")}, SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,

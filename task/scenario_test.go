@@ -179,7 +179,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		sent.SendBefore = noon.Add(10 * time.Second)
 	}
 	if channel := text(d, "channel"); channel != "" {
-		sent.N, sent.Channel, sent.Provider, sent.Fingerprint = n, channel, "kling", "account of "+channel
+		sent.N, sent.Channel, sent.Provider, sent.Fingerprint = n, channel, "kling", "f"
 	}
 	if name := text(d, "name"); name != "" {
 		sent.ExternalID = name
@@ -300,7 +300,7 @@ func (p *play) sending(d *datadriven.TestData, n int) task.Sending {
 		route.Operation = mediagate.OperationModal
 	}
 	return task.Sending{
-		N: n, Channel: channel, Provider: "kling", Fingerprint: "account of " + channel, Route: route, CanStop: p.stop, ExternalID: id,
+		N: n, Channel: channel, Provider: "kling", Fingerprint: "f", Route: route, CanStop: p.stop, ExternalID: id,
 		SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second), Sends: 1,
 	}
 }

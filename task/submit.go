@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -72,9 +73,9 @@ func (c *change) intentStored(e IntentStored) error {
 	}
 	if id, kept := c.NextExternalID(); e.ExternalID != id && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes by the name %s", e.N, id)
-	} else if a := c.Last(); kept && a.Channel != e.Channel && a.Fingerprint != e.Fingerprint { // D4; a channel may have a new name (D11)
+	} else if a := c.Last(); kept && !e.at(a.Channel) { // D4
 		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
-	} else if !kept && c.RerouteTo != "" && c.RerouteTo != e.Channel && c.Modal.State != mediagate.ModalSubmitted {
+	} else if !kept && c.RerouteTo != "" && !e.at(c.RerouteTo) && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)
 	}
 	c.leaveQueue()
@@ -87,6 +88,11 @@ func (c *change) intentStored(e IntentStored) error {
 		c.begin()
 	}
 	return nil
+}
+
+// at reports that the attempt is made at the channel of that name.
+func (e IntentStored) at(channel string) bool {
+	return e.Channel == channel || slices.Contains(e.Former, channel)
 }
 
 // begin makes a pending task processing. StartedAt stays that of the first time.

@@ -498,7 +498,7 @@ func (w *World) lookUp(step task.Step) {
 // sending is one that is made now.
 func (w *World) sending(n int, channel, name string) task.Sending {
 	return task.Sending{
-		N: n, Channel: channel, Provider: "kling", Fingerprint: "account of " + channel, Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
+		N: n, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
 		ExternalID: name, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second), Sends: 1,
 	}
 }
