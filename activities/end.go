@@ -19,15 +19,6 @@ func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 	return a.stepDone(ctx, in, task.EndDue{})
 }
 
-// change is Store.Change with the effects that are outside of the database.
-func (a *Activities) change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
-	changed, err := a.Store.Change(ctx, taskID, events...)
-	if err == nil {
-		a.carryOut(ctx, changed)
-	}
-	return changed, err
-}
-
 // carryOut does what a change asks for outside of the database. Housekeeping makes up
 // for what fails here.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {

@@ -1,0 +1,125 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// What every step uses: to change its task, to say that it has ended, to say that it lives.
+
+// stepDone stores what a step achieved, and that it has ended. The answer has the next
+// step. What the task refuses, since it has changed meanwhile, is left out.
+func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task.Event) (Answer, error) {
+	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Seen: in.Seen})...)
+	switch {
+	case mediagate.Is(err, mediagate.KindNotFound):
+		return Answer{Missing: true}, nil
+	case mediagate.Is(err, mediagate.KindConflict) && len(achieved) > 0:
+		return a.stepDone(ctx, in)
+	case err != nil:
+		return Answer{}, a.fail(ctx, err)
+	}
+	return a.answer(changed), nil
+}
+
+func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
+
+// change is Store.Change with the effects that are outside of the database.
+func (a *Activities) change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
+	changed, err := a.Store.Change(ctx, taskID, events...)
+	if err == nil {
+		a.carryOut(ctx, changed)
+	}
+	return changed, err
+}
+
+// persist is change though the worker is being stopped, repeated while the database is
+// away, for as long as the activity may run. Only this process, and the heartbeat of a
+// sender, know what it stores.
+func (a *Activities) persist(ctx context.Context, taskID string, events ...task.Event) (changed task.Changed, err error) {
+	err = a.persistWithin(ctx, time.Until(activity.GetInfo(ctx).Deadline), func(ctx context.Context) (err error) {
+		changed, err = a.Store.Change(ctx, taskID, events...)
+		return err
+	})
+	if err == nil {
+		a.carryOut(context.WithoutCancel(ctx), changed)
+	}
+	return changed, err
+}
+
+func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	for {
+		try, stop := context.WithTimeout(ctx, 10*time.Second)
+		err := record(try)
+		stop()
+		if !mediagate.Is(err, mediagate.KindUnavailable) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// heartbeatEvery is well within the heartbeat timeouts of the activities'
+// profiles.
+const heartbeatEvery = 3 * time.Second
+
+// stopTime is how long a stopped activity tries to say so.
+const stopTime = 5 * time.Second
+
+// stopped is called at the end of a step. Where the activity was cancelled it brings the
+// task's wake forward: its run may be gone, and would be missed only at the end of the
+// step's lease. A run that lives asks at once, and renews the lease.
+func (a *Activities) stopped(ctx context.Context, taskID string) {
+	if ctx.Err() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	if _, err := a.Store.Change(ctx, taskID, task.StepStopped{}); err != nil {
+		a.Logger.DebugContext(ctx, "the wake of a stopped step was not brought forward: the lease's end is its time", "task", taskID, "error", err)
+	}
+}
+
+func noDetails() []any { return nil }
+
+// heartbeat reports life and details until stop is called, so that a lost worker is noticed
+// and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
+// channel never has any. A step that is over before makes no report, since each is a write of
+// the server's.
+//
+// It beats in the activity's own context: a beat that is cut short would count
+// as the activity's cancel.
+func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(heartbeatEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				activity.RecordHeartbeat(ctx, details()...)
+			case reported := <-news:
+				activity.RecordHeartbeat(ctx, details()...)
+				close(reported)
+			}
+		}
+	}()
+	return func() {
+		close(quit)
+		<-done
+	}
+}
