@@ -12,15 +12,25 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// The wakes of a task (D2). The wake of its run is a lease: wake_at is the time by which
-// the run must have asked for its next step.
+// The wakes of a task (D2).
 //
-//   - Submit inserts it. A question of the run renews it for as long as the step may
-//     take, and deletes it once nothing is left to do.
-//   - Every other change of the next step brings it forward. Whoever made that change
-//     signals the run as well; the wake is for the signal that is lost.
-//   - One workflow works through the wakes that are past their time (DueWakes). Each try
-//     puts the next one off (PutOff).
+// The wake of a task's run is a lease: wake_at is the time by which the run must have
+// asked for its next step. While the lease lasts, everybody trusts that the run lives, and
+// leaves it alone. Once it is over, nobody does: the wake scan starts, signals or replaces
+// the run. The run may have been alive all the time. That does no harm, because a run
+// decides nothing: a second one asks the same row, and gets the same step or a later one.
+//
+//	Submit           inserts the lease: startLease, in which the API starts the run
+//	a question       renews it for as long as the step may take, and deletes it once
+//	                 nothing is left to do. Nothing else makes it longer
+//	other changes    of the next step bring it forward to signalLease. Whoever made the
+//	                 change signals the run as well; the lease is for the signal that is lost
+//	a try            of the scan puts it off, by more each time (PutOff)
+//
+// An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
+// the lease ends at 14:00:30. At 12:05 the poller stores the job's end, which brings the
+// lease forward to 12:05:02, and signals the run. The run asks at 12:05:00, and has ten
+// minutes for the copy. If the signal is lost, the scan finds the lease at 12:05:02.
 //
 // The wake of a callback is the time by which its round must have recorded an attempt.
 // Rows of wakes are locked after all others, in the order of their tasks' ids.
