@@ -142,19 +142,6 @@ func (d *tending) change(id string, events ...task.Event) {
 	}
 }
 
-// park parks a task, which tries again in an hour, and is not polled for until then.
-func (d *tending) park(id string, reason mediagate.ParkReason) {
-	d.Store.Park(id, reason)
-	d.Store.Exec("UPDATE attempts SET trouble = ? WHERE task_id = ?", reason, id)
-	d.Store.Exec("DELETE FROM awaits WHERE task_id = ?", id)
-}
-
-// retried reports that a parked task tries again now.
-func (d *tending) retried(id string) bool {
-	st, _ := d.Store.Peek(id)
-	return st.Wait.Reason != "" && st.Wait.TryAt.IsZero()
-}
-
 func (d *tending) trouble(id string) mediagate.ParkReason {
 	d.t.Helper()
 	a, err := d.Store.Attempt(context.Background(), id, 1)

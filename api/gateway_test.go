@@ -545,12 +545,6 @@ func (g *gateway) make(id string, o mediagate.Outcome, results ...mediagate.Resu
 	g.ended(mediagate.StatusCompleted, g.change(id, task.VendorEnded{N: 1, Outcome: o}, task.Mirrored{N: 1, Results: results}))
 }
 
-// settle ends the task, whose end is due.
-func (g *gateway) settle(id string) {
-	g.t.Helper()
-	g.change(id, task.EndDue{})
-}
-
 // cancel ends the task as its client asks for it.
 func (g *gateway) cancel(id string) {
 	g.t.Helper()

@@ -36,16 +36,6 @@ func pngURI(t *testing.T, width, height int) string {
 	return uri("image/png", sandboxtest.PNG(t, width, height))
 }
 
-// webpURI makes the head of a WebP picture.
-func webpURI(width, height int) string {
-	body := []byte("WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00")
-	for _, n := range []int{width - 1, height - 1} {
-		body = append(body, byte(n), byte(n>>8), byte(n>>16))
-	}
-	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body)))
-	return uri("image/webp", append(head, body...))
-}
-
 // bigURI makes a PNG of so many bytes.
 func bigURI(t *testing.T, size int64) string {
 	t.Helper()

@@ -85,8 +85,11 @@ func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) 
 func TestUnboundedChannels(t *testing.T) {
 	t.Parallel()
 	c := Config{Channels: []Channel{
-		{Name: "a", Provider: "kling"}, {Name: "b", Provider: "kling", Concurrency: 5, Account: "b"}, {Name: "c", Provider: "openai", Account: "c"},
-		{Name: "d", Provider: "vidu", Account: "d"}, {Name: "e", Provider: "nobody", Account: "e"},
+		{Name: "a", Provider: "kling"},
+		{Name: "b", Provider: "kling", Concurrency: 5, Account: "b"},
+		{Name: "c", Provider: "openai", Account: "c"},
+		{Name: "d", Provider: "vidu", Account: "d"},
+		{Name: "e", Provider: "nobody", Account: "e"},
 	}}
 	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("unbounded: %v", got)
