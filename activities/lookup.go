@@ -153,7 +153,11 @@ func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
 // submission, with the files' sizes and hashes. The next sender, or a lookup, reads the
 // manifest and uses it when the files are whole.
 
-// manifest is what a synchronous submission has made.
+// The manifest stays for a day after the end of its task, until retention removes what no
+// row names. A database that forgets the outcome and the end finds them there again (D17).
+
+// manifest is what a synchronous submission has made, without a word of the vendor's: it
+// outlives the inputs of a task whose account has them erased.
 type manifest struct {
 	mediagate.Submission
 	// CallEnds is set while the submission goes on: its sender may bring more files
@@ -191,6 +195,8 @@ func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), manifestTimeout)
 	defer cancel()
+	bare := m.Outcome.WithoutInputs()
+	m.Outcome = &bare
 	text, err := json.Marshal(m)
 	if err == nil {
 		err = a.Bucket.StoreManifest(ctx, manifestKey(row), text)

@@ -239,20 +239,9 @@ func (a *Activities) copyFiles(
 			return err
 		}
 		a.sweepLosers(ctx, task.ID, row.N, results)
-		if stored(row.Outcome.Media) { // before the record: who finds that does nothing more
-			a.dropManifests(ctx, task.ID, row.N, results)
-		}
 		failpoint.Hit(failpoint.Mirrored)
 		return a.mirrored(ctx, task, row, results)
 	})
-}
-
-// dropManifests removes what nobody has to find any more, since the outcome of
-// the attempt is on record.
-func (a *Activities) dropManifests(ctx context.Context, taskID string, n int, results []mediagate.Result) {
-	if _, err := a.Sweeper.DeletePrefix(ctx, attemptFolder(taskID, n), keysOf(results)...); err != nil {
-		a.Logger.WarnContext(ctx, "manifests not removed", "task", taskID, "attempt", n, "error", err)
-	}
 }
 
 // mostFiles is how many files of one attempt are copied, which is far more than

@@ -45,7 +45,7 @@ func key(n, position int) string { return activities.ResultKey(taskID, n, positi
 func manifest(name string) string { return "results/" + taskID + "/1/" + name }
 
 // A file that arrives with the answer is stored while it does; the mirror has
-// nothing to copy, and the manifest goes once the files are on record.
+// nothing to copy, and the manifest stays.
 func TestSink(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -60,7 +60,7 @@ func TestSink(t *testing.T) {
 	if answer.Status != mediagate.StatusCompleted || len(b.Bucket.Writes()) != 2 || len(b.Fetcher.URLs()) != 0 {
 		t.Errorf("answer %+v after writes of %v, fetched %v", answer, b.Bucket.Writes(), b.Fetcher.URLs())
 	}
-	b.objects(key(1, 0), key(1, 1))
+	b.objects(key(1, 0), key(1, 1), manifest("outcome.json"))
 	results := b.attempt(1).Results
 	if len(results) != 2 || results[1].Key != key(1, 1) || results[1].Size != int64(len("second")) || results[1].Index != 1 || results[1].SHA256 == "" {
 		t.Errorf("results %+v", results)
@@ -374,37 +374,39 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
 }
 
-// D13: a crash beside the record of the files leaves no manifest for ever.
-func TestD13NoManifestIsLeft(t *testing.T) {
+// D17: the database forgets the outcome of an image and the end of its task, whose files
+// the client has seen. The run remembers the end, and the manifest has the files.
+func TestD17AForgottenImageCompletesAgain(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]bool{"before the record": false, "after it": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t, image)
-			b.Activities.Settings.QuickCopy = 0 // the copy is a step of its own
-			b.handsOver("file")
-			b.submit(1)
-			dead := errors.New("dead")
-			b.Bucket.OnSweep = func(string) error { // the process dies once the files are on record
-				if row := b.attempt(1); after && len(row.Results) > 0 {
-					return dead
-				}
-				return nil
-			}
-			b.Store.Fault = func(method string) error {
-				if method == "Change" && !after {
-					return mediagate.Errorf(mediagate.KindInternal, "dead")
-				}
-				return nil
-			}
-			if _, err := b.mirror(); after {
-				b.ok(err)
-			}
-			b.Store.Fault, b.Bucket.OnSweep = nil, nil
-			_, err := b.mirror()
-			b.ok(err)
-			b.objects(key(1, 0))
-		})
+	b := setup(t, image)
+	b.handsOver("file")
+	answers := b.Sync.OnSubmit
+	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		b.ok(b.Store.KeepPast()) // the intent is stored, and nothing else
+		b.advance(time.Second)
+		return answers(ctx, job)
+	}
+	ended := b.submit(1)
+	if ended.Status != mediagate.StatusCompleted {
+		t.Fatalf("answer %+v", ended)
+	}
+	b.ok(b.Store.Lapse(time.Second))
+	if row := b.attempt(1); row.State != mediagate.AttemptIntent {
+		t.Fatalf("the database has forgotten nothing: %+v", row)
+	}
+	in := stepOf(taskID, task.Submit, 1)
+	in.Seen = ended.Seen
+	answer, err := call[activities.Answer](b, b.Activities.SubmitJob, in)
+	b.ok(err)
+	if answer.Step.Kind == task.Mirror {
+		answer, err = b.mirror()
+		b.ok(err)
+	}
+	if answer.Status != mediagate.StatusCompleted || len(b.Sync.Submits()) != 1 {
+		t.Errorf("answer %+v after %d submits", answer, len(b.Sync.Submits()))
+	}
+	if err := b.Bucket.Verify(t.Context(), b.attempt(1).Results[0]); err != nil {
+		t.Errorf("the file that the client has seen: %v", err)
 	}
 }
 

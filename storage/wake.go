@@ -22,7 +22,7 @@ import (
 //
 //	Submit           inserts the lease: startLease, in which the API starts the run
 //	a question       renews it for as long as the step may take, and deletes it once
-//	                 nothing is left to do. Nothing else makes it longer
+//	                 nothing is left to do. No other change makes it longer
 //	other changes    of the next step bring it forward to signalLease. Whoever made the
 //	                 change signals the run as well; the lease is for the signal that is lost
 //	a try            of the scan puts it off, by more each time (PutOff)

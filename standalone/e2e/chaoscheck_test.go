@@ -372,7 +372,7 @@ func (w *world) checkObjects(users []*chain, lapsed bool) {
 			for _, o := range page.Contents {
 				key := aws.ToString(o.Key)
 				folder := strings.Split(key, "/")
-				if key != "results/probe" && (slices.Contains(named, key) || len(folder) < 2 || !due[folder[1]]) {
+				if key != "results/probe" && !strings.HasSuffix(key, "/outcome.json") && (slices.Contains(named, key) || len(folder) < 2 || !due[folder[1]]) {
 					found = append(found, key)
 				}
 			}
