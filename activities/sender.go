@@ -43,7 +43,9 @@ func (s *sender) begins(sending task.Sending) {
 	}
 }
 
-// note has the next report say what is seen now, and makes it at once.
+// note has the next report say what is seen now, and makes it at once. The SDK holds back a
+// report that follows another within the worker's throttle, which is three seconds: an
+// answer that the database has by then is not reported.
 func (s *sender) note(seen task.Seen) (reported <-chan struct{}) {
 	s.mu.Lock()
 	s.seen = seen

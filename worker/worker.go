@@ -53,8 +53,9 @@ const (
 // a killed worker's runs wait for in the first seconds (ADR 5).
 const stickyWait = 5 * time.Second
 
-// heartbeatThrottle lets every beat through: the default of four fifths of the
-// timeout leaves a busy machine two seconds until it counts as dead.
+// heartbeatThrottle lets each regular beat through, which come every three seconds: the
+// default of four fifths of the timeout leaves a busy machine two seconds until it counts
+// as dead.
 const heartbeatThrottle = 3 * time.Second
 
 // Run serves the queues until ctx ends, then lets calls under way end within
