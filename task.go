@@ -418,11 +418,11 @@ const OperationModal = "modal"
 // the client before it goes on (D15).
 type ModalState string
 
-// MODAL → SUBMITTED | EXPIRED, once a task. Which of the two is decided by
-// whichever UPDATE finds the first.
+// MODAL → SUBMITTED | EXPIRED, once a task. The first event under the lock of the task's row
+// decides which of the two.
 const (
 	ModalNone      ModalState = ""
-	ModalWaiting   ModalState = "MODAL"     // for the client, until Modal.Until
+	ModalWaiting   ModalState = "MODAL"     // for the client, until the end of the wait
 	ModalSubmitted ModalState = "SUBMITTED" // the client has spoken: the attempts after Modal.N take it to the vendor
 	ModalExpired   ModalState = "EXPIRED"   // nobody spoke: the task fails
 )

@@ -343,7 +343,7 @@ func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) 
 	case before.Wait.Why == after.Wait.Why && before.Wait.Since.Equal(after.Wait.Since) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
 	default:
-		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(after.Wait.Since))
+		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(s.clock()))
 	}
 }
 

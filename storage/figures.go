@@ -14,7 +14,7 @@ const openFigures = `SELECT t.type, t.status, CASE
 		WHEN a.state = 'intent' THEN 'submit' WHEN a.state = 'unknown' THEN 'lookup' WHEN a.state = 'accepted' THEN 'vendor'
 		WHEN t.started_at IS NULL THEN 'start' ELSE 'end' END AS step,
 	COUNT(*) AS count,
-	MIN(CASE WHEN t.wait IN ('parked', 'slot', 'unknown') THEN t.wait_since
+	MIN(CASE WHEN t.wait IN ('parked', 'slot', 'modal', 'unknown') THEN t.wait_since
 		WHEN a.state IN ('intent', 'unknown') THEN a.created_at WHEN a.state = 'accepted' THEN a.accepted_at
 		ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at) END) AS since
 	FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.ended_at IS NULL AND a.given_up_at IS NULL AND a.state IN ('intent', 'accepted', 'unknown')

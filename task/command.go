@@ -138,7 +138,7 @@ func (c *change) pollRequested() error {
 func (c *change) modalGiven(e ModalGiven) error {
 	a := c.Attempt(c.Modal.N)
 	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Wait.EndsAt)
-	if !c.open() || c.Modal.State != mediagate.ModalWaiting || a == nil || ending {
+	if !c.open() || c.Wait.Why != mediagate.WhyModal || a == nil || ending {
 		return conflict("the task does not wait for modal parameters")
 	}
 	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input

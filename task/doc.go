@@ -169,5 +169,5 @@
 //   - Each open task has a next step, each sleep an end, and no step is answered twice
 //     without a pause.
 //
-// The package may import the module root and billing.
+// The package may import the module root and catalog/price.
 package task

@@ -111,10 +111,11 @@ func (s *State) waitFailure() *mediagate.Failure {
 	}
 }
 
-// nothingAtVendor reports that no vendor has a job of the task, nor has made one.
+// nothingAtVendor reports that the task waits for no job, and that none has been made for
+// it. Of a row that cannot be read it is not known.
 func (s *State) nothingAtVendor() bool {
 	a := s.Last()
-	return a == nil || mayBeFollowed(a.State) && a.outcome() == nil
+	return !s.Unreadable && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
 }
 
 // failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout,

@@ -140,6 +140,9 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 	case s.SendBefore.After(a.SendBefore) && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown):
 		a.identify(s)
 		a.reopen()
+		if c.current(a.N) == a {
+			c.endWait() // it was for what became of an earlier sending
+		}
 		return a, true
 	}
 	return a, false
@@ -158,12 +161,13 @@ func (c *change) putBack(s Sending) *Attempt {
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		c.endWait()
+		c.DeadlineAt = c.now.Add(c.Terms.Timeout) // as the call had given it
 		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded
 	}
 	if wanted {
-		c.leaveQueue()
+		c.endWait()        // it was for the attempt before
 		c.TailLost = false // the doubt is the attempt's
 		if s.Channel == c.RerouteTo {
 			c.RerouteTo = "" // the attempt is the one that the reroute led to

@@ -26,11 +26,13 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 	return jitter(now, max(s.Terms.ParkRetry, time.Second))
 }
 
-// wait has the task wait, until tryAt for its next try. A wait that follows another one
-// keeps its begin and its end, if that is earlier. Three kinds begin anew: what follows a
-// pause, a wait for modal parameters, and one for an unknown submission, as well as what
-// follows that (D12). The time before a task is stuck for an unknown submission counts
-// against the deadline.
+// wait has the task wait, until tryAt for its next try. If the task waits already, the new
+// wait keeps the begin of the old one, and the earlier of both ends (D12). It begins anew
+//   - after a pause, and after a wait for an unknown submission that does not show as stuck;
+//   - where it is for modal parameters;
+//   - where it is for an unknown submission and the old one was not, or the other way round.
+//
+// A task that queues without trouble after a trouble begins anew as well: see queued.
 func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt time.Time) {
 	unknown := why == mediagate.WhyUnknown
 	if !c.Wait.StopsClock() || why == mediagate.WhyModal || unknown != (c.Wait.Why == mediagate.WhyUnknown) {
@@ -142,10 +144,24 @@ func (c *change) asked(e Asked) {
 	if !c.open() {
 		return
 	}
+	c.mendWait()
 	c.putBackNext()
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
+	}
+}
+
+// mendWait gives a task that is unknown, or waits for its client, its own wait again. Such
+// a task has another wait only if its row could not be read for a while, and parked.
+func (c *change) mendWait() {
+	a := c.Last()
+	switch {
+	case c.waitsForClient() && c.Wait.Why != mediagate.WhyModal:
+		c.wait(mediagate.WhyModal, "", time.Time{})
+	case a != nil && a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero() && c.Wait.Why != mediagate.WhyUnknown:
+		c.endWait()
+		c.waitUnknown(a)
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *change) restored(e Restored) {
 	c.RestoredAt, c.TailLost, c.Wake = e.At, true, true
 	c.endWait()
 	switch a := c.Last(); {
-	case a == nil || c.Unreadable:
+	case a == nil:
 	case a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown: // its sender is gone
 		a.AbsentAt, a.AbsentAgainAt, a.LookedAt = time.Time{}, time.Time{}, time.Time{}
 		c.markUnknown(a, true, "the database was restored")
@@ -43,6 +43,9 @@ func (c *change) restored(e Restored) {
 		c.TailLost, a.SlotUntil = false, time.Time{}
 	}
 	c.retryNow()
+	if c.Unreadable {
+		c.park(mediagate.ParkInternal)
+	}
 }
 
 // putBackNext puts back the attempt that would be next where the tail is lost.

@@ -84,6 +84,7 @@ func (c *change) intentStored(e IntentStored) error {
 	a := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
 	a.identify(e.Sending)
 	c.Attempts = append(c.Attempts, a)
+	c.outlast(a.CallEnds)
 	if e.Route.Sync { // the vendor works while the call lasts
 		c.begin()
 	}
@@ -119,7 +120,19 @@ func (c *change) reopened(e Reopened) error {
 	}
 	a.SendBefore, a.CallEnds, a.Sends = e.SendBefore, e.CallEnds, a.Sends+1
 	a.reopen()
+	c.outlast(a.CallEnds)
 	return nil
+}
+
+// searchTime is how long after the end of a call a wait lasts at least, so that what became
+// of the call can be found out.
+const searchTime = time.Minute
+
+// outlast has a wait with an end last until the call is over and was searched for.
+func (c *change) outlast(callEnds time.Time) {
+	if ends := callEnds.Add(searchTime); !c.Wait.EndsAt.IsZero() && c.Wait.EndsAt.Before(ends) {
+		c.Wait.EndsAt = ends
+	}
 }
 
 // reopen makes an unknown attempt an intent again. What was found out of its earlier

@@ -55,12 +55,10 @@ func (c *change) vendorEnded(e VendorEnded) {
 	}
 	wanted := c.current(e.N) == a && a.State == mediagate.AttemptAccepted
 	c.record(a, e.Outcome)
-	if !wanted {
-		c.Sweep = true
-	} else if c.Wait.Why == mediagate.WhyModal {
+	if wanted {
 		c.endWait()
 	} else {
-		c.tryNow()
+		c.Sweep = true
 	}
 }
 
