@@ -179,7 +179,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 }
 
 // storeOnce stores the rows in one transaction. Rows that others wait for are locked as
-// late as possible: the account's is the last one, and after it the lock of the group.
+// late as possible: the account's row is the last row, and the lock of its group comes after.
 // Whoever waits for a busy account therefore holds no lock that other accounts need.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {

@@ -115,7 +115,7 @@ func (c *change) retryNow() {
 	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
 		c.DeadlineAt = deadline
 	}
-	if c.Wait.Why == mediagate.WhyUnknown { // its end goes by the deadline
+	if c.Wait.Why == mediagate.WhyUnknown { // its end depends on the deadline
 		c.Wait.EndsAt = c.waitEnds(c.Wait.Why)
 	}
 }

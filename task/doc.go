@@ -53,7 +53,8 @@
 //	                                                     operator's retry or reroute
 //	rejected, ended ──► abandoned    a job is reported that the task does not wait for
 //
-// The answer of a synchronous vendor has the outcome: for accepted, read ended.
+// The answer of a synchronous vendor has the outcome: its attempt goes from intent to ended
+// at once, and is never accepted.
 //
 // The intent is stored before the vendor is called, the vendor's id after. A crash
 // between the two leaves the attempt unknown.
@@ -89,8 +90,9 @@
 //
 // # A database that lost its last commits
 //
-// Nobody says so. Reports of vendors' answers carry the identity of their attempt, and
-// questions what the run has seen. The row takes over what it lacks: see memory.go
+// Nobody announces that. So a report of a vendor's answer carries the identity of its
+// attempt, and a question carries what the run has seen. The row takes over what it lacks:
+// see memory.go
 // (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job,
 // d13_lapse_run_saw_the_end).
 //
@@ -143,7 +145,8 @@
 // its client moves the deadline, once the wait is over; until then [State.WaitsUntil] is
 // the deadline (D10). A wait that follows another keeps the earlier end: a task that is
 // parked at noon for a day, and queued since because all channels refuse it, fails at the
-// next noon. A call under way is no wait: it is a bound before which nothing ends (D5).
+// next noon. [change.wait] lists the waits that begin anew. A call under way is no wait: until
+// its stored end nothing but its own report ends the task (D5).
 //
 // # Who sends which event
 //

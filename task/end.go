@@ -69,8 +69,9 @@ func (s *State) FailsAt() time.Time {
 }
 
 // failsAt returns when the task fails if nothing happens, and how: at the end of its wait,
-// or else at its deadline. It is zero while a step or the stored end of a call has to come
-// first.
+// or else at its deadline. It is zero if a step comes first: a search for what a call left,
+// the last question to the vendor, a copy. A call under way holds the end up as well, see
+// endWaitsUntil.
 func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {

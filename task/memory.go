@@ -125,7 +125,8 @@ func (c *change) reported(s Sending) *Attempt {
 	return a
 }
 
-// identified is reported without the evidence. It says whether the row lacked something.
+// identified returns what reported returns, and whether the row lacked something. It counts
+// no evidence.
 func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 	a = c.Attempt(s.N)
 	switch {

@@ -92,7 +92,7 @@ type Attempt struct {
 	CreatedAt  time.Time
 	AcceptedAt time.Time
 	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
+	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: its slot is freed when the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
