@@ -46,7 +46,9 @@ type Changed struct {
 func (e Effects) And(next Effects) Effects {
 	e.Wake, e.Sweep = e.Wake || next.Wake, e.Sweep || next.Sweep
 	e.Entry = cmp.Or(e.Entry, next.Entry)
-	e.Stop, e.Stray, e.Evidence = append(e.Stop, next.Stop...), append(e.Stray, next.Stray...), append(e.Evidence, next.Evidence...)
+	e.Stop = append(e.Stop, next.Stop...)
+	e.Stray = append(e.Stray, next.Stray...)
+	e.Evidence = append(e.Evidence, next.Evidence...)
 	for n, charge := range next.Charged {
 		if e.Charged == nil {
 			e.Charged = map[int]*mediagate.VendorCharge{}

@@ -65,10 +65,13 @@ func (c *change) retryRequested(e RetryRequested) error {
 		return c.notOffered(mediagate.ActionRetry, c.now)
 	}
 	c.TailLost = false // the operator takes the risk
-	if a := c.Last(); a != nil && a.State == mediagate.AttemptUnknown && (!a.findable() || a.unidentified()) && a.AbsentAgainAt.IsZero() {
-		c.giveUp(a)
-	} else if a != nil {
-		a.Lookups = 0
+	if a := c.Last(); a != nil {
+		unknown := a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero()
+		if unknown && (!a.findable() || a.unidentified()) {
+			c.giveUp(a)
+		} else {
+			a.Lookups = 0
+		}
 	}
 	if c.Wait.Why == mediagate.WhyUnknown {
 		c.endWait()
@@ -152,7 +155,8 @@ func (c *change) modalGiven(e ModalGiven) error {
 
 // redeliverable reports that the task has a callback that can be sent again.
 func (s *State) redeliverable() bool {
-	return !s.open() && !s.Erased && s.WebhookRound > 0 && s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
+	sent := s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
+	return !s.open() && !s.Erased && s.WebhookRound > 0 && sent
 }
 
 func (c *change) redeliverRequested() error {

@@ -202,12 +202,16 @@ func tooLate(message string) *mediagate.Failure {
 }
 
 func noRoom() *mediagate.Failure {
-	return &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "no provider had room for the task in time", Retryable: true}
+	return &mediagate.Failure{
+		Code: mediagate.CodeProviderAway, Message: "no provider had room for the task in time", Retryable: true,
+	}
 }
 
 func unknown() *mediagate.Failure {
 	return &mediagate.Failure{
-		Code: mediagate.CodeSubmissionUnknown, Message: "it is not known whether the provider took the request", Retryable: true,
+		Code:      mediagate.CodeSubmissionUnknown,
+		Message:   "it is not known whether the provider took the request",
+		Retryable: true,
 	}
 }
 

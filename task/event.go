@@ -80,8 +80,9 @@ type (
 		FirstPollAt time.Time
 	}
 
-	// Refused says that the vendor refused the sending, and has no job of it. Invalid says that it refused the request as such, which may be its way
-	// of saying that the name is taken. Elsewhere: see Attempt.
+	// Refused says that the vendor refused the sending, and has no job of it. Invalid says
+	// that it refused the request as such, which may be its way of saying that the name is
+	// taken. Elsewhere: see Attempt.
 	Refused struct {
 		Sending
 		Failure   mediagate.Failure

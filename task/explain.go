@@ -154,7 +154,8 @@ func (e Explanation) awakening() string {
 		return "the vendor is asked for the job by our own id"
 	case WhySlot:
 		if e.ParkReason != "" {
-			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, or as the one job that finds out"
+			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, " +
+				"or as the one job that finds out"
 		}
 		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
 	case WhyModal:

@@ -159,7 +159,7 @@ func (c *change) putBack(s Sending) *Attempt {
 	switch {
 	case !wanted:
 		c.abandon(&put)
-	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: it is the same job
+	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		c.endWait()
 		c.DeadlineAt = c.now.Add(c.Terms.Timeout) // as the call had given it

@@ -92,18 +92,18 @@ type Attempt struct {
 	CreatedAt  time.Time
 	AcceptedAt time.Time
 	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: its slot is freed when the attempt is closed
+	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
 
 	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
 	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
-	LookedAt      time.Time          // when our bucket was last searched for files that its sender left, or the search was given up (D6)
+	LookedAt      time.Time          // when the search of our bucket for its files last ended, or was given up (D6)
 	AbsentAt      time.Time          // the first lookup that found no job
 	AbsentAgainAt time.Time          // the second one: it is proven that there is none (D4)
 	Refusal       *mediagate.Failure // of a repeated sending: counts once two lookups found no job (D4)
 	Failure       *mediagate.Failure // of a rejected attempt
 	Elsewhere     bool               // of a rejected attempt: another channel, which has not refused the task, takes jobs
 
-	GivenUpAt   time.Time            // when an operator gave it up for another: what comes of its job is only recorded (D9)
+	GivenUpAt   time.Time            // when an operator gave it up: what comes of its job is only recorded (D9)
 	Outcome     *mediagate.Outcome   // how its job ended; the first one counts (D9)
 	Trouble     mediagate.ParkReason // why the channel does not poll for it (D11)
 	LastAskedAt time.Time            // the last question at the deadline (D10)

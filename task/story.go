@@ -51,7 +51,8 @@ func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 	case !s.State.open():
 	case s.overdue():
 		until = s.Lease.WakeAt
-		then = fmt.Sprintf("its run has not asked for this step, after %d tries: the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
+		then = fmt.Sprintf("its run has not asked for this step, after %d tries: "+
+			"the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
 	case !s.Lease.WakeAt.IsZero() && s.At.Sub(s.Lease.WakeAt) > firstTry:
 		until = s.Lease.WakeAt
 		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. After that, " + then
@@ -140,7 +141,8 @@ func (s *Story) Lines() []Line {
 	money(false)
 	for _, a := range st.Attempts {
 		if a.State == mediagate.AttemptAbandoned && a.GivenUpAt.IsZero() {
-			say(slices.MaxFunc([]time.Time{st.EndedAt, a.AcceptedAt}, time.Time.Compare), fmt.Sprintf("attempt %d abandoned", a.N),
+			since := slices.MaxFunc([]time.Time{st.EndedAt, a.AcceptedAt}, time.Time.Compare)
+			say(since, fmt.Sprintf("attempt %d abandoned", a.N),
 				"its job may run on, until %s at the latest", a.SlotUntil.Format(time.RFC3339))
 		}
 	}

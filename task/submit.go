@@ -115,7 +115,8 @@ func (c *change) reopened(e Reopened) error {
 	switch {
 	case a == nil:
 		return conflict("attempt %d is not open", e.N)
-	case a.State != mediagate.AttemptUnknown || a.AbsentAgainAt.IsZero() || a.Refusal != nil || !a.SendBefore.Equal(e.Absent): // D4
+	case a.State != mediagate.AttemptUnknown, a.AbsentAgainAt.IsZero(), a.Refusal != nil, // D4
+		!a.SendBefore.Equal(e.Absent):
 		return conflict("it is not proven that attempt %d made no job", e.N)
 	}
 	a.SendBefore, a.CallEnds, a.Sends = e.SendBefore, e.CallEnds, a.Sends+1
@@ -172,7 +173,8 @@ func (c *change) accepted(e Accepted) {
 
 // accept gives the attempt its job, or the outcome of a synchronous call.
 func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Time) {
-	wanted := c.current(a.N) == a && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptRejected)
+	waits := a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
+	wanted := c.current(a.N) == a && (waits || a.State == mediagate.AttemptRejected)
 	a.Ref, a.AcceptedAt, a.Error, a.SenderLost, a.Failure = s.Ref, c.now, "", false, nil
 	if s.Outcome != nil {
 		c.record(a, *s.Outcome)

@@ -18,8 +18,12 @@ const (
 // TermsOf returns the terms of a task with that plan, those prices and that hold.
 func TermsOf(plan mediagate.Plan, charges []mediagate.Charge, hold mediagate.Micros) Terms {
 	t := Terms{
-		Expected: plan.Expected, Timeout: plan.Timeout, OnUnknown: plan.OnUnknown, ModalTimeout: plan.Modal, AbsentGap: defaultAbsentGap,
-		ParkTimeout: cmp.Or(plan.ParkTimeout, defaultParkTimeout), ParkRetry: cmp.Or(plan.ParkRetry, defaultParkRetry),
+		Expected:     plan.Expected,
+		Timeout:      plan.Timeout,
+		OnUnknown:    plan.OnUnknown,
+		ModalTimeout: plan.Modal,
+		AbsentGap:    defaultAbsentGap,
+		ParkTimeout:  cmp.Or(plan.ParkTimeout, defaultParkTimeout), ParkRetry: cmp.Or(plan.ParkRetry, defaultParkRetry),
 		QueueTimeout: cmp.Or(plan.QueueTimeout, defaultQueueTimeout),
 		CheckInputs:  len(plan.Inputs) > 0, Charges: charges, Hold: hold, Uploads: plan.Uploads,
 	}
