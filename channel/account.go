@@ -70,12 +70,16 @@ type Store interface {
 // PollStore keeps what channels poll for.
 type PollStore interface {
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
-	ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error)
+	ClaimDue(
+		ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int,
+	) ([]mediagate.Await, error)
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	// StorePolls stores quiet answers, for rows that the claim still holds, and gives the
 	// rows back. It returns the results that it leaves to Change: those with Outcome,
 	// Trouble or Waiting, and the Answered ones whose tasks are parked.
-	StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) (left []mediagate.PollResult, err error)
+	StorePolls(
+		ctx context.Context, channel, claim string, results []mediagate.PollResult,
+	) (left []mediagate.PollResult, err error)
 }
 
 // GrantStore grants slots to those who are queued for one.
@@ -207,7 +211,10 @@ func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, erro
 		return mediagate.Report{}, noChannel()
 	case kind == mediagate.KindCredentials || kind == mediagate.KindFunds || kind == mediagate.KindForbidden:
 		return mediagate.Report{}, &mediagate.Error{
-			Kind: kind, Code: string(mediagate.ParkChannelMissing), Message: "the channel's present account cannot be asked", Err: err,
+			Kind:    kind,
+			Code:    string(mediagate.ParkChannelMissing),
+			Message: "the channel's present account cannot be asked",
+			Err:     err,
 		}
 	default:
 		return mediagate.Report{}, err
@@ -331,7 +338,9 @@ func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
 	}
 	results := make([]mediagate.PollResult, len(rows))
 	for i, row := range rows {
-		results[i] = mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: p.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing}
+		results[i] = mediagate.PollResult{
+			TaskID: row.TaskID, N: row.N, NextPollAt: p.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
+		}
 	}
 	p.Workflows.StepsChanged(ctx, p.name, p.change(ctx, rows[0].Claim, results))
 	return waiting, nil

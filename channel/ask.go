@@ -157,7 +157,9 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 const incompletePatience = 2 * time.Minute
 
 // reported is the result for a row of which the vendor reports the state.
-func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report) mediagate.PollResult {
+func (p *Poller) reported(
+	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
+) mediagate.PollResult {
 	if p.failures.Swap(0) >= failureLimit {
 		p.answers.Store(true)
 	}
@@ -170,9 +172,11 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 			}
 			return result
 		}
-		p.log.WarnContext(ctx, "a job succeeded, and its media did not come", "task", row.TaskID, "media", len(report.Outcome.Media))
+		p.log.WarnContext(ctx, "a job succeeded, and its media did not come",
+			"task", row.TaskID, "media", len(report.Outcome.Media))
 		if !report.Outcome.Succeeded {
-			p.Breakers.Inside(p.channel.Name).Ended(ctx, mediagate.Errorf(mediagate.KindVendor, "a job succeeded and names no media"))
+			err := mediagate.Errorf(mediagate.KindVendor, "a job succeeded and names no media")
+			p.Breakers.Inside(p.channel.Name).Ended(ctx, err)
 		}
 	}
 	if report.Outcome != nil {
@@ -195,7 +199,8 @@ func (p *Poller) reported(ctx context.Context, row mediagate.Await, asked time.T
 
 // again is a result that only sets the next time.
 func (p *Poller) again(row mediagate.Await, asked time.Time) mediagate.PollResult {
-	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))}
+	next := asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))
+	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
 // pollFailed keeps the row waiting; only an id that the vendor repeatedly

@@ -56,9 +56,13 @@ const (
 type BreakerStore interface {
 	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
 	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
-	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
+	ClaimProbe(
+		ctx context.Context, channel, probe string, lease time.Duration,
+	) (state mediagate.ChannelState, claimed bool, err error)
 	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
-	ReopenBreaker(ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration) (state mediagate.ChannelState, reopened bool, err error)
+	ReopenBreaker(
+		ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
+	) (state mediagate.ChannelState, reopened bool, err error)
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
@@ -229,8 +233,8 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 		return none, ""
 	}
 	switch mediagate.KindOf(err) {
-	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindNotFound,
-		mediagate.KindForbidden:
+	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled,
+		mediagate.KindCapacity, mediagate.KindNotFound, mediagate.KindForbidden:
 		return answers, ""
 	case mediagate.KindCredentials:
 		return refuses, mediagate.ParkCredentials
@@ -301,15 +305,19 @@ func (b *Breakers) reopen(ctx context.Context, e Pass, reason mediagate.ParkReas
 	pause := min(openFor<<min(e.trips, 10), openMost)
 	s, reopened, err := b.Store.ReopenBreaker(ctx, e.channel, e.probe, reason, pause)
 	if b.moved(ctx, s, err) && reopened {
-		b.Logger.WarnContext(ctx, "a channel stays out", "channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
+		b.Logger.WarnContext(ctx, "a channel stays out",
+			"channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
 	}
 }
 
 // trip takes the channel out. Its log line is the operators' alert.
 func (b *Breakers) trip(ctx context.Context, e Pass, reason mediagate.ParkReason) {
-	s, tripped, err := b.Store.TripBreaker(ctx, mediagate.Trip{Channel: e.channel, Reason: reason, Began: e.began, OpenFor: openFor})
+	s, tripped, err := b.Store.TripBreaker(ctx, mediagate.Trip{
+		Channel: e.channel, Reason: reason, Began: e.began, OpenFor: openFor,
+	})
 	if b.moved(ctx, s, err) && tripped {
-		b.Logger.ErrorContext(ctx, "a channel is taken out", "channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
+		b.Logger.ErrorContext(ctx, "a channel is taken out",
+			"channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
 	}
 }
 

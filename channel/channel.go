@@ -77,7 +77,9 @@ func (b *Configured) Candidates(model string, routes []mediagate.Route, job medi
 		return c.expressesFrom(r, job, b.Made(job.Source, c.Name))
 	})
 	if len(able) > 0 {
-		slices.SortStableFunc(able, func(x, y Candidate) int { return b.distance(job.Source, x.Name) - b.distance(job.Source, y.Name) })
+		slices.SortStableFunc(able, func(x, y Candidate) int {
+			return b.distance(job.Source, x.Name) - b.distance(job.Source, y.Name)
+		})
 		return able
 	}
 	all := b.candidates(model, routes, func(Channel, mediagate.Route) bool { return true })
@@ -93,7 +95,9 @@ func (b *Configured) Candidates(model string, routes []mediagate.Route, job medi
 
 // candidates lists, for one route after the other, the channels that meet the
 // demand, each once.
-func (b *Configured) candidates(model string, routes []mediagate.Route, demand func(Channel, mediagate.Route) bool) []Candidate {
+func (b *Configured) candidates(
+	model string, routes []mediagate.Route, demand func(Channel, mediagate.Route) bool,
+) []Candidate {
 	var all []Candidate
 	listed := make(map[string]bool)
 	for _, route := range routes {
@@ -129,7 +133,9 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 	}
 	makers := make([]mediagate.VendorAccount, len(b.list))
 	for i, c := range b.list {
-		makers[i] = mediagate.VendorAccount{Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...)}
+		makers[i] = mediagate.VendorAccount{
+			Channel: c.Name, Former: c.Former, Fingerprints: append([]string{c.Fingerprint}, c.Aka...),
+		}
 	}
 	for i, made := range source.MadeBy(makers) {
 		if made && b.list[i].Name == name {
@@ -140,7 +146,9 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 }
 
 // serving lists the channels of a route that meet the demand.
-func (b *Configured) serving(model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool) []Channel {
+func (b *Configured) serving(
+	model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool,
+) []Channel {
 	var fit []Channel
 	for _, c := range b.list {
 		if c.Serves(model, route) && demand(c, route) {

@@ -42,7 +42,8 @@ func newPace(c Channel) *pace {
 // interval. It differs from job to job, so that jobs which begin together and take
 // equally long are not all seen equally late.
 func (c Channel) FirstPoll() time.Duration {
-	return time.Duration((0.5 + rand.Float64()) * float64(c.PollMin)) //nolint:gosec // spreading load needs no secret numbers
+	spread := 0.5 + rand.Float64() //nolint:gosec // spreading load needs no secret numbers
+	return time.Duration(spread * float64(c.PollMin))
 }
 
 // interval is the pause until the next poll of a job that is so old. It grows with the

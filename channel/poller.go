@@ -234,7 +234,12 @@ func (p *Poller) beat(ctx context.Context) {
 		p.late.Store(0)
 		p.lastErr.Store(nil)
 	}
-	beat := Beat{Waiting: p.waiting, LateMilli: time.Duration(p.late.Load()).Milliseconds(), Polls: p.polls.Load(), Queued: int(p.queued.Load())}
+	beat := Beat{
+		Waiting:   p.waiting,
+		LateMilli: time.Duration(p.late.Load()).Milliseconds(),
+		Polls:     p.polls.Load(),
+		Queued:    int(p.queued.Load()),
+	}
 	if s := p.lastErr.Load(); s != nil {
 		beat.LastError = *s
 	}

@@ -40,7 +40,8 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 	p.answers.Store(false)
 	p.retriedAt = p.Now()
 	for _, name := range p.names() {
-		p.retryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkProviderAway}, Channel: name}, claimBatch)
+		away := []mediagate.ParkReason{mediagate.ParkProviderAway}
+		p.retryParked(ctx, mediagate.Parked{Reasons: away, Channel: name}, claimBatch)
 	}
 }
 
@@ -79,7 +80,8 @@ func (a *Accounts) retryParked(ctx context.Context, parked mediagate.Parked, lim
 	defer cancel()
 	retried, err := a.Store.RetryParked(ctx, parked, limit)
 	if err != nil {
-		a.Logger.WarnContext(ctx, "parked tasks were not retried", "channel", parked.Channel, "provider", parked.Provider, "error", err)
+		a.Logger.WarnContext(ctx, "parked tasks were not retried",
+			"channel", parked.Channel, "provider", parked.Provider, "error", err)
 		return limit
 	}
 	return retried

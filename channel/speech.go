@@ -47,7 +47,9 @@ type Speakers struct {
 // without a database. Those of the sound's reader are KindAmbiguous. A ctx that
 // ends because the vendor took too long says so: its cause is
 // context.DeadlineExceeded.
-func (s *Speakers) Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error) {
+func (s *Speakers) Speak(
+	ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage,
+) (io.ReadCloser, error) {
 	var best error
 	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
 		sound, err := s.speakBy(ctx, c, params)
@@ -73,7 +75,11 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	}
 	leave, ok := s.enter(c)
 	if !ok {
-		return nil, &mediagate.Error{Kind: mediagate.KindThrottled, RetryAfter: time.Second, Message: "as many speeches are under way as the channel allows"}
+		return nil, &mediagate.Error{
+			Kind:       mediagate.KindThrottled,
+			RetryAfter: time.Second,
+			Message:    "as many speeches are under way as the channel allows",
+		}
 	}
 	pass, open, err := s.Breakers.Enter(ctx, c.Name, c.Adapter.Description.Operations[c.Route.Operation].Submit)
 	if err != nil || !open {
@@ -96,7 +102,8 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		return nil, err
 	}
 	pass.Ended(ctx, nil)
-	return &speech{sound: sound, ctx: ctx, broke: func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }, leave: leave}, nil
+	broke := func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }
+	return &speech{sound: sound, ctx: ctx, broke: broke, leave: leave}, nil
 }
 
 // enter counts one more speech of the channel's, if it allows that, until leave is called.
@@ -192,8 +199,8 @@ func (s *speech) Close() error {
 // nothing, and said nothing of the request.
 func mayFollow(err error) bool {
 	switch mediagate.KindOf(err) {
-	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
-		mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
+	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds,
+		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
 		return true
 	default:
 		return false

@@ -39,7 +39,9 @@ func (p *Poller) storeBatch(ctx context.Context, claim string, batch []mediagate
 	return nil
 }
 
-func (p *Poller) storePolls(ctx context.Context, claim string, batch []mediagate.PollResult) (left []mediagate.PollResult, err error) {
+func (p *Poller) storePolls(
+	ctx context.Context, claim string, batch []mediagate.PollResult,
+) (left []mediagate.PollResult, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	p.steps.Add(1)

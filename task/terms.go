@@ -23,9 +23,13 @@ func TermsOf(plan mediagate.Plan, charges []mediagate.Charge, hold mediagate.Mic
 		OnUnknown:    plan.OnUnknown,
 		ModalTimeout: plan.Modal,
 		AbsentGap:    defaultAbsentGap,
-		ParkTimeout:  cmp.Or(plan.ParkTimeout, defaultParkTimeout), ParkRetry: cmp.Or(plan.ParkRetry, defaultParkRetry),
+		ParkTimeout:  cmp.Or(plan.ParkTimeout, defaultParkTimeout),
+		ParkRetry:    cmp.Or(plan.ParkRetry, defaultParkRetry),
 		QueueTimeout: cmp.Or(plan.QueueTimeout, defaultQueueTimeout),
-		CheckInputs:  len(plan.Inputs) > 0, Charges: charges, Hold: hold, Uploads: plan.Uploads,
+		CheckInputs:  len(plan.Inputs) > 0,
+		Charges:      charges,
+		Hold:         hold,
+		Uploads:      plan.Uploads,
 	}
 	if len(plan.Routes) > 0 {
 		t.Provider = plan.Routes[0].Provider
