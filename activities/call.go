@@ -55,7 +55,9 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 // the only way to stop such a job. An asynchronous submit is let finish: in seconds
 // it tells the job's id. Nothing else ends the call: not that Temporal cannot be
 // reached, and not that the activity has timed out there.
-func (a *Activities) call(ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel) callResult {
+func (a *Activities) call(
+	ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel,
+) callResult {
 	longest := a.operation(row.Route).Submit
 	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over

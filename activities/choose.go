@@ -90,7 +90,9 @@ func chosen(candidates []channel.Candidate, name string) []channel.Candidate {
 	if name == "" {
 		return candidates
 	}
-	return slices.DeleteFunc(candidates, func(c channel.Candidate) bool { return c.Name != name && !slices.Contains(c.Former, name) })
+	return slices.DeleteFunc(candidates, func(c channel.Candidate) bool {
+		return c.Name != name && !slices.Contains(c.Former, name)
+	})
 }
 
 // ofTheChannel reports a refusal that says nothing of the request: another

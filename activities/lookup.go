@@ -93,7 +93,9 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	}
 }
 
-func (a *Activities) findByOurID(ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt) (mediagate.Report, error) {
+func (a *Activities) findByOurID(
+	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt,
+) (mediagate.Report, error) {
 	job, _, err := a.job(ctx, t, row)
 	if err != nil {
 		return mediagate.Report{}, err
@@ -239,7 +241,8 @@ func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*
 	if a.Now().Before(m.CallEnds) {
 		return nil, mediagate.Errorf(mediagate.KindTransient, "the sender may still be in its call")
 	}
-	a.Logger.InfoContext(ctx, "a lost sender's files were found", "task", row.TaskID, "attempt", row.N, "files", len(m.Outcome.Media))
+	a.Logger.InfoContext(ctx, "a lost sender's files were found",
+		"task", row.TaskID, "attempt", row.N, "files", len(m.Outcome.Media))
 	return &m.Submission, nil
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// What every step uses: to change its task, to say that it has ended, to say that it lives.
+// Every step uses the functions of this file: to change its task, to report its end, and to
+// beat while it works.
 
 // stepDone stores what a step achieved, and that it has ended. The answer has the next
 // step. What the task refuses, since it has changed meanwhile, is left out.
@@ -87,7 +88,8 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if _, err := a.Store.Change(ctx, taskID, task.StepStopped{}); err != nil {
-		a.Logger.DebugContext(ctx, "the wake of a stopped step was not brought forward: the lease's end is its time", "task", taskID, "error", err)
+		a.Logger.DebugContext(ctx, "the wake of a stopped step was not brought forward: the lease's end is its time",
+			"task", taskID, "error", err)
 	}
 }
 

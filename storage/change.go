@@ -340,7 +340,8 @@ func (s *Store) saveQueue(tx *gorm.DB, row stateTask, before, after task.State) 
 	case after.Wait.Why != mediagate.WhySlot:
 		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", row.ID)
 		return err
-	case before.Wait.Why == after.Wait.Why && before.Wait.Since.Equal(after.Wait.Since) && before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
+	case before.Wait.Why == after.Wait.Why && before.Wait.Since.Equal(after.Wait.Since) &&
+		before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
 		return nil
 	default:
 		return s.enqueue(tx, row.ID, row.AccountID, n, after.QueuedFor, at(s.clock()))

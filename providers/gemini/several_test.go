@@ -84,7 +84,7 @@ func TestSeveralImages(t *testing.T) {
 			if got.Ref.ExternalID != job.ExternalID {
 				t.Errorf("reference %+v", got.Ref)
 			}
-			// What has come is recorded after each image but the last.
+			// The adapter records the images so far after each one but the last.
 			for i, r := range sink.Recorded() {
 				if len(indexes(r)) != i+1 {
 					t.Errorf("record %d has images %v", i, indexes(r))
