@@ -91,6 +91,7 @@ const (
 	WhySlot    WaitWhy = "slot"    // no channel has a slot free (D7)
 	WhyModal   WaitWhy = "modal"   // for the client's modal parameters (D15)
 	WhyUnknown WaitWhy = "unknown" // the vendor may have the job: its answer was lost (D6)
+	WhyVendor  WaitWhy = "vendor"  // for the vendor's last answer, after the deadline (D10)
 )
 
 // StopsClock reports that the time of the wait does not count against the deadline (D10):

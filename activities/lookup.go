@@ -107,47 +107,6 @@ func (a *Activities) findByOurID(
 	return c.Find(ctx, finder, ref)
 }
 
-// PollJob asks for attempt N once, at the task's deadline (D10). Returns
-// KindTransient, KindThrottled while the vendor is out of reach, the kinds of
-// mediagate.TroubleOf when it does not let us see the job, KindNotFound with code
-// vendor_job_lost when it does not know it, and KindUnreached with code
-// channel_missing on a worker that lacks the channel or its account: the task
-// may not fail for those (D11).
-func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
-	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails, nil)()
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	if row.State != mediagate.AttemptAccepted || row.Outcome != nil || row.Trouble != "" {
-		return a.stepDone(ctx, in)
-	}
-	channel, err := a.accounts().Asker(row)
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	polling, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	report, err := channel.Poll(polling, row.Ref)
-	switch {
-	case mediagate.Is(err, mediagate.KindNotFound):
-		return Answer{}, a.fail(ctx, &mediagate.Error{
-			Kind: mediagate.KindNotFound, Code: string(mediagate.ParkJobLost), Message: "the provider does not know the job", Err: err,
-		})
-	case err != nil:
-		return Answer{}, a.fail(ctx, err)
-	case report.Outcome != nil:
-		failpoint.Hit(failpoint.PollTerminal)
-		return a.stepDone(ctx, in, task.VendorEnded{N: row.N, Outcome: *report.Outcome})
-	case report.State == mediagate.JobWaiting: // VendorWaits counts only with the row's claim (D8)
-		claim := a.NewID("claim_")
-		return a.stepDone(ctx, in, task.Claimed{N: row.N, Claim: claim}, task.VendorWaits{N: row.N, Claim: claim, NextAt: a.Now()})
-	default:
-		return a.stepDone(ctx, in)
-	}
-}
-
 // A sender of a synchronous call stores the files in the bucket as they arrive, and
 // stores the outcome that names them in the database after the last one. If it dies
 // between, the files are there and no row names them. So each call whose files are

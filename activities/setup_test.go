@@ -165,8 +165,6 @@ func activityOf(w *activitytest.World, kind task.Kind) any {
 		return a.SubmitJob
 	case task.Lookup:
 		return a.LookUp
-	case task.Poll:
-		return a.PollJob
 	case task.Mirror:
 		return a.MirrorResult
 	case task.CancelJob:

@@ -42,7 +42,6 @@ type attemptRow struct {
 	LookedAt    stamp
 	Elsewhere   bool
 	GivenUpAt   stamp
-	LastAskedAt stamp
 	StopTried   bool
 	Unusable    document
 

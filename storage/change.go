@@ -304,9 +304,9 @@ func (s *Store) saveAwait(tx *gorm.DB, row stateTask, a task.Attempt, was *task.
 		_, err := exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), row.ID, a.N)
 		return err
-	default:
-		_, err := exec(tx, `UPDATE awaits SET claim = ?, claimed_until = CASE WHEN ? = '' THEN NULL ELSE claimed_until END, missing = 0, next_poll_at = ?
-			WHERE task_id = ? AND n = ? AND claim = ?`, is.Claim, is.Claim, at(is.NextPollAt), row.ID, a.N, was.Claim)
+	default: // the poller gives the row back
+		_, err := exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0, next_poll_at = ?
+			WHERE task_id = ? AND n = ? AND claim = ?`, at(is.NextPollAt), row.ID, a.N, was.Claim)
 		return err
 	}
 }

@@ -75,10 +75,11 @@ func (r stateTask) locked() lockedTask {
 // stateAttempt is an attempt's row with its await row.
 type stateAttempt struct {
 	attemptRow
-	Polled bool
-	PollAt stamp
-	Claim  string
-	Again  bool
+	Polled    bool
+	PollAt    stamp
+	Claim     string
+	ClaimedAt stamp
+	Again     bool
 }
 
 // loadState reads the state, under the lock of the task's row where it is to be
@@ -114,6 +115,7 @@ func (s *Store) loadState(tx *gorm.DB, id, owner string, named []int, lock bool)
 	}
 	var attempts []stateAttempt
 	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().of("a")+`, w.task_id IS NOT NULL AS polled, w.next_poll_at, COALESCE(w.claim, ''),
+			CASE WHEN w.claim <> '' THEN w.claimed_at END,
 			COALESCE(w.claim <> '' AND w.hinted_at > w.claimed_at, false)
 		FROM attempts a LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n
 		WHERE a.task_id = ? AND (a.n = (SELECT MAX(n) FROM attempts WHERE task_id = ?) OR a.n IN `+list+") ORDER BY a.n", id, id, numbers); err != nil {
@@ -224,10 +226,10 @@ func (r stateAttempt) state() (task.Attempt, error) {
 		State: r.State, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time,
 		EndedAt: r.EndedAt.Time, SlotUntil: r.SlotUntil.Time, SenderLost: r.Lost, Lookups: r.Lookups, LookedAt: r.LookedAt.Time,
 		AbsentAt: r.AbsentAt.Time, AbsentAgainAt: r.AgainAt.Time, Elsewhere: r.Elsewhere, GivenUpAt: r.GivenUpAt.Time, Trouble: r.Trouble,
-		LastAskedAt: r.LastAskedAt.Time, StopTried: r.StopTried, Error: r.Error,
+		StopTried: r.StopTried, Error: r.Error,
 	}
 	if r.Polled {
-		a.Await = &task.Await{NextPollAt: r.PollAt.Time, Claim: r.Claim, Again: r.Again}
+		a.Await = &task.Await{NextPollAt: r.PollAt.Time, Claim: r.Claim, ClaimedAt: r.ClaimedAt.Time, Again: r.Again}
 	}
 	return a, readAll(
 		column{"attempts.route", r.Route, &a.Route}, column{"attempts.ref", r.Ref, &a.Ref}, column{"attempts.refusal", r.Refusal, &a.Refusal},
@@ -244,7 +246,7 @@ func (t lockedTask) attemptRow(a task.Attempt) (attemptRow, error) {
 		State: a.State, Trouble: a.Trouble, Error: a.Error, AbsentAt: at(a.AbsentAt), AgainAt: at(a.AbsentAgainAt), Sends: a.Sends, CreatedAt: at(a.CreatedAt),
 		AcceptedAt: at(a.AcceptedAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil), CallEnds: at(a.CallEnds), CanStop: a.CanStop, Lost: a.SenderLost,
 		Lookups: a.Lookups, LookedAt: at(a.LookedAt), Elsewhere: a.Elsewhere, GivenUpAt: at(a.GivenUpAt),
-		LastAskedAt: at(a.LastAskedAt), StopTried: a.StopTried,
+		StopTried: a.StopTried,
 	}
 	failure, refusal, unusable := a.Failure, a.Refusal, a.Unusable
 	if !t.InputsErasedAt.IsZero() {

@@ -14,7 +14,6 @@ const (
 	CheckInputs Kind = "check_inputs"
 	Submit      Kind = "submit"     // store the intent of attempt N and send it; of one that is stored: find out
 	Lookup      Kind = "lookup"     // find out what became of a lost submission: in our bucket, then at the vendor
-	Poll        Kind = "poll"       // ask a last time, at the deadline
 	Mirror      Kind = "mirror"     // copy the files, which ends the task
 	CancelJob   Kind = "cancel_job" // ask the vendor to stop the job
 	Settle      Kind = "settle"     // end the task
@@ -111,8 +110,10 @@ func (s *State) await(a *Attempt, now time.Time) Step {
 		return s.submit()
 	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
 		return s.sleep(s.Wait.EndsAt, WhyParked)
-	case s.late(now): // D10
-		return s.step(Poll, a)
+	case s.Wait.Why == mediagate.WhyVendor: // D10
+		return s.sleep(s.Wait.EndsAt, WhyVendor)
+	case s.late(now): // the next question of the run begins that wait
+		return s.sleep(now.Add(lastAnswer), WhyVendor)
 	default:
 		return s.sleep(s.WaitsUntil(now), WhyVendor)
 	}

@@ -113,6 +113,9 @@ func (c *change) giveUp(a *Attempt) {
 // moves the deadline back.
 func (c *change) retryNow() {
 	c.tryNow()
+	if c.Wait.Why == mediagate.WhyVendor {
+		c.endWait()
+	}
 	c.Refusals = 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
 	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
@@ -127,12 +130,7 @@ func (c *change) pollRequested() error {
 	if !c.offers(mediagate.ActionPollNow) {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
 	}
-	a := c.Last()
-	if a.Await.Claim != "" {
-		a.Await.Again = true
-	} else if c.now.Before(a.Await.NextPollAt) {
-		a.Await.NextPollAt = c.now
-	}
+	c.pollNow(c.Last())
 	return nil
 }
 

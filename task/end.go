@@ -85,10 +85,8 @@ func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 		return s.DeadlineAt, tooLate(neverSent)
 	case a.State == mediagate.AttemptIntent, a.succeeded():
 		return time.Time{}, nil
-	case a.State == mediagate.AttemptAccepted && a.LastAskedAt.Before(s.DeadlineAt):
-		return time.Time{}, nil // it is asked for a last time first (D10)
-	case !a.AcceptedAt.IsZero():
-		return s.DeadlineAt, tooLate(providerTooLate)
+	case a.State == mediagate.AttemptAccepted:
+		return time.Time{}, nil // its vendor is asked a last time first (D10)
 	default:
 		return s.DeadlineAt, tooLate(neverSent)
 	}
@@ -99,6 +97,8 @@ func (s *State) waitFailure() *mediagate.Failure {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhyModal:
 		return mediagate.NoModal()
+	case w.Why == mediagate.WhyVendor:
+		return tooLate(providerTooLate)
 	case w.Why == mediagate.WhyUnknown && s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)):
 		return tooLate(providerTooLate)
 	case w.Why == mediagate.WhyUnknown:

@@ -68,8 +68,6 @@ func (e Explanation) Doing() string {
 		return fmt.Sprintf("submit attempt %d to %s", step.N, step.Provider)
 	case Lookup:
 		return fmt.Sprintf("look up attempt %d by our own id, since the vendor's answer was lost", step.N)
-	case Poll:
-		return "ask the vendor a last time, since the deadline has passed"
 	case Mirror:
 		return "copy the result into the bucket and end the task"
 	case CancelJob:
@@ -121,8 +119,6 @@ func (e Explanation) Then() string {
 		then = "the task waits for the vendor, or for a slot, or tries its next channel"
 	case Lookup:
 		then = "the job is waited for; one that is proven absent is submitted again; otherwise the next lookup follows"
-	case Poll:
-		then = "the task ends"
 	case Mirror:
 		then = "the task completes"
 	case CancelJob, Settle:

@@ -16,6 +16,9 @@ const (
 	// maxBucketLookups is how often the bucket is asked for the files of a lost sender
 	// while it does not answer.
 	maxBucketLookups = 5
+	// lastAnswer is how long a task waits after its deadline for the vendor's last answer
+	// (D10).
+	lastAnswer = 10 * time.Minute
 )
 
 // lookupPauses are the pauses between the lookups of a parked, lost submission (D6).
@@ -57,6 +60,8 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 		return c.now.Add(c.Terms.ModalTimeout)
 	case why == mediagate.WhySlot:
 		return c.now.Add(c.Terms.QueueTimeout)
+	case why == mediagate.WhyVendor:
+		return c.now.Add(lastAnswer)
 	case why == mediagate.WhyUnknown && !c.failsUnknown(a):
 		return c.DeadlineAt.Add(unknownTimeout)
 	case why == mediagate.WhyUnknown:
@@ -129,7 +134,7 @@ func (c *change) resume() {
 // asked takes over what the run has seen and the row lacks (D5), and does what is due by
 // time, except to end the task: Settle does that. It parks an unreadable task, puts back an
 // attempt that the row may have lost (D17), and has the channel poll again after a trouble
-// (D11).
+// (D11), or a last time (D10).
 func (c *change) asked(e Asked) {
 	if !c.open() {
 		return
@@ -149,6 +154,9 @@ func (c *change) asked(e Asked) {
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
+	}
+	if a := c.awaited(c.lastN()); a != nil && c.late(c.now) && !c.Wait.StopsClock() && c.Wait.Why != mediagate.WhyVendor {
+		c.askLast(a)
 	}
 }
 
@@ -189,8 +197,6 @@ func (c *change) afterStep(e StepEnded) {
 	switch {
 	case e.Step == CancelJob:
 		a.StopTried = true
-	case e.Step == Poll:
-		c.pollEnded(a, e)
 	case e.Step == Lookup:
 		c.lookupEnded(a, e)
 	case !e.Failed:
@@ -215,19 +221,6 @@ func submitTrouble(e StepEnded) mediagate.ParkReason {
 		return mediagate.ParkInternal
 	default:
 		return mediagate.ParkProviderAway
-	}
-}
-
-// pollEnded reacts to the last question at the deadline (D10). If the vendor does not
-// show us the job, the job may have succeeded: the task parks for a person (D11).
-func (c *change) pollEnded(a *Attempt, e StepEnded) {
-	err := &mediagate.Error{Kind: e.Kind, Code: e.Code}
-	switch {
-	case e.Failed && mediagate.TroubleOf(err) != "":
-		c.trouble(a, mediagate.TroubleOf(err))
-	case e.Failed && e.Kind == mediagate.KindUnavailable: // nobody was asked
-	default:
-		a.LastAskedAt = c.now
 	}
 }
 

@@ -70,7 +70,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 		s.DeadlineAt = tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "deadline")) * time.Hour)
 		s.CancelRequestedAt, s.FailRequestedAt = moment("cancel"), moment("fail")
 		if why := rapid.SampledFrom([]mediagate.WaitWhy{
-			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown,
+			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown, mediagate.WhyVendor,
 		}).Draw(t, "wait"); why != "" {
 			s.Wait = mediagate.Wait{Why: why, Since: tasktest.Noon, TryAt: moment("try")}
 			if why != mediagate.WhyPause {
@@ -83,7 +83,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkFunds}).Draw(t, "reason")
 			case mediagate.WhyUnknown:
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkSubmissionUnknown}).Draw(t, "reason")
-			case mediagate.WhyPause, mediagate.WhyModal:
+			case mediagate.WhyPause, mediagate.WhyModal, mediagate.WhyVendor:
 			}
 		}
 		s.Granted = rapid.Bool().Draw(t, "granted")
@@ -95,7 +95,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),
-				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
+				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"),
 				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
 			}
 			if a.SlotUntil.IsZero() {

@@ -106,7 +106,6 @@ type Attempt struct {
 	GivenUpAt   time.Time            // when an operator gave it up: what comes of its job is only recorded (D9)
 	Outcome     *mediagate.Outcome   // how its job ended; the first one counts (D9)
 	Trouble     mediagate.ParkReason // why the channel does not poll for it (D11)
-	LastAskedAt time.Time            // the last question at the deadline (D10)
 	StopTried   bool                 // the vendor was asked to stop the job
 	Results     []mediagate.Result   // of copied files; nil until they are, empty where there are none
 	Unusable    *mediagate.Failure   // why its files cannot be used, however often they are copied
@@ -117,7 +116,8 @@ type Attempt struct {
 // Await is the polling for an accepted attempt.
 type Await struct {
 	NextPollAt time.Time
-	Claim      string // token of the poller that asks at this moment (D8)
+	Claim      string    // token of the poller that asks at this moment (D8)
+	ClaimedAt  time.Time // when it claimed the row: it asks after that
 	Again      bool   // a poll was requested since it asks: the next one is due at once (D8)
 }
 

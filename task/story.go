@@ -130,6 +130,8 @@ func (s *Story) Lines() []Line {
 		say(st.Wait.Since, "waits for modal parameters", "attempt %d", st.Modal.N)
 	case mediagate.WhyUnknown:
 		say(st.Wait.Since, fmt.Sprintf("attempt %d unknown", st.lastN()), "the vendor's answer was lost")
+	case mediagate.WhyVendor:
+		say(st.Wait.Since, fmt.Sprintf("attempt %d asked a last time", st.lastN()), "at the deadline")
 	case mediagate.WhyPause, mediagate.WhyParked:
 	}
 	if st.Wait.Reason != "" {
@@ -198,7 +200,6 @@ func attemptLines(a *Attempt, say func(at time.Time, what, detail string, args .
 	if a.LookedAt.After(a.AbsentAgainAt) {
 		say(a.LookedAt, name+" looked up", "%d times, without an answer", a.Lookups)
 	}
-	say(a.LastAskedAt, name+" asked a last time", "at the deadline")
 	say(a.GivenUpAt, name+" given up", "by a command")
 	switch {
 	case a.State == mediagate.AttemptRejected:

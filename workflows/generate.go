@@ -48,8 +48,6 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 			answer, err = r.take(ctx, answer, options, acts.SubmitJob)
 		case task.Lookup:
 			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), lookupPatience), acts.LookUp)
-		case task.Poll:
-			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), pollPatience), acts.PollJob)
 		case task.Mirror:
 			answer, err = r.take(ctx, answer, copies(doing(answer), left), acts.MirrorResult)
 		case task.CancelJob:

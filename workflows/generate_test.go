@@ -50,7 +50,9 @@ func TestStepsOfATask(t *testing.T) {
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},
-		"a video that is late": {video, func(*bundle) {}, []string{"Ask", "SubmitJob", "Ask", "PollJob", "CancelJob", "Settle"}, 2 * time.Hour},
+		"a video that is late": {video, func(b *bundle) {
+			b.change(2*time.Hour+time.Second, task.Claimed{N: 1, Claim: "c"}, task.Progressed{N: 1, Claim: "c", NextAt: time.Now()})
+		}, []string{"Ask", "SubmitJob", "Ask", "Ask", "CancelJob", "Settle"}, 2*time.Hour + time.Second},
 		"a client that cancels": {
 			video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
 			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"},

@@ -75,11 +75,9 @@ func behind(channel, summary string, left time.Duration) workflow.ActivityOption
 	return options
 }
 
-// How long the questions to vendors are repeated. A vendor that is out of reach at the
-// deadline is asked again for pollPatience (D10).
+// How long the questions to vendors are repeated.
 const (
 	lookupPatience = time.Minute
-	pollPatience   = 10 * time.Minute
 	stopPatience   = 30 * time.Second
 )
 

@@ -233,7 +233,7 @@ CREATE TABLE tasks (
     started_at          {{.time}},
     ended_at            {{.time}},
     deadline_at         {{.time}}   NOT NULL,
-    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown')),
+    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown', 'vendor')),
     wait_reason         text        NOT NULL DEFAULT '',  -- why it is stuck
     wait_since          {{.time}},
     try_at              {{.time}},                        -- no step begins before
@@ -359,7 +359,6 @@ CREATE TABLE attempts (
     refusal             text,
     elsewhere           {{.bool}}   NOT NULL DEFAULT {{.false}},
     given_up_at         {{.time}},
-    last_asked_at       {{.time}},
     outcome             text,
     failure             text,
     results             text,

@@ -201,7 +201,7 @@ func (w *World) CheckStep(fail func(string, ...any)) {
 		if !w.State.Status.Terminal() {
 			fail("done, and %s", w.State.Status)
 		}
-	case task.CheckInputs, task.Submit, task.Lookup, task.Poll, task.Mirror, task.CancelJob, task.Settle:
+	case task.CheckInputs, task.Submit, task.Lookup, task.Mirror, task.CancelJob, task.Settle:
 		if w.State.Status.Terminal() {
 			fail("%s of a task that has ended", step.Kind)
 		}
@@ -389,10 +389,6 @@ func (w *World) step() {
 		}
 	case task.Lookup:
 		w.lookUp(step)
-	case task.Poll:
-		if w.chance("ended", 30) {
-			_ = w.apply(task.VendorEnded{N: step.N, Outcome: *w.Outcome()})
-		}
 	case task.Mirror:
 		_ = w.apply(task.Mirrored{N: step.N, Results: []mediagate.Result{{Key: "k", Duration: 5}}})
 	case task.CancelJob:
