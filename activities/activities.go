@@ -242,7 +242,7 @@ type Activities struct {
 	Meter        channel.Meter                                // nil: nobody counts polls
 	Evidence     EvidenceMeter                                // nil: nobody counts evidence of lost commits
 	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
-	CallbackURL  func(row mediagate.Attempt) string           // where the vendor may tell of the attempt's job; nil or empty: nowhere
+	CallbackURL  func(row task.Attempt) string                // where the vendor may tell of the attempt's job; nil or empty: nowhere
 	Limits       *limit.Process
 	Settings     Settings
 	StartedAt    time.Time // of this worker

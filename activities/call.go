@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // LongestSubmit is that of all adapters. It is taken for an operation that none
@@ -56,7 +57,7 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 // it tells the job's id. Nothing else ends the call: not that Temporal cannot be
 // reached, and not that the activity has timed out there.
 func (a *Activities) call(
-	ctx context.Context, task mediagate.Task, row mediagate.Attempt, channel channel.Channel,
+	ctx context.Context, task mediagate.Task, row task.Attempt, channel channel.Channel,
 ) callResult {
 	longest := a.operation(row.Route).Submit
 	timeout := longest
@@ -132,7 +133,7 @@ const uploadLink = 72 * time.Hour
 // are the database's; the call is made by this process's clock. Media that came
 // within the request become links, signed now; own tells their objects, and those
 // of uploads that the request names.
-func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (job mediagate.Job, own map[string]string, err error) {
+func (a *Activities) job(ctx context.Context, task mediagate.Task, row task.Attempt) (job mediagate.Job, own map[string]string, err error) {
 	own = map[string]string{}
 	if task.Modal.Resumes(row.N) { // with what the client told instead of its request
 		task.Params, task.Plan.Uploads = task.Modal.Input, nil
@@ -159,7 +160,7 @@ func (a *Activities) job(ctx context.Context, task mediagate.Task, row mediagate
 }
 
 // source is what the job works on, as the attempt's account is told of it.
-func (a *Activities) source(ctx context.Context, task mediagate.Task, row mediagate.Attempt) (*mediagate.Source, error) {
+func (a *Activities) source(ctx context.Context, task mediagate.Task, row task.Attempt) (*mediagate.Source, error) {
 	if task.Modal.Resumes(row.N) {
 		return a.waitingJob(ctx, task)
 	}
@@ -217,7 +218,7 @@ func withLinks(task mediagate.Task, link func(key string) (string, error)) (json
 type sink struct {
 	activities *Activities
 	task       mediagate.Task
-	row        mediagate.Attempt
+	row        task.Attempt
 
 	mu      sync.Mutex
 	refused error // a file that the task cannot use

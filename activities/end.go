@@ -43,10 +43,7 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 		a.evidence(ctx, e, st.ID)
 	}
 	for _, s := range effects.Stray {
-		stopped := a.stopJob(ctx, mediagate.Attempt{
-			TaskID: st.ID, N: s.Sending.N, Channel: s.Sending.Channel, Provider: s.Sending.Provider, Fingerprint: s.Sending.Fingerprint,
-			Route: s.Sending.Route, Ref: s.Ref,
-		})
+		stopped := a.stopJob(ctx, task.Attempt{TaskID: st.ID, Sending: s.Sending, Ref: s.Ref})
 		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has", "task", st.ID, "channel", s.Sending.Channel,
 			"job", s.Ref.JobID, "stopped", stopped)
 	}
@@ -71,7 +68,7 @@ func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error)
 }
 
 // stopJob asks the vendor to stop a job, and reports whether it did.
-func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stopped bool) {
+func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped bool) {
 	if row.Ref.JobID == "" {
 		return false
 	}
@@ -135,7 +132,7 @@ const settlePatience = 2 * time.Second
 // mirrored stores the files that were copied for an attempt, which ends the task. If
 // the account's row is locked for long, only the files are stored. The end is then a step
 // of its own, which is retried without end.
-func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) error {
+func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result) error {
 	a.warnOfLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
@@ -150,7 +147,7 @@ func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediaga
 }
 
 // warnOfLengths says where seconds are charged that no file tells of.
-func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) {
+func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result) {
 	delivered := price.DeliveredBy(*row.Outcome, results)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
 	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {

@@ -47,7 +47,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 }
 
 // search finds what became of the attempt, in our bucket or at its vendor.
-func (a *Activities) search(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if row.Channel == "" {
 		return a.searchLost(ctx, t, row)
 	}
@@ -60,7 +60,7 @@ func (a *Activities) search(ctx context.Context, t mediagate.Task, row mediagate
 
 // askFor asks the vendor for the job, by our own id. Where it cannot be asked so, there
 // is no event.
-func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if !row.Route.Find {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	switch {
 	case err == nil:
 		return []task.Event{task.Accepted{
-			Sending: sendingOf(row), Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
+			Sending: row.Sending, Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
 		}}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return []task.Event{task.NotFound{N: row.N, SendBefore: row.SendBefore, AskedAt: asked}}, nil
@@ -94,7 +94,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 }
 
 func (a *Activities) findByOurID(
-	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt,
+	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row task.Attempt,
 ) (mediagate.Report, error) {
 	job, _, err := a.job(ctx, t, row)
 	if err != nil {
@@ -134,7 +134,7 @@ const (
 )
 
 // manifestKey is where the manifest of an attempt is, beside the files that it names.
-func manifestKey(row mediagate.Attempt) string {
+func manifestKey(row task.Attempt) string {
 	return attemptFolder(row.TaskID, row.N) + "outcome.json"
 }
 
@@ -150,7 +150,7 @@ func stored(media []mediagate.Media) bool {
 
 // storeManifest leaves word of what a call has stored. Without it the result is
 // lost with this process, so its failure changes nothing as long as that lives.
-func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m manifest) {
+func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m manifest) {
 	if m.Outcome == nil || !stored(m.Outcome.Media) {
 		return
 	}
@@ -174,7 +174,7 @@ func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m
 // readManifest returns what a lost sender has made, if all the files are whole in the
 // bucket; nil otherwise. It returns KindTransient while the sender may still be in its call,
 // and the errors of a bucket that is away.
-func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*mediagate.Submission, error) {
+func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
@@ -208,20 +208,20 @@ func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*
 // afterLostSender returns the events of an attempt whose sender did not report: what the
 // sender left in the bucket, or that the attempt is unknown. If the bucket is away, the
 // lookup searches it again.
-func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row mediagate.Attempt) []task.Event {
+func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row task.Attempt) []task.Event {
 	if events, err := a.searchBucket(ctx, t, row); err == nil && len(events) > 0 {
 		return events
 	}
 	return []task.Event{senderLost(row)}
 }
 
-func senderLost(row mediagate.Attempt) task.SubmitUnknown {
-	return task.SubmitUnknown{Sending: sendingOf(row), SenderLost: true, Detail: mediagate.SenderLost}
+func senderLost(row task.Attempt) task.SubmitUnknown {
+	return task.SubmitUnknown{Sending: row.Sending, SenderLost: true, Detail: mediagate.SenderLost}
 }
 
 // searchBucket finds what the lost sender of a synchronous call has left in the bucket.
 // It returns no event if there is nothing, or if the call was not synchronous.
-func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	if !row.Route.Sync {
@@ -231,7 +231,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 	if s == nil || err != nil {
 		return nil, err
 	}
-	return []task.Event{task.Accepted{Sending: sendingOf(row), Submission: *s, FirstPollAt: a.Now()}}, nil
+	return []task.Event{task.Accepted{Sending: row.Sending, Submission: *s, FirstPollAt: a.Now()}}, nil
 }
 
 // searchLost looks for the job of an attempt that the database has lost, and of which only
@@ -242,7 +242,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 //
 // The files of a synchronous call do not say which account made them. They are taken for
 // those of the first channel that could have: nothing else is asked of it.
-func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	candidates, err := a.mayHaveMade(ctx, t, row.N)
 	if err != nil {
 		return nil, err
@@ -268,7 +268,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 
 // searchAt is searchLost at one channel that may have made the job. There is no event
 // where the channel does not have it.
-func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row mediagate.Attempt, c channel.Candidate) ([]task.Event, error) {
+func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Candidate) ([]task.Event, error) {
 	row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
 	row.Route, row.CanStop = a.routeAt(t, row.N, c)
 	events, err := a.search(ctx, t, row)

@@ -19,6 +19,7 @@ import (
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/media/mediainfo"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // mirrorTries is how often a copy is tried that fails, or whose worker is lost.
@@ -82,7 +83,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 // opener opens what a vendor offers: a link, which the guarded client follows,
 // a reference, which only the channel that has the account can open, or what is
 // in the bucket already.
-func (a *Activities) opener(channel channel.Channel, gone error, row mediagate.Attempt, m mediagate.Media) Opener {
+func (a *Activities) opener(channel channel.Channel, gone error, row task.Attempt, m mediagate.Media) Opener {
 	if m.Stored != nil {
 		return func(ctx context.Context) (io.ReadCloser, int64, error) { return a.Bucket.Open(ctx, m.Stored.Key) }
 	}
@@ -180,7 +181,7 @@ func attemptFolder(taskID string, n int) string {
 
 // freshMedia polls once for new links. answered says that there are no others: those
 // of a vendor that keeps no jobs are the only ones.
-func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row mediagate.Attempt) (media []mediagate.Media, answered bool) {
+func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row task.Attempt) (media []mediagate.Media, answered bool) {
 	switch {
 	case row.Route.Sync:
 		return nil, !stored(row.Outcome.Media)
@@ -224,7 +225,7 @@ func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.
 // The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
 // the activity's own context: that of the copy may end before.
 func (a *Activities) copyFiles(
-	ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32, patience time.Duration,
+	ctx context.Context, task mediagate.Task, row task.Attempt, copied *progress, try int32, patience time.Duration,
 ) error {
 	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
@@ -262,7 +263,7 @@ const extraPatience = 5 * time.Minute
 type files struct {
 	*Activities
 	task      mediagate.Task
-	row       mediagate.Attempt
+	row       task.Attempt
 	channel   channel.Channel // without it, only public hosts can be fetched from
 	gone      error
 	media     []mediagate.Media
@@ -275,7 +276,7 @@ type files struct {
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row mediagate.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
+func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row task.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
 	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
 	f.channel, f.gone = a.accounts().Shown(ctx, row)
 	if len(f.media) > mostFiles {

@@ -191,7 +191,7 @@ func (s *Server) handleAdminTask(c *call) error {
 	if err != nil {
 		return err
 	}
-	t := &story.Task
+	t := &story.State.Task
 	shown, err := s.viewOperatorTask(c.ctx, t, &story)
 	if err != nil {
 		return err
@@ -266,17 +266,17 @@ func (s *Server) handleAdminAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkChannel(c.ctx, a.Channel, &story.Task); err != nil {
+	if err := s.checkChannel(c.ctx, a.Channel, &story.State.Task); err != nil {
 		return err
 	}
-	a.ID, a.TaskID, a.By = s.newID("act_"), story.Task.ID, c.asActor().By
+	a.ID, a.TaskID, a.By = s.newID("act_"), story.State.Task.ID, c.asActor().By
 	if err := s.command(c, a); err != nil {
 		return notFoundAs(err, errTask)
 	}
 	if story, err = s.cfg.Store.Story(c.ctx, a.TaskID); err != nil {
 		return err
 	}
-	shown, err := s.viewOperatorTask(c.ctx, &story.Task, &story)
+	shown, err := s.viewOperatorTask(c.ctx, &story.State.Task, &story)
 	if err != nil {
 		return err
 	}

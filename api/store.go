@@ -79,7 +79,7 @@ type StoryStore interface {
 // SourceStore knows who made what later requests work on.
 type SourceStore interface {
 	// Producer is the attempt that made what a completed task shows.
-	Producer(ctx context.Context, taskID string) (mediagate.Attempt, error)
+	Producer(ctx context.Context, taskID string) (task.Attempt, error)
 	// MadeBy finds the task of the account that made what a vendor's id names.
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }

@@ -43,7 +43,7 @@ func TestMachineFacts(t *testing.T) {
 		"a task that cannot be read parks, and ends all the same": func(b *bench) {
 			p := b.newPayer(unit(1))
 			id := b.submit(p, unit(1))
-			b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE tasks SET document = '{' WHERE id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.Asked{}))
 			same(b, "parked for", changed.State.Wait.Reason, mediagate.ParkInternal)
 			must(b.Change(b.Context(), id, task.CancelRequested{}))
@@ -57,12 +57,12 @@ func TestMachineFacts(t *testing.T) {
 			b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 			id := b.submit(p, unit(1))
 			must(b.Change(b.Context(), id, task.Refused{Sending: b.intent(id).Sending, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}}))
-			b.noError(b.database().Exec("UPDATE tasks SET plan = '{words' WHERE id = ?", id).Error)
-			b.noError(b.database().Exec("UPDATE attempts SET failure = '{words' WHERE task_id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE tasks SET document = '{words' WHERE id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE attempts SET document = '{words' WHERE task_id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.CancelRequested{}, task.EndDue{}))
 			same(b, "status", changed.State.Status, mediagate.StatusCancelled)
 			var left int
-			b.noError(b.database().Raw("SELECT COUNT(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.id = ? AND (t.plan LIKE '%words%' OR a.failure LIKE '%words%')", id).Scan(&left).Error)
+			b.noError(b.database().Raw("SELECT COUNT(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.id = ? AND (t.document LIKE '%words%' OR a.document LIKE '%words%')", id).Scan(&left).Error)
 			same(b, "rows with words", left, 0)
 		},
 	})
@@ -79,9 +79,9 @@ func (b *bench) submitTerms(p payer, s task.State) string {
 	if s.Terms.CheckInputs {
 		n.Task.Plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
 	}
-	n.Task.Charges, n.Task.DeadlineAt, n.Task.Webhook = s.Terms.Charges, s.DeadlineAt, nil
-	if s.WebhookState != "" {
-		n.Task.Webhook = &mediagate.Webhook{URL: "https://receiver.example.com/hook", State: s.WebhookState}
+	n.Task.Charges, n.Task.DeadlineAt, n.Task.Webhook = s.Terms.Charges, s.DeadlineAt, mediagate.Webhook{State: s.Webhook.State}
+	if s.Webhook.State != "" {
+		n.Task.Webhook.URL = "https://receiver.example.com/hook"
 	}
 	id, _ := must2(b.Submit(b.Context(), n))
 	return id

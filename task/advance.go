@@ -210,8 +210,8 @@ func (s *State) pauseReason() Why {
 }
 
 func (s *State) done() Step {
-	if s.WebhookState == mediagate.WebhookPending {
-		return Step{Kind: Done, Round: s.WebhookRound}
+	if s.Webhook.State == mediagate.WebhookPending {
+		return Step{Kind: Done, Round: s.Webhook.Round}
 	}
 	return Step{Kind: Done}
 }

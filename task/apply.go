@@ -164,7 +164,7 @@ type visible struct {
 func (s *State) visible() visible {
 	return visible{
 		status: s.Status, progress: s.Progress, cancelled: !s.CancelRequestedAt.IsZero(), modal: s.Modal.State,
-		webhook: s.WebhookState, webhookReason: s.WebhookReason,
+		webhook: s.Webhook.State, webhookReason: s.Webhook.Reason,
 	}
 }
 

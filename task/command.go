@@ -153,23 +153,24 @@ func (c *change) modalGiven(e ModalGiven) error {
 
 // redeliverable reports that the task has a callback that can be sent again.
 func (s *State) redeliverable() bool {
-	sent := s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
-	return !s.open() && !s.Erased && s.WebhookRound > 0 && sent
+	sent := s.Webhook.State != "" && s.Webhook.State != mediagate.WebhookDropped
+	return !s.open() && s.ErasedAt.IsZero() && s.Webhook.Round > 0 && sent
 }
 
 func (c *change) redeliverRequested() error {
 	if !c.redeliverable() {
 		return c.notOffered(mediagate.ActionRedeliver, c.now)
 	}
-	c.WebhookRound++
-	c.WebhookState, c.WebhookReason = mediagate.WebhookPending, ""
+	c.Webhook.Round++
+	c.Webhook.State, c.Webhook.Reason = mediagate.WebhookPending, ""
 	return nil
 }
 
 // delivered notes how a round ended. Only the latest counts, and what was
 // delivered stays so (D14).
 func (c *change) delivered(e Delivered) {
-	if e.State != "" && e.Round == c.WebhookRound && c.WebhookState != "" && c.WebhookState != mediagate.WebhookDelivered {
-		c.WebhookState, c.WebhookReason = e.State, e.Reason
+	open := c.Webhook.State != "" && c.Webhook.State != mediagate.WebhookDelivered
+	if open && e.State != "" && e.Round == c.Webhook.Round {
+		c.Webhook.State, c.Webhook.Reason = e.State, e.Reason
 	}
 }

@@ -142,9 +142,9 @@
 //	unknown  the vendor's answer was lost (D6)
 //	vendor   the deadline has passed, and the vendor is asked a last time (D10)
 //
-// A vendor that works before the deadline is no wait. A wait with a reason shows as stuck. The time that a task is stuck, queued or waits for
-// its client moves the deadline, once the wait is over; until then [State.WaitsUntil] is
-// the deadline (D10). A wait that follows another keeps the earlier end: a task that is
+// A vendor that works before the deadline is no wait. A wait with a reason shows as stuck.
+// The time that a task is stuck, queued or waits for its client moves the deadline, once the
+// wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another keeps the earlier end: a task that is
 // parked at noon for a day, and queued since because all channels refuse it, fails at the
 // next noon. [change.wait] lists the waits that begin anew. A call under way is no wait: until
 // its stored end nothing but its own report ends the task (D5).

@@ -99,9 +99,10 @@ func (s *State) waitFailure() *mediagate.Failure {
 		return mediagate.NoModal()
 	case w.Why == mediagate.WhyVendor:
 		return tooLate(providerTooLate)
-	case w.Why == mediagate.WhyUnknown && s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)):
-		return tooLate(providerTooLate)
 	case w.Why == mediagate.WhyUnknown:
+		if s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
+			return tooLate(providerTooLate)
+		}
 		return unknown()
 	case w.Why == mediagate.WhySlot && w.Reason == "":
 		return noRoom()
@@ -156,11 +157,11 @@ func (c *change) end(end ending) {
 		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.imagesMissing()
 		c.abandon(a)
 	}
-	if c.WebhookState == mediagate.WebhookPending {
+	if c.Webhook.State == mediagate.WebhookPending {
 		if end.status == mediagate.StatusCancelled {
-			c.WebhookState, c.WebhookReason = mediagate.WebhookDropped, "task cancelled"
+			c.Webhook.State, c.Webhook.Reason = mediagate.WebhookDropped, "task cancelled"
 		} else {
-			c.WebhookRound = 1
+			c.Webhook.Round = 1
 		}
 	}
 }

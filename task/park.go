@@ -155,7 +155,7 @@ func (c *change) asked(e Asked) {
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
 	}
-	if a := c.awaited(c.lastN()); a != nil && c.late(c.now) && !c.Wait.StopsClock() && c.Wait.Why != mediagate.WhyVendor {
+	if a := c.awaited(c.lastN()); a != nil && c.late(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
 		c.askLast(a)
 	}
 }
@@ -167,7 +167,8 @@ func (c *change) mendWait() {
 	switch {
 	case c.waitsForClient() && c.Wait.Why != mediagate.WhyModal:
 		c.wait(mediagate.WhyModal, "", time.Time{})
-	case a != nil && a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero() && c.Wait.Why != mediagate.WhyUnknown:
+	case a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero():
+	case c.Wait.Why != mediagate.WhyUnknown:
 		c.endWait()
 		c.waitUnknown(a)
 	}

@@ -90,8 +90,12 @@ func TestAdvanceIsTotal(t *testing.T) {
 		s.Inputs.Over = rapid.Bool().Draw(t, "checked")
 		if rapid.Bool().Draw(t, "attempt") {
 			a := task.Attempt{
-				N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CreatedAt: tasktest.Noon, CanStop: rapid.Bool().Draw(t, "stop"),
-				Route: mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")}, SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
+				Sending: task.Sending{
+					N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CanStop: rapid.Bool().Draw(t, "stop"),
+					Route:      mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")},
+					SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
+				},
+				CreatedAt: tasktest.Noon,
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),

@@ -82,11 +82,11 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	switch e := event.(type) {
 	case task.IntentStored:
 		if err == nil {
-			p.sends[e.N] = p.state.Attempt(e.N).Sending()
+			p.sends[e.N] = p.state.Attempt(e.N).Sending
 		}
 	case task.Reopened:
 		if err == nil {
-			p.sends[e.N] = p.state.Attempt(e.N).Sending()
+			p.sends[e.N] = p.state.Attempt(e.N).Sending
 		}
 	}
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
@@ -104,8 +104,10 @@ func (p *play) begin(d *datadriven.TestData) {
 	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find")}
 	p.stop = d.HasArg("stop")
 	p.state = task.State{
-		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: noon.Add(2 * time.Hour),
-		WebhookState: mediagate.WebhookPending,
+		Task: mediagate.Task{
+			ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: noon.Add(2 * time.Hour),
+			Webhook: mediagate.Webhook{State: mediagate.WebhookPending},
+		},
 		Terms: task.Terms{
 			Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
 			QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, OnUnknown: mediagate.OnUnknownPark, CheckInputs: d.HasArg("inputs"),
@@ -173,7 +175,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	}
 	sent, ok := p.sends[n]
 	if a := p.state.Attempt(n); !ok && a != nil {
-		sent = a.Sending()
+		sent = a.Sending
 	}
 	if d.HasArg("first-sending") {
 		sent.SendBefore = noon.Add(10 * time.Second)
@@ -382,7 +384,7 @@ func (p *play) show(e task.Effects) string {
 		fmt.Fprintf(&b, ", modal %s", s.Modal.State)
 	}
 	if s.Status.Terminal() {
-		fmt.Fprintf(&b, ", callback %s", s.WebhookState)
+		fmt.Fprintf(&b, ", callback %s", s.Webhook.State)
 	} else {
 		fmt.Fprintf(&b, ", deadline %s", at(s.WaitsUntil(p.now)))
 	}

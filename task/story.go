@@ -12,7 +12,6 @@ import (
 
 // Story is all that is stored of a task, as operators read it.
 type Story struct {
-	Task       mediagate.Task
 	State      State // with all attempts
 	Lease      Lease
 	Commands   []mediagate.Action
@@ -55,7 +54,8 @@ func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 			"the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
 	case !s.Lease.WakeAt.IsZero() && s.At.Sub(s.Lease.WakeAt) > firstTry:
 		until = s.Lease.WakeAt
-		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. After that, " + then
+		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. " +
+			"After that, " + then
 	case until.IsZero():
 		until = s.Lease.WakeAt
 		then += ". A run that has not gone on by this time is looked after by the wake scan"
@@ -103,8 +103,8 @@ func (s *Story) Lines() []Line {
 			lines = append(lines, Line{at, what, fmt.Sprintf(detail, args...)})
 		}
 	}
-	t, st := s.Task, &s.State
-	say(t.CreatedAt, "submitted", "%s, key %s", t.Model, t.KeyID)
+	st := &s.State
+	say(st.CreatedAt, "submitted", "%s, key %s", st.Model, st.KeyID)
 	money := func(ofHold bool) {
 		for _, entry := range s.Ledger {
 			if (entry.Kind == mediagate.EntryHold) == ofHold {
@@ -155,8 +155,8 @@ func (s *Story) Lines() []Line {
 		}
 		say(d.At, "callback", "%s, %d ms", strings.TrimSuffix(detail+d.Error, ": "), d.Duration.Milliseconds())
 	}
-	say(t.InputsErasedAt, "inputs erased", "")
-	say(t.ErasedAt, "erased", "")
+	say(st.InputsErasedAt, "inputs erased", "")
+	say(st.ErasedAt, "erased", "")
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
 	return lines
 }

@@ -125,8 +125,8 @@ func (p *play) final() {
 	if len(p.Lapses) > 0 { // what was sent before is not known to the database
 		return
 	}
-	if sent != (len(bodies) > 0) || sent != (st.WebhookRound == 1) || st.WebhookState == mediagate.WebhookPending {
-		p.violate("D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.WebhookState, st.WebhookRound, len(bodies))
+	if sent != (len(bodies) > 0) || sent != (st.Webhook.Round == 1) || st.Webhook.State == mediagate.WebhookPending {
+		p.violate("D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.Webhook.State, st.Webhook.Round, len(bodies))
 	}
 	if slices.ContainsFunc(bodies, func(b []byte) bool { return !bytes.Equal(b, bodies[0]) }) {
 		p.violate("D14: two callbacks differ")

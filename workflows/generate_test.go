@@ -79,7 +79,7 @@ func TestStepsOfATask(t *testing.T) {
 			t.Parallel()
 			b := setup(t, func(w *activitytest.World) mediagate.Task {
 				t := c.task(w)
-				t.Webhook = nil
+				t.Webhook = mediagate.Webhook{}
 				return t
 			})
 			c.script(b)
@@ -109,7 +109,7 @@ func TestD14CallbackOfARun(t *testing.T) {
 	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
 		t.Errorf("callbacks %q, want one of the completed task", bodies)
 	}
-	if got := b.state().WebhookState; got != mediagate.WebhookDelivered {
+	if got := b.state().Webhook.State; got != mediagate.WebhookDelivered {
 		t.Errorf("the callback is %s, want delivered", got)
 	}
 }

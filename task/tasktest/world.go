@@ -98,9 +98,10 @@ func New(t *rapid.T) *World {
 		terms.ModalTimeout = 30 * time.Minute
 	}
 	w.State = task.State{
-		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Terms: terms,
-		WebhookState: rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook"),
+		Task:  mediagate.Task{ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour)},
+		Terms: terms,
 	}
+	w.State.Webhook.State = rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook")
 	return w
 }
 
@@ -285,7 +286,7 @@ func (w *World) found(a *task.Attempt) (channel string) {
 // whether its answer arrives.
 func (w *World) sent() {
 	a := w.State.Last()
-	name, sending, callEnds := w.key(a), a.Sending(), a.CallEnds
+	name, sending, callEnds := w.key(a), a.Sending, a.CallEnds
 	answer := rapid.SampledFrom(w.vendor).Draw(w.t, "vendor")
 	if w.jobs[name] { // it takes no name twice
 		answer = "refuses"
@@ -465,7 +466,7 @@ func (w *World) submit(step task.Step) error {
 		}
 		return err
 	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
-		return w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
+		return w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
 		err := w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)})
 		if err == nil {
@@ -480,14 +481,14 @@ func (w *World) lookUp(step task.Step) {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a.State == mediagate.AttemptIntent:
-		_ = w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
+		_ = w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case !w.find:
 	case w.found(a) == "":
 		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
 	case a.Channel == "":
 		w.accept(w.sending(a.N, w.found(a), a.ExternalID))
 	default:
-		w.accept(a.Sending())
+		w.accept(a.Sending)
 	}
 }
 
