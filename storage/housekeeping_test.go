@@ -132,8 +132,10 @@ func TestHousekeepingFacts(t *testing.T) {
 			attempts := must(b.Attempts(b.Context(), id))
 			one := must(b.Attempt(b.Context(), id, 4))
 			same(b, "attempts", []any{len(attempts), attempts[3]}, []any{4, one})
+			sent := intentOf(id, 4, b.now()).Sending
+			sent.Sends = 1
 			same(b, "attempt", one, task.Attempt{
-				TaskID: id, State: mediagate.AttemptIntent, CreatedAt: b.now(), Sending: intentOf(id, 4, b.now()).Sending,
+				TaskID: id, State: mediagate.AttemptIntent, CreatedAt: b.now(), Sending: sent,
 			})
 			b.kind(errOf(b.Attempt(b.Context(), id, 5)), mediagate.KindNotFound)
 		},
