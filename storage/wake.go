@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // The wakes of a task (D2).
@@ -231,7 +232,7 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 	next := func(mediagate.Wake) time.Time { return now.Add(untriedAgain) }
 	if tried {
 		counted = 1
-		next = func(w mediagate.Wake) time.Time { return now.Add(task.TryAgain(w.Tries)) }
+		next = func(w mediagate.Wake) time.Time { return now.Add(story.TryAgain(w.Tries)) }
 	}
 	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
 		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next(w).UnixMicro()}

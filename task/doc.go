@@ -15,7 +15,7 @@
 // takes it, and asks again. It decides nothing, and can be lost at any moment. What it has
 // seen of the task is the second memory, for a database that loses its last commits: see
 // memory.go. Operators read the same answer: what the task waits for, until when, and which
-// commands apply ([State.Actions]).
+// commands apply ([State.Actions]); package task/story puts it into words.
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
 // in question: submit.go, wait.go, park.go, command.go, memory.go. Each race and

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // World is a task, a vendor that keeps its own books, and everybody who may
@@ -209,7 +210,7 @@ func (w *World) CheckStep(fail func(string, ...any)) {
 	default:
 		fail("no such step: %q", step.Kind)
 	}
-	e := w.State.Explain(step, w.Now)
+	e := story.Explain(&w.State, step, w.Now)
 	if e.Doing() == "" || e.Word() == "" || (e.Then() == "") != w.State.Status.Terminal() {
 		fail("%s is explained by %q, %q, %q", step.Kind, e.Word(), e.Doing(), e.Then())
 	}
