@@ -117,7 +117,7 @@ const dropTimeout = 2 * time.Second
 func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	for field, key := range st.Terms.Uploads {
+	for field, key := range st.Plan.Uploads {
 		if err := a.Sweeper.Delete(ctx, key); err != nil {
 			a.Logger.WarnContext(ctx, "media of a request not removed", "task", st.ID, "field", field, "error", err)
 			return

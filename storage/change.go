@@ -416,7 +416,7 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after ta
 			return err
 		}
 		return tx.Create(&awaitRow{
-			TaskID: after.ID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint, Ref: ref, ExpectedUs: micros(after.Terms.Expected),
+			TaskID: after.ID, N: a.N, Channel: a.Channel, Fingerprint: a.Fingerprint, Ref: ref, ExpectedUs: micros(after.Plan.Expected),
 			Progress: after.Progress, AcceptedAt: at(a.AcceptedAt), NextPollAt: at(is.NextPollAt),
 		}).Error
 	case *is == *was:

@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -241,9 +240,7 @@ func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
 // wrote of it.
 func eraseInputs(t *task.State, now time.Time) {
 	t.InputsErasedAt = now
-	t.Params, t.Plan = json.RawMessage(mediagate.NoParams), t.Plan.WithoutInputs()
-	t.Inputs, t.Modal.Input = mediagate.InputCheck{}, nil
-	t.Failure, t.Made = t.Failure.Wordless(), t.Made.WithoutPrompt()
+	t.Task, t.Inputs = t.Task.WithoutInputs(), mediagate.InputCheck{}
 }
 
 // isOpen is written as the partial indexes are, so that the planner takes them.

@@ -68,18 +68,12 @@ func TestMachineFacts(t *testing.T) {
 	})
 }
 
-// submitTerms submits a task as the state has it.
-func (b *bench) submitTerms(p payer, s task.State) string {
+// submitState submits a task as the state has it.
+func (b *bench) submitState(p payer, s task.State) string {
 	b.Helper()
-	n := b.draft(p, s.Terms.Hold)
-	n.Task.Plan = mediagate.Plan{
-		Routes: []mediagate.Route{{Provider: s.Terms.Provider}}, Expected: s.Terms.Expected, Timeout: s.Terms.Timeout, OnUnknown: s.Terms.OnUnknown,
-		Modal: s.Terms.ModalTimeout, ParkTimeout: s.Terms.ParkTimeout, ParkRetry: s.Terms.ParkRetry, QueueTimeout: s.Terms.QueueTimeout,
-	}
-	if s.Terms.CheckInputs {
-		n.Task.Plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
-	}
-	n.Task.Charges, n.Task.DeadlineAt, n.Task.Webhook = s.Terms.Charges, s.DeadlineAt, mediagate.Webhook{State: s.Webhook.State}
+	n := b.draft(p, s.Hold)
+	n.Task.Plan, n.Task.Charges, n.Task.DeadlineAt = s.Plan, s.Charges, s.DeadlineAt
+	n.Task.Webhook = mediagate.Webhook{State: s.Webhook.State}
 	if s.Webhook.State != "" {
 		n.Task.Webhook.URL = "https://receiver.example.com/hook"
 	}

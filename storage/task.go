@@ -73,7 +73,6 @@ func (r taskRow) state() (task.State, error) {
 	if unreadable := fromJSON("tasks.results", r.Results, &st.Results); err == nil {
 		err = unreadable
 	}
-	st.Terms = task.TermsOf(st.Plan, st.Charges, st.Hold)
 	return st, err
 }
 

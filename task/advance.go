@@ -73,7 +73,7 @@ func (s *State) next(now time.Time) Step {
 	switch {
 	case s.Unreadable:
 		return s.sleep(now.Add(s.parkRetry(now)), WhyParked)
-	case a == nil && s.Terms.CheckInputs && !s.Inputs.Over:
+	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
 		return s.step(Mirror, a)
@@ -171,20 +171,23 @@ func (s *State) endWaitsUntil() time.Time {
 
 // submit is the step that makes the attempt after the last one.
 func (s *State) submit() Step {
-	provider := s.Terms.Provider
-	if a := s.Last(); a != nil && a.Provider != "" {
-		provider = a.Provider
-	}
-	return Step{Kind: Submit, N: s.lastN() + 1, Provider: provider}
+	return Step{Kind: Submit, N: s.lastN() + 1, Provider: s.Provider()}
 }
 
 // step is a step on an attempt.
 func (s *State) step(kind Kind, a *Attempt) Step {
-	provider := a.Provider
-	if provider == "" {
-		provider = s.Terms.Provider
+	return Step{Kind: kind, N: a.N, Provider: s.Provider()}
+}
+
+// Provider is that of the last attempt, or else of the first route.
+func (s *State) Provider() string {
+	if a := s.Last(); a != nil && a.Provider != "" {
+		return a.Provider
 	}
-	return Step{Kind: kind, N: a.N, Provider: provider}
+	if len(s.Plan.Routes) > 0 {
+		return s.Plan.Routes[0].Provider
+	}
+	return ""
 }
 
 // sleep waits until then, or until the task's timeout if that is earlier.

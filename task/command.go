@@ -118,7 +118,7 @@ func (c *change) retryNow() {
 	}
 	c.Refusals = 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
-	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
+	if deadline := c.now.Add(c.Plan.Timeout - moved); deadline.After(c.DeadlineAt) {
 		c.DeadlineAt = deadline
 	}
 	if c.Wait.Why == mediagate.WhyUnknown { // its end depends on the deadline
@@ -144,7 +144,7 @@ func (c *change) modalGiven(e ModalGiven) error {
 	}
 	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input
 	c.endWait()
-	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Terms.Timeout)
+	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Plan.Timeout)
 	if a.Outcome == nil {
 		c.close(a, mediagate.AttemptEnded)
 	}

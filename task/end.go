@@ -124,7 +124,7 @@ func (s *State) nothingAtVendor() bool {
 // since the model says so and the vendor cannot be asked. After a restore the task parks
 // instead (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
-	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
+	return s.Plan.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 
 // endIfDue ends the task, if its end is due and no intent holds it up (D5).
@@ -148,7 +148,7 @@ func (c *change) end(end ending) {
 	a := c.Last()
 	if end.status == mediagate.StatusCompleted {
 		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
-		c.Cost = price.Settle(c.Terms.Charges, price.DeliveredBy(*a.Outcome, a.Results))
+		c.Cost = price.Settle(c.Charges, price.DeliveredBy(*a.Outcome, a.Results))
 		c.Entry = mediagate.EntryPost
 	} else {
 		c.Entry = mediagate.EntryVoid
@@ -169,7 +169,7 @@ func (c *change) end(end ending) {
 // imagesMissing reports that a completed task has fewer images than were asked for.
 func (c *change) imagesMissing() bool {
 	made := int64(len(c.Results))
-	return slices.ContainsFunc(c.Terms.Charges, func(charge mediagate.Charge) bool {
+	return slices.ContainsFunc(c.Charges, func(charge mediagate.Charge) bool {
 		return charge.Unit == mediagate.UnitImage && made < charge.Quantity
 	})
 }

@@ -155,7 +155,7 @@ func (c *change) putBack(s Sending) *Attempt {
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		c.endWait()
-		c.DeadlineAt = c.now.Add(c.Terms.Timeout) // as the call had given it
+		c.DeadlineAt = c.now.Add(c.Plan.Timeout) // as the call had given it
 		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded

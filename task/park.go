@@ -1,10 +1,18 @@
 package task
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
+)
+
+// Of plans that do not say how long, or that cannot be read.
+const (
+	defaultParkTimeout  = 24 * time.Hour
+	defaultParkRetry    = 5 * time.Minute
+	defaultQueueTimeout = 24 * time.Hour
 )
 
 const (
@@ -26,7 +34,7 @@ var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minut
 
 // parkRetry is how long a parked step rests, spread a little.
 func (s *State) parkRetry(now time.Time) time.Duration {
-	return jitter(now, max(s.Terms.ParkRetry, time.Second))
+	return jitter(now, max(cmp.Or(s.Plan.ParkRetry, defaultParkRetry), time.Second))
 }
 
 // wait has the task wait, until tryAt for its next try. If the task waits already, the new
@@ -57,9 +65,9 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	a := c.Last()
 	switch {
 	case why == mediagate.WhyModal:
-		return c.now.Add(c.Terms.ModalTimeout)
+		return c.now.Add(c.Plan.Modal)
 	case why == mediagate.WhySlot:
-		return c.now.Add(c.Terms.QueueTimeout)
+		return c.now.Add(cmp.Or(c.Plan.QueueTimeout, defaultQueueTimeout))
 	case why == mediagate.WhyVendor:
 		return c.now.Add(lastAnswer)
 	case why == mediagate.WhyUnknown && !c.failsUnknown(a):
@@ -76,7 +84,7 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	case c.late(c.now) && c.nothingAtVendor():
 		return c.now // no attempt may follow any more (D3)
 	default:
-		return c.now.Add(c.Terms.ParkTimeout)
+		return c.now.Add(cmp.Or(c.Plan.ParkTimeout, defaultParkTimeout))
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 // [mediagate.Task], what has a name in JSON is in the document of the task's row.
 type State struct {
 	mediagate.Task
-	Terms Terms `json:"-"` // of its plan
 
 	FailRequestedAt time.Time            `json:"-"` // an operator's fail
 	Inputs          mediagate.InputCheck `json:"inputs,omitzero"`
@@ -35,23 +34,6 @@ type State struct {
 	// Attempts in the order of their numbers. Storage loads only the last one and those
 	// that events name.
 	Attempts []Attempt `json:"-"`
-}
-
-// Terms are what was fixed when the task was submitted.
-type Terms struct {
-	Provider     string // of the first route, which the first attempt goes to
-	Expected     time.Duration
-	Timeout      time.Duration // from submit, and from a retry, to the end of waiting
-	ParkTimeout  time.Duration // a parked task that nobody mends fails then
-	ParkRetry    time.Duration // a parked step is tried again so often
-	QueueTimeout time.Duration // a task that no channel has a slot for fails then
-	ModalTimeout time.Duration // how long it waits for modal parameters; 0: it takes none
-	AbsentGap    time.Duration // between the two lookups that prove absence (D4)
-	OnUnknown    string        // mediagate.OnUnknownFail or OnUnknownPark (D6)
-	CheckInputs  bool          // the client's files are checked before the first attempt
-	Charges      []mediagate.Charge
-	Hold         mediagate.Micros
-	Uploads      map[string]string // object keys of media that came within the request, by field
 }
 
 // Attempt is one submission of a task to one channel. What has a name in JSON is in the
@@ -190,5 +172,5 @@ func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }
 // slotEnd returns when to free the slot of a job of which it is not known, from now on,
 // whether it runs (D7).
 func (s *State) slotEnd(now time.Time) time.Time {
-	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
+	return now.Add(mediagate.SlotsLost * s.Plan.Expected)
 }

@@ -16,6 +16,8 @@ const (
 	// queuePause is how often a queued task looks for a slot by itself: channels may
 	// have been added since.
 	queuePause = time.Hour
+	// absentGap is between the two lookups that prove absence (D4).
+	absentGap = 30 * time.Second
 )
 
 func (c *change) inputsChecked(e InputsChecked) {
@@ -289,12 +291,12 @@ func (c *change) notFound(e NotFound) {
 	if c.TailLost || a.unidentified() {
 		return // another attempt may have the job (D17)
 	}
-	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
+	switch again := a.AbsentAt.Add(absentGap); {
 	case e.AskedAt.Before(a.CallEnds): // the call could be under way
 		c.pause(a.CallEnds)
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
-		c.pause(c.now.Add(c.Terms.AbsentGap))
+		c.pause(c.now.Add(absentGap))
 	case e.AskedAt.Before(again):
 		c.pause(again)
 	default:

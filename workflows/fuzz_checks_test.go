@@ -108,7 +108,7 @@ func (p *play) final() {
 	if st.Status == mediagate.StatusCompleted {
 		entry = mediagate.EntryPost
 	}
-	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Terms.Hold || entry == mediagate.EntryVoid && st.Cost != 0 {
+	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Hold || entry == mediagate.EntryVoid && st.Cost != 0 {
 		p.violate("a %s task costs %s, and its hold was resolved so: %+v", st.Status, st.Cost, end)
 	}
 	made := slices.DeleteFunc(p.jobs, func(j *job) bool { return j.stopped })

@@ -37,7 +37,7 @@ type Explanation struct {
 func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	e := Explanation{
 		Step: step, Status: s.Status, ParkReason: s.Wait.Reason, QueuedFor: s.QueuedFor,
-		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Terms.Provider,
+		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Provider(),
 	}
 	if !s.Status.Terminal() {
 		e.FailsAt = s.FailsAt()
@@ -50,9 +50,6 @@ func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	}
 	if last := s.Last(); last != nil {
 		e.N, e.State, e.Channel = last.N, last.State, last.Channel
-		if last.Provider != "" {
-			e.Provider = last.Provider
-		}
 	}
 	return e
 }

@@ -89,19 +89,21 @@ func New(t *rapid.T) *World {
 	w.vendor = []string{"accepts", "accepts", "accepts", "refuses", "refuses for now", "late", "lost", "died", "died after"}
 	w.sync = rapid.Bool().Draw(t, "sync")
 	w.find, w.stop = rapid.Bool().Draw(t, "find"), rapid.Bool().Draw(t, "stop")
-	terms := task.Terms{
-		Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
-		QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, CheckInputs: rapid.Bool().Draw(t, "inputs"),
-		OnUnknown: rapid.SampledFrom([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}).Draw(t, "unknown"),
-		Charges:   []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}}, Hold: 500_000,
+	plan := mediagate.Plan{
+		Routes:   []mediagate.Route{{Provider: "kling"}},
+		Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour,
 	}
+	if rapid.Bool().Draw(t, "inputs") {
+		plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
+	}
+	plan.OnUnknown = rapid.SampledFrom([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}).Draw(t, "unknown")
 	if rapid.Bool().Draw(t, "modal") {
-		terms.ModalTimeout = 30 * time.Minute
+		plan.Modal = 30 * time.Minute
 	}
-	w.State = task.State{
-		Task:  mediagate.Task{ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour)},
-		Terms: terms,
-	}
+	w.State = task.State{Task: mediagate.Task{
+		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Plan: plan, Hold: 500_000,
+		Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
+	}}
 	w.State.Webhook.State = rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook")
 	return w
 }
@@ -150,8 +152,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		fail("%s with %d entries in the ledger", s.Status, w.entries)
 	case effects.Entry == mediagate.EntryPost && s.Status != mediagate.StatusCompleted, effects.Entry == mediagate.EntryVoid && s.Status == mediagate.StatusCompleted:
 		fail("%s for %s", effects.Entry, s.Status)
-	case s.Cost < 0 || s.Cost > s.Terms.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
-		fail("%s costs %s of %s", s.Status, s.Cost, s.Terms.Hold)
+	case s.Cost < 0 || s.Cost > s.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
+		fail("%s costs %s of %s", s.Status, s.Cost, s.Hold)
 	case s.Progress < before.Progress || (s.Progress == 100) != (s.Status == mediagate.StatusCompleted):
 		fail("progress %d after %d, %s", s.Progress, before.Progress, s.Status)
 	case s.Version < before.Version || s.Version > before.Version+1:
@@ -775,7 +777,7 @@ func (w *World) Live(length int) {
 // answers. Nobody interferes.
 func (w *World) PlayLossy(length int) {
 	w.t.Helper()
-	w.State.Terms.CheckInputs, w.State.Terms.ModalTimeout, w.sync = false, 0, false
+	w.State.Plan.Inputs, w.State.Plan.Modal, w.sync = nil, 0, false
 	w.find, w.full, w.twice = w.chance("can be asked", 80), 0, rapid.Bool().Draw(w.t, "takes names twice")
 	w.vendor = []string{"accepts", "refuses", "refuses for now", "late", "late", "late", "lost", "died", "died after"}
 	for range length {
