@@ -61,12 +61,12 @@ func (e Effects) And(next Effects) Effects {
 // returns what else is to be done. Returns KindConflict for an event that is refused;
 // on an error the state is unchanged.
 func (s *State) Apply(event Event, now time.Time) (Effects, error) {
-	seen, next := s.visible(), s.Advance(now)
+	before, next := s.Task, s.Advance(now)
 	c := change{State: s, now: now}
 	if err := event.apply(&c); err != nil {
 		return Effects{}, err
 	}
-	if s.visible() != seen {
+	if differs(before, s.Task) {
 		s.Version++
 	}
 	c.Wake = c.Wake || s.Advance(now) != next
@@ -80,21 +80,11 @@ type change struct {
 	now time.Time
 }
 
-// visible are the fields whose change raises the version.
-type visible struct {
-	status        mediagate.Status
-	progress      int
-	cancelled     bool
-	modal         mediagate.ModalState
-	webhook       mediagate.WebhookState
-	webhookReason string
-}
-
-func (s *State) visible() visible {
-	return visible{
-		status: s.Status, progress: s.Progress, cancelled: !s.CancelRequestedAt.IsZero(), modal: s.Modal.State,
-		webhook: s.Webhook.State, webhookReason: s.Webhook.Reason,
-	}
+// differs reports that a client sees another task.
+func differs(was, is mediagate.Task) bool {
+	return was.Status != is.Status || was.Progress != is.Progress || was.Modal.State != is.Modal.State ||
+		was.CancelRequestedAt.IsZero() != is.CancelRequestedAt.IsZero() ||
+		was.Webhook.State != is.Webhook.State || was.Webhook.Reason != is.Webhook.Reason
 }
 
 func (s *State) open() bool { return !s.Status.Terminal() }
