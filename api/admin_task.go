@@ -270,7 +270,7 @@ func (s *Server) handleAdminAction(c *call) error {
 	if err := s.checkChannel(c.ctx, a.Channel, &st.State.Task); err != nil {
 		return err
 	}
-	a.ID, a.TaskID, a.By = s.newID("act_"), st.State.Task.ID, c.asActor().By
+	a.ID, a.TaskID, a.By = s.newID("act_"), st.State.ID, c.asActor().By
 	if err := s.command(c, a); err != nil {
 		return notFoundAs(err, errTask)
 	}
