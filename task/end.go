@@ -189,8 +189,18 @@ func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 	if state != mediagate.AttemptAbandoned {
 		a.EndedAt, a.SlotUntil, a.Await = c.now, time.Time{}, nil
 	} else if a.SlotUntil.IsZero() {
-		a.SlotUntil = c.slotEnd(c.now)
+		a.SlotUntil = c.slotEnd(a)
 	}
+}
+
+// slotEnd returns when to free the slot of an attempt of which it is not known, from now on,
+// whether its job runs (D7). While the call may be under way the job may not have begun.
+func (c *change) slotEnd(a *Attempt) time.Time {
+	begun := c.now
+	if a.Ref.JobID == "" && a.CallEnds.After(begun) {
+		begun = a.CallEnds
+	}
+	return begun.Add(mediagate.SlotsLost * c.Plan.Expected)
 }
 
 const (

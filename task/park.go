@@ -216,6 +216,7 @@ func (c *change) afterStep(e StepEnded) {
 	case e.Kind == mediagate.KindUnavailable: // our database was away: the row decides
 	case e.Step == CheckInputs:
 		c.park(mediagate.ParkInternal)
+	case e.Step == Submit && a != nil && c.now.Before(a.CallEnds.Add(searchTime)): // it was sent: the next try finds out
 	case e.Step == Submit:
 		c.park(submitTrouble(e))
 	}

@@ -169,8 +169,3 @@ func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succ
 // that was put back all channels are asked that can be (D17).
 func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }
 
-// slotEnd returns when to free the slot of a job of which it is not known, from now on,
-// whether it runs (D7).
-func (s *State) slotEnd(now time.Time) time.Time {
-	return now.Add(mediagate.SlotsLost * s.Plan.Expected)
-}

@@ -170,6 +170,8 @@ func (c *change) accepted(e Accepted) {
 		c.stray(e.Sending, ref)
 	case a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, e.Submission, e.FirstPollAt)
+	case a.State == mediagate.AttemptAbandoned && a.stoppable(): // the report is repeated: its stop may be lost
+		c.Stop = append(c.Stop, a.N)
 	}
 }
 
@@ -203,7 +205,7 @@ func (c *change) refused(e Refused) {
 	}
 	// The vendor may have the job of an earlier sending, and call its name "taken" in
 	// words that the adapter does not know (D4).
-	doubted := e.Invalid && c.sentEarlier(a)
+	doubted := e.Invalid && c.sentEarlier(a) && a.AbsentAgainAt.IsZero()
 	switch a.State {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
 	case mediagate.AttemptAbandoned:
@@ -264,7 +266,7 @@ func (c *change) submitUnknown(e SubmitUnknown) {
 // stuck at once if the vendor cannot be asked and the model does not fail it.
 func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
-	a.Lookups, a.SlotUntil = 0, c.slotEnd(c.now)
+	a.Lookups, a.SlotUntil = 0, c.slotEnd(a)
 	if c.current(a.N) == a {
 		c.endWait()
 		c.waitUnknown(a)

@@ -127,13 +127,11 @@ func (c *change) awaited(n int) *Attempt {
 // meanwhile, since the vendor has not begun with it (D15).
 func (c *change) vendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
-	if a == nil || c.polled(e.N, e.Claim) == nil {
+	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone {
+		c.progressed(Progressed{N: e.N, Claim: e.Claim, Percent: -1, NextAt: e.NextAt})
 		return
 	}
-	if c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone {
-		askedAt := a.Await.ClaimedAt
-		c.answered(a.Await, e.NextAt)
-		c.stillWorks(a, askedAt)
+	if c.polled(e.N, e.Claim) == nil {
 		return
 	}
 	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N}
@@ -157,7 +155,7 @@ func (c *change) troubled(e Troubled) {
 func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil
 	if a.SlotUntil.IsZero() {
-		a.SlotUntil = c.slotEnd(c.now)
+		a.SlotUntil = c.slotEnd(a)
 	}
 	c.park(reason)
 }
