@@ -216,10 +216,15 @@ func (c *change) afterStep(e StepEnded) {
 	case e.Kind == mediagate.KindUnavailable: // our database was away: the row decides
 	case e.Step == CheckInputs:
 		c.park(mediagate.ParkInternal)
-	case e.Step == Submit && a != nil && c.now.Before(a.CallEnds.Add(searchTime)): // it was sent: the next try finds out
+	case e.Step == Submit && a != nil && c.sentJustNow(a): // the next try finds out what became of it
 	case e.Step == Submit:
 		c.park(submitTrouble(e))
 	}
+}
+
+// sentJustNow reports an intent whose call may be under way, or was a moment ago.
+func (c *change) sentJustNow(a *Attempt) bool {
+	return a.State == mediagate.AttemptIntent && c.now.Before(a.CallEnds.Add(searchTime))
 }
 
 // submitTrouble is the reason for which a task parks whose attempt could not be made.
