@@ -8,6 +8,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO ?= go
 TOOLS := $(CURDIR)/.cache/bin
 export CGO_ENABLED ?= 0
+# Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which
+# nobody uses here. These build tags, of their makers, leave them out: a fifth of what a
+# first build compiles. Every command gets them, so that nothing is compiled twice.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=disable_grpc_modules,release
 
 GOLANGCI := v2.15.0
 GOFUMPT := v0.12.0
