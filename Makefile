@@ -9,8 +9,8 @@ GO ?= go
 TOOLS := $(CURDIR)/.cache/bin
 export CGO_ENABLED ?= 0
 # Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which
-# nobody uses here. These build tags, of their makers, leave them out: a fifth of what a
-# first build compiles. Every command gets them, so that nothing is compiled twice.
+# nobody uses here. These tags of theirs leave them out, a fifth of what a first build
+# compiles. All commands set them, so that builds and tests share what is compiled.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=disable_grpc_modules,release
 
 GOLANGCI := v2.15.0
