@@ -8,6 +8,10 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO ?= go
 TOOLS := $(CURDIR)/.cache/bin
 export CGO_ENABLED ?= 0
+# Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which
+# nobody uses here. These tags of theirs leave them out, a fifth of what a first build
+# compiles. All commands set them, so that builds and tests share what is compiled.
+export GOFLAGS := $(shell $(GO) env GOFLAGS) -tags=disable_grpc_modules,release
 
 GOLANGCI := v2.15.0
 GOFUMPT := v0.12.0
