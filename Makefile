@@ -88,7 +88,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore|TestSpeech'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
