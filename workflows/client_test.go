@@ -63,7 +63,9 @@ func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) e
 	return s.signalled
 }
 
-func (s *service) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+func (s *service) ExecuteWorkflow(
+	ctx context.Context, o client.StartWorkflowOptions, _ any, args ...any,
+) (client.WorkflowRun, error) {
 	s.calls, s.options, s.trace = append(s.calls, "start "+o.ID), o, tracing.Parent(ctx)
 	for _, arg := range args {
 		if in, ok := arg.(workflows.Input); ok {
@@ -256,7 +258,8 @@ func described(attempt int32, beat time.Duration) *workflowservice.DescribeWorkf
 }
 
 // D2: what a run is, and whether it is terminated for another. One with an activity that
-// beats never is. The new run waits among those of its account. The cases are not parallel: they would wait for others while a beat ages.
+// beats never is. The new run waits among those of its account. The cases are not parallel:
+// they would wait for others while a beat ages.
 func TestD2LookAndReplace(t *testing.T) {
 	t.Parallel()
 	completed := described(0, 0)
@@ -410,18 +413,21 @@ func TestStartShowsTheTask(t *testing.T) {
 	}
 }
 
-// The runs of a task and of its callback are in the trace of its submit. Whoever starts
-// them, such as the wake scan in place of a dead API, works below no span of that trace.
+// The runs of a task and of its callback are in the trace of its submit, also when the wake
+// scan starts them, which runs below no span of that trace.
 func TestRunsAreInTheTraceOfTheSubmit(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	traced := mediagate.Task{ID: "task_1", TraceParent: trace}
 	round := mediagate.WebhookRound{TaskID: "task_1", Round: 1, TraceParent: trace}
 	for name, start := range map[string]func(workflows.Client) error{
-		"started":             func(c workflows.Client) error { return c.Start(t.Context(), traced) },
-		"replaced":            func(c workflows.Client) error { return c.Replace(t.Context(), traced, "late") },
-		"a callback":          func(c workflows.Client) error { return c.EnsureRound(t.Context(), round) },
-		"a callback replaced": func(c workflows.Client) error { _, err := c.ReplaceRound(t.Context(), round, "late"); return err },
+		"started":    func(c workflows.Client) error { return c.Start(t.Context(), traced) },
+		"replaced":   func(c workflows.Client) error { return c.Replace(t.Context(), traced, "late") },
+		"a callback": func(c workflows.Client) error { return c.EnsureRound(t.Context(), round) },
+		"a callback replaced": func(c workflows.Client) error {
+			_, err := c.ReplaceRound(t.Context(), round, "late")
+			return err
+		},
 	} {
 		temporal := new(service)
 		if err := start(workflows.Client{Temporal: temporal}); err != nil || temporal.trace != trace {
