@@ -45,7 +45,7 @@ deps: ## install or name what the tests need besides Go
 
 # Most tests wait for a database, a server or a timeout longer than they compute, so twice
 # as many run at once as there are processors.
-PARALLEL ?= -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+PARALLEL := -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # The end-to-end tests run real processes against the clock, many at a time: they
 # have the machine to themselves.
