@@ -47,16 +47,20 @@ console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/op
 deps: ## install or name what the tests need besides Go
 	scripts/deps
 
+# Most tests wait for a database, a server or a timeout longer than they compute, so twice
+# as many run at once as there are processors.
+PARALLEL := -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 # The end-to-end tests run real processes against the clock, many at a time: they
 # have the machine to themselves.
 define test-standalone
-	cd standalone && $(GO) test $(1) $$($(GO) list ./... | grep -v '/e2e$$')
+	cd standalone && $(GO) test $(PARALLEL) $(1) $$($(GO) list ./... | grep -v '/e2e$$')
 	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
 endef
 
 .PHONY: test test/console test/short test/race test/replay
 test: deps build test/console ## run all tests
-	$(GO) test ./...
+	$(GO) test $(PARALLEL) ./...
 	$(call test-standalone,)
 
 test/console: console/dist/index.html ## test the console's functions; TestConsole walks through its pages
@@ -75,9 +79,9 @@ MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/k
 # Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers take minutes to compile and run for the race detector, and are
 # not ours: what links them runs without. SQLite is compiled without it for the same reason.
-RACE = CGO_ENABLED=1 $(GO) test -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
+RACE = CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
 test/race: deps build test/console ## run all tests, under the race detector and shuffled where goroutines meet
-	$(GO) test -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
+	$(GO) test $(PARALLEL) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
 	$(RACE) -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
 	$(RACE) ./workflows ./storage -rapid.checks=25
 	cd standalone && $(RACE) ./datadir
@@ -88,7 +92,7 @@ test/replay: ## replay the recorded histories
 
 .PHONY: verify verify/fuzz verify/storm
 verify: deps build verify/fuzz verify/storm ## the crash tests of every failpoint, and the long ones
-	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore'
+	cd standalone && MEDIAGATE_VERIFY=1 $(GO) test -count=1 -timeout 60m ./e2e -parallel 4 -run 'TestCrash|TestVerify|TestKill|TestLeak|TestRestore|TestSpeech'
 
 verify/fuzz: ## thousands of random plays of the workflow; a seed that breaks a rule is printed
 	$(GO) test -count=1 -timeout 60m ./workflows -run TestFuzz -rapid.checks=2000
@@ -119,7 +123,7 @@ lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK)
 	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
 
 lint/openapi: deps ## hold the OpenAPI document to Redocly's and Spectral's rules, and generate a client of Go
-	$(GO) test ./api -run 'TestOpenAPI(Lint|GoClient)'
+	$(GO) test -vet=off ./api -run 'TestOpenAPI(Lint|GoClient)'
 
 .PHONY: pictures
 pictures: deps build ## walk through the console in a browser, and keep a picture of each page in docs/pictures

@@ -110,6 +110,48 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 	})
 }
 
+// Of those that wait behind a channel accounts take turns: a newcomer's task comes before
+// the second one of an account that has many there.
+func TestD18AccountsTakeTurnsBehindAChannel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := setup(t, video).hang("a")
+		const tasks = 5
+		answers := make(chan activities.Answer, tasks)
+		for i := range tasks {
+			row := h.NewVideo()
+			row.ID = fmt.Sprintf("task_%d", i)
+			if i == tasks-1 {
+				row.AccountID = "acc_newcomer"
+			}
+			h.Store.Add(row)
+			behind := ""
+			if i > 0 {
+				behind = "a"
+			}
+			go func() {
+				answer, err := h.submits(i, behind)
+				if err != nil {
+					t.Error(err)
+				}
+				answers <- answer
+			}()
+			synctest.Wait()
+		}
+		h.release <- struct{}{} // the call under way
+		synctest.Wait()
+		h.release <- struct{}{}
+		synctest.Wait()
+		if last := fmt.Sprintf("task_%d", tasks-1); h.at(tasks-1) != "a" {
+			t.Errorf("after two calls %s was not sent", last)
+		}
+		close(h.release)
+		for range tasks {
+			<-answers
+		}
+	})
+}
+
 // Nobody waits behind a channel that takes no jobs, and who waits behind one
 // looks for another from time to time.
 func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {

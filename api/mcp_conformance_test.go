@@ -23,7 +23,10 @@ func TestMCPConformance(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for _, scenario := range []string{"server-initialize", "ping", "tools-list", "dns-rebinding-protection"} {
-		npmtest.Run(t, folder, nil, nil, filepath.Join("..", "node_modules", ".bin", "conformance"),
-			"server", "--url", server.URL+"/mcp", "--scenario", scenario)
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			npmtest.Run(t, folder, nil, nil, filepath.Join("..", "node_modules", ".bin", "conformance"),
+				"server", "--url", server.URL+"/mcp", "--scenario", scenario)
+		})
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
+	"github.com/mediagate/mediagate/internal/tracing"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
 )
@@ -36,6 +37,7 @@ type service struct {
 	history []*historypb.HistoryEvent // of the run, the newest event first
 
 	calls   []string
+	trace   string // below which the last run was started
 	options client.StartWorkflowOptions
 	seen    task.Seen // of the run that is started
 }
@@ -61,8 +63,10 @@ func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) e
 	return s.signalled
 }
 
-func (s *service) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
-	s.calls, s.options = append(s.calls, "start "+o.ID), o
+func (s *service) ExecuteWorkflow(
+	ctx context.Context, o client.StartWorkflowOptions, _ any, args ...any,
+) (client.WorkflowRun, error) {
+	s.calls, s.options, s.trace = append(s.calls, "start "+o.ID), o, tracing.Parent(ctx)
 	for _, arg := range args {
 		if in, ok := arg.(workflows.Input); ok {
 			s.seen = in.Seen
@@ -254,7 +258,8 @@ func described(attempt int32, beat time.Duration) *workflowservice.DescribeWorkf
 }
 
 // D2: what a run is, and whether it is terminated for another. One with an activity that
-// beats never is. The cases are not parallel: they would wait for others while a beat ages.
+// beats never is. The new run waits among those of its account. The cases are not parallel:
+// they would wait for others while a beat ages.
 func TestD2LookAndReplace(t *testing.T) {
 	t.Parallel()
 	completed := described(0, 0)
@@ -282,10 +287,13 @@ func TestD2LookAndReplace(t *testing.T) {
 			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
 				t.Errorf("the run is %s, %v; want %s", state, err, test.state)
 			}
-			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1", AccountID: "acc_1"}, "late"); err != nil {
 				t.Error(err)
 			}
 			same(t, "calls", temporal.calls, test.replaced)
+			if got := temporal.options.Priority.FairnessKey; test.replaced != nil && got != "acc_1" {
+				t.Errorf("the new run waits among those of %q", got)
+			}
 		})
 	}
 }
@@ -402,6 +410,29 @@ func TestStartShowsTheTask(t *testing.T) {
 	err := workflows.Client{Temporal: temporal}.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: "acc_1", Round: 1})
 	if got := temporal.options.Priority.FairnessKey; err != nil || got != "acc_1" {
 		t.Errorf("a callback waits among those of %q, %v", got, err)
+	}
+}
+
+// The runs of a task and of its callback are in the trace of its submit, also when the wake
+// scan starts them, which runs below no span of that trace.
+func TestRunsAreInTheTraceOfTheSubmit(t *testing.T) {
+	t.Parallel()
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	traced := mediagate.Task{ID: "task_1", TraceParent: trace}
+	round := mediagate.WebhookRound{TaskID: "task_1", Round: 1, TraceParent: trace}
+	for name, start := range map[string]func(workflows.Client) error{
+		"started":    func(c workflows.Client) error { return c.Start(t.Context(), traced) },
+		"replaced":   func(c workflows.Client) error { return c.Replace(t.Context(), traced, "late") },
+		"a callback": func(c workflows.Client) error { return c.EnsureRound(t.Context(), round) },
+		"a callback replaced": func(c workflows.Client) error {
+			_, err := c.ReplaceRound(t.Context(), round, "late")
+			return err
+		},
+	} {
+		temporal := new(service)
+		if err := start(workflows.Client{Temporal: temporal}); err != nil || temporal.trace != trace {
+			t.Errorf("%s: below %q, %v; want %q", name, temporal.trace, err, trace)
+		}
 	}
 }
 

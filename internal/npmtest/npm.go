@@ -2,9 +2,10 @@
 // somebody else's code for its judgement.
 //
 // The folder workspace pins the packages: it is one workspace of npm, with a package.json
-// for each test and one lock file. A test installs its own part in a temporary folder, so
-// that tests may run in parallel. To change a version, edit the package.json and run
-// "npm install --package-lock-only" in workspace.
+// for each test and one lock file. The packages of a part are installed once for each state
+// of the workspace and kept in the user's cache folder, as Go keeps what it compiles. A test
+// finds them from a temporary folder of its own, so that tests may run in parallel. To change
+// a version, edit the package.json and run "npm install --package-lock-only" in workspace.
 //
 // npmtest imports nothing of ours.
 package npmtest
@@ -12,12 +13,16 @@ package npmtest
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"embed"
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -30,10 +35,10 @@ var workspace embed.FS
 // brings a list of its own and looks at no other unless told to.
 const systemCAs = "/etc/ssl/certs/ca-certificates.crt"
 
-// Install copies the workspace to a temporary folder, installs the packages that the
-// named part of it needs, and no others, and returns the path of that part. Unless files is
-// empty, it names a folder whose content is copied there too. Node and npx find the packages
-// from there; their programs are in ../node_modules/.bin.
+// Install copies the workspace to a temporary folder and returns the path of the named part
+// of it. It links there the packages that this part needs, and no others; a test must not
+// change them. Unless files is empty, it names a folder whose content is copied there too.
+// Node and npx find the packages from there; their programs are in ../node_modules/.bin.
 //
 // Without npm the test is skipped, but not in continuous integration, where CI is set.
 func Install(tb testing.TB, name, files string) string {
@@ -43,6 +48,7 @@ func Install(tb testing.TB, name, files string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	packages := installed(tb, root, name)
 	copied := tb.TempDir()
 	if err := os.CopyFS(copied, root); err != nil {
 		tb.Fatal(err)
@@ -53,8 +59,48 @@ func Install(tb testing.TB, name, files string) string {
 			tb.Fatal(err)
 		}
 	}
-	install(tb, copied, "--workspace="+name)
+	// A package of which parts need several versions is below the part.
+	for _, folder := range []string{"node_modules", filepath.Join(name, "node_modules")} {
+		if err := os.Symlink(filepath.Join(packages, folder), filepath.Join(copied, folder)); err != nil {
+			tb.Fatal(err)
+		}
+	}
 	return part
+}
+
+// installed returns the folder in the user's cache where the packages of the part are. It
+// installs them unless that was done before with the same lock file. Another process may do
+// the same meanwhile: the first that is done keeps its folder, which is whole from the start.
+func installed(tb testing.TB, root fs.FS, name string) string {
+	tb.Helper()
+	must := func(err error) {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	lock, err := fs.ReadFile(root, "package-lock.json")
+	must(err)
+	own, err := fs.ReadFile(root, name+"/package.json")
+	must(err)
+	cache, err := os.UserCacheDir()
+	must(err)
+	cache = filepath.Join(cache, "mediagate-npm")
+	folder := filepath.Join(cache, fmt.Sprintf("%s-%.8x", name, sha256.Sum256(slices.Concat(lock, own))))
+	if _, err := os.Stat(folder); err == nil {
+		return folder
+	}
+	must(os.MkdirAll(cache, 0o700))
+	made, err := os.MkdirTemp(cache, "new-")
+	must(err)
+	tb.Cleanup(func() { _ = os.RemoveAll(made) }) // unless it was kept
+	must(os.CopyFS(made, root))
+	install(tb, made, "--workspace="+name)
+	must(os.MkdirAll(filepath.Join(made, name, "node_modules"), 0o700))
+	if err := os.Rename(made, folder); !errors.Is(err, fs.ErrExist) {
+		must(err)
+	}
+	return folder
 }
 
 // InstallPackage copies a folder that has a lock file of its own to a temporary one,

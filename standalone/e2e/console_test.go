@@ -109,8 +109,8 @@ func (w *world) newKey(account string, settings map[string]any) (id, key string)
 // What people do in the console, each path from its beginning in a browser, on the
 // running product. testdata/console has the paths.
 //
-// A browser that is held to axe-core's rules takes a processor for minutes: it has the
-// machine to itself, before the tests that are many at a time.
+// A browser that is held to axe-core's rules takes a processor for minutes: two of them have
+// the machine to themselves, before the tests that are many at a time.
 func TestConsole(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil && os.Getenv("CI") == "" {
@@ -188,7 +188,18 @@ func TestConsole(t *testing.T) {
 		},
 	}}
 	with := map[string]any{"key": w.key, "other": otherKey, "reader": reader, "admin": w.adminKey, "account": w.account}
-	for _, scenario := range []string{"links", "customer", "plain", "webhook", "art", "song", "revoked", "tenants", "operator", "landing", "phone", "update", "attacks", "pages", "restart"} {
-		t.Run(scenario, func(t *testing.T) { b.run(t, scenario, with) })
-	}
+	t.Run("visits", func(t *testing.T) {
+		for name, scenarios := range map[string][]string{
+			"one": {"links", "customer", "art", "revoked", "operator", "phone", "attacks"},
+			"two": {"plain", "webhook", "song", "tenants", "landing", "update", "pages"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				for _, scenario := range scenarios {
+					t.Run(scenario, func(t *testing.T) { b.run(t, scenario, with) })
+				}
+			})
+		}
+	})
+	t.Run("restart", func(t *testing.T) { b.run(t, "restart", with) })
 }

@@ -17,7 +17,6 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/sandbox"
 )
 
@@ -171,15 +170,4 @@ func TestOneTraceATask(t *testing.T) {
 			t.Errorf("the collector was told the %s", what)
 		}
 	}
-}
-
-// A run that the wake scan starts in place of a dead API is in the trace of the submit.
-func TestTheTraceSurvivesAKill(t *testing.T) {
-	t.Parallel()
-	took := newCollector(t)
-	w := newWorld(t, options{shape: production, failpoint: failpoint.SubmitCommitted, env: variables(took.url)})
-	header := map[string]string{"traceparent": clientParent}
-	w.submitAgain(job{model: alpha, idemKey: "once " + randomText(8), header: header})
-	w.verify(recoverTime)
-	w.awaitTrace(took, map[string]int{"StartWorkflow:Generate": 1, "RunWorkflow:Generate": 1, "vendor submit": 1, "callback": 1})
 }
