@@ -53,7 +53,9 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 
 // TakeRates takes a submit of each of the limits if all of them have one left, and
 // otherwise of none. It tells what is left of each, in their order.
-func (s *Store) TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error) {
+func (s *Store) TakeRates(
+	ctx context.Context, limits []mediagate.RateLimit,
+) (left []mediagate.RateLeft, admitted bool, err error) {
 	for range 3 { // a row may be swept away before it is used
 		var known bool
 		err := s.write(ctx, "count a submit", func(tx *gorm.DB) (err error) {
@@ -87,7 +89,9 @@ func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) 
 // moveRates judges a submit and moves the tats of its limits. Where a row is missing it
 // moves none, and known is false. A tat that is further away than its rate can take it
 // was stored by a clock that has jumped back since: it counts as used up, and no more.
-func (s *Store) moveRates(tx *gorm.DB, limits []mediagate.RateLimit) (all []mediagate.RateLeft, admitted, known bool, err error) {
+func (s *Store) moveRates(
+	tx *gorm.DB, limits []mediagate.RateLimit,
+) (all []mediagate.RateLeft, admitted, known bool, err error) {
 	ids := make([]string, len(limits))
 	for i, l := range limits {
 		ids[i] = l.Of
@@ -100,15 +104,15 @@ func (s *Store) moveRates(tx *gorm.DB, limits []mediagate.RateLimit) (all []medi
 		ID  string
 		Tat int64
 	}
-	if err := read(tx, &rows, "SELECT id, tat FROM rates WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("rates"), list); err != nil || len(rows) < len(limits) {
+	query := "SELECT id, tat FROM rates WHERE id IN " + s.inList() + " ORDER BY id" + s.forUpdate("rates")
+	if err := read(tx, &rows, query, list); err != nil || len(rows) < len(limits) {
 		return nil, false, false, err
 	}
 	stored := make(map[string]int64, len(rows))
 	for _, r := range rows {
 		stored[r.ID] = r.Tat
 	}
-	present := s.sayNow((&statement{}).say("SELECT ")).say(" AS now")
-	now, err := one[struct{ Now int64 }](tx, present.text.String(), present.args...)
+	now, err := one[struct{ Now int64 }](tx, "SELECT "+s.microsOf(s.present()))
 	if err != nil {
 		return nil, false, false, err
 	}
@@ -132,15 +136,6 @@ func (s *Store) moveRates(tx *gorm.DB, limits []mediagate.RateLimit) (all []medi
 	return all, admitted, true, nil
 }
 
-// sayNow writes the present in microseconds. PostgreSQL reads its own clock: a
-// process reckons it from its own, which may have been set since the last look.
-func (s *Store) sayNow(st *statement) *statement {
-	if s.lite || s.time.fixed {
-		return st.with("CAST(? AS bigint)", s.clock().UnixMicro())
-	}
-	return st.say("CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
-}
-
 const (
 	// restedFor is how long a limit has been at rest when its row is swept away.
 	restedFor = time.Hour
@@ -158,8 +153,8 @@ type rateSweep struct {
 // makeRates makes the rows of limits, at rest, and sweeps others away.
 func (s *Store) makeRates(ctx context.Context, limits []mediagate.RateLimit) error {
 	for _, l := range limits {
-		st := s.sayNow((&statement{}).with("INSERT INTO rates (id, tat) SELECT CAST(? AS text), ", l.Of)).say(" WHERE true ON CONFLICT (id) DO NOTHING")
-		if _, err := exec(s.on(ctx), st.text.String(), st.args...); err != nil {
+		query := "INSERT INTO rates (id, tat) VALUES (?, " + s.microsOf(s.present()) + ") ON CONFLICT (id) DO NOTHING"
+		if _, err := exec(s.on(ctx), query, l.Of); err != nil {
 			return err
 		}
 	}
@@ -174,19 +169,21 @@ func (s *Store) sweepRates(ctx context.Context) error {
 	}
 	defer s.sweep.mu.Unlock()
 	var next []struct{ ID string }
-	if err := read(s.on(ctx), &next, "SELECT id FROM rates WHERE id > ? ORDER BY id LIMIT ?", s.sweep.after, sweptAtOnce); err != nil {
+	query := "SELECT id FROM rates WHERE id > ? ORDER BY id LIMIT ?"
+	if err := read(s.on(ctx), &next, query, s.sweep.after, sweptAtOnce); err != nil {
 		return err
 	}
-	if len(next) == 0 {
+	first := s.sweep.after
+	if len(next) < sweptAtOnce { // the table's end: the next sweep begins anew
 		s.sweep.after = ""
+	} else {
+		s.sweep.after = next[len(next)-1].ID
+	}
+	if len(next) == 0 {
 		return nil
 	}
-	first, last := s.sweep.after, next[len(next)-1].ID
-	if s.sweep.after = last; len(next) < sweptAtOnce {
-		s.sweep.after = ""
-	}
-	st := (&statement{}).with("DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE id > ? AND id <= ? AND tat < ", first, last)
-	st = s.sayNow(st).with(" - ?"+s.skipLocked("rates")+")", restedFor.Microseconds())
-	_, err := exec(s.on(ctx), st.text.String(), st.args...)
+	_, err := exec(s.on(ctx), `DELETE FROM rates WHERE id IN (SELECT id FROM rates
+		WHERE id > ? AND id <= ? AND tat < `+s.microsOf(s.present())+" - ?"+s.skipLocked("rates")+")",
+		first, next[len(next)-1].ID, restedFor.Microseconds())
 	return err
 }

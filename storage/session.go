@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -63,13 +64,10 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 	row, err := one[struct {
 		sessionRow
 		KeyHash []byte
-	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("sessions")+`, keys.hash FROM sessions LEFT JOIN keys ON keys.id = sessions.key_id
-		WHERE token_hash = ? AND NOT once AND sessions.expires_at > ?`, hash[:], at(s.clock()))
-	if err != nil {
-		return mediagate.Session{}, dbError(err, "read session")
-	}
-	if row == nil {
-		return mediagate.Session{}, notFound("session", "")
+	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("s")+`, k.hash FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
+		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
+	if err != nil || row == nil {
+		return mediagate.Session{}, cmp.Or(dbError(err, "read session"), notFound("session", ""))
 	}
 	session := row.session()
 	copy(session.KeyHash[:], row.KeyHash)
@@ -79,18 +77,14 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 // TakeLink exchanges a live link for a session with the hash of another token, that lives
 // for as long as life. Of several at once one has it. Returns KindNotFound.
 func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
-	return s.write(ctx, "take link", func(tx *gorm.DB) error {
-		now := s.clock()
-		row, err := one[sessionRow](tx, "DELETE FROM sessions WHERE token_hash = ? AND once AND expires_at > ? RETURNING "+columnsOf[sessionRow]().text, link[:], at(now))
-		if err != nil {
-			return err
-		}
-		if row == nil {
-			return notFound("link", "")
-		}
-		row.TokenHash, row.Once, row.CreatedAt, row.ExpiresAt = hash[:], false, at(now), at(now.Add(life))
-		return tx.Create(row).Error
-	})
+	now := s.clock()
+	taken, err := exec(s.on(ctx), `UPDATE sessions SET token_hash = ?, once = ?, created_at = ?, expires_at = ?
+		WHERE token_hash = ? AND once AND expires_at > ?`,
+		hash[:], false, at(now), at(now.Add(life)), link[:], at(now))
+	if err == nil && taken == 0 {
+		return notFound("link", "")
+	}
+	return dbError(err, "take link")
 }
 
 // EndSession deletes a session, if there is one.
@@ -110,13 +104,12 @@ const sessionsAtOnce = 500
 
 // RemoveSessions removes sessions and links that have expired, and tells how many.
 func (s *Store) RemoveSessions(ctx context.Context) (removed int, err error) {
-	for more := true; more; {
-		n, err := exec(s.on(ctx), "DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)", at(s.clock()), sessionsAtOnce)
-		if err != nil {
+	for {
+		n, err := exec(s.on(ctx), `DELETE FROM sessions
+			WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)`, at(s.clock()), sessionsAtOnce)
+		removed += int(n)
+		if err != nil || n < sessionsAtOnce {
 			return removed, dbError(err, "remove sessions")
 		}
-		removed += int(n)
-		more = n == sessionsAtOnce
 	}
-	return removed, nil
 }

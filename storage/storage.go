@@ -129,10 +129,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	if err := s.keepClock(ctx); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
+	s.watchClock(ctx)
 	return s, nil
 }
 
@@ -207,8 +204,8 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	return store, err
 }
 
-// Ping asks the database for a sign of life. A PostgreSQL server that takes no
-// writes counts as away: KindUnavailable.
+// Ping asks the database for a sign of life, and reads its clock. A PostgreSQL server that
+// takes no writes counts as away: KindUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.lite {
 		return dbError(s.sql.PingContext(ctx), "ping the database")
@@ -221,11 +218,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	began, start := s.time.local(), time.Now()
 	var at time.Time
 	var standby bool
-	err = conn.QueryRowContext(ctx, "SELECT clock_timestamp(), current_setting('transaction_read_only') = 'on'").Scan(&at, &standby)
-	switch {
-	case err != nil:
+	query := "SELECT clock_timestamp(), current_setting('transaction_read_only') = 'on'"
+	if err := conn.QueryRowContext(ctx, query).Scan(&at, &standby); err != nil {
 		return dbError(err, "ping the database")
-	case standby:
+	}
+	if standby {
 		if s.failover != nil {
 			s.failover.begin()
 		}

@@ -13,103 +13,45 @@ import (
 // was about, and the statement after it adds that to the sums of its hour and
 // day. So the sums follow from the ledger alone, whatever becomes of the task.
 
-// endRow is a transfer that ends a hold.
-type endRow struct {
-	transferRow
-	Model    string
-	Provider string
-	Status   mediagate.Status
-}
-
-// recordEnd is record for the end of a hold, which it counts.
-func (s *Store) recordEnd(tx *gorm.DB, end transferRow, h holding) (bool, error) {
-	row := endRow{end, h.model, h.provider, h.status}
-	into := insert("ledger_transfers", row, nil).say(" WHERE true ON CONFLICT DO NOTHING")
-	added, err := exec(tx, into.text.String(), into.args...)
-	if err != nil || added == 0 {
-		return false, err
-	}
-	if err := tx.Create(entries(row.transferRow, h.amount)).Error; err != nil {
-		return false, err
-	}
-	return true, s.count(tx, "e.id = ?", end.ID)
-}
-
-// usageSumRow is what the ends of an hour or a day come to.
-type usageSumRow struct {
-	AccountID string
-	Span      string
-	BeginsAt  stamp
-	KeyID     string
-	Model     string
-	Provider  string
-	Cost      mediagate.Micros
-	Released  mediagate.Micros
-	Taken     mediagate.Micros
-	Completed int64
-	Failed    int64
-	Cancelled int64
-}
-
-// usageSumKey names a row of usage_sums; its figures are what adds up.
+// usageSumKey has the columns that name a row of usage_sums. figures are those that add up: the
+// first three are money, the others numbers of tasks.
 const usageSumKey = "account_id, span, begins_at, key_id, model, provider"
 
-var figures = columnsOf[usageSumRow]().names[6:]
-
-// vendorSumRow is what a vendor charged in an hour.
-type vendorSumRow struct {
-	AccountID string
-	BeginsAt  stamp
-	KeyID     string
-	Model     string
-	Provider  string
-	Unit      string
-	Amount    mediagate.Micros
-}
+var figures = []string{"cost", "released", "taken", "completed", "failed", "cancelled"}
 
 const vendorSumKey = "account_id, begins_at, key_id, model, provider, unit"
+
+// eachFigure writes a text once for each figure, whose name stands for @.
+func eachFigure(text, separator string) string {
+	return strings.Join(convert(figures, func(figure string) string { return strings.ReplaceAll(text, "@", figure) }), separator)
+}
 
 // sumsOf are the keys and figures of usage_sums of the ends that the condition on
 // e names. What was held is counted as taken in the hour and day of the hold, and
 // as released in those of its end.
 func (s *Store) sumsOf(condition string) string {
-	part := func(span, at string, own ...string) string {
-		cut := s.hourOf
-		if span == "day" {
-			cut = s.dayOf
-		}
-		return "SELECT account_id, '" + span + "' AS span, " + cut(at) + " AS begins_at, key_id, model, provider, " + strings.Join(own, ", ") + " FROM ends"
-	}
-	ended := []string{
-		"cost", "hold AS released", "0 AS taken", "CASE status WHEN 'completed' THEN 1 ELSE 0 END AS completed",
-		"CASE status WHEN 'failed' THEN 1 ELSE 0 END AS failed", "CASE status WHEN 'cancelled' THEN 1 ELSE 0 END AS cancelled",
-	}
-	began := []string{"0", "0", "hold", "0", "0", "0"}
-	sums := make([]string, len(figures))
-	for i, figure := range figures {
-		sums[i] = "CAST(SUM(" + figure + ") AS bigint) AS " + figure
+	of := func(span string, begin func(column string) string) string {
+		return "SELECT account_id, '" + span + "' AS span, " + begin("ended_at") + ` AS begins_at, key_id, model, provider,
+				cost, hold AS released, 0 AS taken, ` + countByStatus + ` FROM ends
+			UNION ALL SELECT account_id, '` + span + "', " + begin("held_at") + `, key_id, model, provider,
+				0, 0, hold, 0, 0, 0 FROM ends`
 	}
 	return `WITH ends AS (SELECT e.account_id, e.key_id, e.model, e.provider, e.status, e.at AS ended_at, h.at AS held_at,
 			CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, h.amount AS hold
 		FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
 		WHERE e.kind IN ('post', 'void') AND ` + condition + `)
-		SELECT ` + usageSumKey + `, ` + strings.Join(sums, ", ") + ` FROM (` +
-		strings.Join([]string{
-			part("hour", "ended_at", ended...), part("hour", "held_at", began...),
-			part("day", "ended_at", ended...), part("day", "held_at", began...),
-		}, " UNION ALL ") + `) AS counted WHERE true GROUP BY ` + usageSumKey
+		SELECT ` + usageSumKey + ", " + eachFigure("CAST(SUM(@) AS bigint) AS @", ", ") + ` FROM (
+			` + of("hour", s.hourOf) + " UNION ALL " + of("day", s.dayOf) + `) AS counted
+		WHERE true GROUP BY ` + usageSumKey
 }
 
 // count adds the ends that the condition names to the sums. Rows are locked in
 // the order of their keys, before those of keys and accounts, so that nobody
 // waits for another in a circle.
 func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
-	add := make([]string, len(figures))
-	for i, figure := range figures {
-		add[i] = figure + " = usage_sums." + figure + " + excluded." + figure
-	}
-	_, err := exec(tx, "INSERT INTO usage_sums ("+columnsOf[usageSumRow]().text+") "+s.sumsOf(condition)+
-		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+") DO UPDATE SET "+strings.Join(add, ", "), args...)
+	_, err := exec(tx, "INSERT INTO usage_sums ("+usageSumKey+", "+eachFigure("@", ", ")+") "+s.sumsOf(condition)+
+		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+`)
+		DO UPDATE SET `+eachFigure("@ = usage_sums.@ + excluded.@", ", "), args...)
 	return err
 }
 
@@ -154,8 +96,10 @@ func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, n
 // chargesOf are the keys of vendor_sums and the amounts of attempts a that are
 // not counted.
 func (s *Store) chargesOf(condition string) string {
-	return `SELECT t.account_id, ` + s.hourOf("a.vendor_uncounted_at") + ` AS begins_at, t.key_id, t.model, a.provider, a.vendor_unit AS unit, a.vendor_amount AS amount
-		FROM attempts a JOIN tasks t ON t.id = a.task_id WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
+	return "SELECT t.account_id, " + s.hourOf("a.vendor_uncounted_at") + ` AS begins_at, t.key_id, t.model, a.provider,
+			a.vendor_unit AS unit, a.vendor_amount AS amount
+		FROM attempts a JOIN tasks t ON t.id = a.task_id
+		WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
 }
 
 // CountVendorCharges adds what vendors charged to the sums, as many charges as limit
@@ -165,28 +109,26 @@ func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int,
 		TaskID string
 		N      int
 	}
+	mine := "(a.task_id, a.n) IN (SELECT value ->> 0, CAST(value ->> 1 AS integer) FROM json_array_elements(CAST(? AS json)))"
+	if s.lite {
+		mine = "(a.task_id, a.n) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+	}
 	err = s.write(ctx, "count what vendors charged", func(tx *gorm.DB) error {
 		counted = 0
 		var rows []chargedRow
 		if err := read(tx, &rows, `SELECT a.task_id, a.n FROM attempts a WHERE a.vendor_uncounted_at IS NOT NULL
-			ORDER BY a.vendor_uncounted_at LIMIT ?`+s.skipLocked("a"), limit); err != nil {
+			ORDER BY a.vendor_uncounted_at LIMIT ?`+s.skipLocked("a"), limit); err != nil || len(rows) == 0 {
 			return err
-		}
-		if len(rows) == 0 {
-			return nil
 		}
 		counted = len(rows)
 		list, err := jsonText(convert(rows, func(r chargedRow) []any { return []any{r.TaskID, r.N} }))
 		if err != nil {
 			return err
 		}
-		mine := "(a.task_id, a.n) IN (SELECT value ->> 0, CAST(value ->> 1 AS integer) FROM json_array_elements(CAST(? AS json)))"
-		if s.lite {
-			mine = "(a.task_id, a.n) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
-		}
-		if _, err := exec(tx, "INSERT INTO vendor_sums ("+columnsOf[vendorSumRow]().text+") SELECT "+vendorSumKey+", CAST(SUM(amount) AS bigint) FROM ("+s.chargesOf(mine)+
-			") AS charged WHERE true GROUP BY "+vendorSumKey+" ORDER BY "+vendorSumKey+
-			" ON CONFLICT ("+vendorSumKey+") DO UPDATE SET amount = vendor_sums.amount + excluded.amount", list); err != nil {
+		if _, err := exec(tx, "INSERT INTO vendor_sums ("+vendorSumKey+`, amount)
+			SELECT `+vendorSumKey+", CAST(SUM(amount) AS bigint) FROM ("+s.chargesOf(mine)+`) AS charged
+			WHERE true GROUP BY `+vendorSumKey+" ORDER BY "+vendorSumKey+`
+			ON CONFLICT (`+vendorSumKey+") DO UPDATE SET amount = vendor_sums.amount + excluded.amount", list); err != nil {
 			return err
 		}
 		_, err = exec(tx, "UPDATE attempts AS a SET vendor_uncounted_at = NULL WHERE "+mine, list)
