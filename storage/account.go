@@ -3,74 +3,52 @@ package storage
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
 )
 
+// accountRow is an account as it is read by accountColumns.
 type accountRow struct {
-	ID          string
-	Name        string
-	GroupName   string
-	Available   mediagate.Micros
-	Held        mediagate.Micros
-	Spent       mediagate.Micros
-	CreatedAt   stamp
-	Rate        *int
-	InFlightCap *int
-	InFlight    int
-	EraseInputs bool
-	UnpaidCap   *mediagate.Micros
-	UploadsCap  *int64
-	Webhook     string
+	mediagate.Account
+	CreatedAt stamp
 }
 
-// TableName tells GORM.
-func (accountRow) TableName() string { return "accounts" }
+// accountColumns are in the order of the fields of mediagate.Account.
+const accountColumns = `a.id, a.name, a.group_name, a.available, a.held, a.spent,
+	a.rate, a.in_flight_cap, a.unpaid_cap, a.uploads_cap, a.erase_inputs, a.webhook, a.created_at`
 
 func (r accountRow) account() mediagate.Account {
-	return mediagate.Account{
-		ID:            r.ID,
-		Name:          r.Name,
-		Group:         r.GroupName,
-		Available:     r.Available,
-		Held:          r.Held,
-		Spent:         r.Spent,
-		AccountLimits: r.limits(),
-		EraseInputs:   r.EraseInputs,
-		Webhook:       r.Webhook,
-		CreatedAt:     r.CreatedAt.Time,
-	}
+	r.Account.CreatedAt = r.CreatedAt.Time
+	return r.Account
 }
 
 // limits are the account's own.
-func (r accountRow) limits() mediagate.AccountLimits {
-	return mediagate.AccountLimits{Rate: r.Rate, InFlight: r.InFlightCap, Unpaid: r.UnpaidCap, UploadsPerDay: r.UploadsCap}
-}
-
-// set writes the settings of an account into its row.
-func (r *accountRow) set(a mediagate.Account) {
-	r.Name, r.GroupName, r.EraseInputs, r.Webhook = a.Name, a.Group, a.EraseInputs, a.Webhook
-	r.Rate, r.InFlightCap, r.UnpaidCap, r.UploadsCap = a.Rate, a.InFlight, a.Unpaid, a.UploadsPerDay
-}
+func (r accountRow) limits() mediagate.AccountLimits { return r.AccountLimits }
 
 // CreateAccount makes an account without money.
-func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error) {
-	row := accountRow{ID: s.newID("acc_"), CreatedAt: at(s.clock())}
-	row.set(a)
-	err := s.write(ctx, "create account", func(tx *gorm.DB) error {
-		if err := tx.Create(&row).Error; err != nil {
+func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (created mediagate.Account, err error) {
+	id := s.newID("acc_")
+	err = s.write(ctx, "create account", func(tx *gorm.DB) error {
+		if _, err := exec(tx, `INSERT INTO accounts (id, name, group_name, rate, in_flight_cap, unpaid_cap, uploads_cap,
+				erase_inputs, webhook, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			id, a.Name, a.Group, a.Rate, a.InFlight, a.Unpaid, a.UploadsPerDay,
+			a.EraseInputs, a.Webhook, at(s.clock())); err != nil {
 			return err
 		}
+		row, err := readAccount(tx, id)
+		if err != nil {
+			return err
+		}
+		created = row.account()
 		return s.note(ctx, tx, deed{
-			action: mediagate.AuditCreateAccount, object: row.ID, account: row.ID, after: row.facts(),
+			action: mediagate.AuditCreateAccount, object: id, account: id, after: row.facts(),
 		})
 	})
-	if err != nil {
-		return mediagate.Account{}, err
-	}
-	return row.account(), nil
+	return created, err
 }
 
 // Account reads an account. Returns KindNotFound.
@@ -80,7 +58,7 @@ func (s *Store) Account(ctx context.Context, id string) (mediagate.Account, erro
 }
 
 func readAccount(db *gorm.DB, id string) (accountRow, error) {
-	row, err := take[accountRow](db.Where("id = ?", id))
+	row, err := one[accountRow](db, "SELECT "+accountColumns+" FROM accounts a WHERE a.id = ?", id)
 	if err != nil || row == nil {
 		return accountRow{}, cmp.Or(err, notFound("account", id))
 	}
@@ -92,27 +70,28 @@ func readAccount(db *gorm.DB, id string) (accountRow, error) {
 func (s *Store) Accounts(
 	ctx context.Context, after string, limit int,
 ) (accounts []mediagate.Account, hasMore bool, err error) {
-	rows, hasMore, err := newestAfter[accountRow](s.on(ctx), after, limit)
-	if err != nil {
-		return nil, false, dbError(err, "list accounts")
-	}
-	return convert(rows, accountRow.account), hasMore, nil
+	list := (&statement{}).say("SELECT ", accountColumns, " FROM accounts a WHERE true")
+	rows, hasMore, err := newestAfter[accountRow](s.on(ctx), list, "a.id", "true", after, limit)
+	return convert(rows, accountRow.account), hasMore, dbError(err, "list accounts")
 }
 
-// errAfter says that a list has no row with the id after which its page begins.
-var errAfter error = mediagate.Invalid("after", "after must be an id of this list")
-
-// newestAfter reads a page of a list, newest first, those older than the row after. Returns
-// errAfter when the list has no such row.
-func newestAfter[R any](list *gorm.DB, after string, limit int) (rows []R, hasMore bool, err error) {
-	list = list.Session(&gorm.Session{}) // for two statements
+// newestAfter reads a page of a list, newest first, those older than the row after. Rows that
+// do not meet the condition are left out, but may be the one after which the page begins.
+// Returns KindInvalid when the list has no such row.
+func newestAfter[R any](
+	db *gorm.DB, list *statement, id, condition, after string, limit int,
+) (rows []R, hasMore bool, err error) {
 	if after != "" {
-		row, err := take[R](list.Where("id = ?", after))
+		row, err := one[R](db, list.text.String()+" AND "+id+" = ?", append(slices.Clone(list.args), after)...)
 		if err != nil || row == nil {
-			return nil, false, cmp.Or(err, errAfter)
+			return nil, false, cmp.Or(err, error(mediagate.Invalid("after", "after must be an id of this list")))
 		}
+		list.with(" AND "+id+" < ?", after)
 	}
-	return newest[R](list, after, limit)
+	list.with(" AND "+condition+" ORDER BY "+id+" DESC LIMIT ?", limit+1)
+	err = read(db, &rows, list.text.String(), list.args...)
+	rows, hasMore = page(rows, limit)
+	return rows, hasMore, err
 }
 
 // UpdateAccount calls change with the settings of an account and stores what it makes of
@@ -122,26 +101,30 @@ func (s *Store) UpdateAccount(
 	ctx context.Context, id string, change func(a *mediagate.Account) error,
 ) (a mediagate.Account, err error) {
 	err = s.writeFor(ctx, id, "update account", func(tx *gorm.DB) error {
-		query := "SELECT " + columnsOf[accountRow]().text + " FROM accounts WHERE id = ?" + s.forUpdate("accounts")
+		query := "SELECT " + accountColumns + " FROM accounts a WHERE a.id = ?" + s.forUpdate("a")
 		row, err := one[accountRow](tx, query, id)
 		if err != nil || row == nil {
 			return cmp.Or(err, notFound("account", id))
 		}
+		before := row.facts()
 		a = row.account()
 		if err := change(&a); err != nil {
 			return err
 		}
-		before := row.facts()
-		row.set(a)
-		a = row.account()
-		settings := []string{
-			"name", "group_name", "rate", "in_flight_cap", "unpaid_cap", "uploads_cap", "erase_inputs", "webhook",
-		}
-		if err := tx.Model(&accountRow{}).Where("id = ?", id).Select(settings).Updates(row).Error; err != nil {
+		if _, err := exec(tx, `UPDATE accounts SET name = ?, group_name = ?, rate = ?, in_flight_cap = ?,
+				unpaid_cap = ?, uploads_cap = ?, erase_inputs = ?, webhook = ?
+			WHERE id = ?`,
+			a.Name, a.Group, a.Rate, a.InFlight, a.Unpaid,
+			a.UploadsPerDay, a.EraseInputs, a.Webhook, id); err != nil {
 			return err
 		}
+		after, err := readAccount(tx, id)
+		if err != nil {
+			return err
+		}
+		a = after.account()
 		return s.note(ctx, tx, deed{
-			action: mediagate.AuditChangeAccount, object: id, account: id, before: before, after: row.facts(),
+			action: mediagate.AuditChangeAccount, object: id, account: id, before: before, after: after.facts(),
 		})
 	})
 	return a, err

@@ -38,12 +38,15 @@ func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
 // waiter's idempotency key is stored with the adoption, for a day or longer (see change): a
 // repetition with that key gets the same task. A key that another request has taken meanwhile
 // adopts nothing.
-func (s *Store) Adopt(ctx context.Context, accountID string, w mediagate.Waiter) (taskID string, found bool, err error) {
+func (s *Store) Adopt(
+	ctx context.Context, accountID string, w mediagate.Waiter,
+) (taskID string, found bool, err error) {
 	now := s.clock()
 	opens := now.Add(w.Wait)
 	err = s.write(ctx, "adopt a task", func(tx *gorm.DB) error {
 		taskID = ""
-		row, err := one[struct{ TaskID string }](tx, `UPDATE idempotency SET key = @key, opens_at = @opens, expires_at = @expires
+		row, err := one[struct{ TaskID string }](tx, `UPDATE idempotency
+			SET key = @key, opens_at = @opens, expires_at = @expires
 			WHERE account_id = @account AND key = (SELECT i.key FROM idempotency i
 				WHERE i.account_id = @account AND i.body_sha256 = @body AND i.opens_at <= @now AND i.expires_at > @now
 					AND (@task = '' OR i.task_id = @task)

@@ -17,15 +17,16 @@ type auditRow struct {
 	ActedBy   string
 	Action    mediagate.AuditAction
 	Object    string
-	AccountID *string
+	AccountID string
 	OldValues document
 	NewValues document
 	Address   string
 	RequestID string
 }
 
-// TableName tells GORM.
-func (auditRow) TableName() string { return "audit" }
+// auditColumns are in the order of the fields of auditRow.
+const auditColumns = `id, at, acted_by, action, object, COALESCE(account_id, ''),
+	old_values, new_values, address, request_id`
 
 func (r auditRow) entry() mediagate.AuditEntry {
 	return mediagate.AuditEntry{
@@ -34,7 +35,7 @@ func (r auditRow) entry() mediagate.AuditEntry {
 		Actor:     mediagate.Actor{By: r.ActedBy, Address: r.Address, RequestID: r.RequestID},
 		Action:    r.Action,
 		Object:    r.Object,
-		AccountID: deref(r.AccountID),
+		AccountID: r.AccountID,
 		Before:    json.RawMessage(r.OldValues),
 		After:     json.RawMessage(r.NewValues),
 	}
@@ -65,18 +66,12 @@ func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	if err != nil || before == nil && after == nil {
 		return err
 	}
-	return tx.Create(&auditRow{
-		ID:        s.newID("aud_"),
-		At:        at(s.clock()),
-		ActedBy:   actor.By,
-		Action:    d.action,
-		Object:    d.object,
-		AccountID: nullable(d.account),
-		OldValues: before,
-		NewValues: after,
-		Address:   actor.Address,
-		RequestID: actor.RequestID,
-	}).Error
+	_, err = exec(tx, `INSERT INTO audit
+			(id, at, acted_by, action, object, account_id, old_values, new_values, address, request_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		s.newID("aud_"), at(s.clock()), actor.By, d.action, d.object, nullable(d.account),
+		before, after, actor.Address, actor.RequestID)
+	return err
 }
 
 // difference keeps the fields in which the two differ.
@@ -111,16 +106,16 @@ func fieldsOf(object any, fields *map[string]json.RawMessage) error {
 func (r accountRow) facts() facts {
 	f := facts{
 		"name":            r.Name,
-		"group":           r.GroupName,
+		"group":           r.Group,
 		"rate":            r.Rate,
-		"in_flight":       r.InFlightCap,
+		"in_flight":       r.InFlight,
 		"erase_inputs":    r.EraseInputs,
 		"webhook":         nullable(r.Webhook),
 		"unpaid":          nil,
-		"uploads_per_day": r.UploadsCap,
+		"uploads_per_day": r.UploadsPerDay,
 	}
-	if r.UnpaidCap != nil {
-		f["unpaid"] = r.UnpaidCap.String()
+	if r.Unpaid != nil {
+		f["unpaid"] = r.Unpaid.String()
 	}
 	return f
 }
@@ -166,13 +161,10 @@ func unix(t stamp) *int64 {
 func (s *Store) Audit(
 	ctx context.Context, accountID, after string, limit int,
 ) (entries []mediagate.AuditEntry, hasMore bool, err error) {
-	list := s.on(ctx)
+	list := (&statement{}).say("SELECT ", auditColumns, " FROM audit WHERE true")
 	if accountID != "" {
-		list = list.Where("account_id = ?", accountID)
+		list.with(" AND account_id = ?", accountID)
 	}
-	rows, hasMore, err := newestAfter[auditRow](list, after, limit)
-	if err != nil {
-		return nil, false, dbError(err, "list audit")
-	}
-	return convert(rows, auditRow.entry), hasMore, nil
+	rows, hasMore, err := newestAfter[auditRow](s.on(ctx), list, "id", "true", after, limit)
+	return convert(rows, auditRow.entry), hasMore, dbError(err, "list audit")
 }

@@ -62,7 +62,8 @@ func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 // ChannelStates reads all channels that anybody has noted, by name.
 func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
 	var rows []channelRow
-	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[channelRow]().text+" FROM channels ORDER BY name"); err != nil {
+	query := "SELECT " + columnsOf[channelRow]().text + " FROM channels ORDER BY name"
+	if err := read(s.on(ctx), &rows, query); err != nil {
 		return nil, dbError(err, "read channels")
 	}
 	return convert(rows, channelRow.state), nil
@@ -109,13 +110,15 @@ func (s *Store) ClaimProbe(
 ) (state mediagate.ChannelState, claimed bool, err error) {
 	now := at(s.clock())
 	return s.changeChannel(ctx, "claim probe", channel, `UPDATE channels SET probe = ?, probe_until = ?
-		WHERE name = ? AND enabled AND breaker = 'open' AND probe_at <= ? AND (probe_until IS NULL OR probe_until <= ?)`,
+		WHERE name = ? AND enabled AND breaker = 'open'
+			AND probe_at <= ? AND (probe_until IS NULL OR probe_until <= ?)`,
 		probe, at(now.Add(lease)), channel, now, now)
 }
 
 // closeBreaker closes a breaker; its parameter is the present.
 const closeBreaker = `UPDATE channels
-	SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0, probe_at = NULL, probe = '', probe_until = NULL`
+	SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
+		probe_at = NULL, probe = '', probe_until = NULL`
 
 // CloseBreaker lets all jobs through again, at the word of who holds the probe.
 func (s *Store) CloseBreaker(
@@ -144,7 +147,9 @@ func (s *Store) ReleaseProbe(
 
 // EnableChannel says whether the channel takes new jobs. To enable it closes its
 // breaker as well: whoever does it has looked.
-func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool) (state mediagate.ChannelState, err error) {
+func (s *Store) EnableChannel(
+	ctx context.Context, channel string, enabled bool,
+) (state mediagate.ChannelState, err error) {
 	err = s.write(ctx, "enable channel", func(tx *gorm.DB) error {
 		if err := makeChannel(tx, channel); err != nil {
 			return err
@@ -199,7 +204,8 @@ func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) 
 	return s.write(ctx, "count calls", func(tx *gorm.DB) error {
 		for _, c := range calls {
 			if c.Submits > 0 {
-				if _, err := exec(tx, `INSERT INTO channel_minutes (channel, minute, submits, failures) VALUES (?, ?, ?, ?)
+				if _, err := exec(tx, `INSERT INTO channel_minutes (channel, minute, submits, failures)
+					VALUES (?, ?, ?, ?)
 					ON CONFLICT (channel, minute) DO UPDATE SET submits = channel_minutes.submits + excluded.submits,
 						failures = channel_minutes.failures + excluded.failures`,
 					c.Channel, at(c.Minute.Truncate(time.Minute)), c.Submits, c.Failures); err != nil {

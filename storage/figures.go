@@ -47,11 +47,13 @@ const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(
 	GROUP BY channel`
 
 // unpaidFigures reads the partial index of abandoned attempts.
-const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs, CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
+const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
+		CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
 		COUNT(*) FILTER (WHERE cost > COALESCE(unpaid_cap, CAST(? AS bigint))) AS accounts
 	FROM (SELECT l.account_id, COUNT(*) AS jobs, SUM(lt.hold) AS cost
 			FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
-			WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id IS NOT NULL
+			WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled'
+				AND l.account_id IS NOT NULL
 			GROUP BY l.account_id) AS of_each
 		JOIN accounts ON accounts.id = account_id`
 

@@ -172,7 +172,9 @@ func insertKey(tx *gorm.DB, row keyRow) error {
 }
 
 // noteKey writes what somebody did to a key into the audit.
-func (s *Store) noteKey(ctx context.Context, tx *gorm.DB, action mediagate.AuditAction, row keyRow, before, after facts) error {
+func (s *Store) noteKey(
+	ctx context.Context, tx *gorm.DB, action mediagate.AuditAction, row keyRow, before, after any,
+) error {
 	return s.note(ctx, tx, deed{action: action, object: row.ID, account: row.AccountID, before: before, after: after})
 }
 
@@ -181,7 +183,9 @@ func (s *Store) noteKey(ctx context.Context, tx *gorm.DB, action mediagate.Audit
 // last four are those of the shared quota. The key is locked meanwhile. change may be called
 // again; its error is returned, and changes nothing. Returns KindNotFound, and KindInvalid
 // for a quota or a cap below what is used.
-func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (k mediagate.Key, err error) {
+func (s *Store) UpdateKey(
+	ctx context.Context, id string, change func(k *mediagate.Key) error,
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "update key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
 		if err != nil {
@@ -210,13 +214,17 @@ func (s *Store) changeKey(
 	if err := row.checkLimits(s.clock()); err != nil {
 		return k, err
 	}
-	_, err = exec(tx, `UPDATE keys SET name = ?, group_name = ?, expires_at = ?, models = ?, allow_ips = ?, scopes = ?, strict = ?
-		WHERE id = ?`, row.Name, row.GroupName, row.ExpiresAt, row.Models, row.AllowIPs, row.Scopes, row.Strict, row.ID)
+	_, err = exec(tx, `UPDATE keys
+		SET name = ?, group_name = ?, expires_at = ?, models = ?, allow_ips = ?, scopes = ?, strict = ?
+		WHERE id = ?`,
+		row.Name, row.GroupName, row.ExpiresAt, row.Models, row.AllowIPs, row.Scopes, row.Strict, row.ID)
 	if err != nil {
 		return k, err
 	}
-	_, err = exec(tx, `UPDATE keys SET unlimited = ?, quota = ?, rate = ?, in_flight_cap = ?, cap_day = ?, cap_week = ?, cap_month = ?
-		WHERE id = ?`, row.Unlimited, row.Quota, row.Rate, row.InFlightCap, row.CapDay, row.CapWeek, row.CapMonth, row.quotaID())
+	_, err = exec(tx, `UPDATE keys
+		SET unlimited = ?, quota = ?, rate = ?, in_flight_cap = ?, cap_day = ?, cap_week = ?, cap_month = ?
+		WHERE id = ?`,
+		row.Unlimited, row.Quota, row.Rate, row.InFlightCap, row.CapDay, row.CapWeek, row.CapMonth, row.quotaID())
 	if err != nil {
 		return k, err
 	}
@@ -296,7 +304,8 @@ func (s *Store) rotate(
 	if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(ending.ExpiresAt.Time) {
 		ending.ExpiresAt = old.ExpiresAt
 	}
-	_, err = exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", ending.ExpiresAt, fresh.ID, old.ID)
+	_, err = exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?",
+		ending.ExpiresAt, fresh.ID, old.ID)
 	if err != nil {
 		return k, err
 	}
@@ -313,29 +322,17 @@ func (s *Store) rotate(
 // Keys lists the keys of an account that are not deleted, or of all accounts when accountID is
 // empty, newest first, those older than the key after, which may have been deleted meanwhile.
 // Returns KindInvalid when after names no key of the list.
-func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error) {
-	of := func() *statement {
-		list := (&statement{}).say("SELECT ", keyColumns, keyTables, " WHERE true")
-		if accountID != "" {
-			list.with(" AND k.account_id = ?", accountID)
-		}
-		return list
+func (s *Store) Keys(
+	ctx context.Context, accountID, after string, limit int,
+) (keys []mediagate.Key, hasMore bool, err error) {
+	list := (&statement{}).say("SELECT ", keyColumns, keyTables, " WHERE true")
+	if accountID != "" {
+		list.with(" AND k.account_id = ?", accountID)
 	}
-	list := of().say(" AND k.deleted_at IS NULL")
-	if after != "" {
-		cursor := of().with(" AND k.id = ?", after)
-		row, err := one[keyRow](s.on(ctx), cursor.text.String(), cursor.args...)
-		if err != nil || row == nil {
-			return nil, false, cmp.Or(dbError(err, "list keys"), errAfter)
-		}
-		list.with(" AND k.id < ?", after)
-	}
-	list.with(" ORDER BY k.id DESC LIMIT ?", limit+1)
-	var rows []keyRow
-	if err := read(s.on(ctx), &rows, list.text.String(), list.args...); err != nil {
+	rows, hasMore, err := newestAfter[keyRow](s.on(ctx), list, "k.id", "k.deleted_at IS NULL", after, limit)
+	if err != nil {
 		return nil, false, dbError(err, "list keys")
 	}
-	rows, hasMore = page(rows, limit)
 	keys, err = convertAll(rows, keyRow.key)
 	return keys, hasMore, err
 }
@@ -365,7 +362,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, 
 	var row keyRow
 	var account accountRow
 	into := append(columnsOf[keyRow]().into(&row), columnsOf[accountRow]().into(&account)...)
-	query := "SELECT " + keyColumns + ", " + columnsOf[accountRow]().of("a") + keyTables +
+	query := "SELECT " + keyColumns + ", " + accountColumns + keyTables +
 		" JOIN accounts a ON a.id = k.account_id WHERE k.hash = ? AND " + liveKey
 	err = s.on(ctx).Raw(query, hash[:], at(s.clock())).Row().Scan(into...)
 	switch {

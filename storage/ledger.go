@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -21,51 +20,32 @@ const (
 	bucketSpent     = "spent"
 )
 
+// transferRow is a transfer as it is read by transferColumns.
 type transferRow struct {
-	ID        string
-	Kind      mediagate.EntryKind
-	AccountID string
-	KeyID     *string
-	TaskID    *string
-	Amount    mediagate.Micros
-	Reference *string
-	At        stamp
-	// Model, Provider and Status say what the end of a hold was about. Usage is counted by them.
-	Model    *string
-	Provider *string
-	Status   *mediagate.Status
+	mediagate.Transfer
+	At stamp
 	// CountedDay is the day to which a hold was counted in the caps of its key, or
 	// from which what a post or a void gave back was taken out again.
 	CountedDay stamp
+	// What a hold was about stands in its end. Usage is counted by that.
+	Model, Provider *string
+	Status          *mediagate.Status
 }
 
-// TableName tells GORM.
-func (transferRow) TableName() string { return "ledger_transfers" }
+// transferColumns are in the order of the fields of mediagate.Transfer; l is the ledger.
+const transferColumns = `l.id, l.kind, l.account_id, COALESCE(l.key_id, ''), COALESCE(l.task_id, ''),
+	l.amount, COALESCE(l.reference, ''), l.at, l.counted_day, l.model, l.provider, l.status`
 
-func newTransferRow(t mediagate.Transfer) transferRow {
-	return transferRow{
-		ID:        t.ID,
-		Kind:      t.Kind,
-		AccountID: t.AccountID,
-		KeyID:     nullable(t.KeyID),
-		TaskID:    nullable(t.TaskID),
-		Amount:    t.Amount,
-		Reference: nullable(t.Reference),
-		At:        at(t.At),
-	}
-}
+func newTransferRow(t mediagate.Transfer) transferRow { return transferRow{Transfer: t, At: at(t.At)} }
 
 func (r transferRow) transfer() mediagate.Transfer {
-	return mediagate.Transfer{
-		ID:        r.ID,
-		Kind:      r.Kind,
-		AccountID: r.AccountID,
-		KeyID:     deref(r.KeyID),
-		TaskID:    deref(r.TaskID),
-		Amount:    r.Amount,
-		Reference: deref(r.Reference),
-		At:        r.At.Time,
-	}
+	r.Transfer.At = r.At.Time
+	return r.Transfer
+}
+
+// readTransfer reads the transfer that the conditions leave, or nil.
+func readTransfer(db *gorm.DB, conditions string, args ...any) (*transferRow, error) {
+	return one[transferRow](db, "SELECT "+transferColumns+" FROM ledger_transfers l WHERE "+conditions, args...)
 }
 
 func deref(s *string) string {
@@ -98,7 +78,13 @@ func (entryRow) TableName() string { return "ledger_entries" }
 // the hold took; it counts for posts only.
 func entries(t transferRow, held mediagate.Micros) []entryRow {
 	line := func(bucket string, amount mediagate.Micros) entryRow {
-		return entryRow{TransferID: t.ID, Bucket: bucket, AccountID: t.AccountID, KeyID: t.KeyID, Amount: amount}
+		return entryRow{
+			TransferID: t.ID,
+			Bucket:     bucket,
+			AccountID:  t.AccountID,
+			KeyID:      nullable(t.KeyID),
+			Amount:     amount,
+		}
 	}
 	switch t.Kind {
 	case mediagate.EntryGrant:
@@ -117,11 +103,15 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 // record writes the transfer with its entries. It tells false when a unique
 // rule refused it: the hold is there, is resolved, or the reference is taken.
 func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
-	result := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
-	if result.Error != nil || result.RowsAffected == 0 {
-		return false, result.Error
+	added, err := exec(tx, `INSERT INTO ledger_transfers
+			(id, kind, account_id, key_id, task_id, amount, reference, at, counted_day, model, provider, status)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		row.ID, row.Kind, row.AccountID, nullable(row.KeyID), nullable(row.TaskID), row.Amount, nullable(row.Reference),
+		row.At, row.CountedDay, row.Model, row.Provider, row.Status)
+	if err != nil || added == 0 {
+		return false, err
 	}
-	err := tx.Create(entries(row, held)).Error
+	err = tx.Create(entries(row, held)).Error
 	return err == nil, err
 }
 
@@ -187,7 +177,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 
 // firstGrant reads the grant that has the reference of another one already.
 func firstGrant(tx *gorm.DB, g mediagate.Transfer) (mediagate.Transfer, mediagate.Micros, error) {
-	row, err := take[transferRow](tx.Where("account_id = ? AND reference = ? AND kind = 'grant'", g.AccountID, g.Reference))
+	row, err := readTransfer(tx, "l.account_id = ? AND l.reference = ? AND l.kind = 'grant'", g.AccountID, g.Reference)
 	if err != nil {
 		return g, 0, err
 	}
@@ -200,7 +190,7 @@ func firstGrant(tx *gorm.DB, g mediagate.Transfer) (mediagate.Transfer, mediagat
 
 // Transfer reads an entry of the account's ledger. Returns KindNotFound.
 func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error) {
-	row, err := take[transferRow](s.on(ctx).Where("id = ? AND account_id = ?", id, accountID))
+	row, err := readTransfer(s.on(ctx), "l.id = ? AND l.account_id = ?", id, accountID)
 	if err != nil || row == nil {
 		return mediagate.Transfer{}, cmp.Or(dbError(err, "read ledger entry"), notFound("ledger entry", id))
 	}
@@ -214,7 +204,7 @@ func (s *Store) Ledger(
 ) (transfers []mediagate.Transfer, hasMore bool, err error) {
 	var last *transferRow
 	if after != "" { // read first: an index is entered at a value, not at a subquery
-		if last, err = take[transferRow](s.on(ctx).Where("id = ?", after)); err != nil || last == nil {
+		if last, err = readTransfer(s.on(ctx), "l.id = ?", after); err != nil || last == nil {
 			return nil, false, dbError(err, "list ledger")
 		}
 	}
@@ -230,18 +220,18 @@ func (s *Store) Ledger(
 // ledgerListing writes the statement of a page after the last one's end, which is
 // nil for the first.
 func ledgerListing(accountID, taskID string, last *transferRow, limit int) *statement {
-	list := (&statement{}).say("SELECT ", columnsOf[transferRow]().text, " FROM ")
+	list := (&statement{}).say("SELECT ", transferColumns, " FROM ")
 	if taskID == "" {
-		list.say("ledger_transfers")
+		list.say("ledger_transfers l")
 	} else { // each half by the index that has no more than one of the kind
 		const of = "SELECT * FROM ledger_transfers WHERE task_id = ? AND "
-		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS of_task", taskID, taskID)
+		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS l", taskID, taskID)
 	}
-	list.with(" WHERE account_id = ?", accountID)
+	list.with(" WHERE l.account_id = ?", accountID)
 	if last != nil {
-		list.with(" AND (at, id) < (?, ?)", last.At, last.ID)
+		list.with(" AND (l.at, l.id) < (?, ?)", last.At, last.ID)
 	}
-	return list.with(" ORDER BY at DESC, id DESC LIMIT ?", limit+1)
+	return list.with(" ORDER BY l.at DESC, l.id DESC LIMIT ?", limit+1)
 }
 
 // holding is a hold that is to be ended, and what it hangs on: a task or a speech.
@@ -270,8 +260,7 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 // longer counted in the period to which the hold was counted, if that is still the
 // current one. The hot account row is written last.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
-	hold, err := one[transferRow](tx, "SELECT "+columnsOf[transferRow]().text+
-		" FROM ledger_transfers WHERE task_id = ? AND kind = 'hold'", h.id)
+	hold, err := readTransfer(tx, "l.task_id = ? AND l.kind = 'hold'", h.id)
 	if err != nil {
 		return err
 	}
@@ -298,8 +287,8 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, in_flight = in_flight - ?",
 		h.amount, cost, h.tasks)
 	for _, p := range periods {
-		used := strings.ReplaceAll(", @_used = @_used - CASE WHEN @_start <= ? THEN CAST(? AS bigint) ELSE 0 END", "@", p.name)
-		key.with(used, hold.CountedDay, rest)
+		const used = ", @_used = @_used - CASE WHEN @_start <= ? THEN CAST(? AS bigint) ELSE 0 END"
+		key.with(strings.ReplaceAll(used, "@", p.name), hold.CountedDay, rest)
 	}
 	key.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", h.keyID)
 	if _, err := exec(tx, key.text.String(), key.args...); err != nil {

@@ -66,8 +66,9 @@ var retention = map[mediagate.Removal]retained{
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
 			AND ` + hasFiles + ` AND NOT (` + keptForever + `)` + ofOne,
-		settled: `NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)` + ofOne,
-		locked:  true,
+		settled: `NOT EXISTS (SELECT 1 FROM tasks t
+			WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)` + ofOne,
+		locked: true,
 	},
 	mediagate.RemoveTasks: {
 		table: "tasks", id: "id", prefix: "task_",
@@ -153,7 +154,8 @@ func (s *Store) RemoveRows(
 			}
 			mark = row.ID
 		}
-		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ? WHERE kind = ?", mark, slice.Removed, kind)
+		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ? WHERE kind = ?",
+			mark, slice.Removed, kind)
 		return err
 	})
 	return slice, err
@@ -252,7 +254,8 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 		if err != nil {
 			return err
 		}
-		if _, err := exec(tx, "UPDATE tasks SET results = ?, version = version + 1 WHERE id = ?", text, row.ID); err != nil {
+		_, err = exec(tx, "UPDATE tasks SET results = ?, version = version + 1 WHERE id = ?", text, row.ID)
+		if err != nil {
 			return err
 		}
 	}
@@ -276,7 +279,8 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 		InUse   bool
 		Results document
 	}
-	query := "SELECT s.id, s." + isOpen + " OR " + isWorkedOn + " AS in_use, s.results FROM tasks s WHERE s.id IN " + s.inList()
+	query := "SELECT s.id, s." + isOpen + " OR " + isWorkedOn + ` AS in_use, s.results
+		FROM tasks s WHERE s.id IN ` + s.inList()
 	if err := read(s.on(ctx), &rows, query, list); err != nil {
 		return nil, dbError(err, "look for objects without a row")
 	}

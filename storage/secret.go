@@ -106,8 +106,8 @@ func (s *Store) RotateWebhookSecret(
 		// The current row is the lock: of two rotations at once the second finds
 		// none.
 		now := s.clock()
-		query := "SELECT " + columnsOf[secretRow]().text + " FROM webhook_secrets WHERE account_id = ? AND expires_at IS NULL"
-		current, err := one[secretRow](tx, query+s.forUpdate("webhook_secrets"), accountID)
+		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+` FROM webhook_secrets
+			WHERE account_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"), accountID)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,8 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 		if err != nil {
 			return err
 		}
-		won, err := exec(s.on(ctx), "UPDATE webhook_secrets SET sealed = ? WHERE id = ? AND sealed = ?", sealed, r.ID, r.Sealed)
+		won, err := exec(s.on(ctx), "UPDATE webhook_secrets SET sealed = ? WHERE id = ? AND sealed = ?",
+			sealed, r.ID, r.Sealed)
 		if err != nil {
 			return dbError(err, "seal a webhook secret anew")
 		}

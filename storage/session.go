@@ -64,7 +64,8 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 	row, err := one[struct {
 		sessionRow
 		KeyHash []byte
-	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("s")+`, k.hash FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
+	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("s")+`, k.hash
+		FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
 		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
 	if err != nil || row == nil {
 		return mediagate.Session{}, cmp.Or(dbError(err, "read session"), notFound("session", ""))
@@ -106,7 +107,8 @@ const sessionsAtOnce = 500
 func (s *Store) RemoveSessions(ctx context.Context) (removed int, err error) {
 	for {
 		n, err := exec(s.on(ctx), `DELETE FROM sessions
-			WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)`, at(s.clock()), sessionsAtOnce)
+			WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)`,
+			at(s.clock()), sessionsAtOnce)
 		removed += int(n)
 		if err != nil || n < sessionsAtOnce {
 			return removed, dbError(err, "remove sessions")

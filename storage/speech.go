@@ -10,21 +10,6 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-type speechRow struct {
-	ID        string
-	AccountID string
-	KeyID     string
-	RequestID string
-	Model     string
-	Charges   document
-	Hold      mediagate.Micros
-	Cost      mediagate.Micros
-	State     mediagate.SpeechState
-	CreatedAt stamp
-	EndedAt   stamp
-	VoidAfter stamp
-}
-
 // OpenSpeech takes a speech in: its row and the hold on key and account, all or
 // nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
 // or EndSpeech ends it.
@@ -37,19 +22,12 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 	if err != nil {
 		return err
 	}
-	row := speechRow{
-		ID:        n.ID,
-		AccountID: n.AccountID,
-		KeyID:     n.KeyID,
-		RequestID: n.RequestID,
-		Model:     n.Model,
-		Charges:   charges,
-		Hold:      n.Hold,
-		State:     mediagate.SpeechOpen,
-		CreatedAt: at(now),
-	}
+	row := (&statement{}).with(`INSERT INTO speeches
+			(id, account_id, key_id, request_id, model, charges, hold, state, created_at, void_after)
+		VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, `,
+		n.ID, n.AccountID, n.KeyID, n.RequestID, n.Model, charges, n.Hold, at(now))
 	_, err = s.store(ctx, submission{
-		row:  insert("speeches", row, map[string]string{"void_after": s.later(s.present(), lease)}),
+		row:  row.say(s.later(s.present(), lease), ")"),
 		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now),
 		now:  at(now),
 	})
@@ -70,7 +48,8 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
 	}
-	row, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
+	row, err := one[struct{ AccountID string }](s.on(ctx),
+		"SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
 	if err != nil || row == nil {
 		return false, dbError(err, "read speech")
 	}
@@ -114,14 +93,17 @@ func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, con
 	if end == mediagate.SpeechPosted {
 		kind, share, status = mediagate.EntryPost, 1, mediagate.StatusCompleted
 	}
-	query := "UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ? WHERE id = ? AND state = 'open' AND " + condition +
-		" RETURNING " + columnsOf[speechRow]().text
-	row, err := one[speechRow](tx, query, end, share, at(s.clock()), id)
+	row, err := one[struct {
+		AccountID, KeyID, Model string
+		Hold, Cost              mediagate.Micros
+	}](tx, `UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ?
+		WHERE id = ? AND state = 'open' AND `+condition+` RETURNING account_id, key_id, model, hold, cost`,
+		end, share, at(s.clock()), id)
 	if err != nil || row == nil {
 		return false, err
 	}
 	return true, s.resolve(tx, holding{
-		id:        row.ID,
+		id:        id,
 		accountID: row.AccountID,
 		keyID:     row.KeyID,
 		amount:    row.Hold,

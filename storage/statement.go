@@ -52,7 +52,7 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 		began := mediagate.Balance{}
 		from, to := bounds(f.From, f.To)
 		if f.After != "" {
-			last, err := take[transferRow](tx.Where("id = ? AND account_id = ?", f.After, f.AccountID))
+			last, err := readTransfer(tx, "l.id = ? AND l.account_id = ?", f.After, f.AccountID)
 			if err != nil {
 				return err
 			}
@@ -99,11 +99,13 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 // lines are the transfers of the statement.
 func (s *Store) lines(tx *gorm.DB, f mediagate.StatementFilter, from, to time.Time) (rows []lineRow, err error) {
 	moved := func(bucket string) string {
-		return "COALESCE((SELECT e.amount FROM ledger_entries e WHERE e.transfer_id = l.id AND e.bucket = '" + bucket + "'), 0)"
+		return `, COALESCE((SELECT e.amount FROM ledger_entries e
+			WHERE e.transfer_id = l.id AND e.bucket = '` + bucket + "'), 0)"
 	}
-	list := (&statement{}).say("SELECT ", columnsOf[transferRow]().of("l"), ", ", lineModel, ", ",
-		moved(bucketAvailable), ", ", moved(bucketHeld), ", ", moved(bucketSpent))
-	list.with(" FROM (SELECT * FROM ledger_transfers WHERE account_id = ? AND at >= ? AND at < ?", f.AccountID, at(from), at(to))
+	list := (&statement{}).say("SELECT ", transferColumns, ", ", lineModel,
+		moved(bucketAvailable), moved(bucketHeld), moved(bucketSpent))
+	list.with(" FROM (SELECT * FROM ledger_transfers WHERE account_id = ? AND at >= ? AND at < ?",
+		f.AccountID, at(from), at(to))
 	if f.After != "" {
 		list.with(" AND (at, id) > (?, ?)", at(from), f.After)
 	}
@@ -130,7 +132,8 @@ const changesSince = byBucket + ` WHERE t.account_id = @account AND t.at >= @fro
 // sumChanges adds up changes of a balance.
 func sumChanges(tx *gorm.DB, changes string, args ...any) (mediagate.Balance, error) {
 	sum, err := one[mediagate.Balance](tx, `SELECT CAST(COALESCE(SUM(available), 0) AS bigint),
-		CAST(COALESCE(SUM(held), 0) AS bigint), CAST(COALESCE(SUM(spent), 0) AS bigint) FROM (`+changes+`) AS changes`, args...)
+			CAST(COALESCE(SUM(held), 0) AS bigint), CAST(COALESCE(SUM(spent), 0) AS bigint)
+		FROM (`+changes+") AS changes", args...)
 	if err != nil {
 		return mediagate.Balance{}, err
 	}

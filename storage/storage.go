@@ -73,7 +73,6 @@ type Store struct {
 	writers  *limit.Limit // connections of those who move an account's money
 	patience time.Duration
 	defaults mediagate.AccountLimits
-	sweep    rateSweep
 	failover *failover // nil: the caller made the connections
 	observer Observer
 	scrub    scrub  // of SQLite's files
@@ -184,14 +183,15 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	}
 	c.failover = &failover{}
 	c.failover.watch(config)
-	db := stdlib.OpenDB(*config, c.failover.refuse(), stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+	joined := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		c.failover.joined(conn)
 		if set == "" {
 			return nil
 		}
 		_, err := conn.PgConn().Exec(ctx, set).ReadAll()
 		return err
-	}))
+	})
+	db := stdlib.OpenDB(*config, c.failover.refuse(), joined)
 	var pool gorm.ConnPool = db
 	if pooler == PoolerTransaction {
 		pool = pooled{db, forTransaction(transaction)}
@@ -271,6 +271,29 @@ func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx 
 	}
 	defer leave()
 	return s.write(ctx, what, f)
+}
+
+// defaultPatience is how long a write waits for others of its account, unless the caller of
+// Open says otherwise: as long as for a lock.
+const defaultPatience = 10 * time.Second
+
+// enter waits until a write of the account may have a connection, until leave is called.
+// Whatever moves an account's money locks its row, and waits for it while it has a
+// connection: a crowd of one account would take all of the pool's while that row is
+// locked, and nobody else could even read. Nobody may enter a second time meanwhile.
+// Returns KindUnavailable where there is no room in time.
+func (s *Store) enter(ctx context.Context, account string) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	lease, err := s.writers.Acquire(waiting, account, 1)
+	if err != nil {
+		return nil, &mediagate.Error{
+			Kind:    mediagate.KindUnavailable,
+			Message: "the account is busy: too many of its requests wait for its balance",
+			Err:     err,
+		}
+	}
+	return lease.Release, nil
 }
 
 // forUpdate locks the rows of a SELECT against all who would change them, but not

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
@@ -44,39 +43,25 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 	}, err
 }
 
+// deliveryRow is a delivery attempt as it is read.
 type deliveryRow struct {
-	TaskID        string `gorm:"primaryKey"`
-	Round         int    `gorm:"primaryKey"`
-	Attempt       int    `gorm:"primaryKey"`
+	mediagate.Delivery
 	At            stamp
-	Status        int
-	Error         string
-	DurationUs    int64
 	NextAttemptAt stamp
 }
 
-// TableName tells GORM.
-func (deliveryRow) TableName() string { return "deliveries" }
-
 func (r deliveryRow) delivery() mediagate.Delivery {
-	return mediagate.Delivery{
-		TaskID:        r.TaskID,
-		Round:         r.Round,
-		Attempt:       r.Attempt,
-		At:            r.At.Time,
-		Status:        r.Status,
-		Error:         r.Error,
-		Duration:      fromMicros(r.DurationUs),
-		NextAttemptAt: r.NextAttemptAt.Time,
-	}
+	r.Delivery.At, r.Delivery.NextAttemptAt = r.At.Time, r.NextAttemptAt.Time
+	return r.Delivery
 }
 
 // Deliveries lists the delivery attempts of a task in their order, the newest of them:
 // there are as many rounds as a client asks for.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
-	newest := s.on(ctx).Where("task_id = ?", taskID).Order("round DESC, attempt DESC").Limit(storyRows)
-	if err := newest.Find(&rows).Error; err != nil {
+	if err := read(s.on(ctx), &rows, `SELECT task_id, round, attempt, status, error, duration_us * 1000,
+			at, next_attempt_at
+		FROM deliveries WHERE task_id = ? ORDER BY round DESC, attempt DESC LIMIT ?`, taskID, storyRows); err != nil {
 		return nil, dbError(err, "read deliveries")
 	}
 	slices.Reverse(rows)
@@ -122,16 +107,14 @@ func (s *Store) RecordDelivery(
 			if !row.ErasedAt.IsZero() {
 				return false, nil
 			}
-			return true, tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
-				TaskID:        d.TaskID,
-				Round:         d.Round,
-				Attempt:       d.Attempt,
-				At:            at(d.At),
-				Status:        d.Status,
-				Error:         d.Error,
-				DurationUs:    micros(d.Duration),
-				NextAttemptAt: at(d.NextAttemptAt),
-			}).Error
+			_, err := exec(tx, `INSERT INTO deliveries
+					(task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (task_id, round, attempt) DO UPDATE SET
+					at = excluded.at, status = excluded.status, error = excluded.error,
+					duration_us = excluded.duration_us, next_attempt_at = excluded.next_attempt_at`,
+				d.TaskID, d.Round, d.Attempt, at(d.At), d.Status, d.Error, micros(d.Duration), at(d.NextAttemptAt))
+			return true, err
 		},
 	})
 	return err
