@@ -27,7 +27,7 @@ func (s *Store) MadeBy(
 // noteAssets notes what the task made that later requests may name by the
 // vendor's ids. Of two tasks with the same the first one is it: the other
 // shows what the first made.
-func noteAssets(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
+func noteAssets(tx *gorm.DB, of lockedTask, made *mediagate.Made, results []mediagate.Result) error {
 	ids := made.IDs(results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		positions := make(map[string]int, len(ids[kind]))
@@ -39,7 +39,7 @@ func noteAssets(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []me
 		for _, id := range slices.Sorted(maps.Keys(positions)) {
 			if _, err := exec(tx, `INSERT INTO assets (account_id, kind, vendor_id, task_id, position)
 				VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-				task.AccountID, kind, id, task.ID, positions[id]); err != nil {
+				of.AccountID, kind, id, of.ID, positions[id]); err != nil {
 				return err
 			}
 		}

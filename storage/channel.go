@@ -10,42 +10,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// channelRow is a channel as it is read by channelColumns.
 type channelRow struct {
-	Name        string `gorm:"primaryKey"`
-	Epoch       int64
-	Enabled     bool
-	LastSeenAt  stamp
-	Breaker     string
-	ChangedAt   stamp
-	BreakReason mediagate.ParkReason
-	Trips       int
-	ProbeAt     stamp
-	Probe       string
-	ProbeUntil  stamp
-	LastError   string
-	LastErrorAt stamp
+	mediagate.ChannelState
+	ChangedAt, ProbeAt, ProbeUntil, LastErrorAt, LastSeenAt stamp
 }
 
-const breakerOpen = "open"
+// channelColumns are the fields of mediagate.ChannelState that are no times, then those that are.
+const channelColumns = `name, enabled, breaker = 'open', break_reason, trips, last_error,
+	changed_at, probe_at, probe_until, last_error_at, last_seen_at`
 
-func (r channelRow) facts() facts {
-	return facts{"enabled": r.Enabled, "broken": r.Breaker == breakerOpen}
-}
+func (r channelRow) facts() facts { return facts{"enabled": r.Enabled, "broken": r.Open} }
 
 func (r channelRow) state() mediagate.ChannelState {
-	return mediagate.ChannelState{
-		Name:        r.Name,
-		Enabled:     r.Enabled,
-		Open:        r.Breaker == breakerOpen,
-		Reason:      r.BreakReason,
-		ChangedAt:   r.ChangedAt.Time,
-		Trips:       r.Trips,
-		ProbeAt:     r.ProbeAt.Time,
-		ProbeUntil:  r.ProbeUntil.Time,
-		LastError:   r.LastError,
-		LastErrorAt: r.LastErrorAt.Time,
-		LastSeenAt:  r.LastSeenAt.Time,
-	}
+	state := r.ChannelState
+	state.ChangedAt = r.ChangedAt.Time
+	state.ProbeAt = r.ProbeAt.Time
+	state.ProbeUntil = r.ProbeUntil.Time
+	state.LastErrorAt = r.LastErrorAt.Time
+	state.LastSeenAt = r.LastSeenAt.Time
+	return state
 }
 
 // SeenChannel notes that a worker has these channels configured.
@@ -62,8 +46,7 @@ func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 // ChannelStates reads all channels that anybody has noted, by name.
 func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
 	var rows []channelRow
-	query := "SELECT " + columnsOf[channelRow]().text + " FROM channels ORDER BY name"
-	if err := read(s.on(ctx), &rows, query); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT "+channelColumns+" FROM channels ORDER BY name"); err != nil {
 		return nil, dbError(err, "read channels")
 	}
 	return convert(rows, channelRow.state), nil
@@ -186,7 +169,7 @@ func makeChannel(tx *gorm.DB, name string) error {
 }
 
 func readChannel(tx *gorm.DB, name, lock string) (channelRow, error) {
-	row, err := one[channelRow](tx, "SELECT "+columnsOf[channelRow]().text+" FROM channels WHERE name = ?"+lock, name)
+	row, err := one[channelRow](tx, "SELECT "+channelColumns+" FROM channels WHERE name = ?"+lock, name)
 	if err != nil || row == nil {
 		return channelRow{}, cmp.Or(err, notFound("channel", name))
 	}

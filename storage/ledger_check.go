@@ -304,14 +304,6 @@ func (s *Store) sums() string {
 			UNION ALL SELECT account_id, hold FROM speeches WHERE state = 'open')`
 }
 
-// microsOf is a time as microseconds since 1970.
-func (s *Store) microsOf(column string) string {
-	if s.lite {
-		return column
-	}
-	return "CAST(EXTRACT(EPOCH FROM " + column + ") * 1000000 AS bigint)"
-}
-
 // usageRule compares the sums of usage with the ends in the ledger. It names the first
 // figure that is off.
 func (s *Store) usageRule() rule {

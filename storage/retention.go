@@ -222,15 +222,6 @@ func (s *Store) byIDs(query string) string {
 	return strings.ReplaceAll(query, "@ids", strings.ReplaceAll(s.inList(), "?", "@ids"))
 }
 
-// lockLeft locks rows against those too who refer to them, but for those that somebody
-// else has.
-func (s *Store) lockLeft() string {
-	if s.lite {
-		return ""
-	}
-	return " FOR UPDATE SKIP LOCKED"
-}
-
 // forgetFiles takes the keys out of the results of tasks that are locked. What is known
 // of the files stays; no row names their objects any more, so they go with the others of
 // that kind. Results that cannot be read stay as they are.

@@ -13,25 +13,6 @@ import (
 // A session ends with its key: whoever deletes or rotates a key deletes its sessions in
 // the same transaction. That a key has expired is asked of the key.
 
-type sessionRow struct {
-	TokenHash []byte
-	KeyID     *string // nil: the operator's
-	AdminHash []byte
-	Once      bool // a link
-	CreatedAt stamp
-	ExpiresAt stamp
-}
-
-// TableName tells GORM.
-func (sessionRow) TableName() string { return "sessions" }
-
-func (r sessionRow) session() mediagate.Session {
-	session := mediagate.Session{KeyID: deref(r.KeyID), CreatedAt: r.CreatedAt.Time, ExpiresAt: r.ExpiresAt.Time}
-	copy(session.Hash[:], r.TokenHash)
-	copy(session.AdminHash[:], r.AdminHash)
-	return session
-}
-
 // AddSession stores a session that lives for as long as life. Returns KindNotFound for
 // an unknown key.
 func (s *Store) AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error {
@@ -43,15 +24,15 @@ func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life tim
 	return s.addSession(ctx, session, life, true)
 }
 
-func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, once bool) error {
+func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, link bool) error {
 	now := s.clock()
-	row := sessionRow{TokenHash: session.Hash[:], Once: once, CreatedAt: at(now), ExpiresAt: at(now.Add(life))}
-	if session.KeyID != "" {
-		row.KeyID = &session.KeyID
-	} else {
-		row.AdminHash = session.AdminHash[:]
+	var admin []byte // only of the operator's
+	if session.KeyID == "" {
+		admin = session.AdminHash[:]
 	}
-	err := s.on(ctx).Create(&row).Error
+	_, err := exec(s.on(ctx), `INSERT INTO sessions (token_hash, key_id, admin_hash, once, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?)`,
+		session.Hash[:], nullable(session.KeyID), admin, link, at(now), at(now.Add(life)))
 	if isForeignKey(err) {
 		return notFound("key", session.KeyID)
 	}
@@ -62,16 +43,25 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 // KindNotFound, also for a link.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, error) {
 	row, err := one[struct {
-		sessionRow
-		KeyHash []byte
-	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("s")+`, k.hash
+		KeyID     string
+		KeyHash   []byte
+		AdminHash []byte
+		CreatedAt stamp
+		ExpiresAt stamp
+	}](s.on(ctx), `SELECT COALESCE(s.key_id, ''), k.hash, s.admin_hash, s.created_at, s.expires_at
 		FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
 		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
 	if err != nil || row == nil {
 		return mediagate.Session{}, cmp.Or(dbError(err, "read session"), notFound("session", ""))
 	}
-	session := row.session()
+	session := mediagate.Session{
+		Hash:      hash,
+		KeyID:     row.KeyID,
+		CreatedAt: row.CreatedAt.Time,
+		ExpiresAt: row.ExpiresAt.Time,
+	}
 	copy(session.KeyHash[:], row.KeyHash)
+	copy(session.AdminHash[:], row.AdminHash)
 	return session, nil
 }
 

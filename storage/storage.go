@@ -81,15 +81,18 @@ type Store struct {
 
 // Open connects to the database. It does not migrate.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover}
+	s := &Store{
+		lite:     c.Dialector.Name() == dialectSQLite,
+		newID:    c.NewID,
+		log:      cmp.Or(c.Logger, slog.New(slog.DiscardHandler)),
+		observer: cmp.Or(c.Observer, Observer(unobserved{})),
+		failover: c.failover,
+		defaults: c.AccountDefaults,
+		writers:  c.Writers,
+		patience: cmp.Or(c.Patience, defaultPatience),
+	}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
-	}
-	if s.observer = c.Observer; s.observer == nil {
-		s.observer = unobserved{}
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.time = newDatabaseClock(c, s.log)
 	if s.newID == nil {
@@ -113,8 +116,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
-	s.defaults = c.AccountDefaults
-	s.writers, s.patience = c.Writers, cmp.Or(c.Patience, defaultPatience)
 	if !s.lite {
 		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
@@ -162,8 +163,8 @@ func CheckURL(raw string) error {
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
 // runs, once (pgx's statement cache), or behind a pooler in transaction mode
 // describes it, once.
-func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
-	config, err := pgx.ParseConfig(url)
+func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error) {
+	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, dbError(err, "read the database's URL")
 	}
@@ -296,33 +297,35 @@ func (s *Store) enter(ctx context.Context, account string) (leave func(), err er
 	return lease.Release, nil
 }
 
+// either is a piece of SQL that the databases write differently.
+func (s *Store) either(postgres, sqlite string) string {
+	if s.lite {
+		return sqlite
+	}
+	return postgres
+}
+
 // forUpdate locks the rows of a SELECT against all who would change them, but not
 // against rows that refer to them: PostgreSQL looks for the row that is referred to
 // also when who refers to it is written a second time in a transaction, and would
 // wait there. SQLite needs no lock: its transactions begin by taking the one write
 // lock.
-func (s *Store) forUpdate(of string) string {
-	if s.lite {
-		return ""
-	}
-	return " FOR NO KEY UPDATE OF " + of
-}
+func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
+
+// skipLocked locks the rows of a SELECT, but for those that somebody else has.
+func (s *Store) skipLocked(of string) string { return s.either(s.forUpdate(of)+" SKIP LOCKED", "") }
+
+// lockLeft locks rows against those too who refer to them, but for those that somebody
+// else has.
+func (s *Store) lockLeft() string { return s.either(" FOR UPDATE SKIP LOCKED", "") }
 
 // forReference locks the rows of a SELECT against those who lock them from referrers.
-func (s *Store) forReference() string {
-	if s.lite {
-		return ""
-	}
-	return " FOR KEY SHARE"
-}
+func (s *Store) forReference() string { return s.either(" FOR KEY SHARE", "") }
 
 // inList is the right side of IN for one parameter that holds a JSON array of
 // texts: one statement for lists of any length.
 func (s *Store) inList() string {
-	if s.lite {
-		return "(SELECT value FROM json_each(?))"
-	}
-	return "(SELECT json_array_elements_text(CAST(? AS json)))"
+	return s.either("(SELECT json_array_elements_text(CAST(? AS json)))", "(SELECT value FROM json_each(?))")
 }
 
 // rowsOf is a parameter that holds a JSON array of objects, as a table v: its columns
@@ -339,20 +342,27 @@ func (s *Store) rowsOf(columns string) string {
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each(?)) AS v"
 }
 
-// timeOf is the time of a column of microseconds since 1970.
+// timeOf is the time of a column of microseconds since 1970, and microsOf the other way round.
 func (s *Store) timeOf(column string) string {
-	if s.lite {
-		return column
-	}
-	return "(timestamptz 'epoch' + " + column + " * interval '1 microsecond')"
+	return s.either("(timestamptz 'epoch' + "+column+" * interval '1 microsecond')", column)
+}
+
+func (s *Store) microsOf(column string) string {
+	return s.either("CAST(EXTRACT(EPOCH FROM "+column+") * 1000000 AS bigint)", column)
+}
+
+// hourOf and dayOf are the beginnings of the hour and the day of a time, in UTC.
+func (s *Store) hourOf(column string) string {
+	return s.either("date_trunc('hour', "+column+", 'UTC')", column+" - "+column+" % 3600000000")
+}
+
+func (s *Store) dayOf(column string) string {
+	return s.either("date_trunc('day', "+column+", 'UTC')", column+" - "+column+" % 86400000000")
 }
 
 // later is the time of a column, and so long after it.
 func (s *Store) later(column string, d time.Duration) string {
-	if s.lite {
-		return fmt.Sprintf("(%s + %d)", column, d.Microseconds())
-	}
-	return fmt.Sprintf("(%s + %d * interval '1 microsecond')", column, d.Microseconds())
+	return fmt.Sprintf(s.either("(%s + %d * interval '1 microsecond')", "(%s + %d)"), column, d.Microseconds())
 }
 
 // newULIDs makes ids that sort by time, also within a millisecond.

@@ -298,29 +298,6 @@ func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
 	return err
 }
 
-// hourOf and dayOf are the beginnings of the hour and the day of a time, in UTC.
-func (s *Store) hourOf(column string) string {
-	if s.lite {
-		return column + " - " + column + " % 3600000000"
-	}
-	return "date_trunc('hour', " + column + ", 'UTC')"
-}
-
-func (s *Store) dayOf(column string) string {
-	if s.lite {
-		return column + " - " + column + " % 86400000000"
-	}
-	return "date_trunc('day', " + column + ", 'UTC')"
-}
-
-// skipLocked locks the rows of a SELECT, but for those that somebody else has.
-func (s *Store) skipLocked(of string) string {
-	if s.lite {
-		return ""
-	}
-	return s.forUpdate(of) + " SKIP LOCKED"
-}
-
 // noteVendorCharge stores what the vendor says that the attempt has cost us. What
 // was stated first counts.
 func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now stamp) error {
