@@ -30,9 +30,10 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 	if session.KeyID == "" {
 		admin = session.AdminHash[:]
 	}
-	_, err := exec(s.on(ctx), `INSERT INTO sessions (token_hash, key_id, admin_hash, once, created_at, expires_at)
+	// GORM takes bytes whose question mark stands first in the parentheses for a list.
+	_, err := exec(s.on(ctx), `INSERT INTO sessions (key_id, token_hash, admin_hash, once, created_at, expires_at)
 		VALUES (?, ?, ?, ?, ?, ?)`,
-		session.Hash[:], nullable(session.KeyID), admin, link, at(now), at(now.Add(life)))
+		nullable(session.KeyID), session.Hash[:], admin, link, at(now), at(now.Add(life)))
 	if isForeignKey(err) {
 		return notFound("key", session.KeyID)
 	}
