@@ -121,12 +121,13 @@ func (s *Store) lockRates(tx *gorm.DB, limits []mediagate.RateLimit) (map[string
 		return nil, err
 	}
 	stored := map[string]int64{}
+	query := "SELECT id, tat FROM rates WHERE id IN " + s.inList() + " ORDER BY id" + s.forUpdate("rates")
 	lock := func() error {
 		var rows []struct {
 			ID  string
 			Tat int64
 		}
-		err := read(tx, &rows, "SELECT id, tat FROM rates WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("rates"), list)
+		err := read(tx, &rows, query, list)
 		for _, r := range rows {
 			stored[r.ID] = r.Tat
 		}
