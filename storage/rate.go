@@ -136,7 +136,7 @@ func (s *Store) lockRates(tx *gorm.DB, limits []mediagate.RateLimit) (map[string
 	if err := lock(); err != nil || len(stored) == len(limits) {
 		return stored, err
 	}
-	present := s.microsOf(s.present())
+	present := "(SELECT " + s.microsOf(s.present()) + ")" // once, not for each row
 	_, err = exec(tx, `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?
 		LIMIT ?`+s.skipLocked("rates")+")", restedFor.Microseconds(), sweptAtOnce)
 	if err != nil {
