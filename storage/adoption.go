@@ -38,24 +38,40 @@ func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
 // waiter's idempotency key is stored with the adoption, for a day or longer (see change): a
 // repetition with that key gets the same task. A key that another request has taken meanwhile
 // adopts nothing.
-func (s *Store) Adopt(ctx context.Context, accountID string, w mediagate.Waiter) (taskID string, found bool, err error) {
+func (s *Store) Adopt(
+	ctx context.Context, accountID string, w mediagate.Waiter,
+) (taskID string, found bool, err error) {
 	now := s.clock()
 	opens := now.Add(w.Wait)
 	err = s.write(ctx, "adopt a task", func(tx *gorm.DB) error {
 		taskID = ""
-		row, err := one[struct{ TaskID string }](tx, `UPDATE idempotency SET key = ?, opens_at = ?, expires_at = ?
-			WHERE account_id = ? AND key = (SELECT i.key FROM idempotency i
-				WHERE i.account_id = ? AND i.body_sha256 = ? AND i.opens_at <= ? AND i.expires_at > ? AND (? = '' OR i.task_id = ?)
+		row, err := one[struct{ TaskID string }](tx, `UPDATE idempotency
+			SET key = @key, opens_at = @opens, expires_at = @expires
+			WHERE account_id = @account AND key = (SELECT i.key FROM idempotency i
+				WHERE i.account_id = @account AND i.body_sha256 = @body AND i.opens_at <= @now AND i.expires_at > @now
+					AND (@task = '' OR i.task_id = @task)
 				ORDER BY i.opens_at, i.task_id LIMIT 1`+s.lockLeft()+`)
-			RETURNING task_id`,
-			waiterMark+w.ID, at(opens), at(opens.Add(mediagate.AdoptionTTL)), accountID, accountID, w.Request[:], at(now), at(now), w.TaskID, w.TaskID)
+			RETURNING task_id`, map[string]any{
+			"key":     waiterMark + w.ID,
+			"opens":   at(opens),
+			"expires": at(opens.Add(mediagate.AdoptionTTL)),
+			"account": accountID,
+			"body":    w.Request[:],
+			"now":     at(now),
+			"task":    w.TaskID,
+		})
 		if err != nil || row == nil {
 			return err
 		}
 		if w.Key != "" && w.TaskID == "" {
 			first, err := remember(tx, &idempotencyRow{
-				AccountID: accountID, Key: w.Key, Path: w.Path, BodySHA256: w.BodySHA256[:], TaskID: row.TaskID,
-				CreatedAt: at(now), ExpiresAt: at(now.Add(idempotencyTTL)),
+				AccountID:  accountID,
+				Key:        w.Key,
+				Path:       w.Path,
+				BodySHA256: w.BodySHA256[:],
+				TaskID:     row.TaskID,
+				CreatedAt:  at(now),
+				ExpiresAt:  at(now.Add(idempotencyTTL)),
 			}, at(now))
 			if err != nil {
 				return err
@@ -79,7 +95,8 @@ var errKeyTaken = errors.New("the idempotency key is taken")
 // Answered notes that the waiter's client has the answer: the same request makes a new
 // task from now on.
 func (s *Store) Answered(ctx context.Context, accountID, waiterID string) error {
-	_, err := exec(s.on(ctx), "DELETE FROM idempotency WHERE account_id = ? AND key = ?", accountID, waiterMark+waiterID)
+	_, err := exec(s.on(ctx), "DELETE FROM idempotency WHERE account_id = ? AND key = ?",
+		accountID, waiterMark+waiterID)
 	return dbError(err, "note an answer")
 }
 

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -16,25 +17,32 @@ type auditRow struct {
 	ActedBy   string
 	Action    mediagate.AuditAction
 	Object    string
-	AccountID *string
+	AccountID string
 	OldValues document
 	NewValues document
 	Address   string
 	RequestID string
 }
 
-// TableName tells GORM.
-func (auditRow) TableName() string { return "audit" }
+// auditColumns are in the order of the fields of auditRow.
+const auditColumns = `id, at, acted_by, action, object, COALESCE(account_id, ''),
+	old_values, new_values, address, request_id`
 
 func (r auditRow) entry() mediagate.AuditEntry {
 	return mediagate.AuditEntry{
-		ID: r.ID, At: r.At.Time, Actor: mediagate.Actor{By: r.ActedBy, Address: r.Address, RequestID: r.RequestID},
-		Action: r.Action, Object: r.Object, AccountID: deref(r.AccountID), Before: json.RawMessage(r.OldValues), After: json.RawMessage(r.NewValues),
+		ID:        r.ID,
+		At:        r.At.Time,
+		Actor:     mediagate.Actor{By: r.ActedBy, Address: r.Address, RequestID: r.RequestID},
+		Action:    r.Action,
+		Object:    r.Object,
+		AccountID: r.AccountID,
+		Before:    json.RawMessage(r.OldValues),
+		After:     json.RawMessage(r.NewValues),
 	}
 }
 
-// deed is a change that somebody made. Before and after are the facts of what was
-// changed, nil where it was not there.
+// deed is a change that somebody made. Before and after hold what was changed as a
+// JSON object, nil where it was not there.
 type deed struct {
 	action  mediagate.AuditAction
 	object  string
@@ -42,6 +50,9 @@ type deed struct {
 	before  any
 	after   any
 }
+
+// facts are what the audit says of a thing, in the words and forms of the admin API.
+type facts = map[string]any
 
 // note writes the change to the audit, in the transaction of the change itself:
 // of the two there is both or neither. Nothing is written where nobody acts but
@@ -55,20 +66,18 @@ func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	if err != nil || before == nil && after == nil {
 		return err
 	}
-	return tx.Create(&auditRow{
-		ID: s.newID("aud_"), At: at(s.clock()), ActedBy: actor.By, Action: d.action, Object: d.object, AccountID: nullable(d.account),
-		OldValues: before, NewValues: after, Address: actor.Address, RequestID: actor.RequestID,
-	}).Error
+	_, err = exec(tx, `INSERT INTO audit
+			(id, at, acted_by, action, object, account_id, old_values, new_values, address, request_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		s.newID("aud_"), at(s.clock()), actor.By, d.action, d.object, nullable(d.account),
+		before, after, actor.Address, actor.RequestID)
+	return err
 }
 
-// difference are the fields in which the two differ.
+// difference keeps the fields in which the two differ.
 func difference(before, after any) (old, made document, err error) {
-	was, err := fieldsOf(before)
-	if err != nil {
-		return nil, nil, err
-	}
-	is, err := fieldsOf(after)
-	if err != nil {
+	was, is := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := cmp.Or(fieldsOf(before, &was), fieldsOf(after, &is)); err != nil {
 		return nil, nil, err
 	}
 	for name, value := range was {
@@ -86,88 +95,57 @@ func difference(before, after any) (old, made document, err error) {
 	return old, made, err
 }
 
-func fieldsOf(facts any) (map[string]json.RawMessage, error) {
-	if facts == nil {
-		return nil, nil
-	}
-	text, err := jsonText(facts)
+func fieldsOf(object any, fields *map[string]json.RawMessage) error {
+	text, err := jsonText(object)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	fields := map[string]json.RawMessage{}
-	return fields, fromJSON("audit", text, &fields)
+	return fromJSON("audit", text, fields)
 }
 
-// The facts of each thing are in the words and forms of the admin API.
-type accountFacts struct {
-	Name        string  `json:"name"`
-	Group       string  `json:"group"`
-	Rate        *int    `json:"rate"`
-	InFlight    *int    `json:"in_flight"`
-	EraseInputs bool    `json:"erase_inputs"`
-	Webhook     *string `json:"webhook"`
-
-	Unpaid        *string `json:"unpaid"`
-	UploadsPerDay *int64  `json:"uploads_per_day"`
-}
-
-func (r accountRow) facts() accountFacts {
-	f := accountFacts{Name: r.Name, Group: r.GroupName, Rate: r.Rate, InFlight: r.InFlightCap, EraseInputs: r.EraseInputs, UploadsPerDay: r.UploadsCap}
-	if r.Webhook != "" {
-		f.Webhook = &r.Webhook
+func (r accountRow) facts() facts {
+	f := facts{
+		"name":            r.Name,
+		"group":           r.Group,
+		"rate":            r.Rate,
+		"in_flight":       r.InFlight,
+		"erase_inputs":    r.EraseInputs,
+		"webhook":         nullable(r.Webhook),
+		"unpaid":          nil,
+		"uploads_per_day": r.UploadsPerDay,
 	}
-	if r.UnpaidCap != nil {
-		unpaid := r.UnpaidCap.String()
-		f.Unpaid = &unpaid
+	if r.Unpaid != nil {
+		f["unpaid"] = r.Unpaid.String()
 	}
 	return f
 }
 
-type keyFacts struct {
-	Name      string            `json:"name"`
-	Group     *string           `json:"group"`
-	Unlimited bool              `json:"unlimited"`
-	Quota     *string           `json:"quota"`
-	Models    json.RawMessage   `json:"models"`
-	ExpiresAt *int64            `json:"expires_at"`
-	AllowIPs  json.RawMessage   `json:"allow_ips"`
-	Scopes    json.RawMessage   `json:"scopes"`
-	Caps      map[string]string `json:"caps"`
-	Rate      *int              `json:"rate"`
-	InFlight  *int              `json:"in_flight"`
-	Strict    bool              `json:"strict"`
-	RotatedTo *string           `json:"rotated_to"`
-}
-
-func (r keyRow) facts() keyFacts {
-	f := keyFacts{
-		Name: r.Name, Group: nullable(r.GroupName), Unlimited: r.Unlimited, ExpiresAt: unix(r.ExpiresAt),
-		Models: json.RawMessage(r.Models), AllowIPs: json.RawMessage(r.AllowIPs), Scopes: json.RawMessage(r.Scopes),
-		Caps: map[string]string{}, Rate: r.Rate, InFlight: r.InFlightCap, Strict: r.Strict, RotatedTo: r.SuccessorID,
-	}
-	if !r.Unlimited {
-		f.Quota = new(r.Quota.String())
-	}
+func (r keyRow) facts() facts {
+	caps := map[string]string{}
 	for _, p := range periods {
 		if limit := r.limit(p); limit != nil {
-			f.Caps[p.name] = limit.String()
+			caps[p.name] = limit.String()
 		}
 	}
+	f := facts{
+		"name":       r.Name,
+		"group":      nullable(r.GroupName),
+		"unlimited":  r.Unlimited,
+		"quota":      nil,
+		"models":     json.RawMessage(r.Models),
+		"expires_at": unix(r.ExpiresAt),
+		"allow_ips":  json.RawMessage(r.AllowIPs),
+		"scopes":     json.RawMessage(r.Scopes),
+		"caps":       caps,
+		"rate":       r.Rate,
+		"in_flight":  r.InFlightCap,
+		"strict":     r.Strict,
+		"rotated_to": r.SuccessorID,
+	}
+	if !r.Unlimited {
+		f["quota"] = r.Quota.String()
+	}
 	return f
-}
-
-type grantFacts struct {
-	Amount    string `json:"amount"`
-	Reference string `json:"reference"`
-}
-
-type secretFacts struct {
-	PreviousExpiresAt *int64 `json:"previous_expires_at"`
-}
-
-type channelFacts struct {
-	Enabled bool `json:"enabled"`
-	Broken  bool `json:"broken"` // its breaker is open
 }
 
 func unix(t stamp) *int64 {
@@ -180,25 +158,13 @@ func unix(t stamp) *int64 {
 // Audit lists what was changed, newest first, older than the entry after; of one
 // account only when accountID is given. Returns KindInvalid when after names no
 // entry of the list.
-func (s *Store) Audit(ctx context.Context, accountID, after string, limit int) (entries []mediagate.AuditEntry, hasMore bool, err error) {
-	of := func() *gorm.DB {
-		if accountID == "" {
-			return s.on(ctx)
-		}
-		return s.on(ctx).Where("account_id = ?", accountID)
+func (s *Store) Audit(
+	ctx context.Context, accountID, after string, limit int,
+) (entries []mediagate.AuditEntry, hasMore bool, err error) {
+	list := (&statement{}).say("SELECT ", auditColumns, " FROM audit WHERE true")
+	if accountID != "" {
+		list.with(" AND account_id = ?", accountID)
 	}
-	if after != "" {
-		row, err := take[auditRow](of().Where("id = ?", after))
-		if err != nil {
-			return nil, false, dbError(err, "read audit")
-		}
-		if row == nil {
-			return nil, false, unknownAfter(notFound("audit entry", after))
-		}
-	}
-	rows, hasMore, err := newest[auditRow](of(), after, limit)
-	if err != nil {
-		return nil, false, dbError(err, "list audit")
-	}
-	return convert(rows, auditRow.entry), hasMore, nil
+	rows, hasMore, err := newestAfter[auditRow](s.on(ctx), list, "id", "true", after, limit)
+	return convert(rows, auditRow.entry), hasMore, dbError(err, "list audit")
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,32 +10,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// channelRow is a channel as it is read by channelColumns.
 type channelRow struct {
-	Name        string `gorm:"primaryKey"`
-	Epoch       int64
-	Enabled     bool
-	LastSeenAt  stamp
-	Breaker     string
-	ChangedAt   stamp
-	BreakReason mediagate.ParkReason
-	Trips       int
-	ProbeAt     stamp
-	Probe       string
-	ProbeUntil  stamp
-	LastError   string
-	LastErrorAt stamp
+	mediagate.ChannelState
+	ChangedAt, ProbeAt, ProbeUntil, LastErrorAt, LastSeenAt stamp
 }
 
-const breakerOpen = "open"
+// channelColumns are the fields of mediagate.ChannelState that are no times, then those that are.
+const channelColumns = `name, enabled, breaker = 'open', break_reason, trips, last_error,
+	changed_at, probe_at, probe_until, last_error_at, last_seen_at`
 
-func (r channelRow) facts() channelFacts { return channelFacts{r.Enabled, r.Breaker == breakerOpen} }
+func (r channelRow) facts() facts { return facts{"enabled": r.Enabled, "broken": r.Open} }
 
 func (r channelRow) state() mediagate.ChannelState {
-	return mediagate.ChannelState{
-		Name: r.Name, Enabled: r.Enabled, Open: r.Breaker == breakerOpen, Reason: r.BreakReason, ChangedAt: r.ChangedAt.Time,
-		Trips: r.Trips, ProbeAt: r.ProbeAt.Time, ProbeUntil: r.ProbeUntil.Time,
-		LastError: r.LastError, LastErrorAt: r.LastErrorAt.Time, LastSeenAt: r.LastSeenAt.Time,
-	}
+	state := r.ChannelState
+	state.ChangedAt = r.ChangedAt.Time
+	state.ProbeAt = r.ProbeAt.Time
+	state.ProbeUntil = r.ProbeUntil.Time
+	state.LastErrorAt = r.LastErrorAt.Time
+	state.LastSeenAt = r.LastSeenAt.Time
+	return state
 }
 
 // SeenChannel notes that a worker has these channels configured.
@@ -51,33 +46,29 @@ func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 // ChannelStates reads all channels that anybody has noted, by name.
 func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
 	var rows []channelRow
-	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[channelRow]().text+" FROM channels ORDER BY name"); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT "+channelColumns+" FROM channels ORDER BY name"); err != nil {
 		return nil, dbError(err, "read channels")
 	}
 	return convert(rows, channelRow.state), nil
 }
 
-// changeChannel makes the change, on a row that is made if it is not there, and
-// reads the row. changed says whether the change's conditions held.
-func (s *Store) changeChannel(ctx context.Context, what, name string, change func(tx *gorm.DB) (int64, error)) (state mediagate.ChannelState, changed bool, err error) {
+// changeChannel makes a channel's row if it is not there, updates it, and reads it. changed
+// reports whether the conditions of the update held.
+func (s *Store) changeChannel(
+	ctx context.Context, what, name, update string, args ...any,
+) (state mediagate.ChannelState, changed bool, err error) {
 	err = s.write(ctx, what, func(tx *gorm.DB) error {
-		if _, err := exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name); err != nil {
+		if err := makeChannel(tx, name); err != nil {
 			return err
 		}
-		n, err := change(tx)
+		n, err := exec(tx, update, args...)
 		if err != nil {
 			return err
 		}
 		changed = n > 0
-		row, err := one[channelRow](tx, "SELECT "+columnsOf[channelRow]().text+" FROM channels WHERE name = ?", name)
-		if err != nil {
-			return err
-		}
-		if row == nil {
-			return notFound("channel", name)
-		}
+		row, err := readChannel(tx, name, "")
 		state = row.state()
-		return nil
+		return err
 	})
 	return state, changed, err
 }
@@ -85,73 +76,104 @@ func (s *Store) changeChannel(ctx context.Context, what, name string, change fun
 // TripBreaker takes a channel out. It does nothing to one that is out already,
 // nor for a call that began before the breaker last changed. tripped says that
 // this call did it.
-func (s *Store) TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error) {
-	return s.changeChannel(ctx, "trip breaker", t.Channel, func(tx *gorm.DB) (int64, error) {
-		now := s.clock()
-		return exec(tx, `UPDATE channels SET breaker = 'open', break_reason = ?, changed_at = ?, trips = 1, probe_at = ?, probe = '', probe_until = NULL
-			WHERE name = ? AND breaker = 'closed' AND (changed_at IS NULL OR changed_at <= ?)`,
-			t.Reason, at(now), at(now.Add(t.OpenFor)), t.Channel, at(t.Began))
-	})
+func (s *Store) TripBreaker(
+	ctx context.Context, t mediagate.Trip,
+) (state mediagate.ChannelState, tripped bool, err error) {
+	now := s.clock()
+	return s.changeChannel(ctx, "trip breaker", t.Channel, `UPDATE channels
+		SET breaker = 'open', break_reason = ?, changed_at = ?, trips = 1, probe_at = ?, probe = '', probe_until = NULL
+		WHERE name = ? AND breaker = 'closed' AND (changed_at IS NULL OR changed_at <= ?)`,
+		t.Reason, at(now), at(now.Add(t.OpenFor)), t.Channel, at(t.Began))
 }
 
 // ClaimProbe lets one job through an open breaker, whose sender holds the probe
 // until it ends it, or the lease does. claimed is true for one caller.
-func (s *Store) ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error) {
-	return s.changeChannel(ctx, "claim probe", channel, func(tx *gorm.DB) (int64, error) {
-		now := at(s.clock())
-		return exec(tx, `UPDATE channels SET probe = ?, probe_until = ?
-			WHERE name = ? AND enabled AND breaker = 'open' AND probe_at <= ? AND (probe_until IS NULL OR probe_until <= ?)`,
-			probe, at(now.Add(lease)), channel, now, now)
-	})
+func (s *Store) ClaimProbe(
+	ctx context.Context, channel, probe string, lease time.Duration,
+) (state mediagate.ChannelState, claimed bool, err error) {
+	now := at(s.clock())
+	return s.changeChannel(ctx, "claim probe", channel, `UPDATE channels SET probe = ?, probe_until = ?
+		WHERE name = ? AND enabled AND breaker = 'open'
+			AND probe_at <= ? AND (probe_until IS NULL OR probe_until <= ?)`,
+		probe, at(now.Add(lease)), channel, now, now)
 }
 
+// closeBreaker closes a breaker; its parameter is the present.
+const closeBreaker = `UPDATE channels
+	SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
+		probe_at = NULL, probe = '', probe_until = NULL`
+
 // CloseBreaker lets all jobs through again, at the word of who holds the probe.
-func (s *Store) CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error) {
-	return s.changeChannel(ctx, "close breaker", channel, func(tx *gorm.DB) (int64, error) {
-		return exec(tx, `UPDATE channels SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0, probe_at = NULL, probe = '', probe_until = NULL
-			WHERE name = ? AND breaker = 'open' AND probe = ?`, at(s.clock()), channel, probe)
-	})
+func (s *Store) CloseBreaker(
+	ctx context.Context, channel, probe string,
+) (state mediagate.ChannelState, closed bool, err error) {
+	return s.changeChannel(ctx, "close breaker", channel,
+		closeBreaker+" WHERE name = ? AND breaker = 'open' AND probe = ?", at(s.clock()), channel, probe)
 }
 
 // ReopenBreaker ends a probe that failed: the next one comes in openFor.
-func (s *Store) ReopenBreaker(ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration) (state mediagate.ChannelState, reopened bool, err error) {
-	return s.changeChannel(ctx, "reopen breaker", channel, func(tx *gorm.DB) (int64, error) {
-		return exec(tx, `UPDATE channels SET break_reason = ?, trips = trips + 1, probe_at = ?, probe = '', probe_until = NULL
-			WHERE name = ? AND breaker = 'open' AND probe = ?`, reason, at(s.clock().Add(openFor)), channel, probe)
-	})
+func (s *Store) ReopenBreaker(
+	ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
+) (state mediagate.ChannelState, reopened bool, err error) {
+	return s.changeChannel(ctx, "reopen breaker", channel, `UPDATE channels
+		SET break_reason = ?, trips = trips + 1, probe_at = ?, probe = '', probe_until = NULL
+		WHERE name = ? AND breaker = 'open' AND probe = ?`, reason, at(s.clock().Add(openFor)), channel, probe)
 }
 
 // ReleaseProbe gives back a probe that came to nothing: the next job is it.
-func (s *Store) ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error) {
-	return s.changeChannel(ctx, "release probe", channel, func(tx *gorm.DB) (int64, error) {
-		return exec(tx, "UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
-	})
+func (s *Store) ReleaseProbe(
+	ctx context.Context, channel, probe string,
+) (state mediagate.ChannelState, released bool, err error) {
+	return s.changeChannel(ctx, "release probe", channel,
+		"UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
 }
 
 // EnableChannel says whether the channel takes new jobs. To enable it closes its
 // breaker as well: whoever does it has looked.
-func (s *Store) EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error) {
-	state, _, err := s.changeChannel(ctx, "enable channel", channel, func(tx *gorm.DB) (int64, error) {
-		before, err := one[channelRow](tx, "SELECT "+columnsOf[channelRow]().text+" FROM channels WHERE name = ?"+s.forUpdate("channels"), channel)
-		if err != nil || before == nil {
-			return 0, err
+func (s *Store) EnableChannel(
+	ctx context.Context, channel string, enabled bool,
+) (state mediagate.ChannelState, err error) {
+	err = s.write(ctx, "enable channel", func(tx *gorm.DB) error {
+		if err := makeChannel(tx, channel); err != nil {
+			return err
 		}
-		after := before.facts()
-		after.Enabled = enabled
-		var changed int64
+		before, err := readChannel(tx, channel, s.forUpdate("channels"))
+		if err != nil {
+			return err
+		}
 		if enabled {
-			after.Broken = false
-			changed, err = exec(tx, `UPDATE channels SET enabled = ?, breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
-				probe_at = NULL, probe = '', probe_until = NULL WHERE name = ?`, true, at(s.clock()), channel)
+			_, err = exec(tx, closeBreaker+", enabled = ? WHERE name = ?", at(s.clock()), true, channel)
 		} else {
-			changed, err = exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled", false, at(s.clock()), channel)
+			_, err = exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled",
+				false, at(s.clock()), channel)
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
-		return changed, s.note(ctx, tx, deed{action: mediagate.AuditChangeChannel, object: channel, before: before.facts(), after: after})
+		after, err := readChannel(tx, channel, "")
+		if err != nil {
+			return err
+		}
+		state = after.state()
+		return s.note(ctx, tx, deed{
+			action: mediagate.AuditChangeChannel, object: channel, before: before.facts(), after: after.facts(),
+		})
 	})
 	return state, err
+}
+
+// makeChannel makes a channel's row if it is not there.
+func makeChannel(tx *gorm.DB, name string) error {
+	_, err := exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
+	return err
+}
+
+func readChannel(tx *gorm.DB, name, lock string) (channelRow, error) {
+	row, err := one[channelRow](tx, "SELECT "+channelColumns+" FROM channels WHERE name = ?"+lock, name)
+	if err != nil || row == nil {
+		return channelRow{}, cmp.Or(err, notFound("channel", name))
+	}
+	return *row, nil
 }
 
 // minutesKept is for how long the minutes of channels are kept.
@@ -165,19 +187,21 @@ func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) 
 	return s.write(ctx, "count calls", func(tx *gorm.DB) error {
 		for _, c := range calls {
 			if c.Submits > 0 {
-				_, err := exec(tx, `INSERT INTO channel_minutes (channel, minute, submits, failures) VALUES (?, ?, ?, ?)
+				if _, err := exec(tx, `INSERT INTO channel_minutes (channel, minute, submits, failures)
+					VALUES (?, ?, ?, ?)
 					ON CONFLICT (channel, minute) DO UPDATE SET submits = channel_minutes.submits + excluded.submits,
-						failures = channel_minutes.failures + excluded.failures`, c.Channel, at(c.Minute.Truncate(time.Minute)), c.Submits, c.Failures)
-				if err != nil {
+						failures = channel_minutes.failures + excluded.failures`,
+					c.Channel, at(c.Minute.Truncate(time.Minute)), c.Submits, c.Failures); err != nil {
 					return err
 				}
 			}
-			if c.LastError != "" {
-				_, err := exec(tx, `UPDATE channels SET last_error = ?, last_error_at = ?
-					WHERE name = ? AND (last_error_at IS NULL OR last_error_at < ?)`, c.LastError, at(c.LastErrorAt), c.Channel, at(c.LastErrorAt))
-				if err != nil {
-					return err
-				}
+			if c.LastError == "" {
+				continue
+			}
+			if _, err := exec(tx, `UPDATE channels SET last_error = ?, last_error_at = ?
+				WHERE name = ? AND (last_error_at IS NULL OR last_error_at < ?)`,
+				c.LastError, at(c.LastErrorAt), c.Channel, at(c.LastErrorAt)); err != nil {
+				return err
 			}
 		}
 		_, err := exec(tx, "DELETE FROM channel_minutes WHERE minute < ?", s.ago(minutesKept))
@@ -193,7 +217,7 @@ func (s *Store) ChannelRates(ctx context.Context, since time.Time) (map[string]m
 		Submits  int
 		Failures int
 	}
-	err := read(s.on(ctx), &rows, `SELECT channel, CAST(SUM(submits) AS bigint) AS submits, CAST(SUM(failures) AS bigint) AS failures
+	err := read(s.on(ctx), &rows, `SELECT channel, CAST(SUM(submits) AS bigint), CAST(SUM(failures) AS bigint)
 		FROM channel_minutes WHERE minute >= ? GROUP BY channel`, at(since.Truncate(time.Minute)))
 	if err != nil {
 		return nil, dbError(err, "read rates")

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,6 @@ const (
 const (
 	clockPeriod   = 30 * time.Second // between two looks at the database's clock
 	clockPatience = 10 * time.Second // for one look
-	clockLooks    = 5                // of which the best counts
 	clockReminder = 10 * time.Minute // between two warnings
 )
 
@@ -77,7 +77,8 @@ func (c *databaseClock) note(ctx context.Context, r reading) {
 	switch {
 	case differs && (c.warned.IsZero() || now.Sub(c.warned).Abs() >= clockReminder):
 		c.warned = now
-		c.log.WarnContext(ctx, "this machine's clock differs from the database's", "clock", c.apart(), "not_ready_beyond", clockLimit.String())
+		c.log.WarnContext(ctx, "this machine's clock differs from the database's",
+			"clock", c.apart(), "not_ready_beyond", clockLimit.String())
 	case !differs && !c.warned.IsZero():
 		c.warned = time.Time{}
 		c.log.InfoContext(ctx, "this machine's clock agrees with the database's again", "clock", c.apart())
@@ -113,62 +114,43 @@ func (s *Store) CheckClock(context.Context) error {
 // clock is the present in what the columns can hold.
 func (s *Store) clock() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
-// keepClock reads the database's clock now and then until Close. SQLite has
-// none of its own.
-func (s *Store) keepClock(ctx context.Context) error {
+// present is the expression for the present by the database's own clock, in each statement.
+// What a process makes of that clock is off for a while when its own steps: it would end the
+// leases of all processes, or let others end its own. SQLite is in this process, and a test's
+// clock is everybody's.
+func (s *Store) present() string {
 	if s.lite || s.time.fixed {
-		return nil
+		return s.timeOf(strconv.FormatInt(s.clock().UnixMicro(), 10))
 	}
-	if err := s.readClock(ctx); err != nil {
-		return err
+	return "statement_timestamp()"
+}
+
+// watchClock pings the database, and so reads its clock (D10), until Close. SQLite has no
+// clock of its own.
+func (s *Store) watchClock(ctx context.Context) {
+	if s.lite || s.time.fixed {
+		return
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watchClock(ctx) })
+	watching.Go(func() {
+		tick := time.NewTicker(clockPeriod)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			look, cancel := context.WithTimeout(ctx, clockPatience)
+			if err := s.Ping(look); err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "the database's clock was not read", "error", err)
+			}
+			cancel()
+		}
+	})
 	s.unwatch = func() {
 		stop()
 		watching.Wait()
-	}
-	return nil
-}
-
-// readClock looks at the database's clock several times over and takes the
-// look with the fastest answer.
-func (s *Store) readClock(ctx context.Context) error {
-	conn, err := s.sql.Conn(ctx) // first: waiting for one must not count
-	if err != nil {
-		return dbError(err, "read the clock")
-	}
-	defer func() { _ = conn.Close() }()
-	var best reading
-	for i := range clockLooks {
-		began, start := s.time.local(), time.Now()
-		var at time.Time
-		if err := conn.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&at); err != nil {
-			return dbError(err, "read the clock")
-		}
-		if r := readingOf(began, time.Since(start), at); i == 0 || r.doubt < best.doubt {
-			best = r
-		}
-	}
-	s.time.note(ctx, best)
-	return nil
-}
-
-// watchClock reads the database's clock until ctx ends.
-func (s *Store) watchClock(ctx context.Context) {
-	tick := time.NewTicker(clockPeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		look, cancel := context.WithTimeout(ctx, clockPatience)
-		if err := s.readClock(look); err != nil && ctx.Err() == nil {
-			s.log.WarnContext(ctx, "the database's clock was not read", "error", err)
-		}
-		cancel()
 	}
 }

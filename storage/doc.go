@@ -15,13 +15,13 @@
 // (adoption.go). It is in the database because another process may get the repetition.
 //
 // Times go by the database's clock, whichever process stores or compares them
-// (Store.Now); connections to a PostgreSQL server that has become read-only are
-// given up.
+// (Store.Now). Connections to a PostgreSQL server that has become read-only are
+// closed.
 //
-// A table's columns stand in two places: its migrations and the fields of its
-// row's struct, from which follow what statements name, send and read (columns).
-// Plain rows are made, read and changed by GORM's own calls. SQL is written out
-// where one statement decides something, and for the reads made most.
+// SQL is written out, and read into structs in the order of their fields: into a domain type
+// where its fields are the columns, with the times beside it as stamps, else into a row's
+// struct, whose fields name the columns (columns). GORM makes the rows of some tables, expands
+// named parameters, and runs transactions.
 //
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
 // single writer), and for lists that are passed as JSON. What limits a hold is counted

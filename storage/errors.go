@@ -53,7 +53,8 @@ const (
 // isAway reports that a repetition may succeed.
 func isAway(err error) bool {
 	for _, away := range []error{
-		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, sql.ErrConnDone,
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
 	} {
 		if errors.Is(err, away) {
 			return true

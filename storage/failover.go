@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"database/sql/driver"
-	"strings"
 	"sync"
 	"time"
 
@@ -54,16 +53,13 @@ func (f *failover) joined(conn *pgx.Conn) { conn.PgConn().CustomData()[roundOf] 
 // watch has the connections of config notice a read-only server: the one that
 // hears of it closes at once.
 func (f *failover) watch(config *pgx.ConnConfig) {
-	before := config.OnPgError
+	stays := config.OnPgError // pgx's own: after a fatal error the connection closes
 	config.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
 		if err.Code == readOnly {
 			f.begin()
 			return false
 		}
-		if before != nil {
-			return before(conn, err)
-		}
-		return !strings.EqualFold(err.Severity, "FATAL")
+		return stays(conn, err)
 	}
 }
 

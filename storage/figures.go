@@ -9,91 +9,101 @@ import (
 
 // openFigures counts the open tasks by what they wait for. It reads open tasks by a
 // partial index, and the attempts that have no end: what has ended costs nothing.
-const openFigures = `SELECT t.type, t.status, CASE
-		WHEN t.wait_reason <> '' THEN 'parked' WHEN t.wait = 'slot' THEN 'queue' WHEN t.wait = 'modal' THEN 'modal'
-		WHEN a.state = 'intent' THEN 'submit' WHEN a.state = 'unknown' THEN 'lookup' WHEN a.state = 'accepted' THEN 'vendor'
-		WHEN t.started_at IS NULL THEN 'start' ELSE 'end' END AS step,
-	COUNT(*) AS count,
-	MIN(CASE WHEN t.wait IN ('parked', 'slot', 'modal', 'unknown') THEN t.wait_since
-		WHEN a.state IN ('intent', 'unknown') THEN a.created_at WHEN a.state = 'accepted' THEN a.accepted_at
-		ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at) END) AS since
-	FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.ended_at IS NULL AND a.given_up_at IS NULL AND a.state IN ('intent', 'accepted', 'unknown')
+const openFigures = `SELECT t.type, t.status,
+		CASE
+			WHEN t.wait_reason <> '' THEN 'parked'
+			WHEN t.wait = 'slot' THEN 'queue'
+			WHEN t.wait = 'modal' THEN 'modal'
+			WHEN a.state = 'intent' THEN 'submit'
+			WHEN a.state = 'unknown' THEN 'lookup'
+			WHEN a.state = 'accepted' THEN 'vendor'
+			WHEN t.started_at IS NULL THEN 'start'
+			ELSE 'end'
+		END AS step,
+		COUNT(*) AS count,
+		MIN(CASE
+			WHEN t.wait IN ('parked', 'slot', 'modal', 'unknown') THEN t.wait_since
+			WHEN a.state IN ('intent', 'unknown') THEN a.created_at
+			WHEN a.state = 'accepted' THEN a.accepted_at
+			ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at)
+		END) AS since
+	FROM tasks t LEFT JOIN attempts a ON a.task_id = t.id AND a.ended_at IS NULL AND a.given_up_at IS NULL
+		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
+
+const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
+		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now THEN wake_at END) AS overdue
+	FROM wakes GROUP BY kind`
 
 // channelFigures reads the partial index of attempts without an end, the queue and the
 // await rows.
-const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(SUM(queued) AS bigint) AS queued, CAST(SUM(awaited) AS bigint) AS awaited, MIN(due_at) AS due_at FROM (
+const channelFigures = `SELECT channel, CAST(SUM(jobs) AS bigint) AS jobs, CAST(SUM(queued) AS bigint) AS queued,
+		CAST(SUM(awaited) AS bigint) AS awaited, MIN(due_at) AS due_at
+	FROM (
 		SELECT channel, COUNT(*) AS jobs, 0 AS queued, 0 AS awaited, CAST(NULL AS timestamptz) AS due_at FROM attempts
-			WHERE ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?) GROUP BY channel
+			WHERE ended_at IS NULL AND (slot_until IS NULL OR slot_until > @now) GROUP BY channel
 		UNION ALL SELECT channel, COUNT(granted_at), COUNT(*) - COUNT(granted_at), 0, NULL FROM queue GROUP BY channel
-		UNION ALL SELECT channel, 0, 0, COUNT(*), MIN(next_poll_at) FROM awaits GROUP BY channel) AS each_of GROUP BY channel`
+		UNION ALL SELECT channel, 0, 0, COUNT(*), MIN(next_poll_at) FROM awaits GROUP BY channel) AS each_of
+	GROUP BY channel`
 
 // unpaidFigures reads the partial index of abandoned attempts.
-const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs, CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
+const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
+		CAST(COALESCE(SUM(cost), 0) AS bigint) AS cost,
 		COUNT(*) FILTER (WHERE cost > COALESCE(unpaid_cap, CAST(? AS bigint))) AS accounts
-	FROM (SELECT l.account_id, COUNT(*) AS jobs, SUM(lt.hold) AS cost FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
-		WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id IS NOT NULL GROUP BY l.account_id) AS of_each
-	JOIN accounts ON accounts.id = account_id`
+	FROM (SELECT l.account_id, COUNT(*) AS jobs, SUM(lt.hold) AS cost
+			FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
+			WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled'
+				AND l.account_id IS NOT NULL
+			GROUP BY l.account_id) AS of_each
+		JOIN accounts ON accounts.id = account_id`
 
 // Figures counts what is under way.
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
-	now := s.clock()
-	f.At = now
+	f.At = s.clock()
+	now := map[string]any{"now": at(f.At)}
 	if f.Stuck, err = s.StuckCounts(ctx); err != nil {
 		return f, err
 	}
 	var open []struct {
-		Type   mediagate.Type
-		Status mediagate.Status
-		Step   mediagate.WaitStep
-		Count  int
-		Since  stamp
+		mediagate.OpenTasks
+		Since stamp
 	}
 	if err := read(s.on(ctx), &open, openFigures); err != nil {
 		return f, dbError(err, "count open tasks")
 	}
 	for _, r := range open {
-		f.Open = append(f.Open, mediagate.OpenTasks{Type: r.Type, Status: r.Status, Step: r.Step, Count: r.Count, Since: r.Since.Time})
+		r.OpenTasks.Since = r.Since.Time
+		f.Open = append(f.Open, r.OpenTasks)
 	}
 	var wakes []struct {
-		Kind  mediagate.WakeKind
-		Count int
-		Due   int
-		Tried int
-		First stamp
+		mediagate.WakeFigures
+		Overdue stamp
 	}
-	if err := read(s.on(ctx), &wakes, `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= ?) AS due, COUNT(*) FILTER (WHERE tries > 0) AS tried,
-		MIN(wake_at) AS first FROM wakes GROUP BY kind`, at(now)); err != nil {
+	if err := read(s.on(ctx), &wakes, wakeFigures, now); err != nil {
 		return f, dbError(err, "count wakes")
 	}
 	for _, r := range wakes {
-		w := mediagate.WakeFigures{Kind: r.Kind, Count: r.Count, Due: r.Due, Tried: r.Tried}
-		if r.Due > 0 {
-			w.Overdue = r.First.Time
-		}
-		f.Wakes = append(f.Wakes, w)
+		r.WakeFigures.Overdue = r.Overdue.Time
+		f.Wakes = append(f.Wakes, r.WakeFigures)
 	}
 	unpaid, err := one[struct {
-		Jobs     int
-		Cost     mediagate.Micros
+		mediagate.Abandoned
 		Accounts int
 	}](s.on(ctx), unpaidFigures, s.defaults.Unpaid)
 	if err != nil {
 		return f, dbError(err, "count abandoned jobs")
 	}
-	f.Abandoned, f.Unpaid = mediagate.Abandoned{Jobs: unpaid.Jobs, Cost: unpaid.Cost}, unpaid.Accounts
+	f.Abandoned, f.Unpaid = unpaid.Abandoned, unpaid.Accounts
 	var channels []struct {
-		Channel string
-		Jobs    int
-		Queued  int
-		Awaited int
-		DueAt   stamp
+		mediagate.ChannelFigures
+		DueAt stamp
 	}
-	if err := read(s.on(ctx), &channels, channelFigures, at(now)); err != nil {
+	if err := read(s.on(ctx), &channels, channelFigures, now); err != nil {
 		return f, dbError(err, "count jobs")
 	}
 	for _, r := range channels {
-		f.Channels = append(f.Channels, mediagate.ChannelFigures{Channel: r.Channel, Jobs: r.Jobs, Queued: r.Queued, Awaited: r.Awaited, DueAt: r.DueAt.Time})
+		r.ChannelFigures.DueAt = r.DueAt.Time
+		f.Channels = append(f.Channels, r.ChannelFigures)
 	}
 	return f, nil
 }

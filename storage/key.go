@@ -3,8 +3,8 @@ package storage
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -12,28 +12,40 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
+// keyRow is a key with its shared quota.
 type keyRow struct {
-	ID         string
-	AccountID  string
-	Hash       []byte
-	Name       string
-	Prefix     string
-	LastFour   string
-	GroupName  string
-	Unlimited  bool
-	Quota      mediagate.Micros
-	Held       mediagate.Micros
-	Spent      mediagate.Micros
-	Models     document
-	AllowIPs   document `gorm:"column:allow_ips"`
-	ExpiresAt  stamp
-	DeletedAt  stamp
-	CreatedAt  stamp
-	LastUsedAt stamp
-	Scopes     document
-	Strict     bool
+	ownKey
+	sharedQuota
+}
 
-	// What the keys of a rotation share stands in the row of the first.
+// ownKey has the columns that each key has for itself.
+type ownKey struct {
+	ID          string
+	AccountID   string
+	Hash        []byte
+	Name        string
+	Prefix      string
+	LastFour    string
+	GroupName   string
+	Models      document
+	AllowIPs    document `gorm:"column:allow_ips"`
+	ExpiresAt   stamp
+	DeletedAt   stamp
+	CreatedAt   stamp
+	LastUsedAt  stamp
+	Scopes      document
+	Strict      bool
+	QuotaID     *string // nil: its own
+	SuccessorID *string
+}
+
+// sharedQuota has the columns that the keys of a rotation share. They stand in the row of
+// the first of them.
+type sharedQuota struct {
+	Unlimited   bool
+	Quota       mediagate.Micros
+	Held        mediagate.Micros
+	Spent       mediagate.Micros
 	Rate        *int
 	InFlightCap *int
 	InFlight    int
@@ -46,23 +58,49 @@ type keyRow struct {
 	WeekUsed    mediagate.Micros
 	MonthStart  stamp
 	MonthUsed   mediagate.Micros
-	QuotaID     *string // nil: its own
-	SuccessorID *string
 }
 
-// TableName tells GORM.
-func (keyRow) TableName() string { return "keys" }
+// The columns of a keyRow, and where they come from: k is the key, q has its shared quota.
+var keyColumns = columnsOf[ownKey]().of("k") + ", " + columnsOf[sharedQuota]().of("q")
+
+const (
+	keyTables = " FROM keys k JOIN keys q ON q.id = COALESCE(k.quota_id, k.id)"
+	liveKey   = "k.deleted_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?)"
+)
+
+// readKeys reads the keys that the conditions leave.
+func readKeys(db *gorm.DB, conditions string, args ...any) (rows []keyRow, err error) {
+	err = read(db, &rows, "SELECT "+keyColumns+keyTables+" WHERE "+conditions, args...)
+	return rows, err
+}
 
 func (r keyRow) key() (mediagate.Key, error) {
 	k := mediagate.Key{
-		ID: r.ID, AccountID: r.AccountID, Name: r.Name, Prefix: r.Prefix, LastFour: r.LastFour, Group: r.GroupName,
-		Unlimited: r.Unlimited, Quota: r.Quota, Held: r.Held, Spent: r.Spent,
-		ExpiresAt: r.ExpiresAt.Time, CreatedAt: r.CreatedAt.Time, LastUsedAt: r.LastUsedAt.Time,
-		Caps: mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth}, Rate: r.Rate, InFlight: r.InFlightCap,
-		QuotaID: r.quotaID(), SuccessorID: deref(r.SuccessorID), Strict: r.Strict,
+		ID:          r.ID,
+		AccountID:   r.AccountID,
+		Name:        r.Name,
+		Prefix:      r.Prefix,
+		LastFour:    r.LastFour,
+		Group:       r.GroupName,
+		Unlimited:   r.Unlimited,
+		Quota:       r.Quota,
+		Held:        r.Held,
+		Spent:       r.Spent,
+		ExpiresAt:   r.ExpiresAt.Time,
+		CreatedAt:   r.CreatedAt.Time,
+		LastUsedAt:  r.LastUsedAt.Time,
+		Caps:        mediagate.Caps{Day: r.CapDay, Week: r.CapWeek, Month: r.CapMonth},
+		Rate:        r.Rate,
+		InFlight:    r.InFlightCap,
+		Strict:      r.Strict,
+		QuotaID:     r.quotaID(),
+		SuccessorID: deref(r.SuccessorID),
 	}
 	return k, errors.Join(
-		fromJSON("keys.models", r.Models, &k.Models), fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs), fromJSON("keys.scopes", r.Scopes, &k.Scopes))
+		fromJSON("keys.models", r.Models, &k.Models),
+		fromJSON("keys.allow_ips", r.AllowIPs, &k.AllowIPs),
+		fromJSON("keys.scopes", r.Scopes, &k.Scopes),
+	)
 }
 
 // quotaID is the id of the row that has what the keys of a rotation share.
@@ -73,93 +111,101 @@ func (r keyRow) quotaID() string {
 	return *r.QuotaID
 }
 
-// shareOf takes over what stands in the row of the shared quota.
-func (r keyRow) shareOf(sharedRow keyRow) keyRow {
-	r.Unlimited, r.Quota, r.Held, r.Spent = sharedRow.Unlimited, sharedRow.Quota, sharedRow.Held, sharedRow.Spent
-	r.Rate, r.InFlightCap, r.InFlight = sharedRow.Rate, sharedRow.InFlightCap, sharedRow.InFlight
-	r.CapDay, r.CapWeek, r.CapMonth = sharedRow.CapDay, sharedRow.CapWeek, sharedRow.CapMonth
-	r.DayStart, r.DayUsed, r.WeekStart, r.WeekUsed, r.MonthStart, r.MonthUsed = sharedRow.DayStart, sharedRow.DayUsed, sharedRow.WeekStart, sharedRow.WeekUsed, sharedRow.MonthStart, sharedRow.MonthUsed
-	return r
-}
-
-// set writes the settings of a key into its row, and those of its shared quota into that.
+// set writes the settings of a key into its row.
 func (r *keyRow) set(k mediagate.Key) error {
 	r.Name, r.GroupName, r.ExpiresAt, r.Strict = k.Name, k.Group, at(k.ExpiresAt), k.Strict
 	r.Unlimited, r.Quota, r.Rate, r.InFlightCap = k.Unlimited, k.Quota, k.Rate, k.InFlight
 	r.CapDay, r.CapWeek, r.CapMonth = k.Caps.Day, k.Caps.Week, k.Caps.Month
-	var err error
-	for _, column := range []struct {
-		to    *document
-		value any
-	}{{&r.Models, list(k.Models)}, {&r.AllowIPs, list(k.AllowIPs)}, {&r.Scopes, list(k.Scopes)}} {
-		if *column.to, err = jsonText(column.value); err != nil {
-			return err
-		}
-	}
-	return nil
+	var errs [3]error
+	r.Models, errs[0] = jsonText(append([]string{}, k.Models...)) // an empty list, not null
+	r.AllowIPs, errs[1] = jsonText(append([]string{}, k.AllowIPs...))
+	r.Scopes, errs[2] = jsonText(append([]mediagate.Scope{}, k.Scopes...))
+	return errors.Join(errs[:]...)
 }
 
 // CreateKey stores a key under the hash of its secret; its id and creation
 // time are made here. Without scopes it has all. Returns KindNotFound for an
 // unknown account, KindConflict for a hash that is taken.
-func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error) {
+func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (created mediagate.Key, err error) {
 	if len(k.Scopes) == 0 {
 		k.Scopes = mediagate.Scopes()
 	}
-	row := keyRow{ID: s.newID("key_"), AccountID: k.AccountID, Hash: hash[:], Prefix: k.Prefix, LastFour: k.LastFour, CreatedAt: at(s.clock())}
-	if err := row.set(k); err != nil {
+	secret := mediagate.KeySecret{Hash: hash, Prefix: k.Prefix, LastFour: k.LastFour}
+	row, err := s.newKeyRow(k.AccountID, secret, k)
+	if err != nil {
 		return mediagate.Key{}, err
 	}
-	err := s.write(ctx, "create key", func(tx *gorm.DB) error { return s.addKey(ctx, tx, row) })
+	err = s.write(ctx, "create key", func(tx *gorm.DB) error { return s.addKey(ctx, tx, row) })
 	if err != nil {
 		return mediagate.Key{}, err
 	}
 	return row.key()
 }
 
+// newKeyRow is the row of a new key with settings.
+func (s *Store) newKeyRow(account string, secret mediagate.KeySecret, settings mediagate.Key) (row keyRow, err error) {
+	row.ID = s.newID("key_")
+	row.AccountID = account
+	row.Hash, row.Prefix, row.LastFour = secret.Hash[:], secret.Prefix, secret.LastFour
+	row.CreatedAt = at(s.clock())
+	return row, row.set(settings)
+}
+
 func (s *Store) addKey(ctx context.Context, tx *gorm.DB, row keyRow) error {
 	if err := insertKey(tx, row); err != nil {
 		return err
 	}
-	return s.note(ctx, tx, deed{action: mediagate.AuditCreateKey, object: row.ID, account: row.AccountID, after: row.facts()})
+	return s.noteKey(ctx, tx, mediagate.AuditCreateKey, row, nil, row.facts())
 }
 
-func insertKey(db *gorm.DB, row keyRow) error {
-	err := db.Create(&row).Error
+func insertKey(tx *gorm.DB, row keyRow) error {
+	into := insert("keys", row, nil)
+	_, err := exec(tx, into.text.String(), into.args...)
 	switch {
 	case isForeignKey(err):
 		return notFound("account", row.AccountID)
 	case isDuplicate(err):
 		return conflict("the key exists")
 	default:
-		return dbError(err, "create key")
+		return err
 	}
 }
 
-// UpdateKey lets change have its way with a key's settings: its name, models,
-// group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The
-// last four are those of its shared quota. Nothing else can change meanwhile; change may
-// be called again, and what it returns as error is returned and changes nothing.
-// Returns KindNotFound, and KindInvalid for a quota or a cap below what is used.
-func (s *Store) UpdateKey(ctx context.Context, id string, change func(k *mediagate.Key) error) (k mediagate.Key, err error) {
+// noteKey writes what somebody did to a key into the audit.
+func (s *Store) noteKey(
+	ctx context.Context, tx *gorm.DB, action mediagate.AuditAction, row keyRow, before, after any,
+) error {
+	return s.note(ctx, tx, deed{action: action, object: row.ID, account: row.AccountID, before: before, after: after})
+}
+
+// UpdateKey calls change with the settings of a key and stores what it makes of them: the
+// name, models, group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The
+// last four are those of the shared quota. The key is locked meanwhile. change may be called
+// again; its error is returned, and changes nothing. Returns KindNotFound, and KindInvalid
+// for a quota or a cap below what is used.
+func (s *Store) UpdateKey(
+	ctx context.Context, id string, change func(k *mediagate.Key) error,
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "update key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
 		if err != nil {
 			return err
 		}
-		k, err = s.changeKey(ctx, tx, rows[0], change)
+		k, err = s.changeKey(ctx, tx, &rows[0], change)
 		return err
 	})
 	return k, err
 }
 
 // changeKey changes the settings of a key that is locked.
-func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how func(k *mediagate.Key) error) (k mediagate.Key, err error) {
+func (s *Store) changeKey(
+	ctx context.Context, tx *gorm.DB, row *keyRow, change func(k *mediagate.Key) error,
+) (k mediagate.Key, err error) {
 	before := row.facts()
 	if k, err = row.key(); err != nil {
 		return k, err
 	}
-	if err := how(&k); err != nil {
+	if err := change(&k); err != nil {
 		return k, err
 	}
 	if err := row.set(k); err != nil {
@@ -168,78 +214,76 @@ func (s *Store) changeKey(ctx context.Context, tx *gorm.DB, row *keyRow, how fun
 	if err := row.checkLimits(s.clock()); err != nil {
 		return k, err
 	}
-	own := []string{"name", "group_name", "expires_at", "models", "allow_ips", "scopes", "strict"}
-	if err := tx.Model(&keyRow{}).Where("id = ?", row.ID).Select(own).Updates(row).Error; err != nil {
-		return k, err
-	}
-	shared := []string{"unlimited", "quota", "rate", "in_flight_cap", "cap_day", "cap_week", "cap_month"}
-	if err := tx.Model(&keyRow{}).Where("id = ?", row.quotaID()).Select(shared).Updates(row).Error; err != nil {
-		return k, err
-	}
-	err = s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: row.ID, account: row.AccountID, before: before, after: row.facts()})
+	_, err = exec(tx, `UPDATE keys
+		SET name = ?, group_name = ?, expires_at = ?, models = ?, allow_ips = ?, scopes = ?, strict = ?
+		WHERE id = ?`,
+		row.Name, row.GroupName, row.ExpiresAt, row.Models, row.AllowIPs, row.Scopes, row.Strict, row.ID)
 	if err != nil {
+		return k, err
+	}
+	_, err = exec(tx, `UPDATE keys
+		SET unlimited = ?, quota = ?, rate = ?, in_flight_cap = ?, cap_day = ?, cap_week = ?, cap_month = ?
+		WHERE id = ?`,
+		row.Unlimited, row.Quota, row.Rate, row.InFlightCap, row.CapDay, row.CapWeek, row.CapMonth, row.quotaID())
+	if err != nil {
+		return k, err
+	}
+	if err := s.noteKey(ctx, tx, mediagate.AuditChangeKey, *row, before, row.facts()); err != nil {
 		return k, err
 	}
 	return row.key()
 }
 
-// lockKeys reads live keys with what they share with others, and locks all these rows in
-// the order of their ids, which is the same everywhere. Those of other accounts than
-// the first one's count as unknown. Returns KindNotFound.
-func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]*keyRow, error) {
-	var involved []string
-	account := ""
-	for _, id := range ids {
-		seen, err := take[keyRow](tx.Where("id = ? AND deleted_at IS NULL", id))
-		if err != nil {
-			return nil, err
-		}
-		if seen == nil || account != "" && seen.AccountID != account {
-			return nil, notFound("key", id)
-		}
-		account = seen.AccountID
-		involved = append(involved, id, seen.quotaID()) // which never changes
+// lockKeys locks keys that are not deleted, and the rows of their shared quotas, in the order
+// of all these rows' ids, which is the same everywhere. Then it reads the keys. Those of other
+// accounts than the first one's count as unknown. Returns KindNotFound.
+func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(involved)
-	locked := map[string]*keyRow{}
-	for _, id := range slices.Compact(involved) {
-		row, err := one[keyRow](tx, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?"+s.forUpdate("keys"), id)
-		if err != nil {
-			return nil, err
-		}
-		if row == nil {
-			return nil, notFound("key", id)
-		}
-		locked[id] = row
+	if _, err := exec(tx, `SELECT id FROM keys WHERE id IN (
+			SELECT id FROM keys WHERE id IN `+s.inList()+`
+			UNION SELECT quota_id FROM keys WHERE id IN `+s.inList()+` AND quota_id IS NOT NULL)
+		ORDER BY id`+s.forUpdate("keys"), list, list); err != nil {
+		return nil, err
 	}
-	rows := make([]*keyRow, len(ids))
+	locked := make([]keyRow, len(ids))
 	for i, id := range ids {
-		if !locked[id].DeletedAt.IsZero() {
+		rows, err := readKeys(tx, "k.id = ? AND k.deleted_at IS NULL", id)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == 0 || i > 0 && rows[0].AccountID != locked[0].AccountID {
 			return nil, notFound("key", id)
 		}
-		rows[i] = new(locked[id].shareOf(*locked[locked[id].quotaID()]))
+		locked[i] = rows[0]
 	}
-	return rows, nil
+	return locked, nil
 }
 
 // RotateKey makes a new key with the settings of another, under the hash of its
 // own secret, and lets the other end after grace, or when it would have ended
 // anyway. Both share quota, caps and rates, and what is held and spent. Returns
 // KindNotFound, and KindConflict for a key that has expired or was rotated before.
-func (s *Store) RotateKey(ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
+func (s *Store) RotateKey(
+	ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration,
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "rotate key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
 		if err != nil {
 			return err
 		}
-		k, err = s.rotate(ctx, tx, *rows[0], secret, grace)
+		k, err = s.rotate(ctx, tx, rows[0], secret, grace)
 		return err
 	})
 	return k, err
 }
 
 // rotate rotates a key that is locked.
-func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration) (k mediagate.Key, err error) {
+func (s *Store) rotate(
+	ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration,
+) (k mediagate.Key, err error) {
 	now, quotaID := s.clock(), old.quotaID()
 	if old.SuccessorID != nil {
 		return k, conflict("the key was rotated already, into %s", *old.SuccessorID)
@@ -247,10 +291,11 @@ func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret medi
 	if !old.ExpiresAt.IsZero() && !old.ExpiresAt.After(now) {
 		return k, conflict("the key has expired: it can be rotated once expires_at is in the future")
 	}
-	fresh := keyRow{
-		ID: s.newID("key_"), AccountID: old.AccountID, Hash: secret.Hash[:], Name: old.Name, Prefix: secret.Prefix, LastFour: secret.LastFour,
-		GroupName: old.GroupName, Models: old.Models, AllowIPs: old.AllowIPs, Scopes: old.Scopes, Strict: old.Strict, ExpiresAt: old.ExpiresAt, CreatedAt: at(now), QuotaID: &quotaID,
-	}
+	fresh := keyRow{ownKey: old.ownKey}
+	fresh.ID = s.newID("key_")
+	fresh.Hash, fresh.Prefix, fresh.LastFour = secret.Hash[:], secret.Prefix, secret.LastFour
+	fresh.CreatedAt, fresh.LastUsedAt = at(now), stamp{}
+	fresh.QuotaID = &quotaID
 	if err := insertKey(tx, fresh); err != nil {
 		return k, err
 	}
@@ -259,111 +304,75 @@ func (s *Store) rotate(ctx context.Context, tx *gorm.DB, old keyRow, secret medi
 	if !old.ExpiresAt.IsZero() && old.ExpiresAt.Before(ending.ExpiresAt.Time) {
 		ending.ExpiresAt = old.ExpiresAt
 	}
-	if _, err := exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?", ending.ExpiresAt, fresh.ID, old.ID); err != nil {
+	_, err = exec(tx, "UPDATE keys SET expires_at = ?, successor_id = ? WHERE id = ?",
+		ending.ExpiresAt, fresh.ID, old.ID)
+	if err != nil {
 		return k, err
 	}
 	if err := endSessions(tx, old.ID); err != nil {
 		return k, err
 	}
-	err = s.note(ctx, tx, deed{action: mediagate.AuditRotateKey, object: old.ID, account: old.AccountID, before: old.facts(), after: ending.facts()})
-	if err != nil {
+	if err := s.noteKey(ctx, tx, mediagate.AuditRotateKey, old, old.facts(), ending.facts()); err != nil {
 		return k, err
 	}
-	return fresh.shareOf(old).key()
+	fresh.sharedQuota = old.sharedQuota
+	return fresh.key()
 }
 
-func list[T any](items []T) []T {
-	if items == nil {
-		return []T{}
+// Keys lists the keys of an account that are not deleted, or of all accounts when accountID is
+// empty, newest first, those older than the key after, which may have been deleted meanwhile.
+// Returns KindInvalid when after names no key of the list.
+func (s *Store) Keys(
+	ctx context.Context, accountID, after string, limit int,
+) (keys []mediagate.Key, hasMore bool, err error) {
+	list := (&statement{}).say("SELECT ", keyColumns, keyTables, " WHERE true")
+	if accountID != "" {
+		list.with(" AND k.account_id = ?", accountID)
 	}
-	return items
-}
-
-// Keys lists the live keys of an account, or of all when accountID is empty,
-// newest first, those older than the key after, which may have been deleted
-// meanwhile. Returns KindInvalid when after names no key of the list.
-func (s *Store) Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error) {
-	of := func() *gorm.DB {
-		if accountID == "" {
-			return s.on(ctx)
-		}
-		return s.on(ctx).Where("account_id = ?", accountID)
-	}
-	if after != "" {
-		if _, err := readKey(s.on(ctx), of().Where("id = ?", after), after); err != nil {
-			return nil, false, unknownAfter(err)
-		}
-	}
-	rows, hasMore, err := newest[keyRow](of().Where("deleted_at IS NULL"), after, limit)
+	rows, hasMore, err := newestAfter[keyRow](s.on(ctx), list, "k.id", "k.deleted_at IS NULL", after, limit)
 	if err != nil {
 		return nil, false, dbError(err, "list keys")
-	}
-	for i := range rows {
-		if rows[i], err = withSharedQuota(s.on(ctx), rows[i]); err != nil {
-			return nil, false, dbError(err, "list keys")
-		}
 	}
 	keys, err = convertAll(rows, keyRow.key)
 	return keys, hasMore, err
 }
 
-// withSharedQuota reads what the key shares with others, if it does.
+// withSharedQuota reads what the key shares with others.
 func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
-	if row.QuotaID == nil {
-		return row, nil
+	quota, err := one[sharedQuota](db, "SELECT "+columnsOf[sharedQuota]().text+" FROM keys WHERE id = ?", row.quotaID())
+	if err != nil || quota == nil {
+		return row, cmp.Or(err, notFound("key", row.quotaID()))
 	}
-	sharedRow, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ?", *row.QuotaID)
-	if err != nil || sharedRow == nil {
-		return row, cmp.Or(err, notFound("key", *row.QuotaID))
-	}
-	return row.shareOf(*sharedRow), nil
+	row.sharedQuota = *quota
+	return row, nil
 }
 
 // Key reads a key. Returns KindNotFound, also for one that was deleted.
 func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
-	return readKey(s.on(ctx), s.on(ctx).Where("id = ? AND deleted_at IS NULL", id), id)
+	rows, err := readKeys(s.on(ctx), "k.id = ? AND k.deleted_at IS NULL", id)
+	if err != nil || len(rows) == 0 {
+		return mediagate.Key{}, cmp.Or(dbError(err, "read key"), notFound("key", id))
+	}
+	return rows[0].key()
 }
 
-// KeyByHash finds the live key with that hash, neither deleted nor expired, and
-// its account. Returns KindNotFound.
-func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error) {
-	// Written out, and at once, as each request begins with it.
-	keys, accounts := columnsOf[keyRow](), columnsOf[accountRow]()
-	rows, err := s.on(ctx).Raw("SELECT "+keys.of("keys")+", "+accounts.of("accounts")+` FROM keys JOIN accounts ON accounts.id = keys.account_id
-		WHERE hash = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`, hash[:], at(s.clock())).Rows()
-	if err != nil {
-		return mediagate.Key{}, mediagate.Account{}, dbError(err, "read key")
-	}
-	defer rows.Close()
-	var row *keyRow
+// KeyByHash finds the key with that hash, neither deleted nor expired, and its account, in one
+// statement: each request begins with it. Returns KindNotFound.
+func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, a mediagate.Account, err error) {
+	var row keyRow
 	var account accountRow
-	if rows.Next() {
-		row = &keyRow{}
-		err = rows.Scan(append(keys.into(row), accounts.into(&account)...)...)
+	into := append(columnsOf[keyRow]().into(&row), columnsOf[accountRow]().into(&account)...)
+	query := "SELECT " + keyColumns + ", " + accountColumns + keyTables +
+		" JOIN accounts a ON a.id = k.account_id WHERE k.hash = ? AND " + liveKey
+	err = s.on(ctx).Raw(query, hash[:], at(s.clock())).Row().Scan(into...)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return k, a, notFound("key", "")
+	case err != nil:
+		return k, a, dbError(err, "read key")
 	}
-	// Closed before the next statement, which may need the same connection.
-	k, err := foundKey(s.on(ctx), row, cmp.Or(err, rows.Err(), rows.Close()), "")
+	k, err = row.key()
 	return k, account.account(), err
-}
-
-// readKey reads the key that the conditions leave.
-func readKey(db, conditions *gorm.DB, id string) (mediagate.Key, error) {
-	row, err := take[keyRow](conditions)
-	return foundKey(db, row, err, id)
-}
-
-func foundKey(db *gorm.DB, row *keyRow, err error, id string) (mediagate.Key, error) {
-	if err != nil {
-		return mediagate.Key{}, dbError(err, "read key")
-	}
-	if row == nil {
-		return mediagate.Key{}, notFound("key", id)
-	}
-	whole, err := withSharedQuota(db, *row)
-	if err != nil {
-		return mediagate.Key{}, dbError(err, "read key")
-	}
-	return whole.key()
 }
 
 // DeleteKey ends a key. Its row stays, so that the ledger stays whole.
@@ -374,13 +383,13 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Select("deleted_at").Where("id = ?", id).Updates(&keyRow{DeletedAt: at(s.clock())}).Error; err != nil {
+		if _, err := exec(tx, "UPDATE keys SET deleted_at = ? WHERE id = ?", at(s.clock()), id); err != nil {
 			return err
 		}
 		if err := endSessions(tx, id); err != nil {
 			return err
 		}
-		return s.note(ctx, tx, deed{action: mediagate.AuditDeleteKey, object: id, account: rows[0].AccountID, before: rows[0].facts()})
+		return s.noteKey(ctx, tx, mediagate.AuditDeleteKey, rows[0], rows[0].facts(), nil)
 	})
 }
 
@@ -388,8 +397,8 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 // own: this must never hold a key that a submit waits for.
 func (s *Store) TouchKeys(ctx context.Context, usedAt map[string]time.Time) error {
 	for id, t := range usedAt {
-		err := s.on(ctx).Select("last_used_at").Where("id = ? AND (last_used_at IS NULL OR last_used_at < ?)", id, at(t)).
-			Updates(&keyRow{LastUsedAt: at(t)}).Error
+		_, err := exec(s.on(ctx), `UPDATE keys SET last_used_at = ?
+			WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)`, at(t), id, at(t))
 		if err != nil {
 			return dbError(err, "touch keys")
 		}

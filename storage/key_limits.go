@@ -89,7 +89,8 @@ func (r keyRow) checkLimits(now time.Time) error {
 		limit, used := r.limit(p), p.used(r, now)
 		if limit != nil && *limit < used {
 			param := "caps." + p.name
-			return mediagate.Invalid(param, "%s must be at least %s, which is held and spent in this %s already", param, used, p.name)
+			return mediagate.Invalid(param, "%s must be at least %s, which is held and spent in this %s already",
+				param, used, p.name)
 		}
 	}
 	return nil
@@ -113,7 +114,9 @@ var (
 		openTasks + "keys.account_id AND t.key_id IN " + pair,
 		abandoned(abandonedJobs, "keys.account_id") + " AND lt.key_id IN " + pair + ")",
 	}
-	accountsInFlight = inFlight{"accounts", "account", openTasks + "accounts.id", abandoned(abandonedJobs, "accounts.id") + ")"}
+	accountsInFlight = inFlight{
+		"accounts", "account", openTasks + "accounts.id", abandoned(abandonedJobs, "accounts.id") + ")",
+	}
 )
 
 // pair are the ids of the keys that share a row of keys.
@@ -136,22 +139,18 @@ func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefa
 		return err
 	}
 	limit := cmp.Or(row.InFlightCap, byDefault)
-	switch {
-	case limit == nil || row.InFlight+row.Jobs < *limit:
+	if limit == nil || row.InFlight+row.Jobs < *limit {
 		return nil
-	case *limit == 0: // and waiting does not help
-		return &mediagate.Error{
-			Kind: mediagate.KindRateLimited, Code: "rate_limited",
-			Message: fmt.Sprintf("the %s may have no task in flight: its in_flight is 0", f.what),
-		}
-	default:
-		e := &mediagate.Error{
-			Kind: mediagate.KindRateLimited, Code: "rate_limited", RetryAfter: saturatedRetry,
-			Message: fmt.Sprintf("too many requests: the %s may have %d tasks in flight at a time", f.what, *limit),
-		}
-		if row.Jobs > 0 {
-			e.Message += fmt.Sprintf(", and the jobs of %d cancelled ones may still run", row.Jobs)
-		}
+	}
+	e := &mediagate.Error{Kind: mediagate.KindRateLimited, Code: "rate_limited"}
+	if *limit == 0 { // waiting does not help
+		e.Message = fmt.Sprintf("the %s may have no task in flight: its in_flight is 0", f.what)
 		return e
 	}
+	e.RetryAfter = saturatedRetry
+	e.Message = fmt.Sprintf("too many requests: the %s may have %d tasks in flight at a time", f.what, *limit)
+	if row.Jobs > 0 {
+		e.Message += fmt.Sprintf(", and the jobs of %d cancelled ones may still run", row.Jobs)
+	}
+	return e
 }

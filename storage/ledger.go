@@ -1,12 +1,13 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 )
@@ -19,35 +20,32 @@ const (
 	bucketSpent     = "spent"
 )
 
+// transferRow is a transfer as it is read by transferColumns.
 type transferRow struct {
-	ID        string
-	Kind      mediagate.EntryKind
-	AccountID string
-	KeyID     *string
-	TaskID    *string
-	Amount    mediagate.Micros
-	Reference *string
-	At        stamp
+	mediagate.Transfer
+	At stamp
 	// CountedDay is the day to which a hold was counted in the caps of its key, or
 	// from which what a post or a void gave back was taken out again.
 	CountedDay stamp
+	// What a hold was about stands in its end. Usage is counted by that.
+	Model, Provider *string
+	Status          *mediagate.Status
 }
 
-// TableName tells GORM.
-func (transferRow) TableName() string { return "ledger_transfers" }
+// transferColumns are in the order of the fields of mediagate.Transfer; l is the ledger.
+const transferColumns = `l.id, l.kind, l.account_id, COALESCE(l.key_id, ''), COALESCE(l.task_id, ''),
+	l.amount, COALESCE(l.reference, ''), l.at, l.counted_day, l.model, l.provider, l.status`
 
-func newTransferRow(t mediagate.Transfer) transferRow {
-	return transferRow{
-		ID: t.ID, Kind: t.Kind, AccountID: t.AccountID, KeyID: nullable(t.KeyID), TaskID: nullable(t.TaskID),
-		Amount: t.Amount, Reference: nullable(t.Reference), At: at(t.At),
-	}
-}
+func newTransferRow(t mediagate.Transfer) transferRow { return transferRow{Transfer: t, At: at(t.At)} }
 
 func (r transferRow) transfer() mediagate.Transfer {
-	return mediagate.Transfer{
-		ID: r.ID, Kind: r.Kind, AccountID: r.AccountID, KeyID: deref(r.KeyID), TaskID: deref(r.TaskID),
-		Amount: r.Amount, Reference: deref(r.Reference), At: r.At.Time,
-	}
+	r.Transfer.At = r.At.Time
+	return r.Transfer
+}
+
+// readTransfer reads the transfer that the conditions leave, or nil.
+func readTransfer(db *gorm.DB, conditions string, args ...any) (*transferRow, error) {
+	return one[transferRow](db, "SELECT "+transferColumns+" FROM ledger_transfers l WHERE "+conditions, args...)
 }
 
 func deref(s *string) string {
@@ -80,7 +78,13 @@ func (entryRow) TableName() string { return "ledger_entries" }
 // the hold took; it counts for posts only.
 func entries(t transferRow, held mediagate.Micros) []entryRow {
 	line := func(bucket string, amount mediagate.Micros) entryRow {
-		return entryRow{TransferID: t.ID, Bucket: bucket, AccountID: t.AccountID, KeyID: t.KeyID, Amount: amount}
+		return entryRow{
+			TransferID: t.ID,
+			Bucket:     bucket,
+			AccountID:  t.AccountID,
+			KeyID:      nullable(t.KeyID),
+			Amount:     amount,
+		}
 	}
 	switch t.Kind {
 	case mediagate.EntryGrant:
@@ -99,11 +103,15 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 // record writes the transfer with its entries. It tells false when a unique
 // rule refused it: the hold is there, is resolved, or the reference is taken.
 func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
-	result := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
-	if result.Error != nil || result.RowsAffected == 0 {
-		return false, result.Error
+	added, err := exec(tx, `INSERT INTO ledger_transfers
+			(id, kind, account_id, key_id, task_id, amount, reference, at, counted_day, model, provider, status)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		row.ID, row.Kind, row.AccountID, nullable(row.KeyID), nullable(row.TaskID), row.Amount, nullable(row.Reference),
+		row.At, row.CountedDay, row.Model, row.Provider, row.Status)
+	if err != nil || added == 0 {
+		return false, err
 	}
-	err := tx.Create(entries(row, held)).Error
+	err = tx.Create(entries(row, held)).Error
 	return err == nil, err
 }
 
@@ -123,36 +131,43 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	}
 	err = s.writeFor(ctx, accountID, "grant", func(tx *gorm.DB) error {
 		g = mediagate.Transfer{
-			ID: s.newID("txn_"), Kind: mediagate.EntryGrant, AccountID: accountID,
-			Amount: amount, Reference: reference, At: s.clock(),
+			ID:        s.newID("txn_"),
+			Kind:      mediagate.EntryGrant,
+			AccountID: accountID,
+			Amount:    amount,
+			Reference: reference,
+			At:        s.clock(),
 		}
 		created, err = record(tx, newTransferRow(g), 0)
 		if err != nil {
 			return err
 		}
 		if !created {
-			return s.granted(tx, &g, &available)
+			g, available, err = firstGrant(tx, g)
+			return err
 		}
-		row, err := one[accountRow](tx, `UPDATE accounts SET available = available + ?
-			WHERE id = ? AND available >= ? AND available + held + spent <= ? RETURNING `+columnsOf[accountRow]().text,
+		changed, err := exec(tx, `UPDATE accounts SET available = available + ?
+			WHERE id = ? AND available >= ? AND available + held + spent <= ?`,
 			amount, accountID, -max(min(amount, 0), -maxAccount-1), maxAccount-max(amount, 0))
 		if err != nil {
 			return err
 		}
-		if row != nil {
-			available = row.Available
-			return s.note(ctx, tx, deed{
-				action: mediagate.AuditGrant, object: g.ID, account: accountID, after: grantFacts{amount.String(), reference},
-			})
-		}
-		found, err := readAccount(tx, accountID)
-		if err != nil {
+		account, err := readAccount(tx, accountID)
+		switch {
+		case err != nil:
 			return err
-		}
-		if amount > 0 {
+		case changed == 0 && amount > 0:
 			return conflict("the account would hold more than it can")
+		case changed == 0:
+			return conflict("only %s is available", account.Available)
 		}
-		return conflict("only %s is available", found.Available)
+		available = account.Available
+		return s.note(ctx, tx, deed{
+			action:  mediagate.AuditGrant,
+			object:  g.ID,
+			account: accountID,
+			after:   facts{"amount": amount.String(), "reference": reference},
+		})
 	})
 	if err != nil {
 		return mediagate.Transfer{}, 0, false, err
@@ -160,29 +175,36 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	return g, available, created, nil
 }
 
-// granted reads the first grant of the reference in *g.
-func (s *Store) granted(tx *gorm.DB, g *mediagate.Transfer, available *mediagate.Micros) error {
-	first, err := take[transferRow](tx.Where("account_id = ? AND reference = ? AND kind = ?", g.AccountID, g.Reference, mediagate.EntryGrant))
+// firstGrant reads the grant that has the reference of another one already.
+func firstGrant(tx *gorm.DB, g mediagate.Transfer) (mediagate.Transfer, mediagate.Micros, error) {
+	row, err := readTransfer(tx, "l.account_id = ? AND l.reference = ? AND l.kind = 'grant'", g.AccountID, g.Reference)
 	if err != nil {
-		return err
+		return g, 0, err
 	}
-	if first == nil || first.Amount != g.Amount {
-		return conflict("the reference was used with another amount")
+	if row == nil || row.Amount != g.Amount {
+		return g, 0, conflict("the reference was used with another amount")
 	}
-	row, err := readAccount(tx, g.AccountID)
-	if err != nil {
-		return err
+	account, err := readAccount(tx, g.AccountID)
+	return row.transfer(), account.Available, err
+}
+
+// Transfer reads an entry of the account's ledger. Returns KindNotFound.
+func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error) {
+	row, err := readTransfer(s.on(ctx), "l.id = ? AND l.account_id = ?", id, accountID)
+	if err != nil || row == nil {
+		return mediagate.Transfer{}, cmp.Or(dbError(err, "read ledger entry"), notFound("ledger entry", id))
 	}
-	*g, *available = first.transfer(), row.Available
-	return nil
+	return row.transfer(), nil
 }
 
 // Ledger lists an account's transfers, newest first, those older than the
 // transfer after; of one task only when taskID is given.
-func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, limit int) (transfers []mediagate.Transfer, hasMore bool, err error) {
+func (s *Store) Ledger(
+	ctx context.Context, accountID, taskID, after string, limit int,
+) (transfers []mediagate.Transfer, hasMore bool, err error) {
 	var last *transferRow
 	if after != "" { // read first: an index is entered at a value, not at a subquery
-		if last, err = take[transferRow](s.on(ctx).Where("id = ?", after)); err != nil || last == nil {
+		if last, err = readTransfer(s.on(ctx), "l.id = ?", after); err != nil || last == nil {
 			return nil, false, dbError(err, "list ledger")
 		}
 	}
@@ -198,18 +220,18 @@ func (s *Store) Ledger(ctx context.Context, accountID, taskID, after string, lim
 // ledgerListing writes the statement of a page after the last one's end, which is
 // nil for the first.
 func ledgerListing(accountID, taskID string, last *transferRow, limit int) *statement {
-	list := (&statement{}).say("SELECT ", columnsOf[transferRow]().text, " FROM ")
+	list := (&statement{}).say("SELECT ", transferColumns, " FROM ")
 	if taskID == "" {
-		list.say("ledger_transfers")
+		list.say("ledger_transfers l")
 	} else { // each half by the index that has no more than one of the kind
 		const of = "SELECT * FROM ledger_transfers WHERE task_id = ? AND "
-		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS of_task", taskID, taskID)
+		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS l", taskID, taskID)
 	}
-	list.with(" WHERE account_id = ?", accountID)
+	list.with(" WHERE l.account_id = ?", accountID)
 	if last != nil {
-		list.with(" AND (at, id) < (?, ?)", last.At, last.ID)
+		list.with(" AND (l.at, l.id) < (?, ?)", last.At, last.ID)
 	}
-	return list.with(" ORDER BY at DESC, id DESC LIMIT ?", limit+1)
+	return list.with(" ORDER BY l.at DESC, l.id DESC LIMIT ?", limit+1)
 }
 
 // holding is a hold that is to be ended, and what it hangs on: a task or a speech.
@@ -224,7 +246,13 @@ type holding struct {
 // newHold is the transfer that takes a hold.
 func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, now time.Time) mediagate.Transfer {
 	return mediagate.Transfer{
-		ID: s.newID("txn_"), Kind: mediagate.EntryHold, AccountID: accountID, KeyID: keyID, TaskID: id, Amount: amount, At: now,
+		ID:        s.newID("txn_"),
+		Kind:      mediagate.EntryHold,
+		AccountID: accountID,
+		KeyID:     keyID,
+		TaskID:    id,
+		Amount:    amount,
+		At:        now,
 	}
 }
 
@@ -232,37 +260,42 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 // longer counted in the period to which the hold was counted, if that is still the
 // current one. The hot account row is written last.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
-	taken, err := one[struct{ CountedDay stamp }](tx, "SELECT counted_day FROM ledger_transfers WHERE task_id = ? AND kind = 'hold'", h.id)
+	hold, err := readTransfer(tx, "l.task_id = ? AND l.kind = 'hold'", h.id)
 	if err != nil {
 		return err
 	}
-	if taken == nil {
+	if hold == nil {
 		return mediagate.Errorf(mediagate.KindInternal, "there is no hold of %s", h.id)
 	}
-	transfer := newTransferRow(mediagate.Transfer{
-		ID: s.newID("txn_"), Kind: kind, AccountID: h.accountID, KeyID: h.keyID, TaskID: h.id, Amount: h.amount, At: s.clock(),
-	})
-	transfer.CountedDay = taken.CountedDay
+	end := *hold
+	end.ID, end.Kind, end.Amount, end.At = s.newID("txn_"), kind, h.amount, at(s.clock())
 	if kind == mediagate.EntryPost {
-		transfer.Amount = cost
+		end.Amount = cost
 	}
-	recorded, err := s.recordEnd(tx, transfer, h)
+	end.Model, end.Provider, end.Status = &h.model, &h.provider, &h.status
+	recorded, err := record(tx, end, h.amount)
 	if err != nil {
 		return err
 	}
 	if !recorded {
 		return mediagate.Errorf(mediagate.KindInternal, "the hold of %s is resolved already", h.id)
 	}
+	if err := s.count(tx, "e.id = ?", end.ID); err != nil {
+		return err
+	}
 	rest := h.amount - cost
-	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, in_flight = in_flight - ?", h.amount, cost, h.tasks)
+	key := (&statement{}).with("UPDATE keys SET held = held - ?, spent = spent + ?, in_flight = in_flight - ?",
+		h.amount, cost, h.tasks)
 	for _, p := range periods {
-		key.with(", "+p.name+"_used = CASE WHEN "+p.name+"_start <= ? THEN "+p.name+"_used - ? ELSE "+p.name+"_used END", taken.CountedDay, rest)
+		const used = ", @_used = @_used - CASE WHEN @_start <= ? THEN CAST(? AS bigint) ELSE 0 END"
+		key.with(strings.ReplaceAll(used, "@", p.name), hold.CountedDay, rest)
 	}
 	key.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ?)", h.keyID)
 	if _, err := exec(tx, key.text.String(), key.args...); err != nil {
 		return err
 	}
-	_, err = exec(tx, "UPDATE accounts SET available = available + ?, held = held - ?, spent = spent + ?, in_flight = in_flight - ? WHERE id = ?",
-		rest, h.amount, cost, h.tasks, h.accountID)
+	_, err = exec(tx, `UPDATE accounts
+		SET available = available + ?, held = held - ?, spent = spent + ?, in_flight = in_flight - ?
+		WHERE id = ?`, rest, h.amount, cost, h.tasks, h.accountID)
 	return err
 }

@@ -89,12 +89,14 @@ func (s *Store) Migrated(ctx context.Context) error {
 		return dbError(err, "read the migrations")
 	}
 	var has int64
-	err = s.sql.QueryRowContext(ctx, "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&has)
+	const latest = "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied"
+	err = s.sql.QueryRowContext(ctx, latest).Scan(&has)
 	if err != nil && pgCode(err) != noTable {
 		return dbError(err, "read the schema's version")
 	}
 	if has < needed {
-		return mediagate.Errorf(mediagate.KindInvalid, "the database is at migration %d, and this program needs %d: run its migrate first", has, needed)
+		return mediagate.Errorf(mediagate.KindInvalid,
+			"the database is at migration %d, and this program needs %d: run its migrate first", has, needed)
 	}
 	return nil
 }
@@ -150,7 +152,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 	done, err := provider.Up(ctx)
 	for _, m := range done {
-		s.log.InfoContext(ctx, "migrated", "version", m.Source.Version, "took", m.Duration.Round(time.Millisecond).String())
+		took := m.Duration.Round(time.Millisecond)
+		s.log.InfoContext(ctx, "migrated", "version", m.Source.Version, "took", took.String())
 	}
 	return dbError(err, "migrate")
 }
@@ -176,7 +179,8 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 		}
 		unlock := func() { _ = tx.Rollback() }
 		var locked bool
-		err = tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1), set_config('idle_in_transaction_session_timeout', '0', true)",
+		err = tx.QueryRowContext(ctx, `SELECT pg_try_advisory_xact_lock($1),
+				set_config('idle_in_transaction_session_timeout', '0', true)`,
 			pgx.QueryExecModeSimpleProtocol, lock.DefaultLockID).Scan(&locked, new(string))
 		if err == nil && locked {
 			return unlock, nil

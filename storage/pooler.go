@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 
@@ -81,29 +80,23 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 // message, which poolers refuse with names that they do not know, and adds the
 // startup parameters that the URL does not name.
 func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
-	given := map[string]string{}
-	take := func(settings []setting) []setting {
-		settings = slices.Clone(settings)
-		for i, s := range settings {
-			if value, ok := config.RuntimeParams[s.name]; ok {
-				given[s.name], settings[i].value = value, literal(value)
-			}
+	session = slices.Clone(sessionSettings)
+	for i, s := range session {
+		if value, ok := config.RuntimeParams[s.name]; ok {
+			session[i].value = literal(value)
+			delete(config.RuntimeParams, s.name)
 		}
-		return settings
 	}
-	session, transaction = take(sessionSettings), take(transactionSettings)
-	for name := range given {
-		delete(config.RuntimeParams, name)
-	}
-	named := func(name string) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Keys(config.RuntimeParams)), func(is string) bool { return strings.EqualFold(is, name) })
+	named := map[string]bool{}
+	for name := range config.RuntimeParams {
+		named[strings.ToLower(name)] = true
 	}
 	for name, value := range startupParameters {
-		if !named(name) {
+		if !named[strings.ToLower(name)] {
 			config.RuntimeParams[name] = value
 		}
 	}
-	return session, transaction
+	return session, session[len(session)-len(transactionSettings):]
 }
 
 // forSession is the statements that set the settings for a session.
@@ -112,7 +105,8 @@ func forSession(settings []setting) string {
 	for i, s := range settings {
 		values[i] = fmt.Sprintf("('%s', %s)", s.name, s.value)
 	}
-	return "SELECT set_config(name, value, false) FROM (VALUES " + strings.Join(values, ", ") + ") AS v (name, value) JOIN pg_settings USING (name)"
+	return "SELECT set_config(name, value, false) FROM (VALUES " + strings.Join(values, ", ") +
+		") AS v (name, value) JOIN pg_settings USING (name)"
 }
 
 // forTransaction is the statement that sets the settings for a transaction.
@@ -159,7 +153,9 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 		log.InfoContext(ctx, "a pooler is before the database", "database_pooler", string(given))
 	}
 	rows, err := conn.Query(ctx, `SELECT name, setting, source IN ('database', 'user', 'database user') FROM pg_settings
-		WHERE name IN ('default_transaction_isolation', 'synchronous_commit', 'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')`, pgx.QueryExecModeSimpleProtocol)
+		WHERE name IN ('default_transaction_isolation', 'synchronous_commit',
+			'lock_timeout', 'idle_in_transaction_session_timeout', 'jit')
+		ORDER BY name`, pgx.QueryExecModeSimpleProtocol)
 	if err != nil {
 		return "", err
 	}
@@ -171,22 +167,26 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 	if err != nil {
 		return "", err
 	}
+	refuse := func(s found, which, want string) error {
+		return mediagate.Errorf(mediagate.KindInvalid,
+			"the database role has %s %q, which %scannot be set through a pooler in transaction mode: "+
+				"ALTER ROLE … SET %s = '%s', or where the pooler keeps sessions, database_pooler: none",
+			s.Name, s.Setting, which, s.Name, want)
+	}
 	var unset []string
 	for _, s := range settings {
 		switch {
 		case s.Name == isolationSetting && s.Setting != isolation:
-			return "", mediagate.Errorf(mediagate.KindInvalid, "the database role has %s %q, which cannot be set through a pooler in transaction mode: "+
-				"ALTER ROLE … SET %s = '%s', or where the pooler keeps sessions, database_pooler: none", s.Name, s.Setting, s.Name, isolation)
+			return "", refuse(s, "", isolation)
 		case s.Name == commitSetting && s.Setting == "off":
-			return "", mediagate.Errorf(mediagate.KindInvalid, "the database role has %s %q, which loses what was acknowledged, and cannot be set through a pooler in transaction mode: "+
-				"ALTER ROLE … SET %s = 'on', or where the pooler keeps sessions, database_pooler: none", s.Name, s.Setting, s.Name)
+			return "", refuse(s, "loses what was acknowledged, and ", "on")
 		case s.Name != isolationSetting && s.Name != commitSetting && !s.OfRole:
 			unset = append(unset, s.Name)
 		}
 	}
 	if len(unset) > 0 {
-		slices.Sort(unset)
-		log.WarnContext(ctx, "the database role lacks settings that cannot be set through a pooler", "settings", strings.Join(unset, ", "))
+		log.WarnContext(ctx, "the database role lacks settings that cannot be set through a pooler",
+			"settings", strings.Join(unset, ", "))
 	}
 	return given, nil
 }

@@ -2,7 +2,7 @@ package storage
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -53,21 +53,41 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 
 // TakeRates takes a submit of each of the limits if all of them have one left, and
 // otherwise of none. It tells what is left of each, in their order.
-func (s *Store) TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error) {
-	for range 3 { // a row may be swept away before it is used
-		var known bool
-		err := s.write(ctx, "count a submit", func(tx *gorm.DB) (err error) {
-			left, admitted, known, err = s.moveRates(tx, limits)
+//
+// A tat that is further away than its rate can take it was stored by a clock that has jumped
+// back since: it counts as used up, and no more.
+func (s *Store) TakeRates(
+	ctx context.Context, limits []mediagate.RateLimit,
+) (all []mediagate.RateLeft, admitted bool, err error) {
+	err = s.write(ctx, "count a submit", func(tx *gorm.DB) error {
+		stored, err := s.lockRates(tx, limits)
+		if err != nil {
 			return err
-		})
-		if err != nil || known {
-			return left, admitted, err
 		}
-		if err := s.makeRates(ctx, limits); err != nil {
-			return nil, false, dbError(err, "count a submit")
+		now, err := one[struct{ Micros int64 }](tx, "SELECT "+s.microsOf(s.present()))
+		if err != nil {
+			return err
 		}
-	}
-	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rows of rates keep disappearing")
+		tats := make([]int64, len(limits))
+		all, admitted = nil, true
+		for i, l := range limits {
+			tats[i] = min(max(stored[l.Of], now.Micros), now.Micros+room(l))
+			admitted = admitted && tats[i]+step(l) <= now.Micros+room(l)
+		}
+		for i, l := range limits {
+			if admitted {
+				tats[i] += step(l)
+			}
+			all = append(all, left(l, tats[i]-now.Micros))
+			if admitted || tats[i] < stored[l.Of] {
+				if _, err := exec(tx, "UPDATE rates SET tat = ? WHERE id = ?", tats[i], l.Of); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return all, admitted, err
 }
 
 // TakeFetched takes bytes of those that may be fetched for the account in a day: all of
@@ -84,109 +104,49 @@ func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) 
 	return taken, ok, err
 }
 
-// moveRates judges a submit and moves the tats of its limits. Where a row is missing it
-// moves none, and known is false. A tat that is further away than its rate can take it
-// was stored by a clock that has jumped back since: it counts as used up, and no more.
-func (s *Store) moveRates(tx *gorm.DB, limits []mediagate.RateLimit) (all []mediagate.RateLeft, admitted, known bool, err error) {
-	ids := make([]string, len(limits))
-	for i, l := range limits {
-		ids[i] = l.Of
-	}
-	list, err := jsonText(ids)
-	if err != nil {
-		return nil, false, false, err
-	}
-	var rows []struct {
-		ID  string
-		Tat int64
-	}
-	if err := read(tx, &rows, "SELECT id, tat FROM rates WHERE id IN "+s.inList()+" ORDER BY id"+s.forUpdate("rates"), list); err != nil || len(rows) < len(limits) {
-		return nil, false, false, err
-	}
-	stored := make(map[string]int64, len(rows))
-	for _, r := range rows {
-		stored[r.ID] = r.Tat
-	}
-	present := s.sayNow((&statement{}).say("SELECT ")).say(" AS now")
-	now, err := one[struct{ Now int64 }](tx, present.text.String(), present.args...)
-	if err != nil {
-		return nil, false, false, err
-	}
-	tats := make([]int64, len(limits))
-	admitted = true
-	for i, l := range limits {
-		tats[i] = min(max(stored[l.Of], now.Now), now.Now+room(l))
-		admitted = admitted && tats[i]+step(l) <= now.Now+room(l)
-	}
-	for i, l := range limits {
-		if admitted {
-			tats[i] += step(l)
-		}
-		all = append(all, left(l, tats[i]-now.Now))
-		if admitted || tats[i] < stored[l.Of] {
-			if _, err := exec(tx, "UPDATE rates SET tat = ? WHERE id = ?", tats[i], l.Of); err != nil {
-				return nil, false, false, err
-			}
-		}
-	}
-	return all, admitted, true, nil
-}
-
-// sayNow writes the present in microseconds. PostgreSQL reads its own clock: a
-// process reckons it from its own, which may have been set since the last look.
-func (s *Store) sayNow(st *statement) *statement {
-	if s.lite || s.time.fixed {
-		return st.with("CAST(? AS bigint)", s.clock().UnixMicro())
-	}
-	return st.say("CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)")
-}
-
 const (
 	// restedFor is how long a limit has been at rest when its row is swept away.
 	restedFor = time.Hour
-	// sweptAtOnce is how many rows are looked at whenever one was missing: more
-	// than were made, so that those at rest do not pile up.
+	// sweptAtOnce is how many rows are swept away whenever one is made: more than are made, so
+	// that those at rest do not pile up.
 	sweptAtOnce = 16
 )
 
-// rateSweep remembers how far the rows of rates were looked at.
-type rateSweep struct {
-	mu    sync.Mutex
-	after string
-}
-
-// makeRates makes the rows of limits, at rest, and sweeps others away.
-func (s *Store) makeRates(ctx context.Context, limits []mediagate.RateLimit) error {
-	for _, l := range limits {
-		st := s.sayNow((&statement{}).with("INSERT INTO rates (id, tat) SELECT CAST(? AS text), ", l.Of)).say(" WHERE true ON CONFLICT (id) DO NOTHING")
-		if _, err := exec(s.on(ctx), st.text.String(), st.args...); err != nil {
-			return err
+// lockRates locks the rows of limits, in the order of their ids, and reads their tats. It
+// makes the rows that are not there, at rest, and sweeps away others that nobody has locked.
+func (s *Store) lockRates(tx *gorm.DB, limits []mediagate.RateLimit) (map[string]int64, error) {
+	ids := convert(limits, func(l mediagate.RateLimit) string { return l.Of })
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
+	}
+	stored := map[string]int64{}
+	query := "SELECT id, tat FROM rates WHERE id IN " + s.inList() + " ORDER BY id" + s.forUpdate("rates")
+	lock := func() error {
+		var rows []struct {
+			ID  string
+			Tat int64
 		}
-	}
-	return s.sweepRates(ctx)
-}
-
-// sweepRates deletes the next rows that have been at rest for long. It waits for
-// nobody: neither for who holds one, nor for another sweep of this process.
-func (s *Store) sweepRates(ctx context.Context) error {
-	if !s.sweep.mu.TryLock() {
-		return nil
-	}
-	defer s.sweep.mu.Unlock()
-	var next []struct{ ID string }
-	if err := read(s.on(ctx), &next, "SELECT id FROM rates WHERE id > ? ORDER BY id LIMIT ?", s.sweep.after, sweptAtOnce); err != nil {
+		err := read(tx, &rows, query, list)
+		for _, r := range rows {
+			stored[r.ID] = r.Tat
+		}
 		return err
 	}
-	if len(next) == 0 {
-		s.sweep.after = ""
-		return nil
+	if err := lock(); err != nil || len(stored) == len(limits) {
+		return stored, err
 	}
-	first, last := s.sweep.after, next[len(next)-1].ID
-	if s.sweep.after = last; len(next) < sweptAtOnce {
-		s.sweep.after = ""
+	present := "(SELECT " + s.microsOf(s.present()) + ")" // once, not for each row
+	_, err = exec(tx, `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?
+		LIMIT ?`+s.skipLocked("rates")+")", restedFor.Microseconds(), sweptAtOnce)
+	if err != nil {
+		return nil, err
 	}
-	st := (&statement{}).with("DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE id > ? AND id <= ? AND tat < ", first, last)
-	st = s.sayNow(st).with(" - ?"+s.skipLocked("rates")+")", restedFor.Microseconds())
-	_, err := exec(s.on(ctx), st.text.String(), st.args...)
-	return err
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		if _, err := exec(tx, "INSERT INTO rates (id, tat) VALUES (?, "+present+`)
+			ON CONFLICT (id) DO UPDATE SET tat = rates.tat`, id); err != nil {
+			return nil, err
+		}
+	}
+	return stored, lock()
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -23,13 +24,13 @@ import (
 const retentionSlice = 500
 
 // retained says how a kind is removed. Conditions are about the id s.id; in all
-// texts @before is the time before which things are too old, @now is now, and @list
-// holds ids.
+// texts @before is the time before which things are too old, @now is now, and @ids
+// is a list of ids.
 type retained struct {
 	table, id string // ids of the column begin with prefix and a time
 	prefix    string
 	due       string   // nothing stands against the removal (D16)
-	settled   string   // what is not due will not be later either
+	settled   string   // what is not due will not be later either; empty: never so
 	locked    bool     // the task's row is locked before it is looked at again
 	remove    []string // the last statement counts
 }
@@ -43,7 +44,10 @@ const (
 	// an index; else it may read the answers for all ids there are.
 	ofOne = " LIMIT 1 OFFSET 0)"
 	// isWorkedOn is that an open task works on this one.
-	isWorkedOn = `EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f.` + isOpen + ofOne
+	isWorkedOn = "EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f." + isOpen + ofOne
+	// isRemembered is that an idempotency record of the task may still be used.
+	isRemembered = `EXISTS (SELECT 1 FROM idempotency i
+		WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne
 )
 
 var retention = map[mediagate.Removal]retained{
@@ -51,48 +55,52 @@ var retention = map[mediagate.Removal]retained{
 		table: "deliveries", id: "task_id", prefix: "task_",
 		due: `NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.task_id = s.id AND d.at >= @before` + ofOne + `
 			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id AND w.kind = 'round'` + ofOne,
-		settled: "false",
-		remove:  []string{"DELETE FROM deliveries WHERE task_id IN @list AND at < @before"},
+		remove: []string{"DELETE FROM deliveries WHERE task_id IN @ids AND at < @before"},
 	},
 	mediagate.RemoveIdempotency: {
 		table: "idempotency", id: "task_id", prefix: "task_",
-		due:     "NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)" + ofOne,
-		settled: "false",
-		remove:  []string{"DELETE FROM idempotency WHERE task_id IN @list AND expires_at <= @now"},
+		due:    "NOT " + isRemembered,
+		remove: []string{"DELETE FROM idempotency WHERE task_id IN @ids AND expires_at <= @now"},
 	},
 	mediagate.RemoveResults: {
 		table: "tasks", id: "id", prefix: "task_",
-		due:     "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before AND " + hasFiles + " AND NOT (" + keptForever + ")" + ofOne,
-		settled: "NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)" + ofOne,
-		locked:  true,
+		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
+			AND ` + hasFiles + ` AND NOT (` + keptForever + `)` + ofOne,
+		settled: `NOT EXISTS (SELECT 1 FROM tasks t
+			WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)` + ofOne,
+		locked: true,
 	},
 	mediagate.RemoveTasks: {
 		table: "tasks", id: "id", prefix: "task_",
-		due: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before AND t.webhook_state <> 'pending' AND t.sweep_at IS NULL AND NOT (" + keptForever + ")" + ofOne + `
+		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.ended_at < @before
+				AND t.webhook_state <> 'pending' AND t.sweep_at IS NULL AND NOT (` + keptForever + `)` + ofOne + `
 			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id` + ofOne + `
 			AND NOT EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = s.id` + ofOne + `
-			AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = s.id AND (a.state = 'abandoned' OR a.vendor_uncounted_at IS NOT NULL)` + ofOne + `
-			AND NOT EXISTS (SELECT 1 FROM idempotency i WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne + `
+			AND NOT EXISTS (SELECT 1 FROM attempts a
+				WHERE a.task_id = s.id AND (a.state = 'abandoned' OR a.vendor_uncounted_at IS NOT NULL)` + ofOne + `
+			AND NOT ` + isRemembered + `
 			AND NOT ` + isWorkedOn,
 		settled: "EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND " + keptForever + ofOne,
 		locked:  true,
 		remove: []string{
-			"DELETE FROM attempts WHERE task_id IN @list", "DELETE FROM actions WHERE task_id IN @list",
-			"DELETE FROM deliveries WHERE task_id IN @list", "DELETE FROM queue WHERE task_id IN @list", "DELETE FROM assets WHERE task_id IN @list",
-			"DELETE FROM idempotency WHERE task_id IN @list", "DELETE FROM tasks WHERE id IN @list",
+			"DELETE FROM attempts WHERE task_id IN @ids",
+			"DELETE FROM actions WHERE task_id IN @ids",
+			"DELETE FROM deliveries WHERE task_id IN @ids",
+			"DELETE FROM queue WHERE task_id IN @ids",
+			"DELETE FROM assets WHERE task_id IN @ids",
+			"DELETE FROM idempotency WHERE task_id IN @ids",
+			"DELETE FROM tasks WHERE id IN @ids",
 		},
 	},
 	mediagate.RemoveSpeeches: {
 		table: "speeches", id: "id", prefix: "speech_",
-		due:     "EXISTS (SELECT 1 FROM speeches p WHERE p.id = s.id AND p.ended_at < @before" + ofOne,
-		settled: "false",
-		remove:  []string{"DELETE FROM speeches WHERE id IN @list"},
+		due:    "EXISTS (SELECT 1 FROM speeches p WHERE p.id = s.id AND p.ended_at < @before" + ofOne,
+		remove: []string{"DELETE FROM speeches WHERE id IN @ids"},
 	},
 	mediagate.RemoveAudit: {
 		table: "audit", id: "id", prefix: "aud_",
-		due:     "EXISTS (SELECT 1 FROM audit a WHERE a.id = s.id AND a.at < @before" + ofOne,
-		settled: "false",
-		remove:  []string{"DELETE FROM audit WHERE id IN @list"},
+		due:    "EXISTS (SELECT 1 FROM audit a WHERE a.id = s.id AND a.at < @before" + ofOne,
+		remove: []string{"DELETE FROM audit WHERE id IN @ids"},
 	},
 }
 
@@ -107,7 +115,9 @@ type looked struct {
 // before a time. A slice begins after an id; the first of a run, with the empty id,
 // where nothing stood against the removal of all that is before. Of a slice that dies
 // midway nothing is gone, and it may be repeated.
-func (s *Store) RemoveRows(ctx context.Context, kind mediagate.Removal, before time.Time, after string) (slice mediagate.RemovedSlice, err error) {
+func (s *Store) RemoveRows(
+	ctx context.Context, kind mediagate.Removal, before time.Time, after string,
+) (slice mediagate.RemovedSlice, err error) {
 	r := retention[kind]
 	err = s.write(ctx, "remove "+string(kind), func(tx *gorm.DB) error {
 		slice = mediagate.RemovedSlice{}
@@ -118,13 +128,15 @@ func (s *Store) RemoveRows(ctx context.Context, kind mediagate.Removal, before t
 		if err != nil {
 			return err
 		}
-		begin := after
-		if begin == "" {
-			begin = state.Mark
+		begin, mark := cmp.Or(after, state.Mark), state.Mark
+		values := map[string]any{
+			"after":  begin,
+			"to":     r.prefix + strings.TrimPrefix(idAt(before.Add(idMargin)), "task_"),
+			"before": at(before),
+			"now":    at(s.clock()),
 		}
 		var rows []looked
-		query, args := s.lookSlice(r, begin, before)
-		if err := read(tx, &rows, query, args); err != nil {
+		if err := read(tx, &rows, r.look(), values); err != nil {
 			return err
 		}
 		slice.More, slice.Next = len(rows) == retentionSlice, begin
@@ -132,100 +144,82 @@ func (s *Store) RemoveRows(ctx context.Context, kind mediagate.Removal, before t
 			return nil
 		}
 		slice.Next = rows[len(rows)-1].ID
-		gone, err := s.removeDue(tx, r, rows, before, &slice)
-		if err != nil {
+		var gone []string
+		if gone, slice.Removed, err = s.removeDue(tx, r, rows, values); err != nil {
 			return err
 		}
-		mark := state.Mark
-		if begin == mark {
-			for _, row := range rows {
-				if !gone[row.ID] && !row.Settled {
-					break
-				}
-				mark = row.ID
+		for _, row := range rows {
+			if begin != state.Mark || !row.Settled && !slices.Contains(gone, row.ID) {
+				break
 			}
+			mark = row.ID
 		}
-		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ? WHERE kind = ?", mark, slice.Removed, kind)
+		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ? WHERE kind = ?",
+			mark, slice.Removed, kind)
 		return err
 	})
 	return slice, err
 }
 
-// lookSlice writes the look at a slice.
-func (s *Store) lookSlice(r retained, after string, before time.Time) (string, map[string]any) {
-	to := r.prefix + strings.TrimPrefix(idAt(before.Add(idMargin)), "task_")
-	return `WITH slice AS MATERIALIZED (SELECT DISTINCT ` + r.id + ` AS id FROM ` + r.table + ` WHERE ` + r.id + ` > @after AND ` + r.id + ` < @to ORDER BY ` + r.id + ` LIMIT ` + strconv.Itoa(retentionSlice) + `)
-		SELECT s.id, ` + r.due + ` AS due, ` + r.settled + ` AS settled FROM slice s ORDER BY s.id`,
-		map[string]any{"after": after, "to": to, "before": at(before), "now": at(s.clock())}
+// look is the statement that looks at a slice.
+func (r retained) look() string {
+	return `WITH slice AS MATERIALIZED (
+			SELECT DISTINCT ` + r.id + ` AS id FROM ` + r.table + ` WHERE ` + r.id + ` > @after AND ` + r.id + ` < @to
+			ORDER BY ` + r.id + ` LIMIT ` + strconv.Itoa(retentionSlice) + `)
+		SELECT s.id, ` + r.due + ` AS due, ` + cmp.Or(r.settled, "false") + ` AS settled FROM slice s ORDER BY s.id`
 }
 
-// removeDue removes the rows that are due. Those of tasks are locked first, against
-// whoever submits with one of them as its source, then looked at again: who was first
-// is seen, who comes later finds no source.
-func (s *Store) removeDue(tx *gorm.DB, r retained, rows []looked, before time.Time, slice *mediagate.RemovedSlice) (gone map[string]bool, err error) {
-	ids := []string{}
+// removeDue removes the rows that are due, and returns their ids and how many rows went. Those
+// of tasks are locked first, against whoever submits with one of them as its source, then
+// looked at again: a submit that came first is seen, a later one finds no source.
+func (s *Store) removeDue(
+	tx *gorm.DB, r retained, rows []looked, values map[string]any,
+) (ids []string, removed int, err error) {
 	for _, row := range rows {
 		if row.Due {
 			ids = append(ids, row.ID)
 		}
 	}
 	if r.locked && len(ids) > 0 {
-		if ids, err = s.lockDue(tx, r, ids, before); err != nil {
-			return nil, err
+		// Rows that somebody else has are left to the next run.
+		lock := "SELECT id FROM tasks WHERE id IN @ids ORDER BY id" + s.lockLeft()
+		again := "SELECT s.id FROM tasks s WHERE s.id IN @ids AND " + r.due + " ORDER BY s.id"
+		for _, query := range []string{lock, again} {
+			if values["ids"], err = jsonText(ids); err != nil {
+				return nil, 0, err
+			}
+			var left []struct{ ID string }
+			if err := read(tx, &left, s.byIDs(query), values); err != nil {
+				return nil, 0, err
+			}
+			ids = convert(left, func(r struct{ ID string }) string { return r.ID })
 		}
 	}
-	if gone = make(map[string]bool, len(ids)); len(ids) == 0 {
-		return gone, nil
-	}
-	list, err := jsonText(ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		gone[id] = true
+	if len(ids) == 0 {
+		return nil, 0, nil
 	}
 	s.scrub.due.Store(true)
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, 0, err
+	}
 	if r.remove == nil {
-		slice.Removed = len(ids)
-		return gone, s.forgetFiles(tx, list)
+		return ids, len(ids), s.forgetFiles(tx, list)
 	}
-	for _, statement := range r.remove {
-		n, err := exec(tx, strings.ReplaceAll(statement, "@list", strings.ReplaceAll(s.inList(), "?", "@list")), map[string]any{"list": list, "before": at(before), "now": at(s.clock())})
+	values["ids"] = list
+	for _, query := range r.remove {
+		n, err := exec(tx, s.byIDs(query), values)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		slice.Removed = int(n)
+		removed = int(n)
 	}
-	return gone, nil
+	return ids, removed, nil
 }
 
-// lockDue locks the tasks and returns those that are due still. Rows that somebody
-// else has are left to the next run.
-func (s *Store) lockDue(tx *gorm.DB, r retained, ids []string, before time.Time) ([]string, error) {
-	for _, query := range []string{
-		"SELECT id FROM tasks WHERE id IN " + s.inList() + " ORDER BY id" + s.lockLeft(),
-		"SELECT s.id FROM tasks s WHERE s.id IN " + s.inList() + " AND " + r.due + " ORDER BY s.id",
-	} {
-		list, err := jsonText(ids)
-		if err != nil {
-			return nil, err
-		}
-		var rows []struct{ ID string }
-		if err := read(tx, &rows, strings.Replace(query, "?", "@list", 1), map[string]any{"list": list, "before": at(before), "now": at(s.clock())}); err != nil {
-			return nil, err
-		}
-		ids = convert(rows, func(r struct{ ID string }) string { return r.ID })
-	}
-	return ids, nil
-}
-
-// lockLeft locks rows against those too who refer to them, but for those that somebody
-// else has.
-func (s *Store) lockLeft() string {
-	if s.lite {
-		return ""
-	}
-	return " FOR UPDATE SKIP LOCKED"
+// byIDs is a statement whose parameter @ids is a list as JSON.
+func (s *Store) byIDs(query string) string {
+	return strings.ReplaceAll(query, "@ids", strings.ReplaceAll(s.inList(), "?", "@ids"))
 }
 
 // forgetFiles takes the keys out of the results of tasks that are locked. What is known
@@ -239,11 +233,6 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 	if err := read(tx, &rows, "SELECT id, results FROM tasks WHERE id IN "+s.inList(), list); err != nil {
 		return err
 	}
-	type forgotten struct {
-		ID      string `json:"id"`
-		Results string `json:"results"`
-	}
-	left := []forgotten{}
 	for _, row := range rows {
 		var results []mediagate.Result
 		if json.Unmarshal(row.Results, &results) != nil {
@@ -256,14 +245,12 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 		if err != nil {
 			return err
 		}
-		left = append(left, forgotten{row.ID, string(text)})
+		_, err = exec(tx, "UPDATE tasks SET results = ?, version = version + 1 WHERE id = ?", text, row.ID)
+		if err != nil {
+			return err
+		}
 	}
-	values, err := jsonText(left)
-	if err != nil {
-		return err
-	}
-	_, err = exec(tx, "UPDATE tasks SET results = v.results, version = version + 1 FROM "+s.rowsOf("id text, results text")+" WHERE tasks.id = v.id", values)
-	return err
+	return nil
 }
 
 // Unnamed returns those of the objects that no row names: their task is gone, or has
@@ -283,8 +270,9 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 		InUse   bool
 		Results document
 	}
-	err = read(s.on(ctx), &rows, "SELECT s.id, s."+isOpen+" OR "+isWorkedOn+" AS in_use, s.results FROM tasks s WHERE s.id IN "+s.inList(), list)
-	if err != nil {
+	query := "SELECT s.id, s." + isOpen + " OR " + isWorkedOn + ` AS in_use, s.results
+		FROM tasks s WHERE s.id IN ` + s.inList()
+	if err := read(s.on(ctx), &rows, query, list); err != nil {
 		return nil, dbError(err, "look for objects without a row")
 	}
 	named, inUse := map[string]bool{}, map[string]bool{}
@@ -313,7 +301,8 @@ func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, er
 	if _, err := exec(tx, "INSERT INTO retention (kind) VALUES (?) ON CONFLICT DO NOTHING", kind); err != nil {
 		return removalRow{}, err
 	}
-	row, err := one[removalRow](tx, "SELECT "+columnsOf[removalRow]().text+" FROM retention WHERE kind = ?"+s.forUpdate("retention"), kind)
+	query := "SELECT " + columnsOf[removalRow]().text + " FROM retention WHERE kind = ?" + s.forUpdate("retention")
+	row, err := one[removalRow](tx, query, kind)
 	if err != nil {
 		return removalRow{}, err
 	}
@@ -331,7 +320,8 @@ func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark st
 		if ended {
 			row.EndedAt = at(s.clock())
 		}
-		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ?, ended_at = ? WHERE kind = ?", mark, removed, row.EndedAt, kind)
+		_, err = exec(tx, "UPDATE retention SET mark = ?, removed = removed + ?, ended_at = ? WHERE kind = ?",
+			mark, removed, row.EndedAt, kind)
 		return err
 	})
 }
@@ -356,6 +346,7 @@ func (s *Store) goByIndexes(tx *gorm.DB) error {
 	if s.lite {
 		return nil
 	}
-	_, err := exec(tx, "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_hashjoin', 'off', true)")
+	_, err := exec(tx, `SELECT set_config('enable_seqscan', 'off', true),
+		set_config('enable_mergejoin', 'off', true), set_config('enable_hashjoin', 'off', true)`)
 	return err
 }

@@ -96,7 +96,9 @@ func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediaga
 // KindConflict, or drops the earliest when forced. Of two calls at once one
 // rotates, and both return what came of it. Returns KindNotFound for an unknown
 // account.
-func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string, force bool) (secrets []mediagate.WebhookSecret, err error) {
+func (s *Store) RotateWebhookSecret(
+	ctx context.Context, accountID string, force bool,
+) (secrets []mediagate.WebhookSecret, err error) {
 	if _, err := s.WebhookSecrets(ctx, accountID); err != nil { // so that there is one to replace
 		return nil, err
 	}
@@ -104,8 +106,8 @@ func (s *Store) RotateWebhookSecret(ctx context.Context, accountID string, force
 		// The current row is the lock: of two rotations at once the second finds
 		// none.
 		now := s.clock()
-		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+
-			" FROM webhook_secrets WHERE account_id = ? AND expires_at IS NULL"+s.forUpdate("webhook_secrets"), accountID)
+		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+` FROM webhook_secrets
+			WHERE account_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"), accountID)
 		if err != nil {
 			return err
 		}
@@ -128,21 +130,25 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 		return err
 	}
 	if previous != nil && !force {
-		return conflict("the secret before still signs, until %s: force=true drops it at once", previous.ExpiresAt.Format(time.RFC3339))
+		return conflict("the secret before still signs, until %s: force=true drops it at once",
+			previous.ExpiresAt.Format(time.RFC3339))
 	}
-	if err := tx.Where("account_id = ? AND expires_at IS NOT NULL", current.AccountID).Delete(&secretRow{}).Error; err != nil {
+	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND expires_at IS NOT NULL", current.AccountID)
+	if err != nil {
 		return err
 	}
 	until := at(now.Add(secretOverlap))
-	if err := tx.Select("expires_at").Where("id = ?", current.ID).Updates(&secretRow{ExpiresAt: until}).Error; err != nil {
+	if _, err := exec(tx, "UPDATE webhook_secrets SET expires_at = ? WHERE id = ?", until, current.ID); err != nil {
 		return err
 	}
 	if err := s.addSecret(tx, current.AccountID); err != nil {
 		return err
 	}
 	return s.note(ctx, tx, deed{
-		action: mediagate.AuditRotateWebhookSecret, object: current.AccountID, account: current.AccountID,
-		after: secretFacts{unix(until)},
+		action:  mediagate.AuditRotateWebhookSecret,
+		object:  current.AccountID,
+		account: current.AccountID,
+		after:   facts{"previous_expires_at": unix(until)},
 	})
 }
 
@@ -168,7 +174,8 @@ func (s *Store) secrets(db *gorm.DB, accountID string) ([]mediagate.WebhookSecre
 	return convertAll(rows, func(r secretRow) (mediagate.WebhookSecret, error) {
 		secret, _, err := s.unseal(r)
 		return mediagate.WebhookSecret{
-			Secret: mediagate.NewSecret(secretPrefix + base64.StdEncoding.EncodeToString(secret)), ExpiresAt: r.ExpiresAt.Time,
+			Secret:    mediagate.NewSecret(secretPrefix + base64.StdEncoding.EncodeToString(secret)),
+			ExpiresAt: r.ExpiresAt.Time,
 		}, err
 	})
 }
@@ -203,14 +210,10 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 		if err != nil {
 			return err
 		}
-		var won int64
-		err = s.write(ctx, "seal a webhook secret anew", func(tx *gorm.DB) error {
-			replaced := tx.Select("sealed").Where("id = ? AND sealed = ?", r.ID, r.Sealed).Updates(&secretRow{Sealed: sealed})
-			won = replaced.RowsAffected
-			return replaced.Error
-		})
+		won, err := exec(s.on(ctx), "UPDATE webhook_secrets SET sealed = ? WHERE id = ? AND sealed = ?",
+			sealed, r.ID, r.Sealed)
 		if err != nil {
-			return err
+			return dbError(err, "seal a webhook secret anew")
 		}
 		resealed += int(won) // none: it was replaced or removed meanwhile
 		seals.Count(0, nil)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,25 +12,6 @@ import (
 
 // A session ends with its key: whoever deletes or rotates a key deletes its sessions in
 // the same transaction. That a key has expired is asked of the key.
-
-type sessionRow struct {
-	TokenHash []byte
-	KeyID     *string // nil: the operator's
-	AdminHash []byte
-	Once      bool // a link
-	CreatedAt stamp
-	ExpiresAt stamp
-}
-
-// TableName tells GORM.
-func (sessionRow) TableName() string { return "sessions" }
-
-func (r sessionRow) session() mediagate.Session {
-	session := mediagate.Session{KeyID: deref(r.KeyID), CreatedAt: r.CreatedAt.Time, ExpiresAt: r.ExpiresAt.Time}
-	copy(session.Hash[:], r.TokenHash)
-	copy(session.AdminHash[:], r.AdminHash)
-	return session
-}
 
 // AddSession stores a session that lives for as long as life. Returns KindNotFound for
 // an unknown key.
@@ -42,15 +24,16 @@ func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life tim
 	return s.addSession(ctx, session, life, true)
 }
 
-func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, once bool) error {
+func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, link bool) error {
 	now := s.clock()
-	row := sessionRow{TokenHash: session.Hash[:], Once: once, CreatedAt: at(now), ExpiresAt: at(now.Add(life))}
-	if session.KeyID != "" {
-		row.KeyID = &session.KeyID
-	} else {
-		row.AdminHash = session.AdminHash[:]
+	var admin []byte // only of the operator's
+	if session.KeyID == "" {
+		admin = session.AdminHash[:]
 	}
-	err := s.on(ctx).Create(&row).Error
+	// GORM takes bytes whose question mark stands first in the parentheses for a list.
+	_, err := exec(s.on(ctx), `INSERT INTO sessions (key_id, token_hash, admin_hash, once, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?)`,
+		nullable(session.KeyID), session.Hash[:], admin, link, at(now), at(now.Add(life)))
 	if isForeignKey(err) {
 		return notFound("key", session.KeyID)
 	}
@@ -61,36 +44,39 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 // KindNotFound, also for a link.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, error) {
 	row, err := one[struct {
-		sessionRow
-		KeyHash []byte
-	}](s.on(ctx), "SELECT "+columnsOf[sessionRow]().of("sessions")+`, keys.hash FROM sessions LEFT JOIN keys ON keys.id = sessions.key_id
-		WHERE token_hash = ? AND NOT once AND sessions.expires_at > ?`, hash[:], at(s.clock()))
-	if err != nil {
-		return mediagate.Session{}, dbError(err, "read session")
+		KeyID     string
+		KeyHash   []byte
+		AdminHash []byte
+		CreatedAt stamp
+		ExpiresAt stamp
+	}](s.on(ctx), `SELECT COALESCE(s.key_id, ''), k.hash, s.admin_hash, s.created_at, s.expires_at
+		FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
+		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
+	if err != nil || row == nil {
+		return mediagate.Session{}, cmp.Or(dbError(err, "read session"), notFound("session", ""))
 	}
-	if row == nil {
-		return mediagate.Session{}, notFound("session", "")
+	session := mediagate.Session{
+		Hash:      hash,
+		KeyID:     row.KeyID,
+		CreatedAt: row.CreatedAt.Time,
+		ExpiresAt: row.ExpiresAt.Time,
 	}
-	session := row.session()
 	copy(session.KeyHash[:], row.KeyHash)
+	copy(session.AdminHash[:], row.AdminHash)
 	return session, nil
 }
 
 // TakeLink exchanges a live link for a session with the hash of another token, that lives
 // for as long as life. Of several at once one has it. Returns KindNotFound.
 func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
-	return s.write(ctx, "take link", func(tx *gorm.DB) error {
-		now := s.clock()
-		row, err := one[sessionRow](tx, "DELETE FROM sessions WHERE token_hash = ? AND once AND expires_at > ? RETURNING "+columnsOf[sessionRow]().text, link[:], at(now))
-		if err != nil {
-			return err
-		}
-		if row == nil {
-			return notFound("link", "")
-		}
-		row.TokenHash, row.Once, row.CreatedAt, row.ExpiresAt = hash[:], false, at(now), at(now.Add(life))
-		return tx.Create(row).Error
-	})
+	now := s.clock()
+	taken, err := exec(s.on(ctx), `UPDATE sessions SET token_hash = ?, once = ?, created_at = ?, expires_at = ?
+		WHERE token_hash = ? AND once AND expires_at > ?`,
+		hash[:], false, at(now), at(now.Add(life)), link[:], at(now))
+	if err == nil && taken == 0 {
+		return notFound("link", "")
+	}
+	return dbError(err, "take link")
 }
 
 // EndSession deletes a session, if there is one.
@@ -110,13 +96,13 @@ const sessionsAtOnce = 500
 
 // RemoveSessions removes sessions and links that have expired, and tells how many.
 func (s *Store) RemoveSessions(ctx context.Context) (removed int, err error) {
-	for more := true; more; {
-		n, err := exec(s.on(ctx), "DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)", at(s.clock()), sessionsAtOnce)
-		if err != nil {
+	for {
+		n, err := exec(s.on(ctx), `DELETE FROM sessions
+			WHERE token_hash IN (SELECT token_hash FROM sessions WHERE expires_at <= ? LIMIT ?)`,
+			at(s.clock()), sessionsAtOnce)
+		removed += int(n)
+		if err != nil || n < sessionsAtOnce {
 			return removed, dbError(err, "remove sessions")
 		}
-		removed += int(n)
-		more = n == sessionsAtOnce
 	}
-	return removed, nil
 }

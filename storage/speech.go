@@ -3,28 +3,12 @@ package storage
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
 )
-
-type speechRow struct {
-	ID        string
-	AccountID string
-	KeyID     string
-	RequestID string
-	Model     string
-	Charges   document
-	Hold      mediagate.Micros
-	Cost      mediagate.Micros
-	State     mediagate.SpeechState
-	CreatedAt stamp
-	EndedAt   stamp
-	VoidAfter stamp
-}
 
 // OpenSpeech takes a speech in: its row and the hold on key and account, all or
 // nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
@@ -38,13 +22,14 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 	if err != nil {
 		return err
 	}
-	row := speechRow{
-		ID: n.ID, AccountID: n.AccountID, KeyID: n.KeyID, RequestID: n.RequestID, Model: n.Model, Charges: charges,
-		Hold: n.Hold, State: mediagate.SpeechOpen, CreatedAt: at(now), VoidAfter: at(now.Add(lease)),
-	}
+	row := (&statement{}).with(`INSERT INTO speeches
+			(id, account_id, key_id, request_id, model, charges, hold, state, created_at, void_after)
+		VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, `,
+		n.ID, n.AccountID, n.KeyID, n.RequestID, n.Model, charges, n.Hold, at(now))
 	_, err = s.store(ctx, submission{
-		row:  insert("speeches", row, s.leased(lease)),
-		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now), now: at(now),
+		row:  row.say(s.later(s.present(), lease), ")"),
+		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now),
+		now:  at(now),
 	})
 	return dbError(err, "open speech")
 }
@@ -52,11 +37,8 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 // RenewSpeech lets the hold stand for as long as lease from now. It reports
 // whether there still is one.
 func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
-	until, args := "?", []any{at(s.clock().Add(lease)), id}
-	if own := s.leased(lease); own != nil {
-		until, args = own["void_after"], []any{id}
-	}
-	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", args...)
+	until := s.later(s.present(), lease)
+	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", id)
 	return changed > 0, dbError(err, "renew speech")
 }
 
@@ -66,12 +48,13 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
 	}
-	row, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
+	row, err := one[struct{ AccountID string }](s.on(ctx),
+		"SELECT account_id FROM speeches WHERE id = ? AND state = 'open'", id)
 	if err != nil || row == nil {
 		return false, dbError(err, "read speech")
 	}
 	err = s.writeFor(ctx, row.AccountID, "end speech", func(tx *gorm.DB) error {
-		won, err = s.endSpeech(tx, id, end, false)
+		won, err = s.endSpeech(tx, id, end, "true")
 		return err
 	})
 	return won && err == nil, err
@@ -80,15 +63,16 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 // VoidSpeeches voids those whose lease is over, and tells how many. One whose
 // rows contradict each other is an error, and the others are voided all the same.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
-	over, args := s.lapsed()
+	lapsed := func() string { return "void_after <= " + s.present() }
 	var ids []struct{ ID string }
-	if err := read(s.on(ctx), &ids, "SELECT id FROM speeches WHERE state = 'open' AND "+over+" ORDER BY void_after LIMIT ?", append(args, limit)...); err != nil {
+	query := "SELECT id FROM speeches WHERE state = 'open' AND " + lapsed() + " ORDER BY void_after LIMIT ?"
+	if err := read(s.on(ctx), &ids, query, limit); err != nil {
 		return 0, dbError(err, "look for speeches")
 	}
 	for _, row := range ids {
 		var won bool
 		one := s.write(ctx, "void speech", func(tx *gorm.DB) (err error) {
-			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, true)
+			won, err = s.endSpeech(tx, row.ID, mediagate.SpeechVoided, lapsed())
 			return err
 		})
 		switch {
@@ -103,44 +87,27 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 	return voided, err
 }
 
-// Whether a lease is over PostgreSQL says by its own clock, in each statement.
-// What this process makes of that clock is off for a while when its own steps:
-// it would void all speeches of all processes, or have its own voided. SQLite is
-// in this process, and a test's clock is everybody's.
-
-// leased are the columns of a new or renewed lease that the database reckons
-// itself; nil where it does not.
-func (s *Store) leased(lease time.Duration) map[string]string {
-	if s.lite || s.time.fixed {
-		return nil
-	}
-	return map[string]string{"void_after": fmt.Sprintf("statement_timestamp() + interval '%d microseconds'", lease.Microseconds())}
-}
-
-// lapsed is the condition that a lease is over.
-func (s *Store) lapsed() (condition string, args []any) {
-	if s.lite || s.time.fixed {
-		return "void_after <= ?", []any{at(s.clock())}
-	}
-	return "void_after <= statement_timestamp()", nil
-}
-
-// endSpeech ends a speech that is open, or only one whose lease is over too.
-func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, lapsed bool) (won bool, err error) {
+// endSpeech ends a speech that is open and meets the condition.
+func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, condition string) (won bool, err error) {
 	kind, share, status := mediagate.EntryVoid, 0, mediagate.StatusFailed
 	if end == mediagate.SpeechPosted {
 		kind, share, status = mediagate.EntryPost, 1, mediagate.StatusCompleted
 	}
-	query, args := "UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ? WHERE id = ? AND state = 'open'", []any{end, share, at(s.clock()), id}
-	if lapsed {
-		over, now := s.lapsed()
-		query, args = query+" AND "+over, append(args, now...)
-	}
-	row, err := one[speechRow](tx, query+" RETURNING "+columnsOf[speechRow]().text, args...)
+	row, err := one[struct {
+		AccountID, KeyID, Model string
+		Hold, Cost              mediagate.Micros
+	}](tx, `UPDATE speeches SET state = ?, cost = hold * ?, ended_at = ?
+		WHERE id = ? AND state = 'open' AND `+condition+` RETURNING account_id, key_id, model, hold, cost`,
+		end, share, at(s.clock()), id)
 	if err != nil || row == nil {
 		return false, err
 	}
 	return true, s.resolve(tx, holding{
-		id: row.ID, accountID: row.AccountID, keyID: row.KeyID, amount: row.Hold, model: row.Model, status: status,
+		id:        id,
+		accountID: row.AccountID,
+		keyID:     row.KeyID,
+		amount:    row.Hold,
+		model:     row.Model,
+		status:    status,
 	}, kind, row.Cost)
 }

@@ -73,7 +73,6 @@ type Store struct {
 	writers  *limit.Limit // connections of those who move an account's money
 	patience time.Duration
 	defaults mediagate.AccountLimits
-	sweep    rateSweep
 	failover *failover // nil: the caller made the connections
 	observer Observer
 	scrub    scrub  // of SQLite's files
@@ -82,15 +81,18 @@ type Store struct {
 
 // Open connects to the database. It does not migrate.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{newID: c.NewID, log: c.Logger, lite: c.Dialector.Name() == dialectSQLite, failover: c.failover}
+	s := &Store{
+		lite:     c.Dialector.Name() == dialectSQLite,
+		newID:    c.NewID,
+		log:      cmp.Or(c.Logger, slog.New(slog.DiscardHandler)),
+		observer: cmp.Or(c.Observer, Observer(unobserved{})),
+		failover: c.failover,
+		defaults: c.AccountDefaults,
+		writers:  c.Writers,
+		patience: cmp.Or(c.Patience, defaultPatience),
+	}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)
-	}
-	if s.observer = c.Observer; s.observer == nil {
-		s.observer = unobserved{}
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.time = newDatabaseClock(c, s.log)
 	if s.newID == nil {
@@ -114,8 +116,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.sql, err = s.db.DB(); err != nil {
 		return nil, dbError(err, "open the database")
 	}
-	s.defaults = c.AccountDefaults
-	s.writers, s.patience = c.Writers, cmp.Or(c.Patience, defaultPatience)
 	if !s.lite {
 		s.begin = s.db.ConnPool.(gorm.TxBeginner).BeginTx
 		width := cmp.Or(c.MaxOpenConns, defaultConns)
@@ -129,10 +129,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	if err := s.keepClock(ctx); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
+	s.watchClock(ctx)
 	return s, nil
 }
 
@@ -166,8 +163,8 @@ func CheckURL(raw string) error {
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
 // runs, once (pgx's statement cache), or behind a pooler in transaction mode
 // describes it, once.
-func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
-	config, err := pgx.ParseConfig(url)
+func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error) {
+	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, dbError(err, "read the database's URL")
 	}
@@ -187,14 +184,15 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	}
 	c.failover = &failover{}
 	c.failover.watch(config)
-	db := stdlib.OpenDB(*config, c.failover.refuse(), stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+	joined := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		c.failover.joined(conn)
 		if set == "" {
 			return nil
 		}
 		_, err := conn.PgConn().Exec(ctx, set).ReadAll()
 		return err
-	}))
+	})
+	db := stdlib.OpenDB(*config, c.failover.refuse(), joined)
 	var pool gorm.ConnPool = db
 	if pooler == PoolerTransaction {
 		pool = pooled{db, forTransaction(transaction)}
@@ -207,8 +205,8 @@ func OpenPostgres(ctx context.Context, url string, c Config) (*Store, error) {
 	return store, err
 }
 
-// Ping asks the database for a sign of life. A PostgreSQL server that takes no
-// writes counts as away: KindUnavailable.
+// Ping asks the database for a sign of life, and reads its clock. A PostgreSQL server that
+// takes no writes counts as away: KindUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.lite {
 		return dbError(s.sql.PingContext(ctx), "ping the database")
@@ -221,11 +219,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	began, start := s.time.local(), time.Now()
 	var at time.Time
 	var standby bool
-	err = conn.QueryRowContext(ctx, "SELECT clock_timestamp(), current_setting('transaction_read_only') = 'on'").Scan(&at, &standby)
-	switch {
-	case err != nil:
+	query := "SELECT clock_timestamp(), current_setting('transaction_read_only') = 'on'"
+	if err := conn.QueryRowContext(ctx, query).Scan(&at, &standby); err != nil {
 		return dbError(err, "ping the database")
-	case standby:
+	}
+	if standby {
 		if s.failover != nil {
 			s.failover.begin()
 		}
@@ -276,33 +274,58 @@ func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx 
 	return s.write(ctx, what, f)
 }
 
+// defaultPatience is how long a write waits for others of its account, unless the caller of
+// Open says otherwise: as long as for a lock.
+const defaultPatience = 10 * time.Second
+
+// enter waits until a write of the account may have a connection, until leave is called.
+// Whatever moves an account's money locks its row, and waits for it while it has a
+// connection: a crowd of one account would take all of the pool's while that row is
+// locked, and nobody else could even read. Nobody may enter a second time meanwhile.
+// Returns KindUnavailable where there is no room in time.
+func (s *Store) enter(ctx context.Context, account string) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	lease, err := s.writers.Acquire(waiting, account, 1)
+	if err != nil {
+		return nil, &mediagate.Error{
+			Kind:    mediagate.KindUnavailable,
+			Message: "the account is busy: too many of its requests wait for its balance",
+			Err:     err,
+		}
+	}
+	return lease.Release, nil
+}
+
+// either is a piece of SQL that the databases write differently.
+func (s *Store) either(postgres, sqlite string) string {
+	if s.lite {
+		return sqlite
+	}
+	return postgres
+}
+
 // forUpdate locks the rows of a SELECT against all who would change them, but not
 // against rows that refer to them: PostgreSQL looks for the row that is referred to
 // also when who refers to it is written a second time in a transaction, and would
 // wait there. SQLite needs no lock: its transactions begin by taking the one write
 // lock.
-func (s *Store) forUpdate(of string) string {
-	if s.lite {
-		return ""
-	}
-	return " FOR NO KEY UPDATE OF " + of
-}
+func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
+
+// skipLocked locks the rows of a SELECT, but for those that somebody else has.
+func (s *Store) skipLocked(of string) string { return s.either(s.forUpdate(of)+" SKIP LOCKED", "") }
+
+// lockLeft locks rows against those too who refer to them, but for those that somebody
+// else has.
+func (s *Store) lockLeft() string { return s.either(" FOR UPDATE SKIP LOCKED", "") }
 
 // forReference locks the rows of a SELECT against those who lock them from referrers.
-func (s *Store) forReference() string {
-	if s.lite {
-		return ""
-	}
-	return " FOR KEY SHARE"
-}
+func (s *Store) forReference() string { return s.either(" FOR KEY SHARE", "") }
 
 // inList is the right side of IN for one parameter that holds a JSON array of
 // texts: one statement for lists of any length.
 func (s *Store) inList() string {
-	if s.lite {
-		return "(SELECT value FROM json_each(?))"
-	}
-	return "(SELECT json_array_elements_text(CAST(? AS json)))"
+	return s.either("(SELECT json_array_elements_text(CAST(? AS json)))", "(SELECT value FROM json_each(?))")
 }
 
 // rowsOf is a parameter that holds a JSON array of objects, as a table v: its columns
@@ -319,20 +342,27 @@ func (s *Store) rowsOf(columns string) string {
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each(?)) AS v"
 }
 
-// timeOf is the time of a column of microseconds since 1970.
+// timeOf is the time of a column of microseconds since 1970, and microsOf the other way round.
 func (s *Store) timeOf(column string) string {
-	if s.lite {
-		return column
-	}
-	return "(timestamptz 'epoch' + " + column + " * interval '1 microsecond')"
+	return s.either("(timestamptz 'epoch' + "+column+" * interval '1 microsecond')", column)
+}
+
+func (s *Store) microsOf(column string) string {
+	return s.either("CAST(EXTRACT(EPOCH FROM "+column+") * 1000000 AS bigint)", column)
+}
+
+// hourOf and dayOf are the beginnings of the hour and the day of a time, in UTC.
+func (s *Store) hourOf(column string) string {
+	return s.either("date_trunc('hour', "+column+", 'UTC')", column+" - "+column+" % 3600000000")
+}
+
+func (s *Store) dayOf(column string) string {
+	return s.either("date_trunc('day', "+column+", 'UTC')", column+" - "+column+" % 86400000000")
 }
 
 // later is the time of a column, and so long after it.
 func (s *Store) later(column string, d time.Duration) string {
-	if s.lite {
-		return fmt.Sprintf("(%s + %d)", column, d.Microseconds())
-	}
-	return fmt.Sprintf("(%s + %d * interval '1 microsecond')", column, d.Microseconds())
+	return fmt.Sprintf(s.either("(%s + %d * interval '1 microsecond')", "(%s + %d)"), column, d.Microseconds())
 }
 
 // newULIDs makes ids that sort by time, also within a millisecond.

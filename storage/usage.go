@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/mediagate/mediagate"
 )
 
@@ -61,33 +63,38 @@ func ceil(t time.Time, unit time.Duration) time.Time {
 	return t
 }
 
+// usageKey is what rows of usage are told apart by.
+type usageKey struct {
+	Day       stamp
+	AccountID string
+	KeyID     string
+	Model     string
+	Provider  string
+}
+
 // usageRow is a row of usage as it is read.
 type usageRow struct {
-	Day        stamp
-	AccountID  string
-	KeyID      string
-	Model      string
-	Provider   string
-	Cost       mediagate.Micros
-	Pending    int64
-	Processing int64
-	Completed  int64
-	Failed     int64
-	Cancelled  int64
+	usageKey
+	Cost mediagate.Micros
+	mediagate.UsageTasks
 }
 
 func (r usageRow) usage() mediagate.Usage {
 	return mediagate.Usage{
-		Day: r.Day.Time, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Provider: r.Provider, Cost: r.Cost,
-		Tasks: mediagate.UsageTasks{Pending: r.Pending, Processing: r.Processing, Completed: r.Completed, Failed: r.Failed, Cancelled: r.Cancelled},
+		Day:       r.Day.Time,
+		AccountID: r.AccountID,
+		KeyID:     r.KeyID,
+		Model:     r.Model,
+		Provider:  r.Provider,
+		Cost:      r.Cost,
+		Tasks:     r.UsageTasks,
 	}
 }
 
-// usageColumns are the columns by which usage is told apart, in the order of rows.
+// usageColumns are those of usageKey, and what stands for each where nobody asked for it.
 var usageColumns = []struct {
-	by   mediagate.UsageBy
-	name string
-	none string // what stands for it where nobody asked
+	by         mediagate.UsageBy
+	name, none string
 }{
 	{mediagate.ByDay, "day", "NULL"},
 	{mediagate.ByAccount, "account_id", "''"},
@@ -100,96 +107,57 @@ var usageColumns = []struct {
 // which are read in one statement, hence at one moment.
 type gathering struct {
 	filter mediagate.UsageFilter
-	pieces []string
-	args   []any
+	places statement
 }
 
-// chosen are the columns that the question tells apart, and their places among
-// usageColumns.
-func (g *gathering) chosen() (names []string, places []int) {
-	for i, c := range usageColumns {
-		if slices.Contains(g.filter.By, c.by) {
-			names, places = append(names, c.name), append(places, i)
-		}
+// from adds a place: a SELECT of all usageColumns and the figures, which ends in conditions.
+func (g *gathering) from(query string, args ...any) {
+	if len(g.places.args) > 0 {
+		g.places.say(" UNION ALL ")
 	}
-	return names, places
-}
-
-// from adds a place: what its columns are called, what adds up, its tables and
-// its conditions.
-func (g *gathering) from(columns [5]string, figures, tables, conditions string, args ...any) {
-	names, places := g.chosen()
-	selected := make([]string, len(names), len(names)+1)
-	for i, name := range names {
-		selected[i] = columns[places[i]] + " AS " + name
-	}
+	g.places.with(query, args...)
 	if g.filter.AccountID != "" {
-		conditions += " AND " + columns[1] + " = ?"
-		args = append(args, g.filter.AccountID)
+		g.places.with(" AND account_id = ?", g.filter.AccountID)
 	}
-	g.pieces = append(g.pieces, "SELECT "+strings.Join(append(selected, figures), ", ")+" FROM "+tables+" WHERE "+conditions)
-	g.args = append(g.args, args...)
 }
 
-// statement sums the figures, for each value of the other columns besides those
-// that the question tells apart.
-func (g *gathering) statement(others []string, figures ...string) (query string, args []any) {
-	names, places := g.chosen()
-	var selected []string
-	for i, c := range usageColumns {
-		if slices.Contains(places, i) {
-			selected = append(selected, c.name)
+// statement sums the figures, for each value of the columns by which the question tells usage
+// apart, and of the others.
+func (g *gathering) statement(others, figures []string) *statement {
+	var selected, grouped []string
+	for _, c := range usageColumns {
+		if slices.Contains(g.filter.By, c.by) {
+			selected, grouped = append(selected, c.name), append(grouped, c.name)
 		} else {
 			selected = append(selected, c.none)
 		}
 	}
-	selected = append(selected, others...)
+	selected, grouped = append(selected, others...), append(grouped, others...)
 	for _, figure := range figures {
 		selected = append(selected, "CAST(COALESCE(SUM("+figure+"), 0) AS bigint)")
 	}
-	query = "SELECT " + strings.Join(selected, ", ") + " FROM (" + strings.Join(g.pieces, " UNION ALL ") + ") AS gathered"
-	if list := strings.Join(append(names, others...), ", "); list != "" {
-		query += " GROUP BY " + list + " ORDER BY " + list
+	sum := (&statement{}).say("SELECT ", strings.Join(selected, ", "), " FROM (")
+	sum.with(g.places.text.String(), g.places.args...).say(") AS gathered")
+	if list := strings.Join(grouped, ", "); list != "" {
+		sum.say(" GROUP BY ", list, " ORDER BY ", list)
 	}
-	return query + " LIMIT ?", append(g.args, g.filter.Limit+1)
+	return sum.with(" LIMIT ?", g.filter.Limit+1)
 }
 
-// ended are the figures of a transfer that ends a hold.
-var ended = "CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, 0 AS pending, 0 AS processing, " + countOf("completed") + ", " + countOf("failed") + ", " + countOf("cancelled")
-
-func countOf(status string) string {
-	return "CASE WHEN e.status = '" + status + "' THEN 1 ELSE 0 END AS " + status
-}
+// countByStatus counts the end of a task.
+const countByStatus = `CASE status WHEN 'completed' THEN 1 ELSE 0 END AS completed,
+		CASE status WHEN 'failed' THEN 1 ELSE 0 END AS failed,
+		CASE status WHEN 'cancelled' THEN 1 ELSE 0 END AS cancelled`
 
 // Usage tells what was used, and whether there are more rows than the filter
 // allows. Without By there is one row, of zeros where nothing was used. What
 // vendors charged is that of the hours that begin within the time.
 func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error) {
-	g := &gathering{filter: f}
 	from, to := bounds(f.From, f.To)
-	days, hours, rest := cover(from, to)
-	sums := func(span string, parts []stretch) {
-		for _, part := range parts {
-			g.from([5]string{s.dayOf("begins_at"), "account_id", "key_id", "model", "provider"},
-				"cost, 0 AS pending, 0 AS processing, completed, failed, cancelled", "usage_sums",
-				"span = '"+span+"' AND begins_at >= ? AND begins_at < ? AND completed + failed + cancelled > 0", at(part.from), at(part.to))
-		}
-	}
-	sums("day", days)
-	sums("hour", hours)
-	for _, part := range rest {
-		g.from([5]string{s.dayOf("e.at"), "e.account_id", "e.key_id", "e.model", "e.provider"}, ended, "ledger_transfers e",
-			"e.kind IN ('post', 'void') AND e.at >= ? AND e.at < ?", at(part.from), at(part.to))
-	}
-	g.from([5]string{s.dayOf("t.created_at"), "t.account_id", "t.key_id", "t.model", "t.provider"},
-		"0 AS cost, CASE t.status WHEN 'pending' THEN 1 ELSE 0 END AS pending, CASE t.status WHEN 'pending' THEN 0 ELSE 1 END AS processing, 0 AS completed, 0 AS failed, 0 AS cancelled",
-		"tasks t", "t.status IN ('pending', 'processing') AND t.created_at >= ? AND t.created_at < ?", at(from), at(to))
-	g.from([5]string{s.dayOf("s.created_at"), "s.account_id", "s.key_id", "s.model", "''"},
-		"0 AS cost, 0 AS pending, 1 AS processing, 0 AS completed, 0 AS failed, 0 AS cancelled",
-		"speeches s", "s.state = 'open' AND s.created_at >= ? AND s.created_at < ?", at(from), at(to))
-	query, args := g.statement(nil, "cost", "pending", "processing", "completed", "failed", "cancelled")
+	figures := []string{"cost", "pending", "processing", "completed", "failed", "cancelled"}
+	sum := s.gatherUsage(f, from, to).statement(nil, figures)
 	var rows []usageRow
-	if err := read(s.on(ctx), &rows, query, args...); err != nil {
+	if err := read(s.on(ctx), &rows, sum.text.String(), sum.args...); err != nil {
 		return nil, false, dbError(err, "read usage")
 	}
 	usage = convert(rows, usageRow.usage)
@@ -206,27 +174,56 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 	return usage, hasMore || cut, nil
 }
 
+// gatherUsage asks the sums of days and hours, the ledger for what is left of hours, and what
+// is open.
+func (s *Store) gatherUsage(f mediagate.UsageFilter, from, to time.Time) *gathering {
+	g := &gathering{filter: f}
+	days, hours, rest := cover(from, to)
+	sums := func(span string, parts []stretch) {
+		for _, part := range parts {
+			g.from("SELECT "+s.dayOf("begins_at")+` AS day, account_id, key_id, model, provider,
+				cost, 0 AS pending, 0 AS processing, completed, failed, cancelled
+				FROM usage_sums
+				WHERE span = '`+span+`' AND begins_at >= ? AND begins_at < ? AND completed + failed + cancelled > 0`,
+				at(part.from), at(part.to))
+		}
+	}
+	sums("day", days)
+	sums("hour", hours)
+	for _, part := range rest {
+		g.from("SELECT "+s.dayOf("at")+` AS day, account_id, key_id, model, provider,
+			CASE kind WHEN 'post' THEN amount ELSE 0 END AS cost, 0 AS pending, 0 AS processing, `+countByStatus+`
+			FROM ledger_transfers WHERE kind IN ('post', 'void') AND at >= ? AND at < ?`, at(part.from), at(part.to))
+	}
+	g.from("SELECT "+s.dayOf("created_at")+` AS day, account_id, key_id, model, provider, 0 AS cost,
+		CASE status WHEN 'pending' THEN 1 ELSE 0 END AS pending,
+		CASE status WHEN 'processing' THEN 1 ELSE 0 END AS processing,
+		0 AS completed, 0 AS failed, 0 AS cancelled
+		FROM tasks WHERE status IN ('pending', 'processing') AND created_at >= ? AND created_at < ?`, at(from), at(to))
+	g.from("SELECT "+s.dayOf("created_at")+` AS day, account_id, key_id, model, '' AS provider,
+		0 AS cost, 0 AS pending, 1 AS processing, 0 AS completed, 0 AS failed, 0 AS cancelled
+		FROM speeches WHERE state = 'open' AND created_at >= ? AND created_at < ?`, at(from), at(to))
+	return g
+}
+
 // chargeRow is what a vendor charged, as it is read.
 type chargeRow struct {
-	Day       stamp
-	AccountID string
-	KeyID     string
-	Model     string
-	Provider  string
-	Unit      string
-	Amount    mediagate.Micros
+	usageKey
+	Unit   string
+	Amount mediagate.Micros
 }
 
 // vendorCharges are the sums of what vendors charged.
 func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]chargeRow, error) {
 	g := &gathering{filter: f}
 	from, to := bounds(f.From, f.To)
-	columns := [5]string{s.dayOf("begins_at"), "account_id", "key_id", "model", "provider"}
-	g.from(columns, "unit, amount", "vendor_sums", "begins_at >= ? AND begins_at < ?", at(from), at(to))
-	g.from(columns, "unit, amount", "("+s.chargesOf("a.vendor_uncounted_at >= ? AND a.vendor_uncounted_at < ?")+") AS uncounted", "true", at(from), at(to))
-	query, args := g.statement([]string{"unit"}, "amount")
+	columns := "SELECT " + s.dayOf("begins_at") + " AS day, account_id, key_id, model, provider, unit, amount FROM "
+	g.from(columns+"vendor_sums WHERE begins_at >= ? AND begins_at < ?", at(from), at(to))
+	uncounted := s.chargesOf("a.vendor_uncounted_at >= ? AND a.vendor_uncounted_at < ?")
+	g.from(columns+"("+uncounted+") AS uncounted WHERE true", at(from), at(to))
+	sum := g.statement([]string{"unit"}, []string{"amount"})
 	var rows []chargeRow
-	if err := read(s.on(ctx), &rows, query, args...); err != nil {
+	if err := read(s.on(ctx), &rows, sum.text.String(), sum.args...); err != nil {
 		return nil, dbError(err, "read what vendors charged")
 	}
 	return rows, nil
@@ -236,12 +233,13 @@ func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]c
 // for what nobody paid for.
 func withCharges(usage []mediagate.Usage, charges []chargeRow) []mediagate.Usage {
 	for _, c := range charges {
-		row := usageRow{Day: c.Day, AccountID: c.AccountID, KeyID: c.KeyID, Model: c.Model, Provider: c.Provider}.usage()
+		row := usageRow{usageKey: c.usageKey}.usage()
 		i, found := slices.BinarySearchFunc(usage, row, compareUsage)
 		if !found {
 			usage = slices.Insert(usage, i, row)
 		}
-		usage[i].VendorCharges = append(usage[i].VendorCharges, mediagate.VendorCharge{Amount: c.Amount.Number().String(), Unit: c.Unit})
+		charge := mediagate.VendorCharge{Amount: c.Amount.Number().String(), Unit: c.Unit}
+		usage[i].VendorCharges = append(usage[i].VendorCharges, charge)
 	}
 	return usage
 }
@@ -250,4 +248,109 @@ func withCharges(usage []mediagate.Usage, charges []chargeRow) []mediagate.Usage
 func compareUsage(a, b mediagate.Usage) int {
 	return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.KeyID, b.KeyID),
 		cmp.Compare(a.Model, b.Model), cmp.Compare(a.Provider, b.Provider))
+}
+
+// Usage is counted where money moves: the transfer that ends a hold says what it
+// was about, and the statement after it adds that to the sums of its hour and
+// day. So the sums follow from the ledger alone, whatever becomes of the task.
+
+// usageSumKey has the columns that name a row of usage_sums. figures are those that add up: the
+// first three are money, the others numbers of tasks.
+const usageSumKey = "account_id, span, begins_at, key_id, model, provider"
+
+var figures = []string{"cost", "released", "taken", "completed", "failed", "cancelled"}
+
+const vendorSumKey = "account_id, begins_at, key_id, model, provider, unit"
+
+// eachFigure writes a text once for each figure, whose name stands for @.
+func eachFigure(text, separator string) string {
+	of := func(figure string) string { return strings.ReplaceAll(text, "@", figure) }
+	return strings.Join(convert(figures, of), separator)
+}
+
+// sumsOf are the keys and figures of usage_sums of the ends that the condition on
+// e names. What was held is counted as taken in the hour and day of the hold, and
+// as released in those of its end.
+func (s *Store) sumsOf(condition string) string {
+	of := func(span string, begin func(column string) string) string {
+		return "SELECT account_id, '" + span + "' AS span, " + begin("ended_at") + ` AS begins_at,
+				key_id, model, provider, cost, hold AS released, 0 AS taken, ` + countByStatus + ` FROM ends
+			UNION ALL SELECT account_id, '` + span + "', " + begin("held_at") + `, key_id, model, provider,
+				0, 0, hold, 0, 0, 0 FROM ends`
+	}
+	return `WITH ends AS (SELECT e.account_id, e.key_id, e.model, e.provider, e.status,
+			e.at AS ended_at, h.at AS held_at,
+			CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, h.amount AS hold
+		FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
+		WHERE e.kind IN ('post', 'void') AND ` + condition + `)
+		SELECT ` + usageSumKey + ", " + eachFigure("CAST(SUM(@) AS bigint) AS @", ", ") + ` FROM (
+			` + of("hour", s.hourOf) + " UNION ALL " + of("day", s.dayOf) + `) AS counted
+		WHERE true GROUP BY ` + usageSumKey
+}
+
+// count adds the ends that the condition names to the sums. Rows are locked in
+// the order of their keys, before those of keys and accounts, so that nobody
+// waits for another in a circle.
+func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
+	_, err := exec(tx, "INSERT INTO usage_sums ("+usageSumKey+", "+eachFigure("@", ", ")+") "+s.sumsOf(condition)+
+		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+`)
+		DO UPDATE SET `+eachFigure("@ = usage_sums.@ + excluded.@", ", "), args...)
+	return err
+}
+
+// noteVendorCharge stores what the vendor says that the attempt has cost us. What
+// was stated first counts.
+func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now stamp) error {
+	if o == nil || o.VendorCharge == nil {
+		return nil
+	}
+	amount, ok := o.VendorCharge.Micros()
+	if !ok { // of no adapter of ours
+		return nil
+	}
+	_, err := exec(tx, `UPDATE attempts SET vendor_amount = ?, vendor_unit = ?, vendor_uncounted_at = ?
+		WHERE task_id = ? AND n = ? AND vendor_amount IS NULL`, amount, o.VendorCharge.Unit, now, taskID, n)
+	return err
+}
+
+// chargesOf are the keys of vendor_sums and the amounts of attempts a that are
+// not counted.
+func (s *Store) chargesOf(condition string) string {
+	return "SELECT t.account_id, " + s.hourOf("a.vendor_uncounted_at") + ` AS begins_at, t.key_id, t.model, a.provider,
+			a.vendor_unit AS unit, a.vendor_amount AS amount
+		FROM attempts a JOIN tasks t ON t.id = a.task_id
+		WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
+}
+
+// CountVendorCharges adds what vendors charged to the sums, as many charges as limit
+// says. It tells how many there were.
+func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int, err error) {
+	type chargedRow struct {
+		TaskID string `json:"task_id"`
+		N      int    `json:"n"`
+	}
+	mine := "(a.task_id, a.n) IN (SELECT v.task_id, v.n FROM " + s.rowsOf("task_id text, n integer") + ")"
+	err = s.write(ctx, "count what vendors charged", func(tx *gorm.DB) error {
+		counted = 0
+		var rows []chargedRow
+		if err := read(tx, &rows, `SELECT a.task_id, a.n FROM attempts a WHERE a.vendor_uncounted_at IS NOT NULL
+			ORDER BY a.vendor_uncounted_at LIMIT ?`+s.skipLocked("a"), limit); err != nil || len(rows) == 0 {
+			return err
+		}
+		counted = len(rows)
+		list, err := jsonText(rows)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "INSERT INTO vendor_sums ("+vendorSumKey+`, amount)
+			SELECT `+vendorSumKey+", CAST(SUM(amount) AS bigint) FROM ("+s.chargesOf(mine)+`) AS charged
+			WHERE true GROUP BY `+vendorSumKey+" ORDER BY "+vendorSumKey+`
+			ON CONFLICT (`+vendorSumKey+`)
+			DO UPDATE SET amount = vendor_sums.amount + excluded.amount`, list); err != nil {
+			return err
+		}
+		_, err = exec(tx, "UPDATE attempts AS a SET vendor_uncounted_at = NULL WHERE "+mine, list)
+		return err
+	})
+	return counted, err
 }

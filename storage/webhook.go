@@ -6,68 +6,62 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
 )
 
-type targetRow struct {
-	AccountID     string
-	WebhookURL    string
-	WebhookBody   []byte
-	WebhookBodyAt stamp
-	WebhookState  mediagate.WebhookState
-	WebhookRound  int
-}
-
-// WebhookTarget reads what a delivery round of the task sends, and where. The body is
-// empty until it is stored. Returns KindNotFound when the task has no callback, or not yet that round, or is
-// erased.
+// WebhookTarget reads what a delivery round of the task sends, and where. The body is empty
+// until it is stored. Returns KindNotFound when the task has no callback, or not yet that
+// round, or is erased.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
-	row, err := one[targetRow](s.on(ctx), "SELECT "+columnsOf[targetRow]().text+` FROM tasks WHERE id = ? AND webhook_state <> '' AND erased_at IS NULL`, taskID)
+	row, err := one[struct {
+		AccountID string
+		URL       string
+		Body      []byte
+		BodyAt    stamp
+		State     mediagate.WebhookState
+		Round     int
+	}](s.on(ctx), `SELECT account_id, webhook_url, webhook_body, webhook_body_at, webhook_state, webhook_round
+		FROM tasks WHERE id = ? AND webhook_state <> '' AND erased_at IS NULL`, taskID)
 	if err != nil {
 		return mediagate.WebhookTarget{}, dbError(err, "read webhook")
 	}
-	if row == nil || row.WebhookRound < round {
-		return mediagate.WebhookTarget{}, mediagate.Errorf(mediagate.KindNotFound, "no round %d of a callback of task %q", round, taskID)
+	if row == nil || row.Round < round {
+		return mediagate.WebhookTarget{}, mediagate.Errorf(mediagate.KindNotFound,
+			"no round %d of a callback of task %q", round, taskID)
 	}
 	secrets, err := s.WebhookSecrets(ctx, row.AccountID)
-	if err != nil {
-		return mediagate.WebhookTarget{}, err
-	}
 	return mediagate.WebhookTarget{
-		AccountID: row.AccountID, URL: row.WebhookURL, Body: row.WebhookBody, BodyAt: row.WebhookBodyAt.Time,
-		Secrets: secrets, State: row.WebhookState, Round: row.WebhookRound,
-	}, nil
+		AccountID: row.AccountID,
+		URL:       row.URL,
+		Body:      row.Body,
+		BodyAt:    row.BodyAt.Time,
+		Secrets:   secrets,
+		State:     row.State,
+		Round:     row.Round,
+	}, err
 }
 
+// deliveryRow is a delivery attempt as it is read.
 type deliveryRow struct {
-	TaskID        string `gorm:"primaryKey"`
-	Round         int    `gorm:"primaryKey"`
-	Attempt       int    `gorm:"primaryKey"`
+	mediagate.Delivery
 	At            stamp
-	Status        int
-	Error         string
-	DurationUs    int64
 	NextAttemptAt stamp
 }
 
-// TableName tells GORM.
-func (deliveryRow) TableName() string { return "deliveries" }
-
 func (r deliveryRow) delivery() mediagate.Delivery {
-	return mediagate.Delivery{
-		TaskID: r.TaskID, Round: r.Round, Attempt: r.Attempt, At: r.At.Time, Status: r.Status, Error: r.Error,
-		Duration: fromMicros(r.DurationUs), NextAttemptAt: r.NextAttemptAt.Time,
-	}
+	r.Delivery.At, r.Delivery.NextAttemptAt = r.At.Time, r.NextAttemptAt.Time
+	return r.Delivery
 }
 
 // Deliveries lists the delivery attempts of a task in their order, the newest of them:
 // there are as many rounds as a client asks for.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
-	if err := s.on(ctx).Where("task_id = ?", taskID).Order("round DESC, attempt DESC").Limit(storyRows).Find(&rows).Error; err != nil {
+	if err := read(s.on(ctx), &rows, `SELECT task_id, round, attempt, status, error, duration_us * 1000,
+			at, next_attempt_at
+		FROM deliveries WHERE task_id = ? ORDER BY round DESC, attempt DESC LIMIT ?`, taskID, storyRows); err != nil {
 		return nil, dbError(err, "read deliveries")
 	}
 	slices.Reverse(rows)
@@ -83,7 +77,9 @@ const linksLast = 24 * time.Hour
 // the task has no callback, or not yet a round of it, or is erased.
 func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error) {
 	const of = " WHERE id = ? AND webhook_round > 0 AND erased_at IS NULL"
-	if _, err := exec(s.on(ctx), "UPDATE tasks SET webhook_body = ?, webhook_body_at = ?"+of+" AND webhook_body IS NULL", body, at(s.clock()), taskID); err != nil {
+	_, err = exec(s.on(ctx), "UPDATE tasks SET webhook_body = ?, webhook_body_at = ?"+of+" AND webhook_body IS NULL",
+		body, at(s.clock()), taskID)
+	if err != nil {
 		return nil, dbError(err, "store the webhook's body")
 	}
 	row, err := one[struct{ WebhookBody []byte }](s.on(ctx), "SELECT webhook_body FROM tasks"+of, taskID)
@@ -101,17 +97,24 @@ func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte
 // what was stored. Of the ends, only the newest round's counts, and what was
 // delivered stays delivered (D14). Of a task that is erased nothing is stored.
 // Returns KindNotFound for an unknown task.
-func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
+func (s *Store) RecordDelivery(
+	ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string,
+) error {
 	_, err := s.change(ctx, d.TaskID, &changing{
-		events: []task.Event{task.Delivered{Round: d.Round, State: state, Reason: reason}}, delivery: &d,
+		events:   []task.Event{task.Delivered{Round: d.Round, State: state, Reason: reason}},
+		delivery: &d,
 		first: func(tx *gorm.DB, t mediagate.Task) (bool, error) {
 			if !t.ErasedAt.IsZero() {
 				return false, nil
 			}
-			return true, tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{
-				TaskID: d.TaskID, Round: d.Round, Attempt: d.Attempt, At: at(d.At), Status: d.Status, Error: d.Error,
-				DurationUs: micros(d.Duration), NextAttemptAt: at(d.NextAttemptAt),
-			}).Error
+			_, err := exec(tx, `INSERT INTO deliveries
+					(task_id, round, attempt, at, status, error, duration_us, next_attempt_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (task_id, round, attempt) DO UPDATE SET
+					at = excluded.at, status = excluded.status, error = excluded.error,
+					duration_us = excluded.duration_us, next_attempt_at = excluded.next_attempt_at`,
+				d.TaskID, d.Round, d.Attempt, at(d.At), d.Status, d.Error, micros(d.Duration), at(d.NextAttemptAt))
+			return true, err
 		},
 	})
 	return err

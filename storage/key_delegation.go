@@ -28,7 +28,10 @@ var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "i
 // secret. Returns KindUnauthenticated for a giver that has ended, KindForbidden
 // for quota that it lacks, KindConflict for a hash that is taken, and what grant
 // returns.
-func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (k mediagate.Key, err error) {
+func (s *Store) GiveKey(
+	ctx context.Context, giver string, secret mediagate.KeySecret,
+	grant func(giver mediagate.Key) (mediagate.Key, error),
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "give key", func(tx *gorm.DB) error {
 		by, key, _, err := s.lockGiver(tx, giver, giver)
 		if err != nil {
@@ -37,13 +40,11 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 		if k, err = grant(key); err != nil {
 			return err
 		}
-		row := keyRow{
-			ID: s.newID("key_"), AccountID: by.AccountID, Hash: secret.Hash[:], Prefix: secret.Prefix, LastFour: secret.LastFour, CreatedAt: at(s.clock()),
-		}
-		if err := row.set(k); err != nil {
+		row, err := s.newKeyRow(by.AccountID, secret, k)
+		if err != nil {
 			return err
 		}
-		if err := s.takeQuota(ctx, tx, *by, row, row.Quota); err != nil {
+		if err := s.takeQuota(ctx, tx, by, row, row.Quota); err != nil {
 			return err
 		}
 		if err := s.addKey(ctx, tx, row); err != nil {
@@ -59,18 +60,22 @@ func (s *Store) GiveKey(ctx context.Context, giver string, secret mediagate.KeyS
 // itself. check passes what becomes of each live key that the change is one of:
 // those that share a quota share limits. It reports whether the key may do more
 // than before with what quota it has. Returns what GiveKey and UpdateKey do.
-func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (k mediagate.Key, err error) {
+func (s *Store) ChangeKey(
+	ctx context.Context, giver, id string,
+	change func(giver mediagate.Key, k *mediagate.Key) error,
+	check func(giver, was, is mediagate.Key) (widened bool, err error),
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "change key", func(tx *gorm.DB) error {
 		by, key, row, err := s.lockGiver(tx, giver, id)
 		if err != nil {
 			return err
 		}
-		before, widened := *row, false
+		before, widened := row, false
 		others, err := s.sharing(tx, before)
 		if err != nil {
 			return err
 		}
-		k, err = s.changeKey(ctx, tx, row, func(k *mediagate.Key) error {
+		k, err = s.changeKey(ctx, tx, &row, func(k *mediagate.Key) error {
 			was := *k
 			if err := change(key, k); err != nil {
 				return err
@@ -91,35 +96,33 @@ func (s *Store) ChangeKey(ctx context.Context, giver, id string, change func(giv
 		case err != nil:
 			return err
 		case widened:
-			return s.takeQuota(ctx, tx, *by, *row, row.unspent())
+			return s.takeQuota(ctx, tx, by, row, row.unspent())
 		case before.Unlimited:
 			return nil
 		default:
-			return s.takeQuota(ctx, tx, *by, *row, row.Quota-before.Quota)
+			return s.takeQuota(ctx, tx, by, row, row.Quota-before.Quota)
 		}
 	})
 	return k, err
 }
 
 // sharing reads the other live keys that share the quota of one that is locked.
-// None of them changes meanwhile: who changes one locks its shared quota.
-func (s *Store) sharing(tx *gorm.DB, row keyRow) (keys []mediagate.Key, err error) {
-	quotaID := row.quotaID()
-	var rows []keyRow
-	err = tx.Where("(id = ? OR quota_id = ?) AND id <> ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)", quotaID, quotaID, row.ID, at(s.clock())).
-		Order("id").Find(&rows).Error
+// Each change of one of them locks that quota, so none changes meanwhile.
+func (s *Store) sharing(tx *gorm.DB, row keyRow) ([]mediagate.Key, error) {
+	rows, err := readKeys(tx, "(k.id = ? OR k.quota_id = ?) AND k.id <> ? AND "+liveKey+" ORDER BY k.id",
+		row.quotaID(), row.quotaID(), row.ID, at(s.clock()))
 	if err != nil {
 		return nil, err
-	}
-	for i := range rows {
-		rows[i] = rows[i].shareOf(row)
 	}
 	return convertAll(rows, keyRow.key)
 }
 
 // RenewKey is RotateKey at the word of another key of the account, or of the key
 // itself, once check has passed it. Returns what GiveKey and RotateKey do.
-func (s *Store) RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (k mediagate.Key, err error) {
+func (s *Store) RenewKey(
+	ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration,
+	check func(giver, k mediagate.Key) error,
+) (k mediagate.Key, err error) {
 	err = s.write(ctx, "renew key", func(tx *gorm.DB) error {
 		by, key, row, err := s.lockGiver(tx, giver, id)
 		if err != nil {
@@ -132,28 +135,29 @@ func (s *Store) RenewKey(ctx context.Context, giver, id string, secret mediagate
 		if err := check(key, old); err != nil {
 			return err
 		}
-		if err := s.takeQuota(ctx, tx, *by, *row, row.unspent()); err != nil {
+		if err := s.takeQuota(ctx, tx, by, row, row.unspent()); err != nil {
 			return err
 		}
-		k, err = s.rotate(ctx, tx, *row, secret, grace)
+		k, err = s.rotate(ctx, tx, row, secret, grace)
 		return err
 	})
 	return k, err
 }
 
 // lockGiver locks a key that acts and the key that it acts on.
-func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by *keyRow, key mediagate.Key, row *keyRow, err error) {
+func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediagate.Key, row keyRow, err error) {
 	rows, err := s.lockKeys(tx, giver, id)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		if _, gone := s.lockKeys(tx, giver); gone != nil { // it is the giver that is not there
-			return nil, key, nil, errGiver
+		if _, gone := s.lockKeys(tx, giver); gone != nil { // the giver itself is not there
+			err = errGiver
 		}
 	}
 	if err != nil {
-		return nil, key, nil, err
+		return by, key, row, err
 	}
-	if by, row = rows[0], rows[1]; !by.ExpiresAt.IsZero() && !by.ExpiresAt.After(s.clock()) {
-		return nil, key, nil, errGiver
+	by, row = rows[0], rows[1]
+	if !by.ExpiresAt.IsZero() && !by.ExpiresAt.After(s.clock()) {
+		return by, key, row, errGiver
 	}
 	key, err = by.key()
 	return by, key, row, err
@@ -166,16 +170,20 @@ func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, take
 		return nil
 	}
 	if taken > by.unspent()-by.Held {
-		return &mediagate.Error{Kind: mediagate.KindForbidden, Message: "quota must not be more than what this API key has left", Param: "quota"}
+		return &mediagate.Error{
+			Kind:    mediagate.KindForbidden,
+			Message: "quota must not be more than what this API key has left",
+			Param:   "quota",
+		}
 	}
-	facts := by.facts()
+	before := by.facts()
 	by.Quota -= taken
 	if _, err := exec(tx, "UPDATE keys SET quota = ? WHERE id = ?", by.Quota, by.quotaID()); err != nil {
 		return err
 	}
-	return s.note(ctx, tx, deed{action: mediagate.AuditChangeKey, object: by.ID, account: by.AccountID, before: facts, after: by.facts()})
+	return s.noteKey(ctx, tx, mediagate.AuditChangeKey, by, before, by.facts())
 }
 
-// unspent is the quota that may still be spent, what is held among it: that comes
-// back where a task is cancelled.
+// unspent is the quota that may still be spent. It includes what is held, which comes back
+// where a task is cancelled.
 func (r keyRow) unspent() mediagate.Micros { return r.Quota - r.Spent }

@@ -1,0 +1,141 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// byBucket are the changes of a balance that the entries of transfers t make.
+const byBucket = `SELECT
+		CASE e.bucket WHEN 'available' THEN e.amount ELSE 0 END AS available,
+		CASE e.bucket WHEN 'held' THEN e.amount ELSE 0 END AS held,
+		CASE e.bucket WHEN 'spent' THEN e.amount ELSE 0 END AS spent
+	FROM ledger_transfers t JOIN ledger_entries e ON e.transfer_id = t.id`
+
+// lineRow is a line of a statement as it is read.
+type lineRow struct {
+	transferRow
+	About string // a model
+	mediagate.Balance
+}
+
+func (r lineRow) line() mediagate.StatementLine {
+	return mediagate.StatementLine{Transfer: r.transfer(), Model: r.About, Change: r.Balance}
+}
+
+// lineModel is the model that a transfer l was about: of the end of its hold, or
+// of what is not over yet.
+const lineModel = `CASE l.kind WHEN 'grant' THEN '' ELSE COALESCE(
+	(SELECT o.model FROM ledger_transfers o WHERE o.task_id = l.task_id AND o.kind IN ('post', 'void')),
+	(SELECT t.model FROM tasks t WHERE t.id = l.task_id),
+	(SELECT s.model FROM speeches s WHERE s.id = l.task_id), '') END`
+
+// Statement tells what moved an account's balance, oldest first, from a balance
+// to a balance. Returns KindNotFound for an unknown account, and KindInvalid when
+// After is no transfer of its.
+//
+// A balance of the past is what the account has now, less what came since: few
+// sums, however long the account is there.
+func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st mediagate.Statement, err error) {
+	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
+		st = mediagate.Statement{}
+		account, err := readAccount(tx, f.AccountID)
+		if err != nil {
+			return err
+		}
+		began := mediagate.Balance{}
+		from, to := bounds(f.From, f.To)
+		if f.After != "" {
+			last, err := readTransfer(tx, "l.id = ? AND l.account_id = ?", f.After, f.AccountID)
+			if err != nil {
+				return err
+			}
+			if last == nil || last.At.Before(from) {
+				return mediagate.Invalid("after", "after must be an id of this statement")
+			}
+			from = last.At.Time
+			// What the transfers of that moment changed, up to the last one.
+			began, err = sumChanges(tx, byBucket+" WHERE t.account_id = ? AND t.at = ? AND t.id <= ?",
+				last.AccountID, last.At, last.ID)
+			if err != nil {
+				return err
+			}
+		}
+		hour := ceil(from, time.Hour)
+		since, err := sumChanges(tx, changesSince, map[string]any{
+			"account": f.AccountID, "from": at(from), "hour": at(hour), "day": at(ceil(hour, day)),
+		})
+		if err != nil {
+			return err
+		}
+		st.Opening = mediagate.Balance{
+			Available: account.Available - since.Available + began.Available,
+			Held:      account.Held - since.Held + began.Held,
+			Spent:     account.Spent - since.Spent + began.Spent,
+		}
+		rows, err := s.lines(tx, f, from, to)
+		if err != nil {
+			return err
+		}
+		rows, st.HasMore = page(rows, f.Limit)
+		st.Lines, st.Closing = convert(rows, lineRow.line), st.Opening
+		for _, line := range st.Lines {
+			st.Closing = st.Closing.Plus(line.Change)
+		}
+		return nil
+	}, snapshot)
+	if err != nil {
+		return mediagate.Statement{}, dbError(err, "read statement")
+	}
+	return st, nil
+}
+
+// lines are the transfers of the statement.
+func (s *Store) lines(tx *gorm.DB, f mediagate.StatementFilter, from, to time.Time) (rows []lineRow, err error) {
+	moved := func(bucket string) string {
+		return `, COALESCE((SELECT e.amount FROM ledger_entries e
+			WHERE e.transfer_id = l.id AND e.bucket = '` + bucket + "'), 0)"
+	}
+	list := (&statement{}).say("SELECT ", transferColumns, ", ", lineModel,
+		moved(bucketAvailable), moved(bucketHeld), moved(bucketSpent))
+	list.with(" FROM (SELECT * FROM ledger_transfers WHERE account_id = ? AND at >= ? AND at < ?",
+		f.AccountID, at(from), at(to))
+	if f.After != "" {
+		list.with(" AND (at, id) > (?, ?)", at(from), f.After)
+	}
+	list.with(" ORDER BY at, id LIMIT ?) AS l ORDER BY l.at, l.id", f.Limit+1)
+	return rows, read(tx, &rows, list.text.String(), list.args...)
+}
+
+// changesSince are the changes of an account's balance from a time on: by the ledger itself
+// in what is left of that hour, and by the sums of the hours and days after it. Those count
+// holds that have ended; the others, and grants, are looked up. Parameters are named: account,
+// from, hour and day.
+const changesSince = byBucket + ` WHERE t.account_id = @account AND t.at >= @from AND t.at < @hour
+	UNION ALL SELECT released - cost - taken, taken - released, cost FROM usage_sums
+		WHERE account_id = @account
+			AND (span = 'hour' AND begins_at >= @hour AND begins_at < @day OR span = 'day' AND begins_at >= @day)
+	UNION ALL SELECT -h.amount, h.amount, 0 FROM tasks t
+		JOIN ledger_transfers h ON h.task_id = t.id AND h.kind = 'hold'
+		WHERE t.account_id = @account AND t.status IN ('pending', 'processing') AND h.at >= @hour
+	UNION ALL SELECT -h.amount, h.amount, 0 FROM speeches s
+		JOIN ledger_transfers h ON h.task_id = s.id AND h.kind = 'hold'
+		WHERE s.account_id = @account AND s.state = 'open' AND h.at >= @hour
+	UNION ALL SELECT amount, 0, 0 FROM ledger_transfers WHERE account_id = @account AND kind = 'grant' AND at >= @hour`
+
+// sumChanges adds up changes of a balance.
+func sumChanges(tx *gorm.DB, changes string, args ...any) (mediagate.Balance, error) {
+	sum, err := one[mediagate.Balance](tx, `SELECT CAST(COALESCE(SUM(available), 0) AS bigint),
+			CAST(COALESCE(SUM(held), 0) AS bigint), CAST(COALESCE(SUM(spent), 0) AS bigint)
+		FROM (`+changes+") AS changes", args...)
+	if err != nil {
+		return mediagate.Balance{}, err
+	}
+	return *sum, nil
+}
