@@ -313,8 +313,11 @@ func (s *Store) saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Ti
 	if err != nil {
 		return err
 	}
-	if !after.InputsErasedAt.Equal(before.InputsErasedAt) || !after.ErasedAt.Equal(before.ErasedAt) {
+	switch {
+	case !after.InputsErasedAt.Equal(before.InputsErasedAt), !after.ErasedAt.Equal(before.ErasedAt):
 		was.Document = nil // what could not be decoded goes as well
+	case before.Unreadable && !after.Status.Terminal():
+		is.Document = was.Document // what could not be decoded stays, so that it can be mended
 	}
 	changes := differing(was, is)
 	if !sweepAt.IsZero() {

@@ -130,7 +130,7 @@ func (c *change) vendorWaits(e VendorWaits) {
 	if a == nil || c.polled(e.N, e.Claim) == nil {
 		return
 	}
-	if c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone {
+	if c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone || c.Unreadable {
 		askedAt := a.Await.ClaimedAt
 		c.answered(a.Await, e.NextAt)
 		c.stillWorks(a, askedAt)
