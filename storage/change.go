@@ -428,9 +428,11 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after ta
 		_, err := exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
 		return err
-	default: // the poller gives the row back
-		_, err := exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0, next_poll_at = ?
-			WHERE task_id = ? AND n = ? AND claim = ?`, at(is.NextPollAt), after.ID, a.N, was.Claim)
+	default: // the poller gives the row back; a hint may have come since it was read (D8)
+		next := at(is.NextPollAt)
+		_, err := exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0,
+				next_poll_at = CASE WHEN hinted_at > claimed_at AND hinted_at < ? THEN hinted_at ELSE CAST(? AS timestamptz) END
+			WHERE task_id = ? AND n = ? AND claim = ?`, next, next, after.ID, a.N, was.Claim)
 		return err
 	}
 }
