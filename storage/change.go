@@ -384,10 +384,8 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after task.State, effects task
 			if err != nil {
 				return err
 			}
-			if changes := differing(was, is); len(changes) > 0 {
-				if err := tx.Table("attempts").Where("task_id = ? AND n = ?", after.ID, a.N).Updates(changes).Error; err != nil {
-					return err
-				}
+			if err := updateAttempt(tx, was, is); err != nil {
+				return err
 			}
 		}
 		if charge := effects.Charged[a.N]; charge != nil {
@@ -400,6 +398,15 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after task.State, effects task
 		}
 	}
 	return nil
+}
+
+// updateAttempt writes the columns of an attempt's row in which two rows of it differ.
+func updateAttempt(tx *gorm.DB, was, is attemptRow) error {
+	changes := differing(was, is)
+	if len(changes) == 0 {
+		return nil
+	}
+	return tx.Table("attempts").Where("task_id = ? AND n = ?", is.TaskID, is.N).Updates(changes).Error
 }
 
 // saveAwait inserts, updates or deletes the attempt's await row. A task that is erased

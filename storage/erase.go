@@ -205,8 +205,9 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 		if err != nil {
 			return err
 		}
+		// What the vendor charged may be counted at this moment, and is not written.
 		left.VendorAmount, left.VendorUnit, left.VendorUncountedAt = r.VendorAmount, r.VendorUnit, r.VendorUncountedAt
-		if err := tx.Save(&left).Error; err != nil {
+		if err := updateAttempt(tx, r, left); err != nil {
 			return err
 		}
 	}
