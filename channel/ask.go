@@ -165,8 +165,7 @@ func (p *Poller) reported(
 	}
 	if report.Incomplete {
 		if until := p.pace.incompleteSince(row, asked).Add(incompletePatience); p.Now().Before(until) {
-			result := p.again(row, asked)
-			result.Answered = true
+			result := p.again(row, asked) // no answer yet: after the deadline it would be the last one (D10)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
 			}

@@ -118,6 +118,28 @@ func TestD10LastAnswer(t *testing.T) {
 	})
 }
 
+// D10: a job that has succeeded by the deadline, and whose media are not all named yet, is
+// asked for again as at any other time.
+func TestD10MediaComeAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.accept(1, time.Second)
+		a.offer = func(report *mediagate.Report, _ time.Duration) { report.Incomplete = true }
+		time.Sleep(time.Until(a.state("task-0").DeadlineAt))
+		a.change("task-0", task.Asked{})
+		a.poll(time.Minute)
+		if st := a.state("task-0"); st.Advance(time.Now()).Kind != task.Sleep {
+			t.Errorf("next is %s, before the media came", st.Advance(time.Now()).Kind)
+		}
+		a.offer = nil
+		a.poll(10 * time.Second)
+		if st := a.state("task-0"); st.Advance(time.Now()).Kind != task.Mirror {
+			t.Errorf("next is %s, once the media came", st.Advance(time.Now()).Kind)
+		}
+	})
+}
+
 // D8: a poller that another has fenced ends, and stores no trouble of rows that it lost.
 func TestD8FencedPollerEnds(t *testing.T) {
 	t.Parallel()

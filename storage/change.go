@@ -313,8 +313,11 @@ func (s *Store) saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Ti
 	if err != nil {
 		return err
 	}
-	if !after.InputsErasedAt.Equal(before.InputsErasedAt) || !after.ErasedAt.Equal(before.ErasedAt) {
+	switch {
+	case !after.InputsErasedAt.Equal(before.InputsErasedAt), !after.ErasedAt.Equal(before.ErasedAt):
 		was.Document = nil // what could not be decoded goes as well
+	case before.Unreadable && !after.Status.Terminal():
+		is.Document = was.Document // what could not be decoded stays, so that it can be mended
 	}
 	changes := differing(was, is)
 	if !sweepAt.IsZero() {
@@ -381,10 +384,8 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after task.State, effects task
 			if err != nil {
 				return err
 			}
-			if changes := differing(was, is); len(changes) > 0 {
-				if err := tx.Table("attempts").Where("task_id = ? AND n = ?", after.ID, a.N).Updates(changes).Error; err != nil {
-					return err
-				}
+			if err := updateAttempt(tx, was, is); err != nil {
+				return err
 			}
 		}
 		if charge := effects.Charged[a.N]; charge != nil {
@@ -397,6 +398,15 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after task.State, effects task
 		}
 	}
 	return nil
+}
+
+// updateAttempt writes the columns of an attempt's row in which two rows of it differ.
+func updateAttempt(tx *gorm.DB, was, is attemptRow) error {
+	changes := differing(was, is)
+	if len(changes) == 0 {
+		return nil
+	}
+	return tx.Table("attempts").Where("task_id = ? AND n = ?", is.TaskID, is.N).Updates(changes).Error
 }
 
 // saveAwait inserts, updates or deletes the attempt's await row. A task that is erased
@@ -425,9 +435,11 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after ta
 		_, err := exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
 		return err
-	default: // the poller gives the row back
-		_, err := exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0, next_poll_at = ?
-			WHERE task_id = ? AND n = ? AND claim = ?`, at(is.NextPollAt), after.ID, a.N, was.Claim)
+	default: // the poller gives the row back; a hint may have come since it was read (D8)
+		next := at(is.NextPollAt)
+		_, err := exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0,
+				next_poll_at = CASE WHEN hinted_at > claimed_at AND hinted_at < ? THEN hinted_at ELSE CAST(? AS timestamptz) END
+			WHERE task_id = ? AND n = ? AND claim = ?`, next, next, after.ID, a.N, was.Claim)
 		return err
 	}
 }

@@ -164,8 +164,9 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 }
 
 // dropSource takes what a task made out of the plans of those that worked on it,
-// which have ended: nothing of a plan is needed then. The database does not read
-// them, as PostgreSQL refuses texts of vendors that hold U+0000.
+// which have ended: nothing of a plan is needed then. What of them cannot be read goes
+// as well. The database does not read the plans, as PostgreSQL refuses texts of vendors
+// that hold U+0000.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	var rows []struct{ ID string }
 	if err := read(tx, &rows, "SELECT id FROM tasks WHERE "+worksOn+" ORDER BY id"+s.forUpdate("tasks"), id); err != nil {
@@ -176,9 +177,12 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 		if err != nil {
 			return err
 		}
-		left := t
-		left.Plan.Source = nil
-		if err := s.saveTask(tx, &t, &left, time.Time{}); err != nil {
+		t.Plan.Source = nil
+		left, err := newTaskRow(&t)
+		if err != nil {
+			return err
+		}
+		if _, err := exec(tx, "UPDATE tasks SET document = ?, source_id = '' WHERE id = ?", left.Document, t.ID); err != nil {
 			return err
 		}
 	}
@@ -201,8 +205,9 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 		if err != nil {
 			return err
 		}
+		// What the vendor charged may be counted at this moment, and is not written.
 		left.VendorAmount, left.VendorUnit, left.VendorUncountedAt = r.VendorAmount, r.VendorUnit, r.VendorUncountedAt
-		if err := tx.Save(&left).Error; err != nil {
+		if err := updateAttempt(tx, r, left); err != nil {
 			return err
 		}
 	}

@@ -296,6 +296,17 @@ func (m *meeting) keep(query string, args ...any) (release func()) {
 	return func() { _ = tx.Rollback() }
 }
 
+// write runs the statement in a transaction that lasts until commit.
+func (m *meeting) write(query string) (commit func()) {
+	m.Helper()
+	tx, err := m.db.BeginTx(m.Context(), nil)
+	m.noError(err)
+	m.Cleanup(func() { _ = tx.Rollback() })
+	_, err = tx.ExecContext(m.Context(), query)
+	m.noError(err)
+	return func() { m.noError(tx.Commit()) }
+}
+
 // begin makes a call, and waits until it has ended or waits for a lock.
 func (m *meeting) begin(what string, call func(ctx context.Context) error) {
 	m.Helper()
@@ -501,4 +512,42 @@ func TestGrantMeetsLockedTask(t *testing.T) {
 	release := m.keep("SELECT 1 FROM tasks WHERE id = 'task_1' FOR NO KEY UPDATE")
 	same(m.bench, "granted", m.grant(m.epoch(channelName), 1).Tasks, []string{"task_1"})
 	release()
+}
+
+// A task is erased while the charge of its vendor is counted.
+func TestEraseMeetsCharges(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t, storage.Config{}, "")
+	m.submitOn("task_1", "")
+	m.accept("task_1", m.now())
+	o := success(1)
+	o.VendorCharge = mediagate.ChargedBy("0.25", "USD")
+	m.settle(completedBy("task_1", 1, o, files("task_1")))
+	commit := m.write("UPDATE attempts SET vendor_uncounted_at = NULL WHERE task_id = 'task_1'")
+	m.begin("erase", func(ctx context.Context) error { return errOf(m.EraseTask(ctx, m.account, "task_1")) })
+	commit()
+	m.calls.Wait()
+	counted, err := m.CountVendorCharges(m.Context(), 10)
+	m.noError(err)
+	same(m.bench, "counted again", counted, 0)
+}
+
+// A vendor's callback comes while the answer before it is stored for a task that is parked (D8).
+func TestAnswerMeetsHint(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t, storage.Config{}, "")
+	m.submitOn("task_1", "")
+	m.accept("task_1", m.now())
+	m.claim("claim")
+	commit := m.write("UPDATE awaits SET hinted_at = now() + interval '1 second' WHERE task_id = 'task_1'")
+	m.begin("answer", func(ctx context.Context) error {
+		return errOf(m.Change(ctx, "task_1", task.Progressed{N: 1, Claim: "claim", Percent: 5, NextAt: m.now().Add(time.Hour)}))
+	})
+	commit()
+	m.calls.Wait()
+	_, due, err := m.AwaitStats(m.Context(), channelName)
+	m.noError(err)
+	if due.After(m.now().Add(time.Minute)) {
+		t.Errorf("the next poll is due at %s, an hour after the hint", due)
+	}
 }

@@ -139,7 +139,7 @@ func (c *change) pollRequested() error {
 func (c *change) modalGiven(e ModalGiven) error {
 	a := c.Attempt(c.Modal.N)
 	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Wait.EndsAt)
-	if !c.open() || c.Wait.Why != mediagate.WhyModal || a == nil || ending {
+	if !c.open() || c.Unreadable || c.Wait.Why != mediagate.WhyModal || a == nil || ending {
 		return conflict("the task does not wait for modal parameters")
 	}
 	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input

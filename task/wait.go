@@ -127,7 +127,7 @@ func (c *change) awaited(n int) *Attempt {
 // meanwhile, since the vendor has not begun with it (D15).
 func (c *change) vendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
-	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone {
+	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone || c.Unreadable {
 		c.progressed(Progressed{N: e.N, Claim: e.Claim, Percent: -1, NextAt: e.NextAt})
 		return
 	}
