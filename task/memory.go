@@ -129,7 +129,7 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 		a.identify(s)
 	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint:
 		return nil, false
-	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero():
+	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero() && !c.Unreadable: // a name that is gone is no other name
 		return nil, false
 	case s.SendBefore.After(a.SendBefore) && a.awaitsReport():
 		a.identify(s)
