@@ -42,6 +42,15 @@ func TestUnreadableFacts(t *testing.T) {
 				b.change(id, task.EndDue{})
 			}
 		},
+		"D5 a report finds its attempt though the attempt's name cannot be read": func(b *bench) {
+			id := b.submit(b.newPayer(unit(1)), unit(1))
+			b.change(id, intentOf(id, 1, b.now()))
+			sent := b.sending(id)
+			b.spoil("UPDATE attempts SET document = '{' WHERE task_id = ?", id)
+			changed := must(b.Change(b.Context(), id, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: ref(id)}, FirstPollAt: b.now()}))
+			same(b, "job, strays", []any{changed.State.Last().Ref.JobID, len(changed.Effects.Stray)}, []any{ref(id).JobID, 0})
+			b.settle(cancelled(id))
+		},
 		"a task that cannot be read ends, and is refunded": func(b *bench) {
 			for name, document := range map[string]string{"no JSON": "{", "another type": `{"plan":7,"charges":7}`, "null": "null", "a list": "[]"} {
 				for how, end := range map[string]func(id string){
