@@ -36,19 +36,21 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 			_, err = a.Store.Change(ctx, st.ID, task.StopProven{N: n})
 		}
 		if err != nil {
-			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while", "task", st.ID, "attempt", n, "error", err)
+			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while",
+				"task", st.ID, "attempt", n, "error", err)
 		}
 	}
 	for _, e := range effects.Evidence {
 		a.evidence(ctx, e, st.ID)
 	}
 	for _, s := range effects.Stray {
+		of := s.Sending
 		stopped := a.stopJob(ctx, mediagate.Attempt{
-			TaskID: st.ID, N: s.Sending.N, Channel: s.Sending.Channel, Provider: s.Sending.Provider, Fingerprint: s.Sending.Fingerprint,
-			Route: s.Sending.Route, Ref: s.Ref,
+			TaskID: st.ID, N: of.N, Channel: of.Channel, Provider: of.Provider, Fingerprint: of.Fingerprint,
+			Route: of.Route, Ref: s.Ref,
 		})
-		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has", "task", st.ID, "channel", s.Sending.Channel,
-			"job", s.Ref.JobID, "stopped", stopped)
+		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has",
+			"task", st.ID, "channel", of.Channel, "job", s.Ref.JobID, "stopped", stopped)
 	}
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
@@ -64,10 +66,10 @@ func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	if a.stopJob(ctx, row) {
-		return a.stepDone(ctx, in, task.StopProven{N: row.N})
+	if !a.stopJob(ctx, row) {
+		return a.stepDone(ctx, in)
 	}
-	return a.stepDone(ctx, in)
+	return a.stepDone(ctx, in, task.StopProven{N: row.N})
 }
 
 // stopJob asks the vendor to stop a job, and reports whether it did.
@@ -135,7 +137,9 @@ const settlePatience = 2 * time.Second
 // mirrored stores the files that were copied for an attempt, which ends the task. If
 // the account's row is locked for long, only the files are stored. The end is then a step
 // of its own, which is retried without end.
-func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) error {
+func (a *Activities) mirrored(
+	ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result,
+) error {
 	a.warnOfLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
@@ -144,16 +148,20 @@ func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row mediaga
 	if err == nil || ctx.Err() != nil || mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
+	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own",
+		"task", t.ID, "attempt", row.N, "error", err)
 	_, err = a.change(ctx, t.ID, task.Mirrored{N: row.N, Results: results, Keep: true})
 	return err
 }
 
 // warnOfLengths says where seconds are charged that no file tells of.
-func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result) {
+func (a *Activities) warnOfLengths(
+	ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result,
+) {
 	delivered := price.DeliveredBy(*row.Outcome, results)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
 	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
-		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged", "task", t.ID, "attempt", row.N)
+		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged",
+			"task", t.ID, "attempt", row.N)
 	}
 }

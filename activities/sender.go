@@ -90,7 +90,8 @@ func (a *Activities) recall(ctx context.Context, began *sender, in *StepArgs) er
 // sendingOf is the last sending of the attempt in the row.
 func sendingOf(row mediagate.Attempt) task.Sending {
 	return task.Sending{
-		N: row.N, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint, Route: row.Route, CanStop: row.CanStop,
+		N: row.N, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint,
+		Route: row.Route, CanStop: row.CanStop,
 		ExternalID: row.ExternalID, SendBefore: row.SendBefore, CallEnds: row.CallEnds, Sends: row.Sends,
 	}
 }

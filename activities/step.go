@@ -42,8 +42,11 @@ func (a *Activities) change(ctx context.Context, taskID string, events ...task.E
 // persist is change though the worker is being stopped, repeated while the database is
 // away, for as long as the activity may run. Only this process, and the heartbeat of a
 // sender, know what it stores.
-func (a *Activities) persist(ctx context.Context, taskID string, events ...task.Event) (changed task.Changed, err error) {
-	err = a.persistWithin(ctx, time.Until(activity.GetInfo(ctx).Deadline), func(ctx context.Context) (err error) {
+func (a *Activities) persist(
+	ctx context.Context, taskID string, events ...task.Event,
+) (changed task.Changed, err error) {
+	left := time.Until(activity.GetInfo(ctx).Deadline)
+	err = a.persistWithin(ctx, left, func(ctx context.Context) (err error) {
 		changed, err = a.Store.Change(ctx, taskID, events...)
 		return err
 	})
@@ -53,8 +56,11 @@ func (a *Activities) persist(ctx context.Context, taskID string, events ...task.
 	return changed, err
 }
 
-func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+// persistWithin calls record, again and again while the database is away.
+func (a *Activities) persistWithin(
+	ctx context.Context, most time.Duration, record func(context.Context) error,
+) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	for {
 		try, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -71,12 +77,14 @@ func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, rec
 	}
 }
 
-// heartbeatEvery is well within the heartbeat timeouts of the activities'
-// profiles.
-const heartbeatEvery = 3 * time.Second
-
-// stopTime is how long a stopped activity tries to say so.
-const stopTime = 5 * time.Second
+const (
+	// heartbeatEvery is well within the heartbeat timeouts of the activities' profiles.
+	heartbeatEvery = 3 * time.Second
+	// stopTime is how long a stopped activity tries to say so.
+	stopTime = 5 * time.Second
+	// storeTimeout bounds one call to the database.
+	storeTimeout = 15 * time.Second
+)
 
 // stopped is called at the end of a step. Where the activity was cancelled it brings the
 // task's wake forward: its run may be gone, and would be missed only at the end of the
@@ -91,6 +99,21 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 		a.Logger.DebugContext(ctx, "the wake of a stopped step was not brought forward: the lease's end is its time",
 			"task", taskID, "error", err)
 	}
+}
+
+// untilStopped is a context that ends when the worker begins to stop: a step that another
+// worker can repeat or go on with does not keep it from stopping.
+func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	stop := activity.GetWorkerStopChannel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 func noDetails() []any { return nil }

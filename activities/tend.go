@@ -36,7 +36,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	}
 	poller.Report = func(ctx context.Context, b channel.Beat) { activity.RecordHeartbeat(ctx, b) }
 	defer keepAlive(ctx, poller)()
-	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	calls, cancel := untilStopped(ctx)
 	defer cancel()
 	err = poller.Run(ctx, calls)
 	if mediagate.Is(err, mediagate.KindConflict) {
@@ -75,20 +75,6 @@ func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
 		close(quit)
 		<-done
 	}
-}
-
-// untilStopped is the context of calls to the vendor: a worker that stops
-// does not wait for them, since whoever polls next repeats them.
-func untilStopped(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 const (
@@ -154,7 +140,7 @@ func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, erro
 const (
 	// signalWidth is how many workflows are signalled at once, of one channel.
 	signalWidth = 16
-	// tellPatience is how long one waits for its turn.
+	// tellPatience is how long one waits for a permit.
 	tellPatience = 30 * time.Second
 )
 
@@ -162,8 +148,8 @@ const (
 func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
-			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
-			Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
+			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a},
+			Grace: a.Settings.ChannelGrace, Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
 		}
 	})
 	return a.vendors
@@ -190,14 +176,15 @@ func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
 func (s signals) wake(ctx context.Context, name, taskID string) error {
 	waiting, cancel := context.WithTimeout(ctx, tellPatience)
 	defer cancel()
-	turn, err := s.Limits.Signals.Acquire(waiting, name, 1)
+	permit, err := s.Limits.Signals.Acquire(waiting, name, 1)
 	if err != nil {
 		return err
 	}
-	defer turn.Release()
+	defer permit.Release()
 	_, err = s.Engine.Wake(ctx, taskID)
 	if err != nil {
-		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds", "channel", name, "task", taskID, "error", err)
+		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds",
+			"channel", name, "task", taskID, "error", err)
 	}
 	return err
 }

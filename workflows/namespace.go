@@ -71,7 +71,8 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 	}
 	switch err := ensureSearchAttributes(ctx, c, namespace); {
 	case isRefusedLook(err) && !errors.Is(err, errNotAdded):
-		log.WarnContext(ctx, "Temporal does not show the search attributes to us: whether they are there is found by a query",
+		log.WarnContext(ctx,
+			"Temporal does not show the search attributes to us: whether they are there is found by a query",
 			"namespace", namespace, "error", err)
 	case err != nil:
 		return err
@@ -121,7 +122,8 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 			missing = append(missing, name)
 		case kind != wanted[name]:
 			return nil, mediagate.Errorf(mediagate.KindConflict,
-				"%s is of type %s and must be of type %s: remove it, or take another namespace", name, kind, wanted[name])
+				"%s is of type %s and must be of type %s: remove it, or take another namespace",
+				name, kind, wanted[name])
 		}
 	}
 	return missing, nil

@@ -46,8 +46,8 @@ func (c Client) RunsSince(
 		memo := e.GetMemo()
 		hold, _ := mediagate.ParseMicros(memoText(memo, "hold"))
 		runs = append(runs, mediagate.Doubted{
-			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"), KeyID: memoText(memo, "key"),
-			Model: memoText(memo, "model"), Hold: hold,
+			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"),
+			KeyID: memoText(memo, "key"), Model: memoText(memo, "model"), Hold: hold,
 			State: strings.ToLower(e.GetStatus().String()), At: e.GetStartTime().AsTime(),
 		})
 	}
