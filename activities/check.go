@@ -33,7 +33,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	times := timesRefused(ctx)
 	defer heartbeat(ctx, func() []any { return refusedDetails(times) }, nil)()
 	if tryOf(ctx) > checkTries {
-		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+		return Answer{}, a.failTry(ctx, errStepLost, checkTries)
 	}
 	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	switch {
@@ -60,12 +60,17 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 		return Answer{}, err
 	}
 	defer permit.Release()
+	return a.checkAndStore(ctx, in, t, before)
+}
+
+// checkAndStore checks what was not found good before, and stores what it found: with the
+// end of the step, once there is nothing left to find.
+func (a *Activities) checkAndStore(
+	ctx context.Context, in StepArgs, t mediagate.Task, before mediagate.InputCheck,
+) (Answer, error) {
 	after, waits, err := a.checkInputs(ctx, t, before)
-	switch {
-	case err != nil && tryOf(ctx) >= checkTries:
-		return Answer{}, a.fail(ctx, lastTry{err})
-	case err != nil:
-		return Answer{}, a.fail(ctx, err)
+	if err != nil {
+		return Answer{}, a.failTry(ctx, err, checkTries)
 	}
 	failpoint.Hit(failpoint.InputsChecked)
 	if ctx.Err() == nil || after.Over || len(after.Passed) > len(before.Passed) {

@@ -70,6 +70,17 @@ type lastTry struct{ error }
 // Unwrap is the error.
 func (l lastTry) Unwrap() error { return l.error }
 
+// errStepLost is the end of a step whose last try was lost with its worker.
+var errStepLost = mediagate.Errorf(mediagate.KindTransient, "the step took too long")
+
+// failTry is fail for a step that counts its tries, and ends with the last.
+func (a *Activities) failTry(ctx context.Context, err error, tries int32) error {
+	if tryOf(ctx) >= tries {
+		err = lastTry{err}
+	}
+	return a.fail(ctx, err)
+}
+
 // toTemporal turns an error into an application error whose type is the kind
 // and whose details are the code. Kinds that a repetition cannot mend are not retried.
 // Only a fault of ours, or of a vendor's protocol, should raise alarms.

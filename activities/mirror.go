@@ -37,7 +37,7 @@ const mirrorTries = 5
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	if tryOf(ctx) > mirrorTries {
-		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+		return Answer{}, a.failTry(ctx, errStepLost, mirrorTries)
 	}
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
@@ -67,13 +67,10 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 		return Answer{}, a.fail(ctx, refused(ctx, "other files of the provider"))
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
-	case err == nil:
-		return a.stepDone(ctx, in)
-	case tryOf(ctx) < mirrorTries:
-		return Answer{}, a.fail(ctx, err)
-	default:
-		return Answer{}, a.fail(ctx, lastTry{err})
+	case err != nil:
+		return Answer{}, a.failTry(ctx, err, mirrorTries)
 	}
+	return a.stepDone(ctx, in)
 }
 
 // mirrorOne copies the file at the position.
