@@ -125,7 +125,7 @@ func (a *Activities) checkInputs(
 	group.SetLimit(checkWidth)
 	for i, in := range due {
 		group.Go(func() error {
-			found[i] = a.checkGuarded(ctxs[i], t, request, in)
+			found[i] = a.checkInput(ctxs[i], t, request, in)
 			if final(mediagate.KindOf(found[i])) {
 				for _, cancel := range cancels[i+1:] {
 					cancel()
@@ -180,27 +180,16 @@ func (a *Activities) conclude(
 	return after, waits && away == nil, nil
 }
 
-// checkGuarded is checkInput in a goroutine of its own, where a panic would end the
-// process, and with each repetition the next: the file is a stranger's.
-func (a *Activities) checkGuarded(
-	ctx context.Context, t mediagate.Task, request any, in mediagate.Input,
-) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.Logger.ErrorContext(ctx, "checking a file panicked",
-				"task", t.ID, "field", in.Field, "error", mediagate.Panicked(p))
-			err = mediagate.Errorf(mediagate.KindInternal, "checking a file panicked")
-		}
-	}()
-	return a.checkInput(ctx, t, request, in)
-}
-
 // checkInput fetches one file as far as it takes to check it. Errors are
 // KindInvalid, with the code of the failure, for one that is no good,
-// KindTransient while its server is away, and those of the bucket.
+// KindTransient while its server is away, and those of the bucket. The file is a
+// stranger's: without the guard a panic would end the process, and with each repetition
+// the next.
 func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request any, in mediagate.Input) error {
-	return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
-		return a.openInput(ctx, t, request, in)
+	return mediagate.Guarded(func() error {
+		return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
+			return a.openInput(ctx, t, request, in)
+		})
 	})
 }
 

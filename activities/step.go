@@ -116,17 +116,22 @@ func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-func noDetails() []any { return nil }
+func noDetails() []any { return []any{} }
 
 // heartbeat reports life and details until stop is called, so that a lost worker is noticed
 // and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
-// channel never has any. A step that is over before makes no report, since each is a write of
-// the server's.
+// channel never has any. Where details are nil it reports nothing. A step that is over before
+// makes no report either, since each is a write of the server's.
 //
 // It beats in the activity's own context: a beat that is cut short would count
 // as the activity's cancel.
 func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
+	report := func() {
+		if now := details(); now != nil {
+			activity.RecordHeartbeat(ctx, now...)
+		}
+	}
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(heartbeatEvery)
@@ -136,9 +141,9 @@ func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- str
 			case <-quit:
 				return
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx, details()...)
+				report()
 			case reported := <-news:
-				activity.RecordHeartbeat(ctx, details()...)
+				report()
 				close(reported)
 			}
 		}

@@ -49,32 +49,18 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 // hangs must not make the channel look dead. A run that has made no step for
 // longer than any batch takes is dead, and another is to take over.
 func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(heartbeatEvery)
-		defer tick.Stop()
-		var still time.Duration
-		for steps := p.Steps(); ; {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
-			if now := p.Steps(); now != steps {
-				steps, still = now, 0
-			} else if still += heartbeatEvery; still > stuckAfter {
-				continue
-			}
-			if beat, ok := p.Beat(); ok {
-				activity.RecordHeartbeat(ctx, beat)
-			}
+	steps, still := p.Steps(), time.Duration(0)
+	return heartbeat(ctx, func() []any {
+		if now := p.Steps(); now != steps {
+			steps, still = now, 0
+		} else if still += heartbeatEvery; still > stuckAfter {
+			return nil
 		}
-	}()
-	return func() {
-		close(quit)
-		<-done
-	}
+		if beat, ok := p.Beat(); ok {
+			return []any{beat}
+		}
+		return nil
+	}, nil)
 }
 
 const (

@@ -85,7 +85,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 		if sent := made.Load(); sent != nil {
 			return []any{*sent}
 		}
-		return nil
+		return noDetails()
 	}, nil)()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {

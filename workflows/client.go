@@ -116,7 +116,10 @@ func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 // at once, and says so itself where it comes to wait: a task that goes well writes
 // no others before its end.
 func startAttributes(t mediagate.Task) temporal.SearchAttributes {
-	status, provider := t.Status, firstProvider(t)
+	status, provider := t.Status, ""
+	if len(t.Plan.Routes) > 0 {
+		provider = t.Plan.Routes[0].Provider
+	}
 	updates := []temporal.SearchAttributeUpdate{
 		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
 		AttrStuck.ValueSet(false),
