@@ -24,37 +24,6 @@ const (
 // CopyLimit is the longest that one try copies the files of an attempt.
 const CopyLimit = 30 * time.Minute
 
-// Attempt is one submission of a task to one channel.
-type Attempt struct {
-	TaskID      string
-	N           int
-	Channel     string
-	Provider    string
-	Fingerprint string // of the vendor account: it must still be the same when we poll
-	Route       Route
-	ExternalID  string    // our id at the vendor, where it takes one
-	CanStop     bool      // the vendor can stop a job
-	SendBefore  time.Time // the first byte of the call is written before this (D4)
-	CallEnds    time.Time // nothing of the call is under way from then on
-	Ref         JobRef    // set when accepted
-	State       AttemptState
-	Outcome     *Outcome   // first write wins
-	Results     []Result   // mirrored files; nil until they are, empty where there are none
-	Trouble     ParkReason // why waiting for it is stuck
-	Error       string
-	AbsentAt    time.Time // of the first lookup that found no job
-	AgainAt     time.Time // of the second, which proves that there is none (D4)
-	Sends       int       // how often the intent was stored
-	Refusal     *Failure  // of a repeated intent: proof only once the job is absent
-	CreatedAt   time.Time
-	AcceptedAt  time.Time
-	EndedAt     time.Time // unset while the job has a slot
-}
-
-// Mirrored reports that what the attempt made is in the bucket, which may be no
-// file at all.
-func (a Attempt) Mirrored() bool { return a.Results != nil }
-
 // Job is what an adapter submits.
 type Job struct {
 	TaskID     string

@@ -29,46 +29,47 @@ func (s Status) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
 
-// Task is one acknowledged job. Zero times mean "not yet".
+// Task is one acknowledged job. Zero times mean "not yet". Fields without a name in JSON are
+// columns of its row; the others are in the row's document.
 type Task struct {
-	ID        string
-	AccountID string
-	KeyID     string
-	Model     string // as the client named it: an alias stays an alias
-	Type      Type
-	Status    Status
-	Progress  int   // 0 to 100; 100 exactly when completed
-	Version   int64 // +1 at each visible change
-
-	Params    json.RawMessage // the validated request with defaults, without webhook and metadata
-	Reference string          // metadata.reference
-	RequestID string
+	ID        string          `json:"-"`
+	AccountID string          `json:"-"`
+	KeyID     string          `json:"-"`
+	Model     string          `json:"-"` // as the client named it: an alias stays an alias
+	Type      Type            `json:"-"`
+	Params    json.RawMessage `json:"-"` // the validated request with defaults, without webhook and metadata
+	Reference string          `json:"-"` // metadata.reference
+	RequestID string          `json:"request_id,omitempty"`
 	// TraceParent is the span of the submit, as the W3C header writes it; empty where
 	// traces were off.
-	TraceParent string
-	Plan        Plan
-	Charges     []Charge // the chosen prices, fixed at submit
-	Hold        Micros   // what Charges add up to
-	Cost        Micros   // charged; 0 until settled
+	TraceParent string    `json:"-"`
+	Plan        Plan      `json:"plan"`
+	Charges     []Charge  `json:"charges,omitempty"` // the chosen prices, fixed at submit
+	Hold        Micros    `json:"-"`                 // what Charges add up to
+	CreatedAt   time.Time `json:"-"`
 
-	CreatedAt         time.Time
-	StartedAt         time.Time // accepted by a vendor, or sent to one that answers at once
-	EndedAt           time.Time
-	DeadlineAt        time.Time // end of waiting for the vendor
-	CancelRequestedAt time.Time
-	Wait              Wait
-	RerouteTo         string    // the channel that an operator chose for the next attempt
-	Modal             Modal     // the zero value where the vendor never asked for more
-	InputsErasedAt    time.Time // the request is gone, see WithoutInputs
-	ErasedAt          time.Time // all is gone but what the money and its statistics need: clients know it no more
+	Status            Status    `json:"-"`
+	Progress          int       `json:"-"` // 0 to 100; 100 exactly when completed
+	Version           int64     `json:"-"` // +1 at each change that a client can see
+	StartedAt         time.Time `json:"-"` // accepted by a vendor, or sent to one that answers at once
+	DeadlineAt        time.Time `json:"-"` // end of waiting for the vendor; the time of a wait is added when the wait is over
+	CancelRequestedAt time.Time `json:"-"` // a promise: the task does not complete any more
+	Wait              Wait      `json:"-"`
+	RerouteTo         string    `json:"reroute_to,omitempty"` // the channel that an operator chose for the next attempt; empty: any
+	Modal             Modal     `json:"modal,omitzero"`       // the zero value where the vendor never asked for more
 
-	Results []Result
-	Made    *Made // beside the files, of a completed task
-	Failure *Failure
-	Webhook *Webhook
+	EndedAt time.Time `json:"-"`
+	Results []Result  `json:"-"`                 // of a completed task
+	Made    *Made     `json:"made,omitempty"`    // beside the files, of a completed task
+	Failure *Failure  `json:"failure,omitempty"` // why it failed
+	Cost    Micros    `json:"-"`                 // what was charged
+	Webhook Webhook   `json:"-"`
+
+	InputsErasedAt time.Time `json:"-"` // the request is gone, see WithoutInputs
+	ErasedAt       time.Time `json:"-"` // all is gone but what the money and its statistics need: clients know it no more
 }
 
-// WaitsUntil is the end of waiting for the vendor as it stands now.
+// WaitsUntil is the deadline as it stands now: moved by the time of the wait so far (D10).
 func (t Task) WaitsUntil(now time.Time) time.Time { return t.Wait.Moves(t.DeadlineAt, now) }
 
 // Wait is what an open task waits for before its next step (D12). A vendor that works is
@@ -91,6 +92,7 @@ const (
 	WhySlot    WaitWhy = "slot"    // no channel has a slot free (D7)
 	WhyModal   WaitWhy = "modal"   // for the client's modal parameters (D15)
 	WhyUnknown WaitWhy = "unknown" // the vendor may have the job: its answer was lost (D6)
+	WhyVendor  WaitWhy = "vendor"  // for the vendor's last answer, after the deadline (D10)
 )
 
 // StopsClock reports that the time of the wait does not count against the deadline (D10):
@@ -429,11 +431,11 @@ const (
 
 // Modal is a task's wait for parameters that its client has yet to give.
 type Modal struct {
-	State ModalState
-	N     int // the attempt whose job waits at the vendor
+	State ModalState `json:"state"`
+	N     int        `json:"n"` // the attempt whose job waits at the vendor
 	// Input is what the client then said: the canonical request of the modal
 	// call. It is in no history.
-	Input json.RawMessage
+	Input json.RawMessage `json:"input,omitempty"`
 }
 
 // Resumes reports that attempt n of the task takes the modal parameters to the

@@ -260,7 +260,7 @@ type Activities struct {
 	// FileOf returns the upload behind a link of ours. nil: there are none.
 	FileOf func(url string) (f mediagate.File, ok bool)
 	// CallbackURL is where the vendor may tell of the attempt's job. nil or empty: nowhere.
-	CallbackURL func(row mediagate.Attempt) string
+	CallbackURL func(row task.Attempt) string
 	Limits      *limit.Process
 	Settings    Settings
 	StartedAt   time.Time // of this worker

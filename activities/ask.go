@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // Question is a run's question for its next step, with what has happened since the last.
@@ -36,7 +37,7 @@ const ActionCancel = "cancel"
 // Answer is the task's next step, and what operators see of the task. It holds no
 // prompt, no link and no secret: it becomes part of the history.
 type Answer struct {
-	task.Explanation
+	story.Explanation
 	Now     time.Time `json:"now,omitzero"` // by the database's clock, as all times here
 	Missing bool      `json:"missing,omitempty"`
 	// Stop says that the step that is under way is not needed any more.
@@ -125,7 +126,7 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 // answer is what the run is told of a task.
 func (a *Activities) answer(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
-	answer := Answer{Now: now, Explanation: st.Explain(changed.Step, now), Seen: st.Seen()}
+	answer := Answer{Now: now, Explanation: story.Explain(st, changed.Step, now), Seen: st.Seen()}
 	answer.Ends = st.WaitsUntil(now)
 	if st.Wait.Reason != "" && st.Wait.EndsAt.Before(answer.Ends) {
 		answer.Ends = st.Wait.EndsAt

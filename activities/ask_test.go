@@ -13,6 +13,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 func (b *bundle) question(q activities.Question) activities.Answer {
@@ -27,7 +28,7 @@ func TestAsk(t *testing.T) {
 	writes := b.counts()
 	fresh := b.question(activities.Question{})
 	want := activities.Answer{
-		Now: start, Ends: start.Add(2 * time.Hour), Explanation: task.Explanation{
+		Now: start, Ends: start.Add(2 * time.Hour), Explanation: story.Explanation{
 			Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Status: mediagate.StatusPending,
 			Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour), Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
 		},
@@ -77,7 +78,7 @@ func TestAnswerShows(t *testing.T) {
 			b := setup(t, video)
 			b.submit(1)
 			c.leave(b)
-			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), Explanation: task.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
+			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), Explanation: story.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
 			c.want(&want)
 			got := b.question(activities.Question{Seen: seen(1)})
 			want.Seen = got.Seen // see TestSeen

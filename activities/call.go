@@ -14,6 +14,7 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 	"github.com/mediagate/mediagate/media"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/task"
 )
 
 // LongestSubmit is that of all adapters. It is taken for an operation that none
@@ -55,7 +56,7 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 // the only way to stop such a job. An asynchronous submit is let finish: in seconds
 // it tells the job's id. Nothing else ends the call: not that Temporal cannot be
 // reached, and not that the activity has timed out there.
-func (a *Activities) call(ctx context.Context, t mediagate.Task, row mediagate.Attempt, c channel.Channel) callResult {
+func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
 	timeout := longest
 	if row.Route.Sync { // nobody will ask for its result once the waiting is over
@@ -115,7 +116,7 @@ func notMade(err error) callResult {
 
 // accepted is the result of a call that the vendor has accepted. This process alone knows
 // the answer until it is stored.
-func (a *Activities) accepted(ctx context.Context, row mediagate.Attempt, s mediagate.Submission) callResult {
+func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate.Submission) callResult {
 	failpoint.Hit(failpoint.VendorAccepted)
 	if s.Ref.ExternalID == "" {
 		s.Ref.ExternalID = row.ExternalID
@@ -168,7 +169,7 @@ const uploadLink = 72 * time.Hour
 // within the request become links, signed now; own tells their objects, and those
 // of uploads that the request names.
 func (a *Activities) job(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt,
+	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (job mediagate.Job, own map[string]string, err error) {
 	own = map[string]string{}
 	if t.Modal.Resumes(row.N) { // with what the client told instead of its request
@@ -201,7 +202,7 @@ func (a *Activities) job(
 
 // source is what the job works on, as the attempt's account is told of it.
 func (a *Activities) source(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt,
+	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (*mediagate.Source, error) {
 	if t.Modal.Resumes(row.N) {
 		return a.waitingJob(ctx, t)

@@ -115,7 +115,7 @@ func ofTheChannel(f mediagate.Failure) bool {
 // to one that takes new jobs and has never refused this task. A channel that has
 // refused it before had its turn: the others were full, and the task rests before it
 // tries again.
-func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row mediagate.Attempt) bool {
+func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.Attempt) bool {
 	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.Numbered(t.ID, row.N) {
 		return false // or it stays at its channel
 	}

@@ -99,7 +99,7 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 			b := setup(t, video)
 			b.Async.OnSubmit = refuses(mediagate.KindCapacity)
 			b.submit(1)
-			b.Store.Exec("UPDATE attempts SET sends = 2 WHERE task_id = ?", taskID)
+			b.Store.Exec("UPDATE attempts SET document = json_set(document, '$.sends', 2) WHERE task_id = ?", taskID)
 			if c.job {
 				b.Async.End(taskID, activitytest.Success())
 			}

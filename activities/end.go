@@ -44,13 +44,9 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 		a.evidence(ctx, e, st.ID)
 	}
 	for _, s := range effects.Stray {
-		of := s.Sending
-		stopped := a.stopJob(ctx, mediagate.Attempt{
-			TaskID: st.ID, N: of.N, Channel: of.Channel, Provider: of.Provider, Fingerprint: of.Fingerprint,
-			Route: of.Route, Ref: s.Ref,
-		})
+		stopped := a.stopJob(ctx, task.Attempt{TaskID: st.ID, Sending: s.Sending, Ref: s.Ref})
 		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has",
-			"task", st.ID, "channel", of.Channel, "job", s.Ref.JobID, "stopped", stopped)
+			"task", st.ID, "channel", s.Sending.Channel, "job", s.Ref.JobID, "stopped", stopped)
 	}
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
@@ -73,7 +69,7 @@ func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error)
 }
 
 // stopJob asks the vendor to stop a job, and reports whether it did.
-func (a *Activities) stopJob(ctx context.Context, row mediagate.Attempt) (stopped bool) {
+func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped bool) {
 	if row.Ref.JobID == "" {
 		return false
 	}
@@ -122,7 +118,7 @@ const dropTimeout = 2 * time.Second
 func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	for field, key := range st.Terms.Uploads {
+	for field, key := range st.Plan.Uploads {
 		if err := a.Sweeper.Delete(ctx, key); err != nil {
 			a.Logger.WarnContext(ctx, "media of a request not removed", "task", st.ID, "field", field, "error", err)
 			return
@@ -138,7 +134,7 @@ const settlePatience = 2 * time.Second
 // the account's row is locked for long, only the files are stored. The end is then a step
 // of its own, which is retried without end.
 func (a *Activities) mirrored(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result,
+	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) error {
 	a.warnOfLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
@@ -156,7 +152,7 @@ func (a *Activities) mirrored(
 
 // warnOfLengths says where seconds are charged that no file tells of.
 func (a *Activities) warnOfLengths(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, results []mediagate.Result,
+	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) {
 	delivered := price.DeliveredBy(*row.Outcome, results)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }

@@ -48,8 +48,8 @@ func (s slippery) Command(ctx context.Context, a mediagate.Action, events ...tas
 	return slip(s, "Command", func() (task.Changed, error) { return s.Store.Command(ctx, a, events...) })
 }
 
-func (s slippery) Attempt(ctx context.Context, id string, n int) (mediagate.Attempt, error) {
-	return slip(s, "Attempt", func() (mediagate.Attempt, error) { return s.Store.Attempt(ctx, id, n) })
+func (s slippery) Attempt(ctx context.Context, id string, n int) (task.Attempt, error) {
+	return slip(s, "Attempt", func() (task.Attempt, error) { return s.Store.Attempt(ctx, id, n) })
 }
 
 func (s slippery) TaskByID(ctx context.Context, id string) (mediagate.Task, error) {

@@ -48,7 +48,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 }
 
 // search finds what became of the attempt, in our bucket or at its vendor.
-func (a *Activities) search(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if row.Channel == "" {
 		return a.searchLost(ctx, t, row)
 	}
@@ -61,7 +61,7 @@ func (a *Activities) search(ctx context.Context, t mediagate.Task, row mediagate
 
 // askFor asks the vendor for the job, by our own id. Where it cannot be asked so, there
 // is no event.
-func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if !row.Route.Find {
 		return nil, nil
 	}
@@ -86,7 +86,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 	case err == nil:
 		found := mediagate.Submission{Ref: report.Ref}
 		return []task.Event{task.Accepted{
-			Sending: sendingOf(row), Submission: found, FirstPollAt: a.Now().Add(c.FirstPoll()),
+			Sending: row.Sending, Submission: found, FirstPollAt: a.Now().Add(c.FirstPoll()),
 		}}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return []task.Event{task.NotFound{N: row.N, SendBefore: row.SendBefore, AskedAt: asked}}, nil
@@ -96,7 +96,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row mediagate
 }
 
 func (a *Activities) findByOurID(
-	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row mediagate.Attempt,
+	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row task.Attempt,
 ) (mediagate.Report, error) {
 	job, _, err := a.job(ctx, t, row)
 	if err != nil {
@@ -107,47 +107,6 @@ func (a *Activities) findByOurID(
 		return mediagate.Report{}, err
 	}
 	return c.Find(ctx, finder, ref)
-}
-
-// PollJob asks for attempt N once, at the task's deadline (D10). Returns
-// KindTransient, KindThrottled while the vendor is out of reach, the kinds of
-// mediagate.TroubleOf when it does not let us see the job, KindNotFound with code
-// vendor_job_lost when it does not know it, and KindUnreached with code
-// channel_missing on a worker that lacks the channel or its account: the task
-// may not fail for those (D11).
-func (a *Activities) PollJob(ctx context.Context, in StepArgs) (Answer, error) {
-	defer a.stopped(ctx, in.TaskID)
-	defer heartbeat(ctx, noDetails, nil)()
-	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	if row.State != mediagate.AttemptAccepted || row.Outcome != nil || row.Trouble != "" {
-		return a.stepDone(ctx, in)
-	}
-	channel, err := a.accounts().Asker(row)
-	if err != nil {
-		return Answer{}, a.fail(ctx, err)
-	}
-	polling, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	report, err := channel.Poll(polling, row.Ref)
-	switch {
-	case mediagate.Is(err, mediagate.KindNotFound):
-		return Answer{}, a.fail(ctx, &mediagate.Error{
-			Kind: mediagate.KindNotFound, Code: string(mediagate.ParkJobLost), Message: "the provider does not know the job", Err: err,
-		})
-	case err != nil:
-		return Answer{}, a.fail(ctx, err)
-	case report.Outcome != nil:
-		failpoint.Hit(failpoint.PollTerminal)
-		return a.stepDone(ctx, in, task.VendorEnded{N: row.N, Outcome: *report.Outcome})
-	case report.State == mediagate.JobWaiting: // VendorWaits counts only with the row's claim (D8)
-		claim := a.NewID("claim_")
-		return a.stepDone(ctx, in, task.Claimed{N: row.N, Claim: claim}, task.VendorWaits{N: row.N, Claim: claim, NextAt: a.Now()})
-	default:
-		return a.stepDone(ctx, in)
-	}
 }
 
 // A sender of a synchronous call stores the files in the bucket as they arrive, and
@@ -177,7 +136,7 @@ const (
 )
 
 // manifestKey is where the manifest of an attempt is, beside the files that it names.
-func manifestKey(row mediagate.Attempt) string {
+func manifestKey(row task.Attempt) string {
 	return attemptFolder(row.TaskID, row.N) + "outcome.json"
 }
 
@@ -188,7 +147,7 @@ func stored(files []mediagate.Media) bool {
 
 // storeManifest leaves word of what a call has stored. Without it the result is
 // lost with this process, so its failure changes nothing as long as that lives.
-func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m manifest) {
+func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m manifest) {
 	if m.Outcome == nil || !stored(m.Outcome.Media) {
 		return
 	}
@@ -212,7 +171,7 @@ func (a *Activities) storeManifest(ctx context.Context, row mediagate.Attempt, m
 // readManifest returns what a lost sender has made, if all the files are whole in the
 // bucket; nil otherwise. It returns KindTransient while the sender may still be in its call,
 // and the errors of a bucket that is away.
-func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*mediagate.Submission, error) {
+func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
@@ -247,20 +206,20 @@ func (a *Activities) readManifest(ctx context.Context, row mediagate.Attempt) (*
 // afterLostSender returns the events of an attempt whose sender did not report: what the
 // sender left in the bucket, or that the attempt is unknown. If the bucket is away, the
 // lookup searches it again.
-func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row mediagate.Attempt) []task.Event {
+func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row task.Attempt) []task.Event {
 	if events, err := a.searchBucket(ctx, t, row); err == nil && len(events) > 0 {
 		return events
 	}
 	return []task.Event{senderLost(row)}
 }
 
-func senderLost(row mediagate.Attempt) task.SubmitUnknown {
-	return task.SubmitUnknown{Sending: sendingOf(row), SenderLost: true, Detail: mediagate.SenderLost}
+func senderLost(row task.Attempt) task.SubmitUnknown {
+	return task.SubmitUnknown{Sending: row.Sending, SenderLost: true, Detail: mediagate.SenderLost}
 }
 
 // searchBucket finds what the lost sender of a synchronous call has left in the bucket.
 // It returns no event if there is nothing, or if the call was not synchronous.
-func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	if !row.Route.Sync {
@@ -270,7 +229,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 	if s == nil || err != nil {
 		return nil, err
 	}
-	return []task.Event{task.Accepted{Sending: sendingOf(row), Submission: *s, FirstPollAt: a.Now()}}, nil
+	return []task.Event{task.Accepted{Sending: row.Sending, Submission: *s, FirstPollAt: a.Now()}}, nil
 }
 
 // searchLost looks for the job of an attempt that the database has lost, and of which only
@@ -281,7 +240,7 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row med
 //
 // The files of a synchronous call do not say which account made them. They are taken for
 // those of the first channel that could have: nothing else is asked of it.
-func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row mediagate.Attempt) ([]task.Event, error) {
+func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	candidates, err := a.mayHaveMade(ctx, t, row.N)
 	if err != nil {
 		return nil, err
@@ -308,7 +267,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row media
 // searchAt is searchLost at one channel that may have made the job. There is no event
 // where the channel does not have it.
 func (a *Activities) searchAt(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, c channel.Candidate,
+	ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Candidate,
 ) ([]task.Event, error) {
 	row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
 	row.Route, row.CanStop = a.routeAt(t, row.N, c)

@@ -206,7 +206,7 @@ func (p *progress) details(refused int32) []any {
 // The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
 // the activity's own context: that of the copy may end before.
 func (a *Activities) copyFiles(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, copied *progress, try int32, patience time.Duration,
+	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32, patience time.Duration,
 ) error {
 	permit, err := waitForPermit(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
@@ -269,7 +269,7 @@ const extraPatience = 5 * time.Minute
 type files struct {
 	*Activities
 	task      mediagate.Task
-	row       mediagate.Attempt
+	row       task.Attempt
 	channel   channel.Channel // without it, only public hosts can be fetched from
 	gone      error
 	media     []mediagate.Media
@@ -283,7 +283,7 @@ type files struct {
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
 func (a *Activities) mirrorAll(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, copied *progress, try int32,
+	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32,
 ) ([]mediagate.Result, error) {
 	f := &files{
 		Activities: a, task: t, row: row, media: row.Outcome.Media,

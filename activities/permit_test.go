@@ -159,7 +159,8 @@ func TestD18RepeatedCallsTakePermits(t *testing.T) {
 		h.release = make(chan struct{})
 		go func() { _, _ = h.submits(1, "") }()
 		synctest.Wait()
-		b.Store.Exec("UPDATE attempts SET state = 'unknown', absent_at = ?, absent_again_at = ?, ref = NULL WHERE task_id = 'task_0'", b.Now(), b.Now())
+		b.Store.Exec(`UPDATE attempts SET state = 'unknown', document = json_remove(json_set(document, '$.absent_at', ?, '$.absent_again_at', ?), '$.ref')
+			WHERE task_id = 'task_0'`, b.Now().Format(time.RFC3339), b.Now().Format(time.RFC3339))
 		b.Store.Exec("DELETE FROM awaits WHERE task_id = 'task_0'")
 		st, err := h.submits(0, "")
 		if err != nil || st.Behind != "a" || h.calls.Load() != 2 {

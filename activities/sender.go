@@ -86,12 +86,3 @@ func (a *Activities) recall(ctx context.Context, began *sender, in *StepArgs) er
 	}
 	return err
 }
-
-// sendingOf is the last sending of the attempt in the row.
-func sendingOf(row mediagate.Attempt) task.Sending {
-	return task.Sending{
-		N: row.N, Channel: row.Channel, Provider: row.Provider, Fingerprint: row.Fingerprint,
-		Route: row.Route, CanStop: row.CanStop,
-		ExternalID: row.ExternalID, SendBefore: row.SendBefore, CallEnds: row.CallEnds, Sends: row.Sends,
-	}
-}

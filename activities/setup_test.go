@@ -165,8 +165,6 @@ func activityOf(w *activitytest.World, kind task.Kind) any {
 		return a.SubmitJob
 	case task.Lookup:
 		return a.LookUp
-	case task.Poll:
-		return a.PollJob
 	case task.Mirror:
 		return a.MirrorResult
 	case task.CancelJob:
@@ -213,7 +211,7 @@ func (b *bundle) ok(err error) {
 	}
 }
 
-func (b *bundle) attempt(n int) mediagate.Attempt {
+func (b *bundle) attempt(n int) task.Attempt {
 	b.t.Helper()
 	a, err := b.Store.Attempt(context.Background(), taskID, n)
 	b.ok(err)
@@ -226,7 +224,7 @@ func seen(n int) task.Seen { return task.Seen{Sending: task.Sending{N: n}} }
 // sending is the last one of attempt n.
 func (b *bundle) sending(n int) task.Sending {
 	a := b.stored(n)
-	return a.Sending()
+	return a.Sending
 }
 
 // stored is attempt n as the machine has it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/media"
+	"github.com/mediagate/mediagate/task"
 )
 
 // sink stores the files of a submission while they arrive (mediagate.Sink), with
@@ -15,7 +16,7 @@ import (
 type sink struct {
 	activities *Activities
 	task       mediagate.Task
-	row        mediagate.Attempt
+	row        task.Attempt
 
 	mu      sync.Mutex
 	refused error // a file that the task cannot use

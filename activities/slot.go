@@ -108,16 +108,15 @@ func (a *Activities) queueFor(n int, candidates []channel.Candidate, full, onlyF
 // openAt stores the intent at the channel, if it has a slot.
 func (a *Activities) openAt(
 	ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate,
-) (mediagate.Attempt, error) {
+) (task.Attempt, error) {
 	now := a.Now()
 	route, canStop := a.routeAt(t, n, c)
-	row := mediagate.Attempt{
-		TaskID: t.ID, N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint,
-		Route: route, CanStop: canStop, ExternalID: externalID,
-		SendBefore: a.sendBefore(t, route, now), State: mediagate.AttemptIntent, Sends: 1,
-	}
+	row := task.Attempt{TaskID: t.ID, State: mediagate.AttemptIntent, Sending: task.Sending{
+		N: n, Channel: c.Name, Provider: c.Provider, Fingerprint: c.Fingerprint, Route: route, CanStop: canStop,
+		ExternalID: externalID, SendBefore: a.sendBefore(t, route, now), Sends: 1,
+	}}
 	row.CallEnds = a.callEnds(t, route, row.SendBefore, now)
-	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{Sending: sendingOf(row), Former: c.Former})
+	_, err := a.Store.OpenIntent(ctx, t.ID, c.Slots(), task.IntentStored{Sending: row.Sending, Former: c.Former})
 	return row, err
 }
 

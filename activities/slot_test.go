@@ -117,7 +117,7 @@ func TestD7GrantedSlots(t *testing.T) {
 			b.occupy(c)
 			b.submit(1)
 			busy, _ := b.Store.Peek("task_at_a")
-			_, err := b.Store.Change(t.Context(), "task_at_a", task.Refused{Sending: busy.Last().Sending()})
+			_, err := b.Store.Change(t.Context(), "task_at_a", task.Refused{Sending: busy.Last().Sending})
 			b.ok(err)
 			epoch, err := b.Store.BeginEpoch(t.Context(), "a")
 			b.ok(err)

@@ -58,14 +58,14 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 		return a.stepDone(ctx, in, c.events...)
 	}
 	failpoint.Hit(failpoint.IntentStored)
-	began.begins(sendingOf(c.row))
+	began.begins(c.row.Sending)
 	return a.send(ctx, t, c, in, began)
 }
 
 // prepared is the result of prepareAttempt: an attempt to be sent, if send is set; or
 // the channel whose calls the submit has to wait behind; or, if nothing is sent, events.
 type prepared struct {
-	row     mediagate.Attempt
+	row     task.Attempt
 	channel channel.Channel
 	pass    channel.Pass
 	permit  permit
@@ -91,7 +91,7 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 	case row.State == mediagate.AttemptIntent:
 		// The sender died, or still is in its call: its fate is open.
 		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
-	case row.State != mediagate.AttemptUnknown || row.AgainAt.IsZero():
+	case row.State != mediagate.AttemptUnknown || row.AbsentAgainAt.IsZero():
 		return prepared{}, nil
 	}
 	return a.reopen(ctx, t, row, has)
@@ -100,7 +100,7 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
 func (a *Activities) reopen(
-	ctx context.Context, t mediagate.Task, row mediagate.Attempt, has permit,
+	ctx context.Context, t mediagate.Task, row task.Attempt, has permit,
 ) (prepared, error) {
 	c, err := a.accounts().Of(row)
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *Activities) send(
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.tell(ctx, c.pass)
 	if got.submission != nil && got.submission.Ref.JobID != "" {
-		began.note(task.Seen{Sending: sendingOf(c.row), Ref: got.submission.Ref})
+		began.note(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
 	}
 	changed, err := a.persist(ctx, t.ID, a.report(ctx, t, c, got), ended(in), task.Asked{Seen: began.with(in.Seen)})
 	if err != nil {
@@ -197,13 +197,13 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 	switch row := c.row; {
 	case got.submission != nil:
 		first := a.Now().Add(c.channel.FirstPoll())
-		return task.Accepted{Sending: sendingOf(row), Submission: *got.submission, FirstPollAt: first}
+		return task.Accepted{Sending: row.Sending, Submission: *got.submission, FirstPollAt: first}
 	case got.refusal != nil:
 		return task.Refused{
-			Sending: sendingOf(row), Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
+			Sending: row.Sending, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
 			Elsewhere: ofTheChannel(*got.refusal) && a.elsewhere(ctx, t, row), Detail: got.detail(),
 		}
 	default:
-		return task.SubmitUnknown{Sending: sendingOf(row), Detail: got.detail()}
+		return task.SubmitUnknown{Sending: row.Sending, Detail: got.detail()}
 	}
 }

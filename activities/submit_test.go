@@ -203,7 +203,7 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 // sent again; no other is told of one.
 func TestCallbackURL(t *testing.T) {
 	t.Parallel()
-	address := func(row mediagate.Attempt) string {
+	address := func(row task.Attempt) string {
 		return fmt.Sprintf("https://gateway.example.com/%s/%d", row.TaskID, row.N)
 	}
 	b := lost(t)
@@ -596,7 +596,7 @@ func TestD5TheStopHasItsTime(t *testing.T) {
 		slow := false
 		l.Async.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 			st, _ := l.Store.Peek(taskID)
-			_, err := l.Store.Change(ctx, taskID, task.SubmitUnknown{Sending: st.Last().Sending()},
+			_, err := l.Store.Change(ctx, taskID, task.SubmitUnknown{Sending: st.Last().Sending},
 				task.CancelRequested{}, task.EndDue{})
 			slow = true
 			if err != nil {

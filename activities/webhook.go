@@ -182,7 +182,7 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	t.Webhook = nil
+	t.Webhook = mediagate.Webhook{}
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
 	}

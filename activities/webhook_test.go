@@ -77,7 +77,7 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b.advance(time.Minute)
 		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
-		b.Store.Exec(`UPDATE tasks SET failure = '{"code":"generation_failed","message":"another"}' WHERE id = ?`, taskID)
+		b.Store.Exec(`UPDATE tasks SET document = json_set(document, '$.failure', json('{"code":"generation_failed","message":"another"}')) WHERE id = ?`, taskID)
 	}
 	bodies := b.Deliverer.Bodies()
 	want := bodies[0]

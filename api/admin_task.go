@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 	"github.com/mediagate/mediagate/task/view"
 )
 
@@ -85,7 +86,7 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
-func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, story *task.Story) (operatorTask, error) {
+func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story) (operatorTask, error) {
 	shown, err := s.view(ctx, t)
 	if err != nil {
 		return operatorTask{}, err
@@ -94,13 +95,13 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, story 
 	if t.Status.Terminal() {
 		return v, nil
 	}
-	e, until, then := story.Waits()
+	e, until, then := st.Waits()
 	channels := e.QueuedFor
 	if len(channels) == 0 && e.N > 0 {
 		channels = []string{e.Channel}
 	}
 	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels)}
-	if stuck := story.Stuck(); stuck != nil {
+	if stuck := st.Stuck(); stuck != nil {
 		v.Stuck = &stuckView{Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions)}
 		if stuck.Reason == string(mediagate.ParkProviderAway) {
 			if v.Stuck.Drained, err = s.drainedFor(ctx, t); err != nil {
@@ -131,7 +132,7 @@ func noNull(list []string) []string { return append([]string{}, list...) }
 func viewAttempt(a task.Attempt) attemptView {
 	v := attemptView{
 		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
-		Error: orNull(a.Words()), Started: a.CreatedAt.Unix(), Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
+		Error: orNull(story.Words(&a)), Started: a.CreatedAt.Unix(), Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
 	}
 	return v
 }
@@ -155,13 +156,13 @@ func (s *Server) handleAdminTasks(c *call) error {
 	}
 	page := adminList[operatorTask]{Object: "list", Data: make([]operatorTask, 0, len(tasks)), HasMore: more}
 	for i := range tasks {
-		var story task.Story
+		var st story.Story
 		if !tasks[i].Status.Terminal() {
-			if story, err = s.cfg.Store.Outlook(c.ctx, tasks[i].ID); err != nil {
+			if st, err = s.cfg.Store.Outlook(c.ctx, tasks[i].ID); err != nil {
 				return err
 			}
 		}
-		v, err := s.viewOperatorTask(c.ctx, &tasks[i], &story)
+		v, err := s.viewOperatorTask(c.ctx, &tasks[i], &st)
 		if err != nil {
 			return err
 		}
@@ -171,13 +172,13 @@ func (s *Server) handleAdminTasks(c *call) error {
 }
 
 // pathStory reads the story of the task that the path names.
-func (s *Server) pathStory(c *call) (task.Story, error) {
+func (s *Server) pathStory(c *call) (story.Story, error) {
 	id, err := pathTaskID(c, errTask)
 	if err != nil {
-		return task.Story{}, err
+		return story.Story{}, err
 	}
-	story, err := s.cfg.Store.Story(c.ctx, id)
-	return story, notFoundAs(err, errTask)
+	st, err := s.cfg.Store.Story(c.ctx, id)
+	return st, notFoundAs(err, errTask)
 }
 
 // handleAdminTask tells the story of a task. What its client wrote is shown only when
@@ -187,20 +188,20 @@ func (s *Server) handleAdminTask(c *call) error {
 	if err != nil {
 		return err
 	}
-	story, err := s.pathStory(c)
+	st, err := s.pathStory(c)
 	if err != nil {
 		return err
 	}
-	t := &story.Task
-	shown, err := s.viewOperatorTask(c.ctx, t, &story)
+	t := &st.State.Task
+	shown, err := s.viewOperatorTask(c.ctx, t, &st)
 	if err != nil {
 		return err
 	}
 	v := taskStory{
-		operatorTask: shown, Actions: noNull(story.State.Actions(story.At)), Unreadable: story.State.Unreadable,
-		Attempts: listOf(story.State.Attempts, false, viewAttempt).Data, Ledger: listOf(story.Ledger, false, viewTransfer).Data,
-		Deliveries: listOf(story.Deliveries, false, viewDelivery).Data,
-		Events:     listOf(story.Lines(), false, func(l task.Line) lineView { return lineView{l.At.Unix(), l.What, l.Detail} }).Data,
+		operatorTask: shown, Actions: noNull(st.State.Actions(st.At)), Unreadable: st.State.Unreadable,
+		Attempts: listOf(st.State.Attempts, false, viewAttempt).Data, Ledger: listOf(st.Ledger, false, viewTransfer).Data,
+		Deliveries: listOf(st.Deliveries, false, viewDelivery).Data,
+		Events:     listOf(st.Lines(), false, func(l story.Line) lineView { return lineView{l.At.Unix(), l.What, l.Detail} }).Data,
 	}
 	if prompt == yes {
 		c.acts(c.asActor())
@@ -262,21 +263,21 @@ func (s *Server) handleAdminAction(c *call) error {
 	if err != nil {
 		return err
 	}
-	story, err := s.pathStory(c)
+	st, err := s.pathStory(c)
 	if err != nil {
 		return err
 	}
-	if err := s.checkChannel(c.ctx, a.Channel, &story.Task); err != nil {
+	if err := s.checkChannel(c.ctx, a.Channel, &st.State.Task); err != nil {
 		return err
 	}
-	a.ID, a.TaskID, a.By = s.newID("act_"), story.Task.ID, c.asActor().By
+	a.ID, a.TaskID, a.By = s.newID("act_"), st.State.ID, c.asActor().By
 	if err := s.command(c, a); err != nil {
 		return notFoundAs(err, errTask)
 	}
-	if story, err = s.cfg.Store.Story(c.ctx, a.TaskID); err != nil {
+	if st, err = s.cfg.Store.Story(c.ctx, a.TaskID); err != nil {
 		return err
 	}
-	shown, err := s.viewOperatorTask(c.ctx, &story.Task, &story)
+	shown, err := s.viewOperatorTask(c.ctx, &st.State.Task, &st)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestStories(t *testing.T) {
 		"nobody scans": {func(g *gateway, _ string) { g.clock.advance(2 * time.Minute) }, "submit", nil, []any{"fail", "reroute"}, accepted[:2]},
 		"unreadable": {
 			func(g *gateway, id string) {
-				g.exec("UPDATE tasks SET plan = '{' WHERE id = $1", id)
+				g.exec("UPDATE tasks SET document = '{' WHERE id = $1", id)
 				g.change(id, task.Asked{})
 			}, "parked", "internal_error", []any{"fail"}, append(accepted[:2:2], "parked: internal_error"),
 		},

@@ -116,7 +116,7 @@ func (s *starts) close() {
 
 // forStart is a task without what its start does not need, which may be long.
 func forStart(t mediagate.Task) mediagate.Task {
-	t.Params, t.Charges, t.Webhook = nil, nil, nil
+	t.Params, t.Charges, t.Webhook = nil, nil, mediagate.Webhook{}
 	t.Plan.Uploads, t.Plan.Inputs, t.Plan.Source = nil, nil, nil
 	return t
 }

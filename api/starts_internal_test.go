@@ -233,7 +233,7 @@ func TestForStart(t *testing.T) {
 		Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Provider: "p"}}, Skipped: []mediagate.SkippedRoute{{Provider: "q"}}},
 	}
 	whole := want
-	whole.Params, whole.Charges, whole.Webhook = json.RawMessage(`{}`), []mediagate.Charge{{}}, &mediagate.Webhook{}
+	whole.Params, whole.Charges, whole.Webhook = json.RawMessage(`{}`), []mediagate.Charge{{}}, mediagate.Webhook{}
 	whole.Plan.Uploads, whole.Plan.Inputs, whole.Plan.Source = map[string]string{"a": "b"}, []mediagate.Input{{}}, &mediagate.Source{}
 	if diff := cmp.Diff(want, forStart(whole)); diff != "" {
 		t.Errorf("what its start gets (-want +got):\n%s", diff)

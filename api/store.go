@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // Store is the database as the API sees it, one interface a concern.
@@ -68,8 +69,8 @@ type TaskStore interface {
 type StoryStore interface {
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
 	// Outlook reads what a task waits for, Story all that is stored of it, whoever's it is.
-	Outlook(ctx context.Context, taskID string) (task.Story, error)
-	Story(ctx context.Context, taskID string) (task.Story, error)
+	Outlook(ctx context.Context, taskID string) (story.Story, error)
+	Story(ctx context.Context, taskID string) (story.Story, error)
 	// Command records a command and applies it. Returns KindConflict, naming what
 	// applies, for one that does not.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
@@ -79,7 +80,7 @@ type StoryStore interface {
 // SourceStore knows who made what later requests work on.
 type SourceStore interface {
 	// Producer is the attempt that made what a completed task shows.
-	Producer(ctx context.Context, taskID string) (mediagate.Attempt, error)
+	Producer(ctx context.Context, taskID string) (task.Attempt, error)
 	// MadeBy finds the task of the account that made what a vendor's id names.
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }

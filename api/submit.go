@@ -308,13 +308,13 @@ const maxWebhookURL = 2048
 
 // webhookOf is the callback that a submit asks for. An address that nothing
 // may be sent to is kept, so that an operator can see it.
-func (s *Server) webhookOf(address string) *mediagate.Webhook {
+func (s *Server) webhookOf(address string) mediagate.Webhook {
 	if address == "" {
-		return nil
+		return mediagate.Webhook{}
 	}
 	err := s.cfg.CheckWebhookURL(address)
 	if err == nil {
-		return &mediagate.Webhook{URL: address, State: mediagate.WebhookPending}
+		return mediagate.Webhook{URL: address, State: mediagate.WebhookPending}
 	}
 	if len(address) > maxWebhookURL {
 		cut := maxWebhookURL
@@ -323,7 +323,7 @@ func (s *Server) webhookOf(address string) *mediagate.Webhook {
 		}
 		address = address[:cut]
 	}
-	return &mediagate.Webhook{URL: address, State: mediagate.WebhookDropped, Reason: reasonOf(err)}
+	return mediagate.Webhook{URL: address, State: mediagate.WebhookDropped, Reason: reasonOf(err)}
 }
 
 func reasonOf(err error) string {

@@ -35,7 +35,7 @@ func TestSubmitStoresTheTask(t *testing.T) {
 		row.RequestID != a.header.Get("X-Request-Id") || len(row.Plan.Routes) == 0 {
 		t.Errorf("stored: %+v", row)
 	}
-	if row.Webhook == nil || row.Webhook.URL != "https://hooks.example.com/x?y=1" || row.Webhook.State != mediagate.WebhookPending {
+	if row.Webhook.URL != "https://hooks.example.com/x?y=1" || row.Webhook.State != mediagate.WebhookPending {
 		t.Errorf("webhook: %+v", row.Webhook)
 	}
 	if diff := cmp.Diff([]mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 10, UnitPrice: 84_000}}, row.Charges); diff != "" {

@@ -57,7 +57,7 @@ func (a *Accounts) meter() Meter {
 type Store interface {
 	// Change applies events to a task, all or none, in one transaction.
 	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
-	Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error)
+	Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error)
 	// RetryParked has parked tasks try again now, up to limit, those first that would have
 	// tried again first: BreakerClosed for many. It sets their wakes. Tasks whose next try
 	// is due, and those that are parked for an unknown submission, are left out. It
@@ -141,7 +141,7 @@ func noChannel() error {
 
 // Of is the channel that has the vendor account of an attempt. Returns
 // KindUnreached with code channel_missing where there is none.
-func (a *Accounts) Of(row mediagate.Attempt) (Channel, error) {
+func (a *Accounts) Of(row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err == nil && !c.sure {
 		err = noChannel()
@@ -151,7 +151,7 @@ func (a *Accounts) Of(row mediagate.Attempt) (Channel, error) {
 
 // Asker is the channel that can be asked for an attempt's job. Returns KindUnreached
 // with code channel_missing where there is none.
-func (a *Accounts) Asker(row mediagate.Attempt) (Asker, error) {
+func (a *Accounts) Asker(row task.Attempt) (Asker, error) {
 	c, ok := a.successor(row.Channel)
 	if !ok || c.Vendor == nil || c.Provider != row.Provider {
 		return Asker{}, noChannel()
@@ -161,7 +161,7 @@ func (a *Accounts) Asker(row mediagate.Attempt) (Asker, error) {
 
 // Shown is Of, or a channel that may have another account, once that account has shown
 // the attempt's job.
-func (a *Accounts) Shown(ctx context.Context, row mediagate.Attempt) (Channel, error) {
+func (a *Accounts) Shown(ctx context.Context, row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err != nil || c.sure {
 		return c.Channel, err

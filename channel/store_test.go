@@ -98,6 +98,26 @@ func TestD11AnswerEndsTheParking(t *testing.T) {
 	})
 }
 
+// D10: once the deadline has passed, a quiet answer is the last one, and the run is
+// signalled. While the vendor does not answer, the task waits.
+func TestD10LastAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+		a.accept(1, 1000*time.Hour)
+		time.Sleep(time.Until(a.state("task-0").DeadlineAt))
+		a.back = time.Now().Add(time.Minute)
+		a.poll(time.Minute)
+		if st := a.state("task-0"); st.Wait.Why != "" || len(a.late) != 0 {
+			t.Errorf("waits %+v, %d signals", st.Wait, len(a.late))
+		}
+		a.poll(10 * time.Second)
+		if st := a.state("task-0"); st.Advance(time.Now()).Kind != task.Settle || len(a.late) != 1 {
+			t.Errorf("waits %+v, %d signals", st.Wait, len(a.late))
+		}
+	})
+}
+
 // D8: a poller that another has fenced ends, and stores no trouble of rows that it lost.
 func TestD8FencedPollerEnds(t *testing.T) {
 	t.Parallel()

@@ -176,7 +176,7 @@ func (w *ward) submit(events ...task.Event) (id string) {
 			ID: id, AccountID: w.account.ID, KeyID: w.key.ID, Model: "alpha-v3", Type: mediagate.TypeVideo, Params: []byte(`{}`),
 			Plan:    mediagate.Plan{Routes: []mediagate.Route{{Provider: "kling", Upstream: "v3", Operation: "text2video"}}, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour},
 			Charges: []mediagate.Charge{{Item: "alpha-v3", Unit: mediagate.UnitSecond, Quantity: 1, UnitPrice: 1}}, Hold: 1, CreatedAt: w.now, DeadlineAt: w.now.Add(2 * time.Hour),
-			Webhook: &mediagate.Webhook{URL: "https://receiver.example.com", State: mediagate.WebhookPending},
+			Webhook: mediagate.Webhook{URL: "https://receiver.example.com", State: mediagate.WebhookPending},
 		},
 		Path: "/v1/videos/generations",
 	})

@@ -36,8 +36,8 @@ func (s *Store) MadeBy(ctx context.Context, accountID string, kind mediagate.Mad
 // noteAssets notes what the task made that later requests may name by the
 // vendor's ids. Of two tasks with the same the first one is it: the other
 // shows what the first made.
-func noteAssets(tx *gorm.DB, task lockedTask, made *mediagate.Made, results []mediagate.Result) error {
-	ids := made.IDs(results)
+func noteAssets(tx *gorm.DB, task mediagate.Task) error {
+	ids := task.Made.IDs(task.Results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		positions := make(map[string]int, len(ids[kind]))
 		for position, id := range slices.Backward(ids[kind]) { // of one that comes twice, its first

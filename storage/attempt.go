@@ -8,80 +8,61 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
+// attemptRow is the row of an attempt: what statements ask for, and one document with the
+// rest.
 type attemptRow struct {
 	TaskID      string `gorm:"primaryKey"`
 	N           int    `gorm:"primaryKey"`
+	AccountID   string
+	State       mediagate.AttemptState
 	Channel     string
 	Provider    string
 	Fingerprint string
-	Route       document
-	ExternalID  string
-	SendBefore  stamp
-	Ref         document
-	State       mediagate.AttemptState
-	Outcome     document
-	Failure     document
-	Results     document
-	Trouble     mediagate.ParkReason
-	Error       string
-	AbsentAt    stamp
-	AgainAt     stamp `gorm:"column:absent_again_at"`
-	Sends       int
-	Refusal     document
+	JobID       string // the vendor's
 	CreatedAt   stamp
 	AcceptedAt  stamp
+	GivenUpAt   stamp
 	EndedAt     stamp
 	SlotUntil   stamp
-
-	CallEnds    stamp
-	CanStop     bool
-	Lost        bool
-	Lookups     int
-	LookedAt    stamp
-	Elsewhere   bool
-	GivenUpAt   stamp
-	LastAskedAt stamp
-	StopTried   bool
-	Unusable    document
+	Succeeded   bool // its outcome
+	Document    document
 
 	VendorAmount      *mediagate.Micros
 	VendorUnit        string
 	VendorUncountedAt stamp
-
-	AccountID *string // null: of a process that did not write it
 }
 
 // TableName tells GORM.
 func (attemptRow) TableName() string { return "attempts" }
 
-func (r attemptRow) attempt() (mediagate.Attempt, error) {
-	a := mediagate.Attempt{
-		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Provider: r.Provider, Fingerprint: r.Fingerprint,
-		ExternalID: r.ExternalID, CanStop: r.CanStop, SendBefore: r.SendBefore.Time, CallEnds: r.CallEnds.Time, State: r.State, Trouble: r.Trouble, Error: r.Error,
-		AbsentAt: r.AbsentAt.Time, AgainAt: r.AgainAt.Time, Sends: r.Sends, CreatedAt: r.CreatedAt.Time, AcceptedAt: r.AcceptedAt.Time, EndedAt: r.EndedAt.Time,
+// attempt returns the attempt, with an error also those parts that can be read.
+func (r attemptRow) attempt() (task.Attempt, error) {
+	var a task.Attempt
+	err := fromJSON("attempts.document", r.Document, &a)
+	a.TaskID, a.N, a.State, a.Channel, a.Provider, a.Fingerprint = r.TaskID, r.N, r.State, r.Channel, r.Provider, r.Fingerprint
+	a.CreatedAt, a.AcceptedAt, a.GivenUpAt = r.CreatedAt.Time, r.AcceptedAt.Time, r.GivenUpAt.Time
+	a.EndedAt, a.SlotUntil = r.EndedAt.Time, r.SlotUntil.Time
+	return a, err
+}
+
+// newAttemptRow returns the row of a task's attempt, with what the row of the task allows.
+func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
+	a = allowed(t, a)
+	r = attemptRow{
+		TaskID: t.ID, N: a.N, AccountID: t.AccountID, State: a.State, Channel: a.Channel, Provider: a.Provider,
+		Fingerprint: a.Fingerprint, JobID: a.Ref.JobID, CreatedAt: at(a.CreatedAt), AcceptedAt: at(a.AcceptedAt),
+		GivenUpAt: at(a.GivenUpAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil),
+		Succeeded: a.Outcome != nil && a.Outcome.Succeeded,
 	}
-	for _, column := range []struct {
-		name string
-		text document
-		to   any
-	}{
-		{"attempts.route", r.Route, &a.Route},
-		{"attempts.ref", r.Ref, &a.Ref},
-		{"attempts.outcome", r.Outcome, &a.Outcome},
-		{"attempts.results", r.Results, &a.Results},
-		{"attempts.refusal", r.Refusal, &a.Refusal},
-	} {
-		if err := fromJSON(column.name, column.text, column.to); err != nil {
-			return mediagate.Attempt{}, err
-		}
-	}
-	return a, nil
+	r.Document, err = jsonText(a)
+	return r, err
 }
 
 // Attempts reads all attempts of a task, the first one first.
-func (s *Store) Attempts(ctx context.Context, taskID string) ([]mediagate.Attempt, error) {
+func (s *Store) Attempts(ctx context.Context, taskID string) ([]task.Attempt, error) {
 	var rows []attemptRow
 	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n", taskID); err != nil {
 		return nil, dbError(err, "read attempts")
@@ -90,29 +71,28 @@ func (s *Store) Attempts(ctx context.Context, taskID string) ([]mediagate.Attemp
 }
 
 // Attempt reads one attempt. Returns KindNotFound.
-func (s *Store) Attempt(ctx context.Context, taskID string, n int) (mediagate.Attempt, error) {
+func (s *Store) Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error) {
 	row, err := readAttempt(s.on(ctx), taskID, n)
 	if err != nil {
-		return mediagate.Attempt{}, dbError(err, "read attempt")
+		return task.Attempt{}, dbError(err, "read attempt")
 	}
 	return row.attempt()
 }
 
-// aSuccess is how the stored outcome of a job that has files begins.
-const aSuccess = `{"succeeded":true%`
-
 // Producer reads the attempt that made what a completed task shows. Returns
 // KindNotFound where there is none.
-func (s *Store) Producer(ctx context.Context, taskID string) (mediagate.Attempt, error) {
-	row, err := one[attemptRow](s.on(ctx), "SELECT "+columnsOf[attemptRow]().of("a")+` FROM attempts a JOIN tasks t ON t.id = a.task_id
-		WHERE a.task_id = ? AND t.status = 'completed' AND a.outcome LIKE ? AND a.results IS NOT NULL ORDER BY a.n DESC LIMIT 1`, taskID, aSuccess)
-	if err != nil {
-		return mediagate.Attempt{}, dbError(err, "read attempt")
+func (s *Store) Producer(ctx context.Context, taskID string) (task.Attempt, error) {
+	var rows []attemptRow
+	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[attemptRow]().of("a")+` FROM attempts a JOIN tasks t ON t.id = a.task_id
+		WHERE a.task_id = ? AND t.status = 'completed' AND a.succeeded ORDER BY a.n DESC`, taskID); err != nil {
+		return task.Attempt{}, dbError(err, "read attempt")
 	}
-	if row == nil {
-		return mediagate.Attempt{}, notFound("attempt", taskID)
+	for _, row := range rows {
+		if a, err := row.attempt(); err != nil || a.Mirrored() {
+			return a, err
+		}
 	}
-	return row.attempt()
+	return task.Attempt{}, notFound("attempt", taskID)
 }
 
 // Refusals counts the attempts of a task that were rejected, by channel.

@@ -157,7 +157,7 @@ func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 // StorePolls stores answers that are no ends, for the rows that the claim still holds,
 // and gives these back: it is Progressed of package task for many (D8). It returns what
 // it leaves to Change, with the rows still claimed: ends, troubles, waits for modal
-// parameters, and answers for tasks that are parked. An end is returned also where the
+// parameters, and answers for tasks that are parked or past their deadline. An end is returned also where the
 // claim is lost, since it counts in any case; whatever else comes without a claim is
 // dropped.
 func (s *Store) StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) (left []mediagate.PollResult, err error) {
@@ -172,7 +172,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 		case r.Outcome != nil:
 			left = append(left, r)
 		case !mine:
-		case r.Trouble != "" || r.Waiting || row.Parked && r.Answered:
+		case r.Trouble != "" || r.Waiting || row.Heeds && r.Answered:
 			left = append(left, r)
 		case r.Progress > row.Progress:
 			r.Progress = min(r.Progress, maxOpenProgress)
@@ -198,7 +198,7 @@ type heldRow struct {
 	TaskID   string
 	N        int
 	Progress int
-	Parked   bool // its task
+	Heeds    bool // its task is parked, or past its deadline: a quiet answer changes it
 }
 
 // claimed reads those rows of the results that the claim holds.
@@ -211,8 +211,9 @@ func (s *Store) claimed(ctx context.Context, channel, claim string, results []me
 		return nil, err
 	}
 	var rows []heldRow
-	if err := read(s.on(ctx), &rows, `SELECT w.task_id, w.n, w.progress, t.wait_reason <> '' FROM awaits w JOIN tasks t ON t.id = w.task_id
-		WHERE w.task_id IN `+s.inList()+" AND w.channel = ? AND w.claim = ?", ids, channel, claim); err != nil {
+	if err := read(s.on(ctx), &rows, `SELECT w.task_id, w.n, w.progress,
+			t.wait_reason <> '' OR t.deadline_at <= ? AND t.`+isOpen+` FROM awaits w JOIN tasks t ON t.id = w.task_id
+		WHERE w.task_id IN `+s.inList()+" AND w.channel = ? AND w.claim = ?", at(s.clock()), ids, channel, claim); err != nil {
 		return nil, err
 	}
 	held := make(map[key]heldRow, len(rows))

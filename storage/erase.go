@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // What was written once may come again: from a sender that hung, from a copy that
@@ -36,12 +39,12 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if err := s.lockFromReferrers(tx, id); err != nil {
 			return err
 		}
-		task, err := s.lockOwn(tx, accountID, id)
+		t, _, err := s.loadState(tx, id, accountID, nil, true)
 		if err != nil {
 			return err
 		}
-		if !task.Status.Terminal() {
-			return conflict("the task has not ended: %s", task.Status)
+		if !t.Status.Terminal() {
+			return conflict("the task has not ended: %s", t.Status)
 		}
 		// Who submits with this task as source has locked its row too: it is seen
 		// here, or finds the task erased.
@@ -52,8 +55,8 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if open != nil {
 			return conflict("the task is the source of %s, which has not ended", open.ID)
 		}
-		uploads, err = s.erase(tx, task)
-		return err
+		uploads = slices.Collect(maps.Values(t.Plan.Uploads))
+		return s.erase(tx, t)
 	})
 	if err != nil {
 		return nil, err
@@ -69,15 +72,6 @@ func (s *Store) lockFromReferrers(tx *gorm.DB, id string) error {
 	}
 	_, err := exec(tx, "SELECT 1 FROM tasks WHERE id = ? FOR UPDATE", id)
 	return err
-}
-
-// lockOwn is lock for what a client asks for: a task that is erased is nobody's.
-func (s *Store) lockOwn(tx *gorm.DB, accountID, id string) (lockedTask, error) {
-	task, err := s.lock(tx, id)
-	if err == nil && (task.AccountID != accountID || !task.ErasedAt.IsZero()) {
-		err = notFound("task", id)
-	}
-	return task, err
 }
 
 // scrub says whether something was erased that SQLite's files may still hold.
@@ -131,91 +125,79 @@ func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 	return busy, cmp.Or(err, wait(patience))
 }
 
-func (s *Store) erase(tx *gorm.DB, task lockedTask) (uploads []string, err error) {
+// erase overwrites what a task that has ended was asked for and made. Of its plan it leaves
+// the uploads, which are to be swept, and the expected time: a job that is heard of later
+// has a slot for as long as it may run.
+func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	s.scrub.due.Store(true)
-	plan, err := task.plan()
-	if err != nil {
-		return nil, err
+	now := s.clock()
+	left := t
+	eraseInputs(&left, now)
+	left.ErasedAt, left.Version = now, t.Version+1
+	if !t.InputsErasedAt.IsZero() {
+		left.InputsErasedAt = t.InputsErasedAt
 	}
-	for _, key := range plan.Uploads {
-		uploads = append(uploads, key)
+	left.Reference, left.TraceParent = "", ""
+	left.Plan = mediagate.Plan{Uploads: t.Plan.Uploads, Expected: t.Plan.Expected}
+	left.Results, left.Made = nil, nil
+	left.Webhook = mediagate.Webhook{State: t.Webhook.State, Round: t.Webhook.Round}
+	if t.Webhook.State == mediagate.WebhookPending {
+		left.Webhook.State, left.Webhook.Reason = mediagate.WebhookDropped, "task erased"
 	}
-	// A job that is heard of later has a slot for as long as it may run.
-	left, err := jsonText(mediagate.Plan{Uploads: plan.Uploads, Expected: plan.Expected})
-	if err != nil {
-		return nil, err
-	}
-	var failed *mediagate.Failure
-	if err := fromJSON("tasks.failure", task.Failure, &failed); err != nil {
-		return nil, err
-	}
-	failure, err := jsonOrNull(failed.Wordless())
-	if err != nil {
-		return nil, err
-	}
-	now := at(s.clock())
-	if _, err := exec(tx, `UPDATE tasks SET erased_at = ?, inputs_erased_at = COALESCE(inputs_erased_at, ?), version = version + 1,
-			params = ?, reference = '', trace_parent = '', plan = ?, judgement = NULL, modal_input = NULL, results = NULL, made = NULL, failure = ?, source_id = '',
-			webhook_url = '', webhook_body = NULL, webhook_reason = CASE WHEN webhook_state = 'pending' THEN 'task erased' ELSE '' END,
-			webhook_state = CASE WHEN webhook_state = 'pending' THEN 'dropped' ELSE webhook_state END, sweep_at = ?
-		WHERE id = ?`,
-		now, now, document(mediagate.NoParams), left, failure, now, task.ID); err != nil {
-		return nil, err
+	if err := s.saveTask(tx, &t, &left, now); err != nil {
+		return err
 	}
 	for _, statement := range []string{
+		"UPDATE tasks SET webhook_body = NULL WHERE id = ?",
 		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",
 	} {
-		if _, err := exec(tx, statement, task.ID); err != nil {
-			return nil, err
+		if _, err := exec(tx, statement, t.ID); err != nil {
+			return err
 		}
 	}
-	if err := s.dropSource(tx, task.ID); err != nil {
-		return nil, err
+	if err := s.dropSource(tx, t.ID); err != nil {
+		return err
 	}
-	task.InputsErasedAt, task.ErasedAt = now, now
-	return uploads, forgetWords(tx, task)
+	return forgetWords(tx, left.Task)
 }
 
 // dropSource takes what a task made out of the plans of those that worked on it,
 // which have ended: nothing of a plan is needed then. The database does not read
 // them, as PostgreSQL refuses texts of vendors that hold U+0000.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
-	var rows []lockedTask
-	if err := read(tx, &rows, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE "+worksOn+" ORDER BY id"+s.forUpdate("tasks"), id); err != nil {
+	var rows []struct{ ID string }
+	if err := read(tx, &rows, "SELECT id FROM tasks WHERE "+worksOn+" ORDER BY id"+s.forUpdate("tasks"), id); err != nil {
 		return err
 	}
 	for _, row := range rows {
-		plan, err := row.plan()
+		t, _, err := s.loadState(tx, row.ID, "", nil, true)
 		if err != nil {
 			return err
 		}
-		plan.Source = nil
-		left, err := jsonText(plan)
-		if err != nil {
-			return err
-		}
-		if _, err := exec(tx, "UPDATE tasks SET plan = ?, source_id = '' WHERE id = ?", left, row.ID); err != nil {
+		left := t
+		left.Plan.Source = nil
+		if err := s.saveTask(tx, &t, &left, time.Time{}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forgetWords rewrites the attempts of a task to what its row allows.
-// What cannot be read goes.
-func forgetWords(tx *gorm.DB, t lockedTask) error {
+// forgetWords rewrites the attempts of a task to what its row allows. What cannot be read
+// goes.
+func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	var attempts []attemptRow
 	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ?", t.ID); err != nil {
 		return err
 	}
 	for _, r := range attempts {
-		a, err := stateAttempt{attemptRow: r}.state()
+		a, err := r.attempt()
 		if err != nil && !unreadable(err) {
 			return err
 		}
-		left, err := t.attemptRow(a)
+		left, err := newAttemptRow(t, a)
 		if err != nil {
 			return err
 		}
@@ -227,18 +209,24 @@ func forgetWords(tx *gorm.DB, t lockedTask) error {
 	return nil
 }
 
-// leaves is what the row of a task may hold of an outcome; nil for none.
-func (t lockedTask) leaves(o *mediagate.Outcome) *mediagate.Outcome {
-	switch {
-	case o == nil:
-		return nil
-	case !t.ErasedAt.IsZero():
-		return new(o.Bare())
-	case !t.InputsErasedAt.IsZero():
-		return new(o.WithoutInputs())
-	default:
-		return o
+// allowed is what the row of a task allows to be stored of an attempt. That the job has
+// ended stays, and how: the first end counts.
+func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
+	if t.InputsErasedAt.IsZero() {
+		return a
 	}
+	a.Failure, a.Refusal, a.Unusable, a.Error = a.Failure.Wordless(), a.Refusal.Wordless(), a.Unusable.Wordless(), ""
+	if a.Outcome != nil {
+		a.Outcome = new(a.Outcome.WithoutInputs())
+	}
+	if t.ErasedAt.IsZero() {
+		return a
+	}
+	a.ExternalID, a.Ref, a.Results, a.Failure, a.Refusal, a.Unusable = "", mediagate.JobRef{}, nil, nil, nil, nil
+	if a.Outcome != nil {
+		a.Outcome = new(a.Outcome.Bare())
+	}
+	return a
 }
 
 // erasesInputs reports that an account has the inputs of its tasks dropped when
@@ -248,29 +236,11 @@ func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
 	return row != nil && row.EraseInputs, err
 }
 
-// eraseInputs drops what a task that ends took from its client, and what vendors
-// wrote of it. Media that came within the request are to be swept at once.
-func (s *Store) eraseInputs(tx *gorm.DB, task lockedTask) error {
-	s.scrub.due.Store(true)
-	plan, err := task.plan()
-	if err != nil && !unreadable(err) {
-		return err
-	}
-	left, err := jsonText(plan.WithoutInputs())
-	if err != nil {
-		return err
-	}
-	now := at(s.clock())
-	sweep, args := "", []any{now, document(mediagate.NoParams), left}
-	if len(plan.Uploads) > 0 {
-		sweep, args = ", sweep_at = ?", append(args, now)
-	}
-	if _, err := exec(tx, "UPDATE tasks SET inputs_erased_at = ?, params = ?, plan = ?, judgement = NULL, modal_input = NULL, source_id = ''"+sweep+" WHERE id = ?",
-		append(args, task.ID)...); err != nil {
-		return err
-	}
-	task.InputsErasedAt = now
-	return forgetWords(tx, task)
+// eraseInputs drops what a task that has ended took from its client, and what vendors
+// wrote of it.
+func eraseInputs(t *task.State, now time.Time) {
+	t.InputsErasedAt = now
+	t.Task, t.Inputs = t.Task.WithoutInputs(), mediagate.InputCheck{}
 }
 
 // isOpen is written as the partial indexes are, so that the planner takes them.

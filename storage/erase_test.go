@@ -123,8 +123,10 @@ func (b *bench) rich(p payer) string {
 		task.Refused{Sending: intent.Sending, Failure: refusal, Detail: "zebrafish"},
 		intentOf(id, 2, b.now()),
 		task.Accepted{Sending: intentOf(id, 2, b.now()).Sending, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-zebrafish", ExternalID: "ours-zebrafish", State: "zebrafish"}}, FirstPollAt: b.now()})
-	b.spoil("UPDATE attempts SET refusal = ? WHERE task_id = ? AND n = 1", `{"code":"provider_unavailable","message":"zebrafish"}`, id)
-	b.spoil("UPDATE tasks SET modal_input = ? WHERE id = ?", `{"prompt":"zebrafish","mask_url":"https://client.example.com/zebrafish"}`, id)
+	b.spoil("UPDATE attempts SET document = ? || substr(document, 2) WHERE task_id = ? AND n = 1",
+		`{"refusal":{"code":"provider_unavailable","message":"zebrafish"},`, id)
+	b.spoil("UPDATE tasks SET document = ? || substr(document, 2) WHERE id = ?",
+		`{"modal":{"state":"","n":0,"input":{"prompt":"zebrafish","mask_url":"https://client.example.com/zebrafish"}},`, id)
 	return id
 }
 
@@ -182,7 +184,7 @@ func TestEraseFacts(t *testing.T) {
 			t := b.task(id)
 			same(b, "what stays", []any{t.AccountID, t.KeyID, t.Model, t.Type, t.Status, t.Hold, t.Cost, t.Charges, t.CreatedAt, t.EndedAt, t.ErasedAt, t.Version},
 				[]any{p.account, p.key, before.Model, before.Type, mediagate.StatusCompleted, unit(4), unit(3), before.Charges, before.CreatedAt, before.EndedAt, b.now(), before.Version + 1})
-			same(b, "the callback", *t.Webhook, mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task erased", Round: 1})
+			same(b, "the callback", t.Webhook, mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task erased", Round: 1})
 			same(b, "what the vendor took", b.attempt(id).Outcome, &mediagate.Outcome{Succeeded: true, Seconds: float64(unit(3)), VendorCharge: mediagate.ChargedBy("0.25", "USD")})
 			same(b, "the follow-up's plan", b.task(follow).Plan, b.draft(p, 0).Task.Plan)
 			b.money(p, unit(7), 0, unit(3))

@@ -132,9 +132,10 @@ func TestHousekeepingFacts(t *testing.T) {
 			attempts := must(b.Attempts(b.Context(), id))
 			one := must(b.Attempt(b.Context(), id, 4))
 			same(b, "attempts", []any{len(attempts), attempts[3]}, []any{4, one})
-			same(b, "attempt", one, mediagate.Attempt{
-				TaskID: id, N: 4, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: id + "-4",
-				SendBefore: b.now().Add(10 * time.Second), CallEnds: b.now().Add(45 * time.Second), State: mediagate.AttemptIntent, Sends: 1, CreatedAt: b.now(),
+			sent := intentOf(id, 4, b.now()).Sending
+			sent.Sends = 1
+			same(b, "attempt", one, task.Attempt{
+				TaskID: id, State: mediagate.AttemptIntent, CreatedAt: b.now(), Sending: sent,
 			})
 			b.kind(errOf(b.Attempt(b.Context(), id, 5)), mediagate.KindNotFound)
 		},

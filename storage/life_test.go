@@ -34,7 +34,7 @@ func newLife(b *bench, t *rapid.T) *life {
 	}
 	b.setClock(tasktest.Noon)
 	l.p = b.newPayer(unit(1))
-	l.w.State.ID = b.submitTerms(l.p, l.w.State)
+	l.w.State.Task = b.task(b.submitState(l.p, l.w.State))
 	l.w.Observe, l.w.Grant = l.heard, func() bool { return l.w.State.Granted } // see grant
 	l.run = l.wake()
 	return l
@@ -154,7 +154,7 @@ func (l *life) runsOn() (jobs mediagate.Abandoned) {
 	for _, a := range l.w.State.Attempts {
 		if l.w.State.Status == mediagate.StatusCancelled && a.State == mediagate.AttemptAbandoned && a.GivenUpAt.IsZero() {
 			jobs.Jobs++
-			jobs.Cost += l.w.State.Terms.Hold
+			jobs.Cost += l.w.State.Hold
 		}
 	}
 	return jobs
@@ -310,7 +310,7 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 		wrong = "has only a change of the next step moved it"
 	}
 	_, due := round[s.ID]
-	if wrong == "" && due != (s.WebhookRound > 0 && s.WebhookState == mediagate.WebhookPending) {
+	if wrong == "" && due != (s.Webhook.Round > 0 && s.Webhook.State == mediagate.WebhookPending) {
 		wrong = "is the callback's round due until its end"
 	}
 	if wrong != "" {

@@ -43,7 +43,7 @@ func TestMachineFacts(t *testing.T) {
 		"a task that cannot be read parks, and ends all the same": func(b *bench) {
 			p := b.newPayer(unit(1))
 			id := b.submit(p, unit(1))
-			b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE tasks SET document = '{' WHERE id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.Asked{}))
 			same(b, "parked for", changed.State.Wait.Reason, mediagate.ParkInternal)
 			must(b.Change(b.Context(), id, task.CancelRequested{}))
@@ -57,31 +57,25 @@ func TestMachineFacts(t *testing.T) {
 			b.changeAccount(p, func(a *mediagate.Account) { a.EraseInputs = true })
 			id := b.submit(p, unit(1))
 			must(b.Change(b.Context(), id, task.Refused{Sending: b.intent(id).Sending, Failure: mediagate.Failure{Code: mediagate.CodeProviderAway, Retryable: true}}))
-			b.noError(b.database().Exec("UPDATE tasks SET plan = '{words' WHERE id = ?", id).Error)
-			b.noError(b.database().Exec("UPDATE attempts SET failure = '{words' WHERE task_id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE tasks SET document = '{words' WHERE id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE attempts SET document = '{words' WHERE task_id = ?", id).Error)
 			changed := must(b.Change(b.Context(), id, task.CancelRequested{}, task.EndDue{}))
 			same(b, "status", changed.State.Status, mediagate.StatusCancelled)
 			var left int
-			b.noError(b.database().Raw("SELECT COUNT(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.id = ? AND (t.plan LIKE '%words%' OR a.failure LIKE '%words%')", id).Scan(&left).Error)
+			b.noError(b.database().Raw("SELECT COUNT(*) FROM tasks t JOIN attempts a ON a.task_id = t.id WHERE t.id = ? AND (t.document LIKE '%words%' OR a.document LIKE '%words%')", id).Scan(&left).Error)
 			same(b, "rows with words", left, 0)
 		},
 	})
 }
 
-// submitTerms submits a task as the state has it.
-func (b *bench) submitTerms(p payer, s task.State) string {
+// submitState submits a task as the state has it.
+func (b *bench) submitState(p payer, s task.State) string {
 	b.Helper()
-	n := b.draft(p, s.Terms.Hold)
-	n.Task.Plan = mediagate.Plan{
-		Routes: []mediagate.Route{{Provider: s.Terms.Provider}}, Expected: s.Terms.Expected, Timeout: s.Terms.Timeout, OnUnknown: s.Terms.OnUnknown,
-		Modal: s.Terms.ModalTimeout, ParkTimeout: s.Terms.ParkTimeout, ParkRetry: s.Terms.ParkRetry, QueueTimeout: s.Terms.QueueTimeout,
-	}
-	if s.Terms.CheckInputs {
-		n.Task.Plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
-	}
-	n.Task.Charges, n.Task.DeadlineAt, n.Task.Webhook = s.Terms.Charges, s.DeadlineAt, nil
-	if s.WebhookState != "" {
-		n.Task.Webhook = &mediagate.Webhook{URL: "https://receiver.example.com/hook", State: s.WebhookState}
+	n := b.draft(p, s.Hold)
+	n.Task.Plan, n.Task.Charges, n.Task.DeadlineAt = s.Plan, s.Charges, s.DeadlineAt
+	n.Task.Webhook = mediagate.Webhook{State: s.Webhook.State}
+	if s.Webhook.State != "" {
+		n.Task.Webhook.URL = "https://receiver.example.com/hook"
 	}
 	id, _ := must2(b.Submit(b.Context(), n))
 	return id

@@ -19,10 +19,10 @@ func fillAttempts(t *testing.T, url string) {
 	db := openRaw(t, url)
 	defer db.Close() // see rowsRead
 	execute(t, db,
-		`INSERT INTO attempts (task_id, n, channel, provider, route, state, outcome, created_at, accepted_at, ended_at)
-			SELECT id, 1, 'kling-a', 'kling', '{}', 'ended', '{}', created_at, created_at, ended_at FROM tasks`,
-		`UPDATE attempts SET state = 'abandoned', ended_at = NULL, slot_until = created_at + interval '1 year', account_id = t.account_id
-			FROM (SELECT id, account_id FROM tasks ORDER BY id DESC LIMIT 1) AS t WHERE task_id = t.id`,
+		`INSERT INTO attempts (task_id, n, account_id, channel, provider, fingerprint, job_id, state, succeeded, document, created_at, accepted_at, ended_at)
+			SELECT id, 1, account_id, 'kling-a', 'kling', 'fp', 'job', 'ended', true, '{}', created_at, created_at, ended_at FROM tasks`,
+		`UPDATE attempts SET state = 'abandoned', ended_at = NULL, slot_until = created_at + interval '1 year'
+			FROM (SELECT id FROM tasks ORDER BY id DESC LIMIT 1) AS t WHERE task_id = t.id`,
 		`UPDATE tasks SET status = 'cancelled', progress = 0 FROM attempts a WHERE a.task_id = tasks.id AND a.state = 'abandoned'`,
 		`UPDATE tasks SET status = 'processing', progress = 50, ended_at = NULL
 			WHERE id IN (SELECT id FROM tasks WHERE account_id = 'acc_many' ORDER BY id LIMIT 20)`,

@@ -25,10 +25,10 @@ func fillHistory(t *testing.T, url string, now time.Time) {
 	db := openRaw(t, url)
 	defer db.Close() // see rowsRead
 	for _, statement := range []string{
-		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, plan, charges, hold, reference, channel, webhook_state, created_at, ended_at, deadline_at)
+		`INSERT INTO tasks (id, account_id, key_id, model, type, status, progress, params, document, hold, reference, channel, webhook_state, created_at, ended_at, deadline_at)
 			SELECT 'task_' || (SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> 5 * place) & 31)::int + 1, 1), ''
 					ORDER BY place DESC) FROM generate_series(0, 9) AS place) || lpad(i::text, 16, '0'),
-				CASE i WHEN 1 THEN 'acc_one' ELSE 'acc_many' END, 'key', 'alpha-v3', 'video', 'completed', 100, repeat('x', 300), '{}', '[]', 1,
+				CASE i WHEN 1 THEN 'acc_one' ELSE 'acc_many' END, 'key', 'alpha-v3', 'video', 'completed', 100, repeat('x', 300), '{}', 1,
 				CASE i WHEN 2 THEN 'r1' ELSE '' END, CASE i % 2 WHEN 0 THEN 'kling-a' ELSE 'kling-b' END,
 				CASE WHEN i IN (3, 4) THEN 'pending' WHEN i <= $2 / 2 THEN 'delivered' ELSE '' END, at, at, at
 			FROM (SELECT i, $1::timestamptz - ($2 - i) * interval '1 minute' AS at FROM generate_series(1, $2::int) AS i) AS n`,

@@ -174,6 +174,20 @@ func TestPollFacts(t *testing.T) {
 			b.claim("e")
 			same(b, "an answer", b.store("e", answer), []mediagate.PollResult{answer})
 		},
+		"D10 after the deadline what the vendor answers is left to Change": func(b *bench) {
+			id := b.accepted(b.newPayer(unit(10)), unit(1))
+			b.claim("c")
+			b.pass(b.task(id).DeadlineAt.Sub(b.now()) - time.Microsecond)
+			same(b, "before", len(b.store("c", b.quiet(id, 0))), 0)
+			b.claim("d")
+			b.pass(time.Microsecond)
+			silent, answer := b.quiet(id, 0), b.quiet(id, time.Second)
+			silent.Answered = false
+			same(b, "no answer", len(b.store("d", silent)), 0)
+			b.claim("e")
+			same(b, "an answer", b.store("e", answer), []mediagate.PollResult{answer})
+			b.change(id, task.CancelRequested{}, task.StopProven{N: 1}, task.EndDue{})
+		},
 		"an answer that was asked for during the claim is followed by another at once": func(b *bench) {
 			p := b.newPayer(unit(10))
 			quiet, loud, ended := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.accepted(p, unit(1))

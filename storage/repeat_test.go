@@ -24,7 +24,7 @@ func (b *bench) modal(p payer) (id string) {
 }
 
 func call(id string, p payer) mediagate.ModalCall {
-	return mediagate.ModalCall{AccountID: p.account, TaskID: id, Input: []byte(`{"prompt": "a hat"}`), Path: "/modal"}
+	return mediagate.ModalCall{AccountID: p.account, TaskID: id, Input: []byte(`{"prompt":"a hat"}`), Path: "/modal"}
 }
 
 // These are about calls of clients that change a task, and are repeated.
@@ -49,7 +49,7 @@ func TestRepeatFacts(t *testing.T) {
 				b.kind(errOf(b.SubmitModal(b.Context(), c)), mediagate.KindNotFound)
 			}
 			replayed := must(b.SubmitModal(b.Context(), call(id, p)))
-			same(b, "replayed, input", []any{replayed, string(b.task(id).Modal.Input)}, []any{false, `{"prompt": "a hat"}`})
+			same(b, "replayed, input", []any{replayed, string(b.task(id).Modal.Input)}, []any{false, `{"prompt":"a hat"}`})
 			b.kind(errOf(b.SubmitModal(b.Context(), call(id, p))), mediagate.KindConflict)
 		},
 		"D15 of several calls and the expiry one counts": func(b *bench) {

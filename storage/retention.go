@@ -36,7 +36,7 @@ type retained struct {
 
 const (
 	// keptForever is how the plan of such a task is written, see mediagate.Plan.
-	keptForever = `t.status = 'completed' AND t.plan LIKE '%"keep_forever":true%'`
+	keptForever = `t.status = 'completed' AND t.document LIKE '%"keep_forever":true%'`
 	// hasFiles is that the row names files, see forgetFiles.
 	hasFiles = `t.results LIKE '%"key":"%' AND t.results NOT LIKE '%"key":""%'`
 	// ofOne ends a question about one id. With an offset PostgreSQL asks it of each id by

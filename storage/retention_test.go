@@ -268,13 +268,13 @@ func TestRetentionFacts(t *testing.T) {
 		},
 		"several slices": func(b *bench) {
 			n := b.draft(b.newPayer(unit(1)), 1)
-			n.Task.Webhook = nil
+			n.Task.Webhook = mediagate.Webhook{}
 			must2(b.Submit(b.Context(), n))
 			b.settle(cancelled(n.Task.ID))
 			b.spoil("DELETE FROM wakes")
 			b.spoil(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
-				INSERT INTO tasks (id, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, ended_at, deadline_at)
-				SELECT id || i, account_id, key_id, model, type, status, params, plan, charges, hold, created_at, ended_at, deadline_at FROM tasks, n`)
+				INSERT INTO tasks (id, account_id, key_id, model, type, status, params, document, hold, created_at, ended_at, deadline_at)
+				SELECT id || i, account_id, key_id, model, type, status, params, document, hold, created_at, ended_at, deadline_at FROM tasks, n`)
 			b.pass(2 * aDay)
 			slice := must(b.RemoveRows(b.Context(), mediagate.RemoveTasks, b.now().Add(-aDay), ""))
 			same(b, "the first", []any{slice.Removed, slice.More}, []any{500, true})

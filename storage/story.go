@@ -10,20 +10,21 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // Outlook reads what a task waits for: the part of its story that lists show. It locks
 // nothing. Returns KindNotFound.
-func (s *Store) Outlook(ctx context.Context, id string) (task.Story, error) {
-	row, state, err := s.loadState(s.on(ctx), id, "", nil, false)
+func (s *Store) Outlook(ctx context.Context, id string) (story.Story, error) {
+	state, lease, err := s.loadState(s.on(ctx), id, "", nil, false)
 	if err != nil {
-		return task.Story{}, dbError(err, "read what the task waits for")
+		return story.Story{}, dbError(err, "read what the task waits for")
 	}
-	return task.Story{Task: mediagate.Task{ID: id}, State: state, Lease: row.lease(), At: s.clock()}, nil
+	return story.Story{State: state, Lease: lease.lease(), At: s.clock()}, nil
 }
 
-func (l leaseRow) lease() task.Lease {
-	return task.Lease{WakeAt: l.WakeAt.Time, Tries: l.Tries, Asked: l.Asked}
+func (l leaseRow) lease() story.Lease {
+	return story.Lease{WakeAt: l.WakeAt.Time, Tries: l.Tries, Asked: l.Asked}
 }
 
 // storyRows is how many commands, and how many attempts at its callback, are read of a
@@ -32,35 +33,28 @@ const storyRows = 200
 
 // Story reads what is stored of a task, for operators: also of one that is erased,
 // and what can be read of one that cannot be read as a whole. Returns KindNotFound.
-func (s *Store) Story(ctx context.Context, id string) (task.Story, error) {
+func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	db := s.on(ctx)
 	var numbers []struct{ N int }
 	if err := read(db, &numbers, "SELECT n FROM attempts WHERE task_id = ?", id); err != nil {
-		return task.Story{}, dbError(err, "read attempts")
+		return story.Story{}, dbError(err, "read attempts")
 	}
-	row, state, err := s.loadState(db, id, "", convert(numbers, func(r struct{ N int }) int { return r.N }), false)
+	state, lease, err := s.loadState(db, id, "", convert(numbers, func(r struct{ N int }) int { return r.N }), false)
 	if err != nil {
-		return task.Story{}, dbError(err, "read the task's state")
+		return story.Story{}, dbError(err, "read the task's state")
 	}
-	story := task.Story{State: state, Lease: row.lease(), At: s.clock()}
-	shown, err := one[taskRow](db, "SELECT "+columnsOf[taskRow]().text+" FROM tasks WHERE id = ?", id)
-	if err != nil || shown == nil {
-		return task.Story{}, dbError(err, "read task")
-	}
-	if story.Task, err = shown.task(); err != nil && !unreadable(err) {
-		return task.Story{}, err
-	}
+	st := story.Story{State: state, Lease: lease.lease(), At: s.clock()}
 	var commands []actionRow
 	if err := db.Where("task_id = ?", id).Order("at DESC, id DESC").Limit(storyRows).Find(&commands).Error; err != nil {
-		return task.Story{}, dbError(err, "read commands")
+		return story.Story{}, dbError(err, "read commands")
 	}
 	slices.Reverse(commands)
-	story.Commands = convert(commands, actionRow.command)
-	if story.Deliveries, err = s.Deliveries(ctx, id); err != nil {
-		return task.Story{}, err
+	st.Commands = convert(commands, actionRow.command)
+	if st.Deliveries, err = s.Deliveries(ctx, id); err != nil {
+		return story.Story{}, err
 	}
-	story.Ledger, _, err = s.Ledger(ctx, row.AccountID, id, "", 2) // a hold and its end
-	return story, err
+	st.Ledger, _, err = s.Ledger(ctx, state.AccountID, id, "", 2) // a hold and its end
+	return st, err
 }
 
 // NotePromptRead notes in the audit that somebody reads what a client wrote.
@@ -96,7 +90,7 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 	if row.At.IsZero() {
 		row.At = at(s.clock())
 	}
-	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: func(tx *gorm.DB, of stateTask) (bool, error) {
+	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: func(tx *gorm.DB, of mediagate.Task) (bool, error) {
 		inserted := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
 		if inserted.Error != nil || inserted.RowsAffected == 0 {
 			return false, inserted.Error
@@ -108,7 +102,7 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 }
 
 // noteStrays has the task's story name jobs that no attempt has. An erased task has none.
-func noteStrays(tx *gorm.DB, of stateTask, strays []task.Stray, now stamp) error {
+func noteStrays(tx *gorm.DB, of mediagate.Task, strays []task.Stray, now stamp) error {
 	for _, s := range strays {
 		if !of.ErasedAt.IsZero() {
 			continue

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // idempotencyTTL counts from the end of the task.
@@ -139,32 +140,19 @@ type submission struct {
 
 func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	t, now := n.Task, s.clock()
-	plan, err := jsonText(t.Plan)
-	if err != nil {
-		return submission{}, err
-	}
-	charges, err := jsonText(t.Charges)
-	if err != nil {
-		return submission{}, err
-	}
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = now
 	}
-	task := wholeTask{GroupName: n.Group, FailsAt: at(t.DeadlineAt), taskRow: taskRow{
-		lockedTask: lockedTask{ID: t.ID, AccountID: t.AccountID, Status: mediagate.StatusPending, Plan: plan},
-		KeyID:      t.KeyID, Model: t.Model, Type: t.Type, Version: 1, Params: document(t.Params), Reference: t.Reference, RequestID: t.RequestID, TraceParent: t.TraceParent,
-		Charges: charges, Hold: t.Hold, CreatedAt: at(t.CreatedAt), DeadlineAt: at(t.DeadlineAt),
-	}}
-	if t.Webhook != nil {
-		task.WebhookURL, task.WebhookState, task.WebhookReason = t.Webhook.URL, t.Webhook.State, t.Webhook.Reason
+	t.Status, t.Version = mediagate.StatusPending, 1
+	row, err := newTaskRow(&task.State{Task: t})
+	if err != nil {
+		return submission{}, err
 	}
-	if t.Plan.Source != nil {
-		task.SourceID = t.Plan.Source.TaskID
-	}
+	row.GroupName = n.Group
 	sub := submission{
 		wake:   &wakeRow{TaskID: t.ID, Kind: mediagate.WakeRun, AccountID: t.AccountID, WakeAt: at(now.Add(startLease))},
-		source: task.SourceID, group: n.Group, capacity: n.Capacity,
-		row:  insert("tasks", task, nil),
+		source: row.SourceID, group: n.Group, capacity: n.Capacity,
+		row:  insert("tasks", row, nil),
 		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now), defaults: s.defaults,
 	}
 	if n.IdempotencyKey != "" {

@@ -91,7 +91,7 @@ func TestSubmitFacts(t *testing.T) {
 		},
 		"a callback dropped at submit stays dropped": func(b *bench) {
 			n := b.draft(b.newPayer(unit(10)), unit(4))
-			n.Task.Webhook = &mediagate.Webhook{URL: "ftp://x", State: mediagate.WebhookDropped, Reason: "scheme"}
+			n.Task.Webhook = mediagate.Webhook{URL: "ftp://x", State: mediagate.WebhookDropped, Reason: "scheme"}
 			must2(b.Submit(b.Context(), n))
 			b.settle(failed(n.Task.ID))
 			same(b, "callback", b.task(n.Task.ID).Webhook, n.Task.Webhook)

@@ -10,80 +10,107 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// taskRow is what readers see of a task.
+// taskRow is the row of a task: what statements ask for, and one document with the rest.
 type taskRow struct {
-	lockedTask
+	ID                string
+	AccountID         string
 	KeyID             string
+	GroupName         string // only a submit writes it
 	Model             string
 	Type              mediagate.Type
-	Progress          int
-	Version           int64
 	Params            document
 	Reference         string
-	RequestID         string
 	TraceParent       string
-	Charges           document
+	SourceID          string
 	Hold              mediagate.Micros
-	Cost              mediagate.Micros
 	CreatedAt         stamp
+	Status            mediagate.Status
+	Progress          int
+	Version           int64
 	StartedAt         stamp
-	EndedAt           stamp
 	DeadlineAt        stamp
-	CancelRequestedAt stamp
 	Wait              mediagate.WaitWhy
 	WaitReason        mediagate.ParkReason
 	WaitSince         stamp
 	TryAt             stamp
 	WaitEndsAt        stamp
-	RerouteTo         string
+	FailsAt           stamp
+	CancelRequestedAt stamp
+	FailRequestedAt   stamp
+	RestoredAt        stamp
+	TailLost          bool
+	Channel           string
+	Provider          string
+	EndedAt           stamp
 	Results           document
-	Made              document
+	Cost              mediagate.Micros
 	WebhookURL        string
 	WebhookState      mediagate.WebhookState
 	WebhookReason     string
 	WebhookRound      int
-	ArtState          mediagate.ModalState
-	ModalN            int
-	ModalInput        document
+	InputsErasedAt    stamp
+	ErasedAt          stamp
+	Document          document
 }
 
-// wholeTask is all columns of a task: those too that only decisions and deliveries need.
-type wholeTask struct {
-	taskRow
-	Channel         string
-	Provider        string
-	WebhookBody     []byte
-	WebhookBodyAt   stamp
-	SweepAt         stamp
-	Judgement       document
-	GroupName       string
-	SourceID        string
-	FailRequestedAt stamp
-	FailsAt         stamp
-	Refusals        int
-	RestoredAt      stamp
-	TailLost        bool
+// state returns the task as its row has it, without its attempts. With an error it has
+// those parts that can be read.
+func (r taskRow) state() (task.State, error) {
+	var st task.State
+	err := fromJSON("tasks.document", r.Document, &st)
+	st.ID, st.AccountID, st.KeyID, st.Model, st.Type = r.ID, r.AccountID, r.KeyID, r.Model, r.Type
+	st.Params, st.Reference, st.TraceParent = json.RawMessage(r.Params), r.Reference, r.TraceParent
+	st.Status, st.Progress, st.Version = r.Status, r.Progress, r.Version
+	st.Hold, st.Cost = r.Hold, r.Cost
+	st.CreatedAt, st.StartedAt, st.EndedAt = r.CreatedAt.Time, r.StartedAt.Time, r.EndedAt.Time
+	st.DeadlineAt, st.CancelRequestedAt, st.FailRequestedAt = r.DeadlineAt.Time, r.CancelRequestedAt.Time, r.FailRequestedAt.Time
+	st.Wait = mediagate.Wait{
+		Why: r.Wait, Reason: r.WaitReason, Since: r.WaitSince.Time, TryAt: r.TryAt.Time, EndsAt: r.WaitEndsAt.Time,
+	}
+	st.RestoredAt, st.TailLost = r.RestoredAt.Time, r.TailLost
+	st.Webhook = mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
+	st.InputsErasedAt, st.ErasedAt = r.InputsErasedAt.Time, r.ErasedAt.Time
+	if unreadable := fromJSON("tasks.results", r.Results, &st.Results); err == nil {
+		err = unreadable
+	}
+	return st, err
 }
 
 // task returns the task, with an error also those parts that can be read.
 func (r taskRow) task() (mediagate.Task, error) {
-	t := mediagate.Task{
-		ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Type: r.Type, Status: r.Status,
-		Progress: r.Progress, Version: r.Version, Params: json.RawMessage(r.Params), Reference: r.Reference, RequestID: r.RequestID, TraceParent: r.TraceParent,
-		Hold: r.Hold, Cost: r.Cost, CreatedAt: r.CreatedAt.Time, StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
-		DeadlineAt: r.DeadlineAt.Time, CancelRequestedAt: r.CancelRequestedAt.Time,
-		Wait:           mediagate.Wait{Why: r.Wait, Reason: r.WaitReason, Since: r.WaitSince.Time, TryAt: r.TryAt.Time, EndsAt: r.WaitEndsAt.Time},
-		RerouteTo:      r.RerouteTo,
-		InputsErasedAt: r.InputsErasedAt.Time, ErasedAt: r.ErasedAt.Time,
-		Modal: mediagate.Modal{State: r.ArtState, N: r.ModalN, Input: json.RawMessage(r.ModalInput)},
+	st, err := r.state()
+	return st.Task, err
+}
+
+// newTaskRow returns the row of a task.
+func newTaskRow(st *task.State) (r taskRow, err error) {
+	r = taskRow{
+		ID: st.ID, AccountID: st.AccountID, KeyID: st.KeyID, Model: st.Model, Type: st.Type,
+		Params: document(st.Params), Reference: st.Reference, TraceParent: st.TraceParent,
+		Status: st.Status, Progress: st.Progress, Version: st.Version, Hold: st.Hold, Cost: st.Cost,
+		CreatedAt: at(st.CreatedAt), StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt),
+		DeadlineAt: at(st.DeadlineAt), CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt),
+		Wait: st.Wait.Why, WaitReason: st.Wait.Reason, WaitSince: at(st.Wait.Since), TryAt: at(st.Wait.TryAt), WaitEndsAt: at(st.Wait.EndsAt),
+		RestoredAt: at(st.RestoredAt), TailLost: st.TailLost,
+		WebhookURL: st.Webhook.URL, WebhookState: st.Webhook.State, WebhookReason: st.Webhook.Reason, WebhookRound: st.Webhook.Round,
+		InputsErasedAt: at(st.InputsErasedAt), ErasedAt: at(st.ErasedAt),
 	}
-	if r.WebhookState != "" {
-		t.Webhook = &mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
+	if st.Plan.Source != nil {
+		r.SourceID = st.Plan.Source.TaskID
 	}
-	return t, readAll(
-		column{"tasks.plan", r.Plan, &t.Plan}, column{"tasks.charges", r.Charges, &t.Charges}, column{"tasks.results", r.Results, &t.Results},
-		column{"tasks.made", r.Made, &t.Made}, column{"tasks.failure", r.Failure, &t.Failure},
-	)
+	if !st.Status.Terminal() {
+		r.FailsAt = at(st.FailsAt())
+	}
+	if a := st.Last(); a != nil {
+		r.Channel, r.Provider = a.Channel, a.Provider
+	}
+	if st.Results != nil {
+		if r.Results, err = jsonText(st.Results); err != nil {
+			return r, err
+		}
+	}
+	r.Document, err = jsonText(st)
+	return r, err
 }
 
 // Task reads a task of the account. Returns KindNotFound, also for someone
@@ -137,51 +164,17 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 // RequestCancel notes the client's wish, once. Returns KindNotFound, also for
 // someone else's task, and KindConflict when the task has ended.
 func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error) {
-	_, err := s.change(ctx, id, &changing{events: []task.Event{task.CancelRequested{}}, owner: accountID, first: func(_ *gorm.DB, row stateTask) (bool, error) {
-		if row.Status.Terminal() {
-			return false, conflict("the task has ended: %s", row.Status)
+	ended := func(_ *gorm.DB, t mediagate.Task) (bool, error) {
+		if t.Status.Terminal() {
+			return false, conflict("the task has ended: %s", t.Status)
 		}
 		return true, nil
-	}})
+	}
+	_, err := s.change(ctx, id, &changing{events: []task.Event{task.CancelRequested{}}, owner: accountID, first: ended})
 	if err != nil {
 		return mediagate.Task{}, err
 	}
 	return s.TaskByID(ctx, id)
-}
-
-// isNot reports that the task is not one of the account: a task that is erased is
-// nobody's.
-func (r stateTask) isNot(accountID string) bool {
-	return r.AccountID != accountID || !r.ErasedAt.IsZero()
-}
-
-// lockedTask is a task's row as it is locked to be erased, or to be written after that.
-type lockedTask struct {
-	ID             string
-	AccountID      string
-	Status         mediagate.Status
-	Plan           document
-	Failure        document
-	InputsErasedAt stamp
-	ErasedAt       stamp
-}
-
-func (t lockedTask) plan() (plan mediagate.Plan, err error) {
-	err = fromJSON("tasks.plan", t.Plan, &plan)
-	return plan, err
-}
-
-// lock takes the task's row for the rest of the transaction. Returns
-// KindNotFound.
-func (s *Store) lock(tx *gorm.DB, id string) (lockedTask, error) {
-	row, err := one[lockedTask](tx, "SELECT "+columnsOf[lockedTask]().text+" FROM tasks WHERE id = ?"+s.forUpdate("tasks"), id)
-	if err != nil {
-		return lockedTask{}, err
-	}
-	if row == nil {
-		return lockedTask{}, notFound("task", id)
-	}
-	return *row, nil
 }
 
 // SubmitModal takes the modal parameters of a task in: the idempotency record when
@@ -192,18 +185,20 @@ func (s *Store) lock(tx *gorm.DB, id string) (lockedTask, error) {
 // does not wait for parameters, and with code idempotency_conflict when the key
 // belongs to another request.
 func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error) {
-	_, err = s.change(ctx, m.TaskID, &changing{events: []task.Event{task.ModalGiven{Input: m.Input}}, owner: m.AccountID, first: func(tx *gorm.DB, _ stateTask) (bool, error) {
+	once := func(tx *gorm.DB, _ mediagate.Task) (bool, error) {
 		replayed = false
 		if m.IdempotencyKey == "" {
 			return true, nil
 		}
 		now := at(s.clock())
 		first, err := remember(tx, &idempotencyRow{
-			AccountID: m.AccountID, Key: m.IdempotencyKey, Path: m.Path, BodySHA256: m.BodySHA256[:], TaskID: m.TaskID, CreatedAt: now,
+			AccountID: m.AccountID, Key: m.IdempotencyKey, Path: m.Path, BodySHA256: m.BodySHA256[:],
+			TaskID: m.TaskID, CreatedAt: now,
 		}, now)
 		replayed = err == nil && !first
 		return first, err
-	}})
+	}
+	_, err = s.change(ctx, m.TaskID, &changing{events: []task.Event{task.ModalGiven{Input: m.Input}}, owner: m.AccountID, first: once})
 	if err != nil || !replayed {
 		return false, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // The wakes of a task (D2).
@@ -89,9 +90,9 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error 
 	var err error
 	switch {
 	case asks:
-		err = renewLease(tx, c.row, changed.Step, now)
+		err = renewLease(tx, c, changed.Step, now)
 	case changed.Effects.Wake && !c.before.Status.Terminal():
-		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.row.ID, AccountID: c.row.AccountID, At: now.Add(signalLease)}})
+		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.before.ID, AccountID: c.before.AccountID, At: now.Add(signalLease)}})
 	}
 	if err != nil {
 		return err
@@ -101,19 +102,20 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error 
 
 // renewLease sets the run's lease for the step that it was given. If others have brought
 // the wake forward since it was read, it stays: the run may not know what they changed.
-func renewLease(tx *gorm.DB, row stateTask, step task.Step, now time.Time) error {
+func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) error {
 	var err error
+	id, lease := c.before.ID, c.lease
 	switch {
 	case step.Kind == task.Done:
-		if !row.WakeAt.IsZero() {
-			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", row.ID, mediagate.WakeRun)
+		if !lease.WakeAt.IsZero() {
+			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", id, mediagate.WakeRun)
 		}
-	case row.WakeAt.IsZero():
+	case lease.WakeAt.IsZero():
 		_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, ?, ?, ?, ?) ON CONFLICT (task_id, kind) DO NOTHING`,
-			row.ID, mediagate.WakeRun, row.AccountID, at(leaseOf(step, now)), true)
-	case !row.reaches(step, now):
+			id, mediagate.WakeRun, c.before.AccountID, at(leaseOf(step, now)), true)
+	case !lease.reaches(step, now):
 		_, err = exec(tx, "UPDATE wakes SET wake_at = ?, tries = 0, asked = ? WHERE task_id = ? AND kind = ? AND wake_at >= ?",
-			at(leaseOf(step, now)), true, row.ID, mediagate.WakeRun, row.WakeAt)
+			at(leaseOf(step, now)), true, id, mediagate.WakeRun, lease.WakeAt)
 	}
 	return err
 }
@@ -122,11 +124,11 @@ func renewLease(tx *gorm.DB, row stateTask, step task.Step, now time.Time) error
 // so its wake leaves time for that. Another round begins at once. After an attempt of the
 // newest round the wake follows the next attempt, or is deleted if there is none.
 func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
-	was, is := c.before.WebhookRound, after.WebhookRound
-	pending := is > 0 && after.WebhookState == mediagate.WebhookPending
+	was, is := c.before.Webhook.Round, after.Webhook.Round
+	pending := is > 0 && after.Webhook.State == mediagate.WebhookPending
 	var next time.Time
 	switch {
-	case !pending && (is == 0 || c.before.WebhookState != mediagate.WebhookPending):
+	case !pending && (is == 0 || c.before.Webhook.State != mediagate.WebhookPending):
 		return nil
 	case !pending:
 		_, err := exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", after.ID, mediagate.WakeRound)
@@ -145,7 +147,7 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 		return nil
 	}
 	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`, after.ID, mediagate.WakeRound, c.row.AccountID, at(next))
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`, after.ID, mediagate.WakeRound, after.AccountID, at(next))
 	return err
 }
 
@@ -230,7 +232,7 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 	next := func(mediagate.Wake) time.Time { return now.Add(untriedAgain) }
 	if tried {
 		counted = 1
-		next = func(w mediagate.Wake) time.Time { return now.Add(task.TryAgain(w.Tries)) }
+		next = func(w mediagate.Wake) time.Time { return now.Add(story.TryAgain(w.Tries)) }
 	}
 	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
 		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next(w).UnixMicro()}
@@ -259,7 +261,7 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 		which, args = which+" AND channel = ?", append(args, p.Channel)
 	}
 	if p.Provider != "" {
-		which, args = which+" AND plan LIKE ?", append(args, `%"provider":"`+p.Provider+`"%`)
+		which, args = which+" AND document LIKE ?", append(args, `%"provider":"`+p.Provider+`"%`)
 	}
 	err = s.write(ctx, "retry parked tasks", func(tx *gorm.DB) error {
 		now := s.clock()

@@ -141,7 +141,7 @@ func TestWakeFacts(t *testing.T) {
 		"a round of the callback is due until it has ended": func(b *bench) {
 			p := b.newPayer(unit(20))
 			id, gone, quiet := b.accepted(p, unit(1)), b.accepted(p, unit(1)), b.draft(p, unit(1))
-			quiet.Task.Webhook = nil
+			quiet.Task.Webhook = mediagate.Webhook{}
 			must2(b.Submit(b.Context(), quiet))
 			b.roundWakesIn("before the end", id, never)
 			b.settle(completed(id, unit(1)))

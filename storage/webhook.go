@@ -104,8 +104,8 @@ func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte
 func (s *Store) RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error {
 	_, err := s.change(ctx, d.TaskID, &changing{
 		events: []task.Event{task.Delivered{Round: d.Round, State: state, Reason: reason}}, delivery: &d,
-		first: func(tx *gorm.DB, row stateTask) (bool, error) {
-			if !row.ErasedAt.IsZero() {
+		first: func(tx *gorm.DB, t mediagate.Task) (bool, error) {
+			if !t.ErasedAt.IsZero() {
 				return false, nil
 			}
 			return true, tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&deliveryRow{

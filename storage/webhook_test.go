@@ -93,7 +93,7 @@ func TestWebhookFacts(t *testing.T) {
 			b.race(4, func(int) {
 				must(b.Command(b.Context(), a, task.RedeliverRequested{}))
 			})
-			same(b, "rounds", b.state(id).WebhookRound, 2)
+			same(b, "rounds", b.state(id).Webhook.Round, 2)
 			refused := mediagate.Action{ID: "act_2", TaskID: id, Action: mediagate.ActionRetry, By: "x", Reason: "it does not apply"}
 			b.kind(errOf(b.Command(b.Context(), refused, task.RetryRequested{})), mediagate.KindConflict)
 			b.pass(time.Millisecond)
@@ -122,8 +122,8 @@ func TestWebhookFacts(t *testing.T) {
 		},
 		"the story of a task that cannot be read": func(b *bench) {
 			id := b.accepted(b.newPayer(unit(10)), unit(1))
-			b.noError(b.database().Exec("UPDATE tasks SET plan = '{' WHERE id = ?", id).Error)
-			b.noError(b.database().Exec("UPDATE attempts SET ref = '{' WHERE task_id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE tasks SET document = '{' WHERE id = ?", id).Error)
+			b.noError(b.database().Exec("UPDATE attempts SET document = '{' WHERE task_id = ?", id).Error)
 			b.change(id, task.Asked{})
 			story := must(b.Story(b.Context(), id))
 			same(b, "unreadable, attempts, entries", []any{story.State.Unreadable, len(story.State.Attempts), len(story.Ledger)}, []any{true, 1, 1})
@@ -141,7 +141,7 @@ func TestWebhookFacts(t *testing.T) {
 		},
 		"a task without a callback has no target": func(b *bench) {
 			n := b.draft(b.newPayer(unit(10)), unit(1))
-			n.Task.Webhook = nil
+			n.Task.Webhook = mediagate.Webhook{}
 			must2(b.Submit(b.Context(), n))
 			b.settle(failed(n.Task.ID))
 			for _, id := range []string{n.Task.ID, "task_none"} {

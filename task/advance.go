@@ -14,7 +14,6 @@ const (
 	CheckInputs Kind = "check_inputs"
 	Submit      Kind = "submit"     // store the intent of attempt N and send it; of one that is stored: find out
 	Lookup      Kind = "lookup"     // find out what became of a lost submission: in our bucket, then at the vendor
-	Poll        Kind = "poll"       // ask a last time, at the deadline
 	Mirror      Kind = "mirror"     // copy the files, which ends the task
 	CancelJob   Kind = "cancel_job" // ask the vendor to stop the job
 	Settle      Kind = "settle"     // end the task
@@ -74,7 +73,7 @@ func (s *State) next(now time.Time) Step {
 	switch {
 	case s.Unreadable:
 		return s.sleep(now.Add(s.parkRetry(now)), WhyParked)
-	case a == nil && s.Terms.CheckInputs && !s.Inputs.Over:
+	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
 		return s.step(Mirror, a)
@@ -111,8 +110,10 @@ func (s *State) await(a *Attempt, now time.Time) Step {
 		return s.submit()
 	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
 		return s.sleep(s.Wait.EndsAt, WhyParked)
-	case s.late(now): // D10
-		return s.step(Poll, a)
+	case s.Wait.Why == mediagate.WhyVendor: // D10
+		return s.sleep(s.Wait.EndsAt, WhyVendor)
+	case s.late(now): // the next question of the run begins that wait
+		return s.sleep(now.Add(lastAnswer), WhyVendor)
 	default:
 		return s.sleep(s.WaitsUntil(now), WhyVendor)
 	}
@@ -170,20 +171,23 @@ func (s *State) endWaitsUntil() time.Time {
 
 // submit is the step that makes the attempt after the last one.
 func (s *State) submit() Step {
-	provider := s.Terms.Provider
-	if a := s.Last(); a != nil && a.Provider != "" {
-		provider = a.Provider
-	}
-	return Step{Kind: Submit, N: s.lastN() + 1, Provider: provider}
+	return Step{Kind: Submit, N: s.lastN() + 1, Provider: s.Provider()}
 }
 
 // step is a step on an attempt.
 func (s *State) step(kind Kind, a *Attempt) Step {
-	provider := a.Provider
-	if provider == "" {
-		provider = s.Terms.Provider
+	return Step{Kind: kind, N: a.N, Provider: s.Provider()}
+}
+
+// Provider is that of the last attempt, or else of the first route.
+func (s *State) Provider() string {
+	if a := s.Last(); a != nil && a.Provider != "" {
+		return a.Provider
 	}
-	return Step{Kind: kind, N: a.N, Provider: provider}
+	if len(s.Plan.Routes) > 0 {
+		return s.Plan.Routes[0].Provider
+	}
+	return ""
 }
 
 // sleep waits until then, or until the task's timeout if that is earlier.
@@ -209,8 +213,8 @@ func (s *State) pauseReason() Why {
 }
 
 func (s *State) done() Step {
-	if s.WebhookState == mediagate.WebhookPending {
-		return Step{Kind: Done, Round: s.WebhookRound}
+	if s.Webhook.State == mediagate.WebhookPending {
+		return Step{Kind: Done, Round: s.Webhook.Round}
 	}
 	return Step{Kind: Done}
 }

@@ -2,7 +2,6 @@ package task
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
@@ -62,12 +61,12 @@ func (e Effects) And(next Effects) Effects {
 // returns what else is to be done. Returns KindConflict for an event that is refused;
 // on an error the state is unchanged.
 func (s *State) Apply(event Event, now time.Time) (Effects, error) {
-	seen, next := s.visible(), s.Advance(now)
+	before, next := s.Task, s.Advance(now)
 	c := change{State: s, now: now}
-	if err := c.apply(event); err != nil {
+	if err := event.apply(&c); err != nil {
 		return Effects{}, err
 	}
-	if s.visible() != seen {
+	if differs(before, s.Task) {
 		s.Version++
 	}
 	c.Wake = c.Wake || s.Advance(now) != next
@@ -81,91 +80,11 @@ type change struct {
 	now time.Time
 }
 
-func (c *change) apply(event Event) error {
-	switch e := event.(type) {
-	case Asked:
-		c.asked(e)
-	case StepStopped:
-		c.Wake = c.open()
-	case StepEnded:
-		c.stepEnded(e)
-	case EndDue:
-		c.endIfDue()
-	case InputsChecked:
-		c.inputsChecked(e)
-	case IntentStored:
-		return c.intentStored(e)
-	case Reopened:
-		return c.reopened(e)
-	case Queued:
-		return c.queued(e)
-	case Accepted:
-		c.accepted(e)
-	case Refused:
-		c.refused(e)
-	case SubmitUnknown:
-		c.submitUnknown(e)
-	case NotFound:
-		c.notFound(e)
-	case Mirrored:
-		c.mirrored(e)
-	case StopProven:
-		c.stopProven(e)
-	case Claimed:
-		c.claimed(e)
-	case Progressed:
-		c.progressed(e)
-	case VendorEnded:
-		c.vendorEnded(e)
-	case VendorWaits:
-		c.vendorWaits(e)
-	case Troubled:
-		c.troubled(e)
-	case SlotExpired:
-		c.slotExpired(e)
-	case CancelRequested:
-		return c.cancelRequested()
-	case FailRequested:
-		return c.failRequested()
-	case RetryRequested:
-		return c.retryRequested(e)
-	case RerouteRequested:
-		return c.rerouteRequested(e)
-	case PollRequested:
-		return c.pollRequested()
-	case RedeliverRequested:
-		return c.redeliverRequested()
-	case ModalGiven:
-		return c.modalGiven(e)
-	case Delivered:
-		c.delivered(e)
-	case BreakerClosed:
-		c.breakerClosed(e)
-	case Restored:
-		c.restored(e)
-	case ChannelGone:
-		c.channelGone(e)
-	default:
-		return fmt.Errorf("task: no such event: %T", event)
-	}
-	return nil
-}
-
-// visible are the fields whose change raises the version.
-type visible struct {
-	status        mediagate.Status
-	progress      int
-	cancelled     bool
-	modal         mediagate.ModalState
-	webhook       mediagate.WebhookState
-	webhookReason string
-}
-
-func (s *State) visible() visible {
-	return visible{
-		status: s.Status, progress: s.Progress, cancelled: !s.CancelRequestedAt.IsZero(), modal: s.Modal.State,
-		webhook: s.WebhookState, webhookReason: s.WebhookReason,
-	}
+// differs reports that a client sees another task.
+func differs(was, is mediagate.Task) bool {
+	return was.Status != is.Status || was.Progress != is.Progress || was.Modal.State != is.Modal.State ||
+		was.CancelRequestedAt.IsZero() != is.CancelRequestedAt.IsZero() ||
+		was.Webhook.State != is.Webhook.State || was.Webhook.Reason != is.Webhook.Reason
 }
 
 func (s *State) open() bool { return !s.Status.Terminal() }

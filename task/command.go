@@ -113,9 +113,12 @@ func (c *change) giveUp(a *Attempt) {
 // moves the deadline back.
 func (c *change) retryNow() {
 	c.tryNow()
+	if c.Wait.Why == mediagate.WhyVendor {
+		c.endWait()
+	}
 	c.Refusals = 0
 	moved := c.WaitsUntil(c.now).Sub(c.DeadlineAt)
-	if deadline := c.now.Add(c.Terms.Timeout - moved); deadline.After(c.DeadlineAt) {
+	if deadline := c.now.Add(c.Plan.Timeout - moved); deadline.After(c.DeadlineAt) {
 		c.DeadlineAt = deadline
 	}
 	if c.Wait.Why == mediagate.WhyUnknown { // its end depends on the deadline
@@ -127,12 +130,7 @@ func (c *change) pollRequested() error {
 	if !c.offers(mediagate.ActionPollNow) {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
 	}
-	a := c.Last()
-	if a.Await.Claim != "" {
-		a.Await.Again = true
-	} else if c.now.Before(a.Await.NextPollAt) {
-		a.Await.NextPollAt = c.now
-	}
+	c.pollNow(c.Last())
 	return nil
 }
 
@@ -146,7 +144,7 @@ func (c *change) modalGiven(e ModalGiven) error {
 	}
 	c.Modal.State, c.Modal.Input = mediagate.ModalSubmitted, e.Input
 	c.endWait()
-	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Terms.Timeout)
+	c.Status, c.DeadlineAt = mediagate.StatusPending, c.now.Add(c.Plan.Timeout)
 	if a.Outcome == nil {
 		c.close(a, mediagate.AttemptEnded)
 	}
@@ -155,23 +153,24 @@ func (c *change) modalGiven(e ModalGiven) error {
 
 // redeliverable reports that the task has a callback that can be sent again.
 func (s *State) redeliverable() bool {
-	sent := s.WebhookState != "" && s.WebhookState != mediagate.WebhookDropped
-	return !s.open() && !s.Erased && s.WebhookRound > 0 && sent
+	sent := s.Webhook.State != "" && s.Webhook.State != mediagate.WebhookDropped
+	return !s.open() && s.ErasedAt.IsZero() && s.Webhook.Round > 0 && sent
 }
 
 func (c *change) redeliverRequested() error {
 	if !c.redeliverable() {
 		return c.notOffered(mediagate.ActionRedeliver, c.now)
 	}
-	c.WebhookRound++
-	c.WebhookState, c.WebhookReason = mediagate.WebhookPending, ""
+	c.Webhook.Round++
+	c.Webhook.State, c.Webhook.Reason = mediagate.WebhookPending, ""
 	return nil
 }
 
 // delivered notes how a round ended. Only the latest counts, and what was
 // delivered stays so (D14).
 func (c *change) delivered(e Delivered) {
-	if e.State != "" && e.Round == c.WebhookRound && c.WebhookState != "" && c.WebhookState != mediagate.WebhookDelivered {
-		c.WebhookState, c.WebhookReason = e.State, e.Reason
+	open := c.Webhook.State != "" && c.Webhook.State != mediagate.WebhookDelivered
+	if open && e.State != "" && e.Round == c.Webhook.Round {
+		c.Webhook.State, c.Webhook.Reason = e.State, e.Reason
 	}
 }

@@ -15,7 +15,7 @@
 // takes it, and asks again. It decides nothing, and can be lost at any moment. What it has
 // seen of the task is the second memory, for a database that loses its last commits: see
 // memory.go. Operators read the same answer: what the task waits for, until when, and which
-// commands apply ([State.Actions]).
+// commands apply ([State.Actions]); package task/story puts it into words.
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
 // in question: submit.go, wait.go, park.go, command.go, memory.go. Each race and
@@ -140,10 +140,11 @@
 //	slot     no channel has a slot for the next attempt (D7)
 //	modal    the client has yet to give parameters (D15)
 //	unknown  the vendor's answer was lost (D6)
+//	vendor   the deadline has passed, and the vendor is asked a last time (D10)
 //
-// A wait with a reason shows as stuck. The time that a task is stuck, queued or waits for
-// its client moves the deadline, once the wait is over; until then [State.WaitsUntil] is
-// the deadline (D10). A wait that follows another keeps the earlier end: a task that is
+// A vendor that works before the deadline is no wait. A wait with a reason shows as stuck.
+// The time that a task is stuck, queued or waits for its client moves the deadline, once the
+// wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another keeps the earlier end: a task that is
 // parked at noon for a day, and queued since because all channels refuse it, fails at the
 // next noon. [change.wait] lists the waits that begin anew. A call under way is no wait: until
 // its stored end nothing but its own report ends the task (D5).

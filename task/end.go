@@ -85,10 +85,8 @@ func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 		return s.DeadlineAt, tooLate(neverSent)
 	case a.State == mediagate.AttemptIntent, a.succeeded():
 		return time.Time{}, nil
-	case a.State == mediagate.AttemptAccepted && a.LastAskedAt.Before(s.DeadlineAt):
-		return time.Time{}, nil // it is asked for a last time first (D10)
-	case !a.AcceptedAt.IsZero():
-		return s.DeadlineAt, tooLate(providerTooLate)
+	case a.State == mediagate.AttemptAccepted:
+		return time.Time{}, nil // its vendor is asked a last time first (D10)
 	default:
 		return s.DeadlineAt, tooLate(neverSent)
 	}
@@ -99,9 +97,12 @@ func (s *State) waitFailure() *mediagate.Failure {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhyModal:
 		return mediagate.NoModal()
-	case w.Why == mediagate.WhyUnknown && s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)):
+	case w.Why == mediagate.WhyVendor:
 		return tooLate(providerTooLate)
 	case w.Why == mediagate.WhyUnknown:
+		if s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
+			return tooLate(providerTooLate)
+		}
 		return unknown()
 	case w.Why == mediagate.WhySlot && w.Reason == "":
 		return noRoom()
@@ -123,7 +124,7 @@ func (s *State) nothingAtVendor() bool {
 // since the model says so and the vendor cannot be asked. After a restore the task parks
 // instead (D17).
 func (s *State) failsUnknown(a *Attempt) bool {
-	return s.Terms.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
+	return s.Plan.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 
 // endIfDue ends the task, if its end is due and no intent holds it up (D5).
@@ -147,7 +148,7 @@ func (c *change) end(end ending) {
 	a := c.Last()
 	if end.status == mediagate.StatusCompleted {
 		c.Progress, c.Results, c.Made = 100, a.Results, a.Outcome.Made
-		c.Cost = price.Settle(c.Terms.Charges, price.DeliveredBy(*a.Outcome, a.Results))
+		c.Cost = price.Settle(c.Charges, price.DeliveredBy(*a.Outcome, a.Results))
 		c.Entry = mediagate.EntryPost
 	} else {
 		c.Entry = mediagate.EntryVoid
@@ -156,11 +157,11 @@ func (c *change) end(end ending) {
 		c.Sweep = end.status != mediagate.StatusCompleted || a.N > 1 || a.Route.Sync && c.imagesMissing()
 		c.abandon(a)
 	}
-	if c.WebhookState == mediagate.WebhookPending {
+	if c.Webhook.State == mediagate.WebhookPending {
 		if end.status == mediagate.StatusCancelled {
-			c.WebhookState, c.WebhookReason = mediagate.WebhookDropped, "task cancelled"
+			c.Webhook.State, c.Webhook.Reason = mediagate.WebhookDropped, "task cancelled"
 		} else {
-			c.WebhookRound = 1
+			c.Webhook.Round = 1
 		}
 	}
 }
@@ -168,7 +169,7 @@ func (c *change) end(end ending) {
 // imagesMissing reports that a completed task has fewer images than were asked for.
 func (c *change) imagesMissing() bool {
 	made := int64(len(c.Results))
-	return slices.ContainsFunc(c.Terms.Charges, func(charge mediagate.Charge) bool {
+	return slices.ContainsFunc(c.Charges, func(charge mediagate.Charge) bool {
 		return charge.Unit == mediagate.UnitImage && made < charge.Quantity
 	})
 }

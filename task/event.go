@@ -10,7 +10,7 @@ import (
 // Event is something that can happen to a task. The list is closed: it is this
 // file. A report that comes late or twice changes nothing. An intent or a command
 // that does not apply is refused with KindConflict, and changes nothing.
-type Event interface{ event() }
+type Event interface{ apply(c *change) error }
 
 // Events of the run.
 type (
@@ -209,34 +209,34 @@ type (
 	ChannelGone struct{ Channel string }
 )
 
-func (Asked) event()              {}
-func (StepStopped) event()        {}
-func (StepEnded) event()          {}
-func (EndDue) event()             {}
-func (InputsChecked) event()      {}
-func (IntentStored) event()       {}
-func (Reopened) event()           {}
-func (Queued) event()             {}
-func (Accepted) event()           {}
-func (Refused) event()            {}
-func (SubmitUnknown) event()      {}
-func (NotFound) event()           {}
-func (Mirrored) event()           {}
-func (StopProven) event()         {}
-func (Claimed) event()            {}
-func (Progressed) event()         {}
-func (VendorEnded) event()        {}
-func (VendorWaits) event()        {}
-func (Troubled) event()           {}
-func (SlotExpired) event()        {}
-func (CancelRequested) event()    {}
-func (FailRequested) event()      {}
-func (RetryRequested) event()     {}
-func (RerouteRequested) event()   {}
-func (PollRequested) event()      {}
-func (RedeliverRequested) event() {}
-func (ModalGiven) event()         {}
-func (Delivered) event()          {}
-func (BreakerClosed) event()      {}
-func (Restored) event()           {}
-func (ChannelGone) event()        {}
+func (e Asked) apply(c *change) error            { c.asked(e); return nil }
+func (StepStopped) apply(c *change) error        { c.Wake = c.open(); return nil }
+func (e StepEnded) apply(c *change) error        { c.stepEnded(e); return nil }
+func (EndDue) apply(c *change) error             { c.endIfDue(); return nil }
+func (e InputsChecked) apply(c *change) error    { c.inputsChecked(e); return nil }
+func (e IntentStored) apply(c *change) error     { return c.intentStored(e) }
+func (e Reopened) apply(c *change) error         { return c.reopened(e) }
+func (e Queued) apply(c *change) error           { return c.queued(e) }
+func (e Accepted) apply(c *change) error         { c.accepted(e); return nil }
+func (e Refused) apply(c *change) error          { c.refused(e); return nil }
+func (e SubmitUnknown) apply(c *change) error    { c.submitUnknown(e); return nil }
+func (e NotFound) apply(c *change) error         { c.notFound(e); return nil }
+func (e Mirrored) apply(c *change) error         { c.mirrored(e); return nil }
+func (e StopProven) apply(c *change) error       { c.stopProven(e); return nil }
+func (e Claimed) apply(c *change) error          { c.claimed(e); return nil }
+func (e Progressed) apply(c *change) error       { c.progressed(e); return nil }
+func (e VendorEnded) apply(c *change) error      { c.vendorEnded(e); return nil }
+func (e VendorWaits) apply(c *change) error      { c.vendorWaits(e); return nil }
+func (e Troubled) apply(c *change) error         { c.troubled(e); return nil }
+func (e SlotExpired) apply(c *change) error      { c.slotExpired(e); return nil }
+func (CancelRequested) apply(c *change) error    { return c.cancelRequested() }
+func (FailRequested) apply(c *change) error      { return c.failRequested() }
+func (e RetryRequested) apply(c *change) error   { return c.retryRequested(e) }
+func (e RerouteRequested) apply(c *change) error { return c.rerouteRequested(e) }
+func (PollRequested) apply(c *change) error      { return c.pollRequested() }
+func (RedeliverRequested) apply(c *change) error { return c.redeliverRequested() }
+func (e ModalGiven) apply(c *change) error       { return c.modalGiven(e) }
+func (e Delivered) apply(c *change) error        { c.delivered(e); return nil }
+func (e BreakerClosed) apply(c *change) error    { c.breakerClosed(e); return nil }
+func (e Restored) apply(c *change) error         { c.restored(e); return nil }
+func (e ChannelGone) apply(c *change) error      { c.channelGone(e); return nil }

@@ -84,19 +84,10 @@ func (s Sending) sameAttempt(other Sending) bool {
 	return s.Channel == other.Channel && s.Fingerprint == other.Fingerprint && s.ExternalID == other.ExternalID
 }
 
-// Sending is the attempt's identity, with its last sending.
-func (a *Attempt) Sending() Sending {
-	return Sending{
-		N: a.N, Channel: a.Channel, Provider: a.Provider, Fingerprint: a.Fingerprint, Route: a.Route, CanStop: a.CanStop,
-		ExternalID: a.ExternalID, SendBefore: a.SendBefore, CallEnds: a.CallEnds, Sends: a.Sends,
-	}
-}
-
 // identify gives the attempt the identity and the sending.
 func (a *Attempt) identify(s Sending) {
-	a.N, a.Channel, a.Provider, a.Fingerprint = s.N, s.Channel, s.Provider, s.Fingerprint
-	a.Route, a.CanStop, a.ExternalID = s.Route, s.CanStop, s.ExternalID
-	a.SendBefore, a.CallEnds, a.Sends = s.SendBefore, s.CallEnds, max(s.Sends, 1)
+	a.Sending = s
+	a.Sends = max(s.Sends, 1)
 }
 
 // Seen is what a run sees of the task.
@@ -108,7 +99,7 @@ func (s *State) Seen() Seen {
 	if a := s.Last(); a != nil {
 		seen.Ref = a.Ref
 		if seen.N = a.N; !a.unidentified() {
-			seen.Sending = a.Sending()
+			seen.Sending = a.Sending
 		}
 	}
 	return seen
@@ -136,9 +127,11 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 		return c.putBack(s), true
 	case a.unidentified() && s.Channel != "":
 		a.identify(s)
-	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint || a.ExternalID != s.ExternalID && !c.Erased:
+	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint:
 		return nil, false
-	case s.SendBefore.After(a.SendBefore) && (a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown):
+	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero():
+		return nil, false
+	case s.SendBefore.After(a.SendBefore) && a.awaitsReport():
 		a.identify(s)
 		a.reopen()
 		if c.current(a.N) == a {
@@ -152,7 +145,7 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 // putBack adds an attempt that the row lacks, as an intent. Open ones before it are
 // abandoned. If the task does not wait for the attempt, the attempt is abandoned itself.
 func (c *change) putBack(s Sending) *Attempt {
-	put := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
+	put := Attempt{TaskID: c.ID, State: mediagate.AttemptIntent, CreatedAt: c.now}
 	put.identify(s)
 	before := c.Last()
 	wanted := c.open() && s.N > c.lastN()
@@ -162,7 +155,7 @@ func (c *change) putBack(s Sending) *Attempt {
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		c.endWait()
-		c.DeadlineAt = c.now.Add(c.Terms.Timeout) // as the call had given it
+		c.DeadlineAt = c.now.Add(c.Plan.Timeout) // as the call had given it
 		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
 		c.abandon(before) // what comes of its job is only recorded

@@ -1,10 +1,18 @@
 package task
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/mediagate/mediagate"
+)
+
+// Of plans that do not say how long, or that cannot be read.
+const (
+	defaultParkTimeout  = 24 * time.Hour
+	defaultParkRetry    = 5 * time.Minute
+	defaultQueueTimeout = 24 * time.Hour
 )
 
 const (
@@ -16,6 +24,9 @@ const (
 	// maxBucketLookups is how often the bucket is asked for the files of a lost sender
 	// while it does not answer.
 	maxBucketLookups = 5
+	// lastAnswer is how long a task waits after its deadline for the vendor's last answer
+	// (D10).
+	lastAnswer = 10 * time.Minute
 )
 
 // lookupPauses are the pauses between the lookups of a parked, lost submission (D6).
@@ -23,7 +34,7 @@ var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minut
 
 // parkRetry is how long a parked step rests, spread a little.
 func (s *State) parkRetry(now time.Time) time.Duration {
-	return jitter(now, max(s.Terms.ParkRetry, time.Second))
+	return jitter(now, max(cmp.Or(s.Plan.ParkRetry, defaultParkRetry), time.Second))
 }
 
 // wait has the task wait, until tryAt for its next try. If the task waits already, the new
@@ -54,9 +65,11 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	a := c.Last()
 	switch {
 	case why == mediagate.WhyModal:
-		return c.now.Add(c.Terms.ModalTimeout)
+		return c.now.Add(c.Plan.Modal)
 	case why == mediagate.WhySlot:
-		return c.now.Add(c.Terms.QueueTimeout)
+		return c.now.Add(cmp.Or(c.Plan.QueueTimeout, defaultQueueTimeout))
+	case why == mediagate.WhyVendor:
+		return c.now.Add(lastAnswer)
 	case why == mediagate.WhyUnknown && !c.failsUnknown(a):
 		return c.DeadlineAt.Add(unknownTimeout)
 	case why == mediagate.WhyUnknown:
@@ -71,7 +84,7 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	case c.late(c.now) && c.nothingAtVendor():
 		return c.now // no attempt may follow any more (D3)
 	default:
-		return c.now.Add(c.Terms.ParkTimeout)
+		return c.now.Add(cmp.Or(c.Plan.ParkTimeout, defaultParkTimeout))
 	}
 }
 
@@ -129,7 +142,7 @@ func (c *change) resume() {
 // asked takes over what the run has seen and the row lacks (D5), and does what is due by
 // time, except to end the task: Settle does that. It parks an unreadable task, puts back an
 // attempt that the row may have lost (D17), and has the channel poll again after a trouble
-// (D11).
+// (D11), or a last time (D10).
 func (c *change) asked(e Asked) {
 	if !c.open() {
 		return
@@ -150,6 +163,9 @@ func (c *change) asked(e Asked) {
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
 	}
+	if a := c.awaited(c.lastN()); a != nil && c.late(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
+		c.askLast(a)
+	}
 }
 
 // mendWait gives a task that is unknown, or waits for its client, its own wait again. Such
@@ -159,7 +175,8 @@ func (c *change) mendWait() {
 	switch {
 	case c.waitsForClient() && c.Wait.Why != mediagate.WhyModal:
 		c.wait(mediagate.WhyModal, "", time.Time{})
-	case a != nil && a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero() && c.Wait.Why != mediagate.WhyUnknown:
+	case a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero():
+	case c.Wait.Why != mediagate.WhyUnknown:
 		c.endWait()
 		c.waitUnknown(a)
 	}
@@ -189,8 +206,6 @@ func (c *change) afterStep(e StepEnded) {
 	switch {
 	case e.Step == CancelJob:
 		a.StopTried = true
-	case e.Step == Poll:
-		c.pollEnded(a, e)
 	case e.Step == Lookup:
 		c.lookupEnded(a, e)
 	case !e.Failed:
@@ -215,19 +230,6 @@ func submitTrouble(e StepEnded) mediagate.ParkReason {
 		return mediagate.ParkInternal
 	default:
 		return mediagate.ParkProviderAway
-	}
-}
-
-// pollEnded reacts to the last question at the deadline (D10). If the vendor does not
-// show us the job, the job may have succeeded: the task parks for a person (D11).
-func (c *change) pollEnded(a *Attempt, e StepEnded) {
-	err := &mediagate.Error{Kind: e.Kind, Code: e.Code}
-	switch {
-	case e.Failed && mediagate.TroubleOf(err) != "":
-		c.trouble(a, mediagate.TroubleOf(err))
-	case e.Failed && e.Kind == mediagate.KindUnavailable: // nobody was asked
-	default:
-		a.LastAskedAt = c.now
 	}
 }
 

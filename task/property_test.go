@@ -70,7 +70,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 		s.DeadlineAt = tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "deadline")) * time.Hour)
 		s.CancelRequestedAt, s.FailRequestedAt = moment("cancel"), moment("fail")
 		if why := rapid.SampledFrom([]mediagate.WaitWhy{
-			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown,
+			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown, mediagate.WhyVendor,
 		}).Draw(t, "wait"); why != "" {
 			s.Wait = mediagate.Wait{Why: why, Since: tasktest.Noon, TryAt: moment("try")}
 			if why != mediagate.WhyPause {
@@ -83,19 +83,23 @@ func TestAdvanceIsTotal(t *testing.T) {
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkFunds}).Draw(t, "reason")
 			case mediagate.WhyUnknown:
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkSubmissionUnknown}).Draw(t, "reason")
-			case mediagate.WhyPause, mediagate.WhyModal:
+			case mediagate.WhyPause, mediagate.WhyModal, mediagate.WhyVendor:
 			}
 		}
 		s.Granted = rapid.Bool().Draw(t, "granted")
 		s.Inputs.Over = rapid.Bool().Draw(t, "checked")
 		if rapid.Bool().Draw(t, "attempt") {
 			a := task.Attempt{
-				N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CreatedAt: tasktest.Noon, CanStop: rapid.Bool().Draw(t, "stop"),
-				Route: mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")}, SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
+				Sending: task.Sending{
+					N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CanStop: rapid.Bool().Draw(t, "stop"),
+					Route:      mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")},
+					SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
+				},
+				CreatedAt: tasktest.Noon,
 				State: rapid.SampledFrom([]mediagate.AttemptState{
 					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),
-				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"), LastAskedAt: moment("asked"),
+				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"),
 				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
 			}
 			if a.SlotUntil.IsZero() {

@@ -33,7 +33,7 @@ func (c *change) restored(e Restored) {
 	c.endWait()
 	switch a := c.Last(); {
 	case a == nil:
-	case a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown: // its sender is gone
+	case a.awaitsReport(): // its sender is gone
 		a.AbsentAt, a.AbsentAgainAt, a.LookedAt = time.Time{}, time.Time{}, time.Time{}
 		c.markUnknown(a, true, "the database was restored")
 	case a.State == mediagate.AttemptAccepted && c.waitsForClient(): // who may have answered: the vendor says

@@ -82,11 +82,11 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	switch e := event.(type) {
 	case task.IntentStored:
 		if err == nil {
-			p.sends[e.N] = p.state.Attempt(e.N).Sending()
+			p.sends[e.N] = p.state.Attempt(e.N).Sending
 		}
 	case task.Reopened:
 		if err == nil {
-			p.sends[e.N] = p.state.Attempt(e.N).Sending()
+			p.sends[e.N] = p.state.Attempt(e.N).Sending
 		}
 	}
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
@@ -103,28 +103,31 @@ func (p *play) begin(d *datadriven.TestData) {
 	p.now, p.sends = noon, map[int]task.Sending{}
 	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find")}
 	p.stop = d.HasArg("stop")
-	p.state = task.State{
+	p.state = task.State{Task: mediagate.Task{
 		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: noon.Add(2 * time.Hour),
-		WebhookState: mediagate.WebhookPending,
-		Terms: task.Terms{
-			Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
-			QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, OnUnknown: mediagate.OnUnknownPark, CheckInputs: d.HasArg("inputs"),
-			Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
-			Hold:    500_000,
+		Webhook: mediagate.Webhook{State: mediagate.WebhookPending},
+		Plan: mediagate.Plan{
+			Routes: []mediagate.Route{{Provider: "kling"}}, Expected: time.Minute, Timeout: 2 * time.Hour,
+			ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour, OnUnknown: mediagate.OnUnknownPark,
 		},
+		Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
+		Hold:    500_000,
+	}}
+	if d.HasArg("inputs") {
+		p.state.Plan.Inputs = []mediagate.Input{{Field: "image"}}
 	}
 	if d.HasArg("fail-unknown") {
-		p.state.Terms.OnUnknown = mediagate.OnUnknownFail
+		p.state.Plan.OnUnknown = mediagate.OnUnknownFail
 	}
 	if d.HasArg("modal") {
-		p.state.Terms.ModalTimeout = 30 * time.Minute
+		p.state.Plan.Modal = 30 * time.Minute
 	}
 	if n := number(d, "images"); n > 0 {
-		p.state.Terms.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
-		p.state.Terms.Hold = mediagate.Micros(n) * 100_000
+		p.state.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
+		p.state.Hold = mediagate.Micros(n) * 100_000
 	}
 	if d.HasArg("free") {
-		p.state.Terms.Charges[0].UnitPrice, p.state.Terms.Hold = 0, 0
+		p.state.Charges[0].UnitPrice, p.state.Hold = 0, 0
 	}
 }
 
@@ -173,7 +176,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	}
 	sent, ok := p.sends[n]
 	if a := p.state.Attempt(n); !ok && a != nil {
-		sent = a.Sending()
+		sent = a.Sending
 	}
 	if d.HasArg("first-sending") {
 		sent.SendBefore = noon.Add(10 * time.Second)
@@ -382,7 +385,7 @@ func (p *play) show(e task.Effects) string {
 		fmt.Fprintf(&b, ", modal %s", s.Modal.State)
 	}
 	if s.Status.Terminal() {
-		fmt.Fprintf(&b, ", callback %s", s.WebhookState)
+		fmt.Fprintf(&b, ", callback %s", s.Webhook.State)
 	} else {
 		fmt.Fprintf(&b, ", deadline %s", at(s.WaitsUntil(p.now)))
 	}

@@ -9,116 +9,89 @@ import (
 )
 
 // State is a snapshot of a task: its row, its attempts, their polling, and its wait
-// for a slot. All times are by the database's clock; a zero time means "not yet".
+// for a slot. All times are by the database's clock; a zero time means "not yet". As in
+// [mediagate.Task], what has a name in JSON is in the document of the task's row.
 type State struct {
-	ID    string
-	Terms Terms
+	mediagate.Task
 
-	Status            mediagate.Status
-	Progress          int   // 0 to 100; 100 exactly when completed
-	Version           int64 // +1 at each change that a client can see
-	StartedAt         time.Time
-	EndedAt           time.Time
-	DeadlineAt        time.Time // end of waiting for the vendor; the time of a wait is added when the wait is over
-	CancelRequestedAt time.Time // a promise: the task does not complete any more
-	FailRequestedAt   time.Time // an operator's fail
+	FailRequestedAt time.Time            `json:"-"` // an operator's fail
+	Inputs          mediagate.InputCheck `json:"inputs,omitzero"`
+	Refusals        int                  `json:"refusals,omitempty"` // attempts in a row that a vendor refused for now
 
-	Wait      mediagate.Wait
-	QueuedFor []string // while it waits for a slot: the channels of which any may grant one
-	Granted   bool     // one of them holds a slot for it: only its poller grants, and takes back
-	Refusals  int      // attempts in a row that a vendor refused for now
-	RerouteTo string   // the channel that an operator chose for the next attempt; empty: any
+	// While it waits for a slot.
+	QueuedFor []string `json:"-"` // the channels of which any may grant one
+	Granted   bool     `json:"-"` // one of them holds a slot for it: only its poller grants, and takes back
 
-	Modal  mediagate.Modal      // the zero value where no vendor asked for more
-	Inputs mediagate.InputCheck // how far the client's files are checked
+	RestoredAt time.Time `json:"-"` // when it was noted that its database had been restored
+	// TailLost says that attempts after the last one may be missing, since the database
+	// was restored. Nothing is sent meanwhile (D17).
+	TailLost bool `json:"-"`
+
+	// Unreadable says that a document of the rows cannot be decoded. The task then
+	// only parks and ends: by cancel, fail, or the end of the parking.
+	Unreadable bool `json:"-"`
 
 	// Attempts in the order of their numbers. Storage loads only the last one and those
 	// that events name.
-	Attempts []Attempt
-
-	Failure *mediagate.Failure // why it failed
-	Results []mediagate.Result // of a completed task
-	Made    *mediagate.Made    // beside the files
-	Cost    mediagate.Micros   // what was charged
-
-	WebhookRound  int // 0 until the end
-	WebhookState  mediagate.WebhookState
-	WebhookReason string
-
-	// Erased says that nothing is left of the task to send.
-	Erased     bool
-	RestoredAt time.Time // when it was noted that its database had been restored
-	// TailLost says that attempts after the last one may be missing, since the database
-	// was restored. Nothing is sent meanwhile (D17).
-	TailLost bool
-
-	// Unreadable says that a JSON column of the rows cannot be decoded. The task then
-	// only parks and ends: by cancel, fail, or the end of the parking.
-	Unreadable bool
+	Attempts []Attempt `json:"-"`
 }
 
-// Terms are what was fixed when the task was submitted.
-type Terms struct {
-	Provider     string // of the first route, which the first attempt goes to
-	Expected     time.Duration
-	Timeout      time.Duration // from submit, and from a retry, to the end of waiting
-	ParkTimeout  time.Duration // a parked task that nobody mends fails then
-	ParkRetry    time.Duration // a parked step is tried again so often
-	QueueTimeout time.Duration // a task that no channel has a slot for fails then
-	ModalTimeout time.Duration // how long it waits for modal parameters; 0: it takes none
-	AbsentGap    time.Duration // between the two lookups that prove absence (D4)
-	OnUnknown    string        // mediagate.OnUnknownFail or OnUnknownPark (D6)
-	CheckInputs  bool          // the client's files are checked before the first attempt
-	Charges      []mediagate.Charge
-	Hold         mediagate.Micros
-	Uploads      map[string]string // object keys of media that came within the request, by field
-}
-
-// Attempt is one submission to one channel.
+// Attempt is one submission of a task to one channel. What has a name in JSON is in the
+// document of its row; the rest are columns, and its polling.
 type Attempt struct {
-	N           int
-	Channel     string
-	Provider    string
-	Fingerprint string
-	Route       mediagate.Route
-	CanStop     bool   // the vendor can stop a job
-	ExternalID  string // our id at the vendor
+	Sending                          // its identity, with its last sending
+	TaskID    string                 `json:"-"`
+	CreatedAt time.Time              `json:"-"`
+	State     mediagate.AttemptState `json:"-"`
 
-	State      mediagate.AttemptState
-	SendBefore time.Time // the first byte of the call is written before this (D4)
-	CallEnds   time.Time // nothing of the call is under way from then on
-	Sends      int       // how often the intent was stored
-	Ref        mediagate.JobRef
-	CreatedAt  time.Time
-	AcceptedAt time.Time
-	EndedAt    time.Time // unset while the job has a slot
-	SlotUntil  time.Time // the slot of a job that may still run is freed then; zero: when the attempt is closed
+	// While the answer is lost. Lookups counts those that told nothing, since the attempt
+	// became unknown or since a retry. LookedAt is when the search of our bucket for its
+	// files last ended, or was given up (D6). The second lookup that finds no job proves
+	// that there is none; a refusal of a repeated sending counts from then on (D4).
+	SenderLost    bool               `json:"sender_lost,omitempty"` // its sender did not report, and may be in its call
+	Lookups       int                `json:"lookups,omitempty"`
+	LookedAt      time.Time          `json:"looked_at,omitzero"`
+	AbsentAt      time.Time          `json:"absent_at,omitzero"`       // the first lookup that found no job
+	AbsentAgainAt time.Time          `json:"absent_again_at,omitzero"` // the second one
+	Refusal       *mediagate.Failure `json:"refusal,omitempty"`
 
-	SenderLost    bool               // of an unknown attempt: its sender did not report, and may be in its call
-	Lookups       int                // lookups that told nothing, since it became unknown or since a retry
-	LookedAt      time.Time          // when the search of our bucket for its files last ended, or was given up (D6)
-	AbsentAt      time.Time          // the first lookup that found no job
-	AbsentAgainAt time.Time          // the second one: it is proven that there is none (D4)
-	Refusal       *mediagate.Failure // of a repeated sending: counts once two lookups found no job (D4)
-	Failure       *mediagate.Failure // of a rejected attempt
-	Elsewhere     bool               // of a rejected attempt: another channel, which has not refused the task, takes jobs
+	// Of a rejected attempt. Elsewhere says that another channel, which has not refused the
+	// task, takes jobs.
+	Failure   *mediagate.Failure `json:"failure,omitempty"`
+	Elsewhere bool               `json:"elsewhere,omitempty"`
 
-	GivenUpAt   time.Time            // when an operator gave it up: what comes of its job is only recorded (D9)
-	Outcome     *mediagate.Outcome   // how its job ended; the first one counts (D9)
-	Trouble     mediagate.ParkReason // why the channel does not poll for it (D11)
-	LastAskedAt time.Time            // the last question at the deadline (D10)
-	StopTried   bool                 // the vendor was asked to stop the job
-	Results     []mediagate.Result   // of copied files; nil until they are, empty where there are none
-	Unusable    *mediagate.Failure   // why its files cannot be used, however often they are copied
-	Await       *Await               // while its channel polls for it
-	Error       string               // for operators
+	// Once the vendor has the job. Of a job that an operator has given up, what comes is
+	// only recorded (D9).
+	Ref        mediagate.JobRef     `json:"ref,omitzero"`
+	AcceptedAt time.Time            `json:"-"`
+	Await      *Await               `json:"-"`                    // while its channel polls for it
+	Trouble    mediagate.ParkReason `json:"trouble,omitempty"`    // why the channel does not poll for it (D11)
+	StopTried  bool                 `json:"stop_tried,omitempty"` // the vendor was asked to stop the job
+	GivenUpAt  time.Time            `json:"-"`
+
+	// How the job ended. The first outcome counts (D9). Results are those of copied files:
+	// nil until they are copied, empty where there are none. Unusable says why its files
+	// cannot be used, however often they are copied.
+	Outcome  *mediagate.Outcome `json:"outcome,omitempty"`
+	Results  []mediagate.Result `json:"results"`
+	Unusable *mediagate.Failure `json:"unusable,omitempty"`
+	Error    string             `json:"error,omitempty"` // for operators
+
+	// The slot of its channel is taken until EndedAt, or until SlotUntil where it is not
+	// known whether the job runs.
+	EndedAt   time.Time `json:"-"`
+	SlotUntil time.Time `json:"-"` // zero: until the attempt is closed
 }
+
+// Mirrored reports that what the attempt made is in the bucket, which may be no file at all.
+func (a Attempt) Mirrored() bool { return a.Results != nil }
 
 // Await is the polling for an accepted attempt.
 type Await struct {
 	NextPollAt time.Time
-	Claim      string // token of the poller that asks at this moment (D8)
-	Again      bool   // a poll was requested since it asks: the next one is due at once (D8)
+	Claim      string    // token of the poller that asks at this moment (D8)
+	ClaimedAt  time.Time // when it claimed the row: it asks after that
+	Again      bool      // a poll was requested since it asks: the next one is due at once (D8)
 }
 
 // Last is the newest attempt; nil when there is none.
@@ -145,10 +118,6 @@ func (s *State) lastN() int {
 	}
 	return 0
 }
-
-// WaitsUntil is the deadline as it stands now: moved by the time of the wait so far
-// (D10).
-func (s *State) WaitsUntil(now time.Time) time.Time { return s.Wait.Moves(s.DeadlineAt, now) }
 
 func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
 
@@ -188,6 +157,11 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 	return a.Outcome
 }
 
+// awaitsReport reports that it is not known whether the vendor has the job.
+func (a *Attempt) awaitsReport() bool {
+	return a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
+}
+
 // succeeded reports that the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
@@ -198,5 +172,5 @@ func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }
 // slotEnd returns when to free the slot of a job of which it is not known, from now on,
 // whether it runs (D7).
 func (s *State) slotEnd(now time.Time) time.Time {
-	return now.Add(mediagate.SlotsLost * s.Terms.Expected)
+	return now.Add(mediagate.SlotsLost * s.Plan.Expected)
 }

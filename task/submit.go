@@ -16,6 +16,8 @@ const (
 	// queuePause is how often a queued task looks for a slot by itself: channels may
 	// have been added since.
 	queuePause = time.Hour
+	// absentGap is between the two lookups that prove absence (D4).
+	absentGap = 30 * time.Second
 )
 
 func (c *change) inputsChecked(e InputsChecked) {
@@ -81,7 +83,7 @@ func (c *change) intentStored(e IntentStored) error {
 	c.leaveQueue()
 	c.tryNow()
 	c.RerouteTo = ""
-	a := Attempt{State: mediagate.AttemptIntent, CreatedAt: c.now}
+	a := Attempt{TaskID: c.ID, State: mediagate.AttemptIntent, CreatedAt: c.now}
 	a.identify(e.Sending)
 	c.Attempts = append(c.Attempts, a)
 	c.outlast(a.CallEnds)
@@ -173,8 +175,7 @@ func (c *change) accepted(e Accepted) {
 
 // accept gives the attempt its job, or the outcome of a synchronous call.
 func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Time) {
-	waits := a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
-	wanted := c.current(a.N) == a && (waits || a.State == mediagate.AttemptRejected)
+	wanted := c.current(a.N) == a && (a.awaitsReport() || a.State == mediagate.AttemptRejected)
 	a.Ref, a.AcceptedAt, a.Error, a.SenderLost, a.Failure = s.Ref, c.now, "", false, nil
 	if s.Outcome != nil {
 		c.record(a, *s.Outcome)
@@ -281,18 +282,21 @@ func (c *change) waitUnknown(a *Attempt) {
 
 func (c *change) notFound(e NotFound) {
 	a := c.Attempt(e.N)
-	if a == nil || a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(e.SendBefore) || !a.AbsentAgainAt.IsZero() {
-		return // of another sending: it proves nothing
+	if a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero() {
+		return
+	}
+	if !a.SendBefore.Equal(e.SendBefore) { // of another sending: it proves nothing
+		return
 	}
 	if c.TailLost || a.unidentified() {
 		return // another attempt may have the job (D17)
 	}
-	switch again := a.AbsentAt.Add(c.Terms.AbsentGap); {
+	switch again := a.AbsentAt.Add(absentGap); {
 	case e.AskedAt.Before(a.CallEnds): // the call could be under way
 		c.pause(a.CallEnds)
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
-		c.pause(c.now.Add(c.Terms.AbsentGap))
+		c.pause(c.now.Add(absentGap))
 	case e.AskedAt.Before(again):
 		c.pause(again)
 	default:

@@ -20,7 +20,7 @@ func (c *change) polled(n int, claim string) *Attempt {
 
 func (c *change) claimed(e Claimed) {
 	if a := c.Attempt(e.N); a != nil && a.Await != nil {
-		a.Await.Claim, a.Await.Again = e.Claim, false
+		a.Await.Claim, a.Await.ClaimedAt, a.Await.Again = e.Claim, c.now, false
 	}
 }
 
@@ -37,6 +37,7 @@ func (c *change) progressed(e Progressed) {
 	if a == nil {
 		return
 	}
+	askedAt := a.Await.ClaimedAt
 	c.answered(a.Await, e.NextAt)
 	if c.current(e.N) == nil {
 		return
@@ -45,6 +46,45 @@ func (c *change) progressed(e Progressed) {
 	if a.State == mediagate.AttemptAccepted && c.Wait.Reason != "" && !c.Unreadable { // the trouble is over (D11)
 		a.SlotUntil = time.Time{}
 		c.resume()
+	}
+	c.stillWorks(a, askedAt)
+}
+
+// stillWorks ends the wait for a vendor whose job has not ended by the deadline, if the
+// vendor was asked after that. Otherwise it is asked again (D10).
+func (c *change) stillWorks(a *Attempt, askedAt time.Time) {
+	if c.awaited(a.N) == nil || c.Unreadable || !c.late(c.now) {
+		return
+	}
+	if c.Wait.Why != mediagate.WhyVendor {
+		c.wait(mediagate.WhyVendor, "", time.Time{})
+	}
+	if askedAt.Before(c.DeadlineAt) {
+		c.pollNow(a)
+	} else {
+		c.Wait.EndsAt = c.now
+	}
+}
+
+// askLast has the channel ask for the attempt a last time, unless it does so at this moment.
+// The task fails with the vendor's answer that the job has not ended, or after lastAnswer
+// (D10).
+func (c *change) askLast(a *Attempt) {
+	c.wait(mediagate.WhyVendor, "", time.Time{})
+	if a.Await == nil || a.Await.ClaimedAt.Before(c.DeadlineAt) {
+		c.pollNow(a)
+	}
+}
+
+// pollNow has the channel ask for the attempt now, or once more if it asks at this moment.
+func (c *change) pollNow(a *Attempt) {
+	switch {
+	case a.Await == nil:
+		a.Await = &Await{NextPollAt: c.now}
+	case a.Await.Claim != "":
+		a.Await.Again = true
+	case c.now.Before(a.Await.NextPollAt):
+		a.Await.NextPollAt = c.now
 	}
 }
 
@@ -90,8 +130,10 @@ func (c *change) vendorWaits(e VendorWaits) {
 	if a == nil || c.polled(e.N, e.Claim) == nil {
 		return
 	}
-	if c.Terms.ModalTimeout <= 0 || c.Modal.State != mediagate.ModalNone {
+	if c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone {
+		askedAt := a.Await.ClaimedAt
 		c.answered(a.Await, e.NextAt)
+		c.stillWorks(a, askedAt)
 		return
 	}
 	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N}

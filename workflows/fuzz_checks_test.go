@@ -108,7 +108,7 @@ func (p *play) final() {
 	if st.Status == mediagate.StatusCompleted {
 		entry = mediagate.EntryPost
 	}
-	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Terms.Hold || entry == mediagate.EntryVoid && st.Cost != 0 {
+	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Hold || entry == mediagate.EntryVoid && st.Cost != 0 {
 		p.violate("a %s task costs %s, and its hold was resolved so: %+v", st.Status, st.Cost, end)
 	}
 	made := slices.DeleteFunc(p.jobs, func(j *job) bool { return j.stopped })
@@ -125,8 +125,8 @@ func (p *play) final() {
 	if len(p.Lapses) > 0 { // what was sent before is not known to the database
 		return
 	}
-	if sent != (len(bodies) > 0) || sent != (st.WebhookRound == 1) || st.WebhookState == mediagate.WebhookPending {
-		p.violate("D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.WebhookState, st.WebhookRound, len(bodies))
+	if sent != (len(bodies) > 0) || sent != (st.Webhook.Round == 1) || st.Webhook.State == mediagate.WebhookPending {
+		p.violate("D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.Webhook.State, st.Webhook.Round, len(bodies))
 	}
 	if slices.ContainsFunc(bodies, func(b []byte) bool { return !bytes.Equal(b, bodies[0]) }) {
 		p.violate("D14: two callbacks differ")

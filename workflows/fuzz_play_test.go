@@ -96,7 +96,7 @@ func newPlay(t *testing.T, s scenario) *play {
 		submitted.Type, submitted.Plan.Modal = mediagate.TypeArt, 30*time.Minute
 	}
 	if !p.Callback {
-		submitted.Webhook = nil
+		submitted.Webhook = mediagate.Webhook{}
 	}
 	p.Store.Add(submitted)
 	if len(p.Lapses) > 0 {
@@ -411,7 +411,7 @@ func (p *play) generate(ctx workflow.Context, in workflows.Input) (seen task.See
 
 // stop ends a play that would not end by itself.
 func (p *play) stop() {
-	p.Store.Exec("UPDATE tasks SET status = 'failed', failure = '{}', ended_at = created_at WHERE id = ?", taskID)
+	p.Store.Exec("UPDATE tasks SET status = 'failed', document = json_set(document, '$.failure', json('{}')), ended_at = created_at WHERE id = ?", taskID)
 	p.changes.Add(1)
 	p.terminate()
 }

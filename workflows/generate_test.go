@@ -50,7 +50,9 @@ func TestStepsOfATask(t *testing.T) {
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},
-		"a video that is late": {video, func(*bundle) {}, []string{"Ask", "SubmitJob", "Ask", "PollJob", "CancelJob", "Settle"}, 2 * time.Hour},
+		"a video that is late": {video, func(b *bundle) {
+			b.change(2*time.Hour+time.Second, task.Claimed{N: 1, Claim: "c"}, task.Progressed{N: 1, Claim: "c", NextAt: time.Now()})
+		}, []string{"Ask", "SubmitJob", "Ask", "Ask", "CancelJob", "Settle"}, 2*time.Hour + time.Second},
 		"a client that cancels": {
 			video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
 			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"},
@@ -77,7 +79,7 @@ func TestStepsOfATask(t *testing.T) {
 			t.Parallel()
 			b := setup(t, func(w *activitytest.World) mediagate.Task {
 				t := c.task(w)
-				t.Webhook = nil
+				t.Webhook = mediagate.Webhook{}
 				return t
 			})
 			c.script(b)
@@ -107,7 +109,7 @@ func TestD14CallbackOfARun(t *testing.T) {
 	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
 		t.Errorf("callbacks %q, want one of the completed task", bodies)
 	}
-	if got := b.state().WebhookState; got != mediagate.WebhookDelivered {
+	if got := b.state().Webhook.State; got != mediagate.WebhookDelivered {
 		t.Errorf("the callback is %s, want delivered", got)
 	}
 }

@@ -27,11 +27,8 @@ const (
 	callsPatience = 10 * time.Minute
 	// questionTime bounds one try of a question to a vendor.
 	questionTime = time.Minute
-	// lookupPatience, pollPatience and stopPatience are how long the questions to vendors
-	// are repeated. A vendor that is out of reach at the deadline is asked again for
-	// pollPatience (D10).
+	// lookupPatience and stopPatience are how long the questions to vendors are repeated.
 	lookupPatience = time.Minute
-	pollPatience   = 10 * time.Minute
 	stopPatience   = 30 * time.Second
 	// mirrorPatience is the least that a copy may take: a result that came at the last
 	// moment is worth copying.
@@ -66,8 +63,6 @@ func activityOf(answer activities.Answer, left time.Duration) (workflow.Activity
 		return options, acts.SubmitJob
 	case task.Lookup:
 		return profile(calls, summary, lookupPatience, questionTime), acts.LookUp
-	case task.Poll:
-		return profile(calls, summary, pollPatience, questionTime), acts.PollJob
 	case task.Mirror: // the deadline is that of the vendor, which is done
 		return profile(QueueMirror, summary, max(left, mirrorPatience), mediagate.CopyLimit), acts.MirrorResult
 	case task.CancelJob:

@@ -20,6 +20,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 	"github.com/mediagate/mediagate/workflows"
 )
 
@@ -36,13 +37,13 @@ func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Qu
 
 func sleeping(d time.Duration) activities.Answer {
 	step := task.Step{Kind: task.Sleep, N: 1, Why: task.WhyVendor, Until: start.Add(d)}
-	return activities.Answer{Now: start, Explanation: task.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen}
+	return activities.Answer{Now: start, Explanation: story.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen}
 }
 
 // seen is what runs of these tests hear of the task.
 var seen = task.Seen{Sending: task.Sending{N: 1}}
 
-var done = activities.Answer{Explanation: task.Explanation{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}}}
+var done = activities.Answer{Explanation: story.Explanation{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}}}
 
 // Whatever comes wakes a run that sleeps, and each command is recorded once, for the step
 // that the run slept on.
@@ -242,7 +243,7 @@ func TestStepsThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			questions := b.asked(activities.Answer{Explanation: task.Explanation{Step: step}}, done)
+			questions := b.asked(activities.Answer{Explanation: story.Explanation{Step: step}}, done)
 			b.env.OnActivity("Settle", mock.Anything, mock.Anything).Return(activities.Answer{}, c.err)
 			b.run()
 			if got := *questions; len(got) != 2 || !cmp.Equal(got[1].Ended, c.want) {
@@ -257,8 +258,8 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	step := task.Step{Kind: task.Submit, N: 2, Provider: "p"}
-	stop := activities.Answer{Explanation: task.Explanation{Step: task.Step{Kind: task.Settle}}, Stop: true}
-	questions := b.asked(activities.Answer{Explanation: task.Explanation{Step: step, N: 1}, Now: start, Ends: start.Add(time.Hour), Seen: seen}, stop, done)
+	stop := activities.Answer{Explanation: story.Explanation{Step: task.Step{Kind: task.Settle}}, Stop: true}
+	questions := b.asked(activities.Answer{Explanation: story.Explanation{Step: step, N: 1}, Now: start, Ends: start.Add(time.Hour), Seen: seen}, stop, done)
 	over := make(chan struct{}) // the suite does not wait for a step that is cancelled
 	b.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
 		b.signal(mediagate.ActionFail, nil)
@@ -294,7 +295,7 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			first := activities.Answer{Now: start, Ends: start.Add(time.Hour), Explanation: task.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
+			first := activities.Answer{Now: start, Ends: start.Add(time.Hour), Explanation: story.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
 			meanwhile := activities.Answer{Seen: c.heard}
 			questions := b.asked(first, meanwhile, done)
 			asked, heard := 0, make(chan struct{})
@@ -401,7 +402,7 @@ func TestD1AMissingRowFails(t *testing.T) {
 func TestAnUnknownStepFailsTheWorkflowTask(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	b.asked(activities.Answer{Explanation: task.Explanation{Step: task.Step{Kind: "fly"}}})
+	b.asked(activities.Answer{Explanation: story.Explanation{Step: task.Step{Kind: "fly"}}})
 	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
 	if err := b.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), `does not know the step "fly"`) {
 		t.Errorf("the run ended with %v", err)
@@ -414,10 +415,10 @@ func TestTimesAreByTheDatabasesClock(t *testing.T) {
 	b := setup(t, video)
 	ahead := start.Add(24 * time.Hour)
 	b.asked(
-		activities.Answer{Now: ahead, Ends: ahead.Add(7 * time.Minute), Explanation: task.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}}},
-		activities.Answer{Now: ahead, Ends: ahead.Add(-time.Minute), Explanation: task.Explanation{Step: task.Step{Kind: task.CheckInputs}}},
-		activities.Answer{Now: ahead, Ends: ahead.Add(time.Minute), Explanation: task.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}}},
-		activities.Answer{Now: ahead, Explanation: task.Explanation{Step: task.Step{Kind: task.Sleep, Why: task.WhyPause, Until: ahead.Add(time.Minute)}}}, done,
+		activities.Answer{Now: ahead, Ends: ahead.Add(7 * time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}}},
+		activities.Answer{Now: ahead, Ends: ahead.Add(-time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.CheckInputs}}},
+		activities.Answer{Now: ahead, Ends: ahead.Add(time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}}},
+		activities.Answer{Now: ahead, Explanation: story.Explanation{Step: task.Step{Kind: task.Sleep, Why: task.WhyPause, Until: ahead.Add(time.Minute)}}}, done,
 	)
 	for _, name := range []string{"SubmitJob", "CheckInputs", "MirrorResult"} {
 		b.env.OnActivity(name, mock.Anything, mock.Anything).Return(activities.Answer{}, temporal.NewNonRetryableApplicationError("no", "internal", nil))

@@ -64,7 +64,7 @@ func TestWebhookSchedule(t *testing.T) {
 			b.Deliverer.OnDeliver = answers(c.verdicts...)
 			b.deliver()
 			same(t, "attempts", b.attempts(), c.times)
-			if got := b.state().WebhookState; got != c.state {
+			if got := b.state().Webhook.State; got != c.state {
 				t.Errorf("the callback is %s, want %s", got, c.state)
 			}
 		})
@@ -145,8 +145,8 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 			same(t, "attempts", b.attempts(), c.want)
 			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 			b.ok(err)
-			if len(deliveries) != 4 || b.state().WebhookState != mediagate.WebhookAbandoned {
-				t.Errorf("%d entries, callback %s, want 4 and abandoned", len(deliveries), b.state().WebhookState)
+			if len(deliveries) != 4 || b.state().Webhook.State != mediagate.WebhookAbandoned {
+				t.Errorf("%d entries, callback %s, want 4 and abandoned", len(deliveries), b.state().Webhook.State)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestD14OnlyTheNewestRoundWrites(t *testing.T) {
 	if got := b.attempts(); len(got) != 1 {
 		t.Errorf("attempts at %v, want the first only", got)
 	}
-	if got := b.state().WebhookState; got != mediagate.WebhookPending {
+	if got := b.state().Webhook.State; got != mediagate.WebhookPending {
 		t.Errorf("the callback is %s, want pending: round 2 decides", got)
 	}
 }

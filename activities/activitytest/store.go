@@ -58,7 +58,7 @@ func (s *Store) Add(t mediagate.Task) {
 	s.Exec(addKey, t.KeyID, t.AccountID, []byte(t.KeyID))
 	source := t.Plan.Source
 	t.Plan.Source = nil // which task that is does not matter
-	_, _, err := s.Steady.Submit(context.Background(), mediagate.NewTask{Task: t})
+	_, _, err := s.Steady.Submit(context.Background(), mediagate.NewTask{Task: submitted(t)})
 	must(err)
 	if source != nil {
 		s.EditTask(t.ID, func(t *mediagate.Task) { t.Plan.Source = source })
@@ -68,21 +68,28 @@ func (s *Store) Add(t mediagate.Task) {
 	}
 }
 
+// submitted is a task as it was when it was submitted.
+func submitted(t mediagate.Task) mediagate.Task {
+	t.Progress, t.Cost, t.StartedAt, t.EndedAt, t.CancelRequestedAt = 0, 0, time.Time{}, time.Time{}, time.Time{}
+	t.Wait, t.Results, t.Made, t.Failure = mediagate.Wait{}, nil, nil, nil
+	t.Webhook.Round = 0
+	return t
+}
+
 func (s *Store) further(t mediagate.Task) {
 	progress := t.Progress
 	if t.Status == mediagate.StatusCompleted {
 		progress = 100
 	}
 	s.Exec(`UPDATE tasks SET status = ?, progress = ?, version = ?, started_at = ?, ended_at = ?, cancel_requested_at = ?,
-		wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ?,
-		results = ?, made = ?, failure = ?, cost = ? WHERE id = ?`,
+		wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ?, results = ?, cost = ?, document = ? WHERE id = ?`,
 		t.Status, progress, max(t.Version, 1), stamp(t.StartedAt), stamp(t.EndedAt), stamp(t.CancelRequestedAt),
 		t.Wait.Why, t.Wait.Reason, stamp(t.Wait.Since), stamp(t.Wait.TryAt), stamp(t.Wait.EndsAt),
-		document(t.Results), document(t.Made), document(t.Failure), t.Cost, t.ID)
+		document(t.Results), t.Cost, document(t), t.ID)
 	if t.Status.Terminal() {
 		s.Exec("DELETE FROM wakes WHERE task_id = ?", t.ID)
 	}
-	if w := t.Webhook; w != nil {
+	if w := t.Webhook; w.State != "" {
 		s.Exec("UPDATE tasks SET webhook_round = ?, webhook_reason = ? WHERE id = ?", w.Round, w.Reason, t.ID)
 	}
 }
@@ -112,10 +119,10 @@ func (s *Store) Remove(id string) {
 
 // EditTask changes what was submitted.
 func (s *Store) EditTask(id string, f func(*mediagate.Task)) {
-	t := ok(s.Steady.TaskByID(context.Background(), id))
-	f(&t)
-	s.Exec("UPDATE tasks SET type = ?, model = ?, params = ?, plan = ?, charges = ?, hold = ? WHERE id = ?",
-		t.Type, t.Model, string(t.Params), document(t.Plan), document(t.Charges), t.Hold, id)
+	t, _ := s.Peek(id)
+	f(&t.Task)
+	s.Exec("UPDATE tasks SET type = ?, model = ?, params = ?, document = ?, hold = ? WHERE id = ?",
+		t.Type, t.Model, string(t.Params), document(t), t.Hold, id)
 }
 
 // Park parks a task, which tries again in an hour.
@@ -168,7 +175,7 @@ func (s *Store) Peek(id string) (st task.State, found bool) {
 }
 
 // Attempts lists a task's attempts in their order.
-func (s *Store) Attempts(id string) []mediagate.Attempt {
+func (s *Store) Attempts(id string) []task.Attempt {
 	return ok(s.Steady.Attempts(context.Background(), id))
 }
 

@@ -113,7 +113,7 @@ func (w *World) newTask(kind mediagate.Type) mediagate.Task {
 	return mediagate.Task{
 		ID: TaskID, AccountID: "acc_1", KeyID: "key_1", Type: kind, Status: mediagate.StatusPending,
 		Params: json.RawMessage(`{"prompt":"a prompt, ` + Secret + `"}`), CreatedAt: now, DeadlineAt: now.Add(2 * time.Hour),
-		Webhook: &mediagate.Webhook{URL: "https://hooks.example.com/" + Secret, State: mediagate.WebhookPending},
+		Webhook: mediagate.Webhook{URL: "https://hooks.example.com/" + Secret, State: mediagate.WebhookPending},
 	}
 }
 

@@ -65,7 +65,7 @@ func TestNewcomerBesideABacklog(t *testing.T) {
 	newcomers := []string{"task_started", "task_replaced"}
 	begin("acc_started", newcomers[0])
 	replaced := w.NewVideo()
-	replaced.ID, replaced.AccountID, replaced.Webhook, replaced.DeadlineAt = newcomers[1], "acc_replaced", nil, time.Now().Add(time.Hour)
+	replaced.ID, replaced.AccountID, replaced.Webhook, replaced.DeadlineAt = newcomers[1], "acc_replaced", mediagate.Webhook{}, time.Now().Add(time.Hour)
 	w.Store.Add(replaced)
 	if err := w.engine.Replace(t.Context(), replaced, ""); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func (w *world) pending(id string) []*workflow.PendingActivityInfo {
 func (w *world) begin(t mediagate.Task, id string, timeout time.Duration) mediagate.Task {
 	w.t.Helper()
 	t.ID = id
-	t.Webhook = nil
+	t.Webhook = mediagate.Webhook{}
 	t.DeadlineAt = time.Now().Add(timeout).UTC().Truncate(time.Microsecond)
 	w.Store.Add(t)
 	if err := w.engine.Start(w.t.Context(), t); err != nil {

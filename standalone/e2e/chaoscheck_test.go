@@ -48,7 +48,7 @@ func (c *chaos) awaitQuiet(patience time.Duration) (left []string) {
 			c.t.Logf("open tasks: %v", err)
 			continue
 		}
-		state, err := c.column(`SELECT concat_ws(' ', (SELECT count(*) || ' ' || sum(version) FROM tasks), (SELECT count(*) || ' ' || sum(lookups) FROM attempts),
+		state, err := c.column(`SELECT concat_ws(' ', (SELECT count(*) || ' ' || sum(version) FROM tasks), (SELECT count(*) || ' ' || sum((document::json->>'lookups')::int) FROM attempts),
 			(SELECT count(*) FROM deliveries))`)
 		if err != nil {
 			continue
@@ -161,8 +161,8 @@ type attempt struct {
 // attempts are all, by their tasks, in order.
 func (c *chaos) attempts() map[string][]attempt {
 	c.t.Helper()
-	rows, err := c.column(`SELECT json_build_array(task_id, n, provider, state, COALESCE(COALESCE(ref, '{}')::json->>'job_id', ''),
-		COALESCE(outcome, ''), given_up_at IS NOT NULL)::text FROM attempts ORDER BY task_id, n`)
+	rows, err := c.column(`SELECT json_build_array(task_id, n, provider, state, job_id,
+		COALESCE(document::json->>'outcome', ''), given_up_at IS NOT NULL)::text FROM attempts ORDER BY task_id, n`)
 	if err != nil {
 		c.t.Fatal(err)
 	}

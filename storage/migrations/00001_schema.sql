@@ -221,36 +221,26 @@ CREATE TABLE tasks (
     version             {{.bigint}} NOT NULL DEFAULT 1,
     params              text        NOT NULL,
     reference           text        NOT NULL DEFAULT '',
-    request_id          text        NOT NULL DEFAULT '',
     trace_parent        text        NOT NULL DEFAULT '',  -- the span of its submit: runs that start later are in its trace
     source_id           text        NOT NULL DEFAULT '',  -- the task that it works on, which stays while it may be needed
-    plan                text        NOT NULL,
-    charges             text        NOT NULL,
+    document            text        NOT NULL,                 -- the rest, see mediagate.Task and State of package task
     hold                {{.bigint}} NOT NULL CHECK (hold >= 0),
     cost                {{.bigint}} NOT NULL DEFAULT 0,
-    judgement           text,                             -- what came of looking at the media that it names
     created_at          {{.time}}   NOT NULL,
     started_at          {{.time}},
     ended_at            {{.time}},
     deadline_at         {{.time}}   NOT NULL,
-    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown')),
+    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown', 'vendor')),
     wait_reason         text        NOT NULL DEFAULT '',  -- why it is stuck
     wait_since          {{.time}},
     try_at              {{.time}},                        -- no step begins before
     wait_ends_at        {{.time}},                        -- it fails then, if it still waits
     fails_at            {{.time}},                        -- it fails then, if nothing happens
-    refusals            integer     NOT NULL DEFAULT 0,
     cancel_requested_at {{.time}},
     fail_requested_at   {{.time}},
-    reroute_to          text        NOT NULL DEFAULT '',
     channel             text        NOT NULL DEFAULT '',
     provider            text        NOT NULL DEFAULT '',
-    art_state           text        NOT NULL DEFAULT '' CHECK (art_state IN ('', 'MODAL', 'SUBMITTED', 'EXPIRED')),
-    modal_n             integer     NOT NULL DEFAULT 0,
-    modal_input         text,                             -- what its client gave in a call of its own
     results             text,
-    made                text,                             -- beside its files: songs, voices, buttons, words
-    failure             text,
     sweep_at            {{.time}},                        -- when to look for files that were copied for an end that did not come
     webhook_url         text        NOT NULL DEFAULT '',
     webhook_state       text        NOT NULL DEFAULT '',
@@ -265,7 +255,6 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
     CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
     CONSTRAINT tasks_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR status = 'completed')),
-    CONSTRAINT tasks_failure CHECK ((failure IS NOT NULL) = (status = 'failed')),
     CONSTRAINT tasks_wait CHECK ((wait = '') = (wait_since IS NULL) AND (wait IN ('', 'pause')) = (wait_ends_at IS NULL)),
     CONSTRAINT tasks_stuck_wait CHECK (wait_reason = '' OR wait IN ('parked', 'slot', 'unknown'))
 ) {{.strict}};
@@ -330,49 +319,27 @@ CREATE TABLE wakes (
 CREATE INDEX wakes_due ON wakes (account_id, wake_at);
 CREATE INDEX wakes_stuck ON wakes (task_id {{.bytewise}}) WHERE kind = 'run' AND tries >= 3;
 
--- Tries of a task at a vendor. What proves that the vendor has no job of one whose answer
--- was lost: the lookups that found none, how often its intent was stored, and a refusal of
--- a repeated intent, which may only mean that the vendor has the first. One that has not
--- ended counts for its channel's slots, until slot_until where nobody can tell; one that is
--- abandoned counts for its account, too.
+-- Submissions of a task to channels. One that has not ended counts for its channel's slots,
+-- until slot_until where nobody can tell; one that is abandoned counts for its account, too.
 CREATE TABLE attempts (
     task_id             text        NOT NULL REFERENCES tasks (id),
     n                   integer     NOT NULL CHECK (n > 0),
-    account_id          text,
+    account_id          text        NOT NULL,
+    state               text        NOT NULL CHECK (state IN ('intent', 'accepted', 'rejected', 'unknown', 'abandoned', 'ended')),
     channel             text        NOT NULL,
     provider            text        NOT NULL,
-    fingerprint         text        NOT NULL DEFAULT '',
-    route               text        NOT NULL,
-    external_id         text        NOT NULL DEFAULT '',
-    state               text        NOT NULL CHECK (state IN ('granted', 'intent', 'accepted', 'rejected', 'unknown', 'abandoned', 'ended')),
-    sends               integer     NOT NULL DEFAULT 1,
-    send_before         {{.time}},
-    call_ends           {{.time}},
-    ref                 text,
-    can_stop            {{.bool}}   NOT NULL DEFAULT {{.false}},
-    stop_tried          {{.bool}}   NOT NULL DEFAULT {{.false}},
-    lost                {{.bool}}   NOT NULL DEFAULT {{.false}},
-    lookups             integer     NOT NULL DEFAULT 0,
-    looked_at           {{.time}},
-    absent_at           {{.time}},
-    absent_again_at     {{.time}},
-    refusal             text,
-    elsewhere           {{.bool}}   NOT NULL DEFAULT {{.false}},
+    fingerprint         text        NOT NULL,
+    job_id              text        NOT NULL, -- the vendor's; empty until it is known
+    created_at          {{.time}}   NOT NULL,
+    accepted_at         {{.time}},
     given_up_at         {{.time}},
-    last_asked_at       {{.time}},
-    outcome             text,
-    failure             text,
-    results             text,
-    unusable            text,
-    trouble             text        NOT NULL DEFAULT '',
-    error               text        NOT NULL DEFAULT '',
+    ended_at            {{.time}},
     slot_until          {{.time}},
+    succeeded           {{.bool}}   NOT NULL,
+    document            text        NOT NULL, -- the rest, see Attempt of package task
     vendor_amount       {{.bigint}} CHECK (vendor_amount >= 0), -- what the vendor charged, in millionths of its own unit
     vendor_unit         text        NOT NULL DEFAULT '',
     vendor_uncounted_at {{.time}},                              -- since when that waits to be counted
-    created_at          {{.time}}   NOT NULL,
-    accepted_at         {{.time}},
-    ended_at            {{.time}},
     PRIMARY KEY (task_id, n)
 ) {{.strict}};
 CREATE INDEX attempts_slots ON attempts (channel) WHERE ended_at IS NULL;

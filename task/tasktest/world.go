@@ -17,6 +17,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
 // World is a task, a vendor that keeps its own books, and everybody who may
@@ -88,19 +89,22 @@ func New(t *rapid.T) *World {
 	w.vendor = []string{"accepts", "accepts", "accepts", "refuses", "refuses for now", "late", "lost", "died", "died after"}
 	w.sync = rapid.Bool().Draw(t, "sync")
 	w.find, w.stop = rapid.Bool().Draw(t, "find"), rapid.Bool().Draw(t, "stop")
-	terms := task.Terms{
-		Provider: "kling", Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
-		QueueTimeout: 24 * time.Hour, AbsentGap: 30 * time.Second, CheckInputs: rapid.Bool().Draw(t, "inputs"),
-		OnUnknown: rapid.SampledFrom([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}).Draw(t, "unknown"),
-		Charges:   []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}}, Hold: 500_000,
+	plan := mediagate.Plan{
+		Routes:   []mediagate.Route{{Provider: "kling"}},
+		Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour,
 	}
+	if rapid.Bool().Draw(t, "inputs") {
+		plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
+	}
+	plan.OnUnknown = rapid.SampledFrom([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}).Draw(t, "unknown")
 	if rapid.Bool().Draw(t, "modal") {
-		terms.ModalTimeout = 30 * time.Minute
+		plan.Modal = 30 * time.Minute
 	}
-	w.State = task.State{
-		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Terms: terms,
-		WebhookState: rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook"),
-	}
+	w.State = task.State{Task: mediagate.Task{
+		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Plan: plan, Hold: 500_000,
+		Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
+	}}
+	w.State.Webhook.State = rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook")
 	return w
 }
 
@@ -148,8 +152,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		fail("%s with %d entries in the ledger", s.Status, w.entries)
 	case effects.Entry == mediagate.EntryPost && s.Status != mediagate.StatusCompleted, effects.Entry == mediagate.EntryVoid && s.Status == mediagate.StatusCompleted:
 		fail("%s for %s", effects.Entry, s.Status)
-	case s.Cost < 0 || s.Cost > s.Terms.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
-		fail("%s costs %s of %s", s.Status, s.Cost, s.Terms.Hold)
+	case s.Cost < 0 || s.Cost > s.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
+		fail("%s costs %s of %s", s.Status, s.Cost, s.Hold)
 	case s.Progress < before.Progress || (s.Progress == 100) != (s.Status == mediagate.StatusCompleted):
 		fail("progress %d after %d, %s", s.Progress, before.Progress, s.Status)
 	case s.Version < before.Version || s.Version > before.Version+1:
@@ -201,14 +205,14 @@ func (w *World) CheckStep(fail func(string, ...any)) {
 		if !w.State.Status.Terminal() {
 			fail("done, and %s", w.State.Status)
 		}
-	case task.CheckInputs, task.Submit, task.Lookup, task.Poll, task.Mirror, task.CancelJob, task.Settle:
+	case task.CheckInputs, task.Submit, task.Lookup, task.Mirror, task.CancelJob, task.Settle:
 		if w.State.Status.Terminal() {
 			fail("%s of a task that has ended", step.Kind)
 		}
 	default:
 		fail("no such step: %q", step.Kind)
 	}
-	e := w.State.Explain(step, w.Now)
+	e := story.Explain(&w.State, step, w.Now)
 	if e.Doing() == "" || e.Word() == "" || (e.Then() == "") != w.State.Status.Terminal() {
 		fail("%s is explained by %q, %q, %q", step.Kind, e.Word(), e.Doing(), e.Then())
 	}
@@ -285,7 +289,7 @@ func (w *World) found(a *task.Attempt) (channel string) {
 // whether its answer arrives.
 func (w *World) sent() {
 	a := w.State.Last()
-	name, sending, callEnds := w.key(a), a.Sending(), a.CallEnds
+	name, sending, callEnds := w.key(a), a.Sending, a.CallEnds
 	answer := rapid.SampledFrom(w.vendor).Draw(w.t, "vendor")
 	if w.jobs[name] { // it takes no name twice
 		answer = "refuses"
@@ -389,10 +393,6 @@ func (w *World) step() {
 		}
 	case task.Lookup:
 		w.lookUp(step)
-	case task.Poll:
-		if w.chance("ended", 30) {
-			_ = w.apply(task.VendorEnded{N: step.N, Outcome: *w.Outcome()})
-		}
 	case task.Mirror:
 		_ = w.apply(task.Mirrored{N: step.N, Results: []mediagate.Result{{Key: "k", Duration: 5}}})
 	case task.CancelJob:
@@ -469,7 +469,7 @@ func (w *World) submit(step task.Step) error {
 		}
 		return err
 	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
-		return w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
+		return w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
 		err := w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)})
 		if err == nil {
@@ -484,14 +484,14 @@ func (w *World) lookUp(step task.Step) {
 	a := w.State.Attempt(step.N)
 	switch {
 	case a.State == mediagate.AttemptIntent:
-		_ = w.apply(task.SubmitUnknown{Sending: a.Sending(), SenderLost: true})
+		_ = w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case !w.find:
 	case w.found(a) == "":
 		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
 	case a.Channel == "":
 		w.accept(w.sending(a.N, w.found(a), a.ExternalID))
 	default:
-		w.accept(a.Sending())
+		w.accept(a.Sending)
 	}
 }
 
@@ -777,7 +777,7 @@ func (w *World) Live(length int) {
 // answers. Nobody interferes.
 func (w *World) PlayLossy(length int) {
 	w.t.Helper()
-	w.State.Terms.CheckInputs, w.State.Terms.ModalTimeout, w.sync = false, 0, false
+	w.State.Plan.Inputs, w.State.Plan.Modal, w.sync = nil, 0, false
 	w.find, w.full, w.twice = w.chance("can be asked", 80), 0, rapid.Bool().Draw(w.t, "takes names twice")
 	w.vendor = []string{"accepts", "refuses", "refuses for now", "late", "late", "late", "lost", "died", "died after"}
 	for range length {

@@ -97,7 +97,7 @@ func TestResultsInTheDocs(t *testing.T) {
 	failed.Failure = &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
 	cancelled := d.task("cancelled", "/v1/videos/generations", `{"model": "alpha-video-o1", "prompt": "a slow river"}`, 31*time.Second)
 	cancelled.Status, cancelled.Progress = mediagate.StatusCancelled, 20
-	cancelled.Webhook = &mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task cancelled"}
+	cancelled.Webhook = mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task cancelled"}
 
 	want := map[string]string{
 		"music-b clip": pretty(t, view.Of(flow, creditsPer, d.links(flow, readAfter)).Result.Music[0]),
@@ -159,7 +159,7 @@ func (d docs) task(name, endpoint, body string, lasted time.Duration) *mediagate
 		ID:    "task_" + ulid.MustNew(ulid.Timestamp(created), bytes.NewReader(entropy[:])).String(),
 		Model: operation.Model.ID, Type: operation.Model.Type, Params: r.Params, Reference: r.Reference,
 		Plan: r.Plan, Charges: r.Charges, Hold: price.Total(r.Charges), CreatedAt: created, EndedAt: created.Add(lasted),
-		Webhook: &mediagate.Webhook{State: mediagate.WebhookDelivered},
+		Webhook: mediagate.Webhook{State: mediagate.WebhookDelivered},
 	}
 }
 
@@ -207,7 +207,7 @@ func (d docs) answer(task *mediagate.Task) string {
 func (d docs) callback(task *mediagate.Task) string {
 	d.t.Helper()
 	bare := *task
-	bare.Webhook = nil
+	bare.Webhook = mediagate.Webhook{}
 	body, err := view.Of(&bare, creditsPer, d.links(task, calledAfter)).JSON()
 	if err != nil {
 		d.t.Fatal(err)

@@ -47,7 +47,7 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 		Cost:          t.Cost.Number(), CreditsCost: t.Cost.Credits(creditsPerUnit),
 		Reference: t.Reference,
 	}
-	if t.Webhook != nil {
+	if t.Webhook.State != "" {
 		v.Webhook = &Webhook{State: t.Webhook.State, Reason: t.Webhook.Reason}
 	}
 	if !t.Status.Terminal() {

@@ -10,6 +10,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/storage/blob"
+	"github.com/mediagate/mediagate/task"
 )
 
 // openSite says where uploads are served: below public_url. Without one that is
@@ -88,7 +89,7 @@ func (g *Gateway) checkMediaURL(raw string) error {
 // callbackURL is where the vendor of an attempt may tell that its job has changed, or
 // empty: without public_url and encryption_keys there is none. An address that only our
 // own network can reach is for vendors in it: others might refuse the job for it.
-func (g *Gateway) callbackURL(a mediagate.Attempt) string {
+func (g *Gateway) callbackURL(a task.Attempt) string {
 	vendor, _ := g.channels.Channel(a.Channel)
 	public := g.Config.PublicURL
 	if public == "" && g.opts.LocalCallbacks {

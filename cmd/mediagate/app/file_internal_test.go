@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/internal/hint"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Links of uploads lie below public_url, else where the API listens; they are
@@ -106,7 +107,7 @@ func TestCallbackURL(t *testing.T) {
 			if want != "" {
 				want += "callbacks/" + keys.Token("task_1", 2)
 			}
-			if got := g.callbackURL(mediagate.Attempt{TaskID: "task_1", N: 2, Channel: "a"}); got != want {
+			if got := g.callbackURL(task.Attempt{TaskID: "task_1", Sending: task.Sending{N: 2, Channel: "a"}}); got != want {
 				t.Errorf("%q, want %q", got, want)
 			}
 		})

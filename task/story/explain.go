@@ -1,10 +1,16 @@
-package task
+// Package story tells operators of a task: what it does or waits for, until when, what then
+// happens by itself, and what has happened. All is computed from the task's rows, so the
+// console, the command line and Temporal's UI say the same.
+//
+// It may import the module root and task.
+package story
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Explanation is what operators see of the next step: what the task does or waits for,
@@ -12,7 +18,7 @@ import (
 // run's history, so it holds ids, words of ours and times, and nothing of a client's or
 // a vendor's.
 type Explanation struct {
-	Step       Step                   `json:"step"`
+	Step       task.Step              `json:"step"`
 	Status     mediagate.Status       `json:"status,omitempty"`
 	Failure    mediagate.FailureCode  `json:"failure,omitempty"`
 	N          int                    `json:"n,omitempty"` // of the newest attempt; 0: none
@@ -28,12 +34,12 @@ type Explanation struct {
 }
 
 // Explain explains the step, which Advance returned at that time.
-func (s *State) Explain(step Step, now time.Time) Explanation {
+func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	e := Explanation{
 		Step: step, Status: s.Status, ParkReason: s.Wait.Reason, QueuedFor: s.QueuedFor,
-		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Terms.Provider,
+		Cancelled: !s.CancelRequestedAt.IsZero(), Actions: s.Actions(now), Provider: s.Provider(),
 	}
-	if s.open() {
+	if !s.Status.Terminal() {
 		e.FailsAt = s.FailsAt()
 	}
 	if s.Wait.Reason != "" {
@@ -44,16 +50,13 @@ func (s *State) Explain(step Step, now time.Time) Explanation {
 	}
 	if last := s.Last(); last != nil {
 		e.N, e.State, e.Channel = last.N, last.State, last.Channel
-		if last.Provider != "" {
-			e.Provider = last.Provider
-		}
 	}
 	return e
 }
 
 // Word names the step: its kind, of a sleep what it is for.
 func (e Explanation) Word() string {
-	if e.Step.Kind == Sleep {
+	if e.Step.Kind == task.Sleep {
 		return string(e.Step.Why)
 	}
 	return string(e.Step.Kind)
@@ -62,23 +65,21 @@ func (e Explanation) Word() string {
 // Doing says what the task does or waits for.
 func (e Explanation) Doing() string {
 	switch step := e.Step; step.Kind {
-	case CheckInputs:
+	case task.CheckInputs:
 		return "check the media of the request"
-	case Submit:
+	case task.Submit:
 		return fmt.Sprintf("submit attempt %d to %s", step.N, step.Provider)
-	case Lookup:
+	case task.Lookup:
 		return fmt.Sprintf("look up attempt %d by our own id, since the vendor's answer was lost", step.N)
-	case Poll:
-		return "ask the vendor a last time, since the deadline has passed"
-	case Mirror:
+	case task.Mirror:
 		return "copy the result into the bucket and end the task"
-	case CancelJob:
+	case task.CancelJob:
 		return "ask the vendor to stop its job"
-	case Settle:
+	case task.Settle:
 		return "end the task"
-	case Sleep:
+	case task.Sleep:
 		return e.sleeping()
-	case Done:
+	case task.Done:
 	}
 	if e.Failure != "" {
 		return fmt.Sprintf("ended: %s, %s", e.Status, e.Failure)
@@ -88,24 +89,24 @@ func (e Explanation) Doing() string {
 
 func (e Explanation) sleeping() string {
 	switch e.Step.Why {
-	case WhyVendor:
+	case task.WhyVendor:
 		return fmt.Sprintf("waiting for %s (attempt %d)", e.Provider, e.Step.N)
-	case WhyCall:
+	case task.WhyCall:
 		return "waiting for the answer to a submission that may be under way"
-	case WhyUnknown:
+	case task.WhyUnknown:
 		return "the vendor's answer was lost, and it cannot be asked: find out, then decide"
-	case WhyLookup:
+	case task.WhyLookup:
 		return "the vendor's answer was lost: waiting for the next lookup"
-	case WhySlot:
+	case task.WhySlot:
 		if e.ParkReason != "" {
 			return "queued for a slot, and parked since no channel takes jobs: " + string(e.ParkReason)
 		}
 		return "queued for a slot"
-	case WhyParked:
+	case task.WhyParked:
 		return "parked: " + string(e.ParkReason)
-	case WhyModal:
+	case task.WhyModal:
 		return "waiting for the client's modal parameters"
-	case WhyPause:
+	case task.WhyPause:
 	}
 	return "waiting for the next try"
 }
@@ -115,21 +116,19 @@ func (e Explanation) sleeping() string {
 func (e Explanation) Then() string {
 	then := ""
 	switch step := e.Step; step.Kind {
-	case CheckInputs:
+	case task.CheckInputs:
 		then = "the task is submitted, or fails for its media"
-	case Submit:
+	case task.Submit:
 		then = "the task waits for the vendor, or for a slot, or tries its next channel"
-	case Lookup:
+	case task.Lookup:
 		then = "the job is waited for; one that is proven absent is submitted again; otherwise the next lookup follows"
-	case Poll:
-		then = "the task ends"
-	case Mirror:
+	case task.Mirror:
 		then = "the task completes"
-	case CancelJob, Settle:
+	case task.CancelJob, task.Settle:
 		then = "the task ends"
-	case Sleep:
+	case task.Sleep:
 		then = e.awakening()
-	case Done:
+	case task.Done:
 		return ""
 	}
 	if !e.FailsAt.IsZero() && !e.FailsAt.Equal(e.Step.Until) {
@@ -139,28 +138,28 @@ func (e Explanation) Then() string {
 }
 
 func (e Explanation) awakening() string {
-	if e.Step.Until.Equal(e.FailsAt) && e.Step.Why != WhyModal {
+	if e.Step.Until.Equal(e.FailsAt) && e.Step.Why != task.WhyModal {
 		return "the task fails and is refunded"
 	}
 	switch e.Step.Why {
-	case WhyVendor:
+	case task.WhyVendor:
 		return "the vendor is asked a last time, and the task fails and is refunded if the job has not ended"
-	case WhyCall:
+	case task.WhyCall:
 		if e.Cancelled || len(e.Actions) == 0 {
 			return "the task ends"
 		}
 		return "a lookup finds out what became of the submission"
-	case WhyLookup:
+	case task.WhyLookup:
 		return "the vendor is asked for the job by our own id"
-	case WhySlot:
+	case task.WhySlot:
 		if e.ParkReason != "" {
 			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, " +
 				"or as the one job that finds out"
 		}
 		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
-	case WhyModal:
+	case task.WhyModal:
 		return "the task fails with modal_expired and is refunded"
-	case WhyUnknown, WhyParked, WhyPause:
+	case task.WhyUnknown, task.WhyParked, task.WhyPause:
 	}
 	return "the step is tried again"
 }

@@ -1,4 +1,4 @@
-package task
+package story
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Story is all that is stored of a task, as operators read it.
 type Story struct {
-	Task       mediagate.Task
-	State      State // with all attempts
+	State      task.State // with all attempts
 	Lease      Lease
 	Commands   []mediagate.Action
 	Deliveries []mediagate.Delivery
@@ -40,22 +40,25 @@ const (
 func TryAgain(tries int) time.Duration { return min(firstTry<<min(tries, 6), lastTry) }
 
 // overdue reports a run that has not asked though the wake scan has tried.
-func (s *Story) overdue() bool { return s.State.open() && s.Lease.Tries >= mediagate.StuckTries }
+func (s *Story) overdue() bool {
+	return !s.State.Status.Terminal() && s.Lease.Tries >= mediagate.StuckTries
+}
 
 // Waits explains what the task waits for. A run that is overdue, or that nobody has
 // started yet, is what it waits for first.
 func (s *Story) Waits() (e Explanation, until time.Time, then string) {
-	e = s.State.Explain(s.State.Advance(s.At), s.At)
+	e = Explain(&s.State, s.State.Advance(s.At), s.At)
 	until, then = e.Step.Until, e.Then()
 	switch {
-	case !s.State.open():
+	case s.State.Status.Terminal():
 	case s.overdue():
 		until = s.Lease.WakeAt
 		then = fmt.Sprintf("its run has not asked for this step, after %d tries: "+
 			"the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
 	case !s.Lease.WakeAt.IsZero() && s.At.Sub(s.Lease.WakeAt) > firstTry:
 		until = s.Lease.WakeAt
-		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. After that, " + then
+		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. " +
+			"After that, " + then
 	case until.IsZero():
 		until = s.Lease.WakeAt
 		then += ". A run that has not gone on by this time is looked after by the wake scan"
@@ -74,7 +77,7 @@ type Stuck struct {
 // overdue.
 func (s *Story) Stuck() *Stuck {
 	switch st := &s.State; {
-	case st.open() && st.Wait.Reason != "":
+	case !st.Status.Terminal() && st.Wait.Reason != "":
 		return &Stuck{string(st.Wait.Reason), st.Wait.Since, st.FailsAt(), st.Actions(s.At)}
 	case s.overdue():
 		since := s.Lease.WakeAt
@@ -103,8 +106,8 @@ func (s *Story) Lines() []Line {
 			lines = append(lines, Line{at, what, fmt.Sprintf(detail, args...)})
 		}
 	}
-	t, st := s.Task, &s.State
-	say(t.CreatedAt, "submitted", "%s, key %s", t.Model, t.KeyID)
+	st := &s.State
+	say(st.CreatedAt, "submitted", "%s, key %s", st.Model, st.KeyID)
 	money := func(ofHold bool) {
 		for _, entry := range s.Ledger {
 			if (entry.Kind == mediagate.EntryHold) == ofHold {
@@ -123,18 +126,7 @@ func (s *Story) Lines() []Line {
 	for i := range st.Attempts {
 		attemptLines(&st.Attempts[i], say)
 	}
-	switch st.Wait.Why {
-	case mediagate.WhySlot:
-		say(st.Wait.Since, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
-	case mediagate.WhyModal:
-		say(st.Wait.Since, "waits for modal parameters", "attempt %d", st.Modal.N)
-	case mediagate.WhyUnknown:
-		say(st.Wait.Since, fmt.Sprintf("attempt %d unknown", st.lastN()), "the vendor's answer was lost")
-	case mediagate.WhyPause, mediagate.WhyParked:
-	}
-	if st.Wait.Reason != "" {
-		say(st.Wait.Since, "parked", "%s", st.Wait.Reason)
-	}
+	waitLines(st, say)
 	say(st.CancelRequestedAt, "cancel requested", "")
 	say(st.FailRequestedAt, "fail requested", "")
 	say(st.EndedAt, string(st.Status), "%s", s.ending())
@@ -153,10 +145,28 @@ func (s *Story) Lines() []Line {
 		}
 		say(d.At, "callback", "%s, %d ms", strings.TrimSuffix(detail+d.Error, ": "), d.Duration.Milliseconds())
 	}
-	say(t.InputsErasedAt, "inputs erased", "")
-	say(t.ErasedAt, "erased", "")
+	say(st.InputsErasedAt, "inputs erased", "")
+	say(st.ErasedAt, "erased", "")
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
 	return lines
+}
+
+// waitLines say what the task waits for now.
+func waitLines(st *task.State, say func(at time.Time, what, detail string, args ...any)) {
+	switch since := st.Wait.Since; st.Wait.Why {
+	case mediagate.WhySlot:
+		say(since, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
+	case mediagate.WhyModal:
+		say(since, "waits for modal parameters", "attempt %d", st.Modal.N)
+	case mediagate.WhyUnknown:
+		say(since, fmt.Sprintf("attempt %d unknown", st.Last().N), "the vendor's answer was lost")
+	case mediagate.WhyVendor:
+		say(since, fmt.Sprintf("attempt %d asked a last time", st.Last().N), "at the deadline")
+	case mediagate.WhyPause, mediagate.WhyParked:
+	}
+	if st.Wait.Reason != "" {
+		say(st.Wait.Since, "parked", "%s", st.Wait.Reason)
+	}
 }
 
 func commanded(c mediagate.Action) string {
@@ -189,7 +199,7 @@ func (s *Story) ending() string {
 }
 
 // attemptLines say what became of an attempt.
-func attemptLines(a *Attempt, say func(at time.Time, what, detail string, args ...any)) {
+func attemptLines(a *task.Attempt, say func(at time.Time, what, detail string, args ...any)) {
 	name := fmt.Sprintf("attempt %d", a.N)
 	say(a.CreatedAt, name, "to %s as %s", cmp.Or(a.Channel, "no channel that is known"), a.ExternalID)
 	say(a.AbsentAt, name+" not found", "by a lookup")
@@ -198,21 +208,20 @@ func attemptLines(a *Attempt, say func(at time.Time, what, detail string, args .
 	if a.LookedAt.After(a.AbsentAgainAt) {
 		say(a.LookedAt, name+" looked up", "%d times, without an answer", a.Lookups)
 	}
-	say(a.LastAskedAt, name+" asked a last time", "at the deadline")
 	say(a.GivenUpAt, name+" given up", "by a command")
 	switch {
 	case a.State == mediagate.AttemptRejected:
-		say(a.EndedAt, name+" rejected", "%s", a.Words())
+		say(a.EndedAt, name+" rejected", "%s", Words(a))
 	case a.Outcome != nil && a.Outcome.Succeeded:
-		say(a.EndedAt, name+" succeeded", "%s", a.Words())
+		say(a.EndedAt, name+" succeeded", "%s", Words(a))
 	default:
-		say(a.EndedAt, name+" ended", "%s", a.Words())
+		say(a.EndedAt, name+" ended", "%s", Words(a))
 	}
 }
 
 // Words are what is known of why the attempt went as it did, the vendor's own words
 // among them.
-func (a *Attempt) Words() string {
+func Words(a *task.Attempt) string {
 	var words []string
 	add := func(text string) {
 		if text != "" && !slices.Contains(words, text) {
