@@ -32,7 +32,9 @@ type TaskStore interface {
 	State(ctx context.Context, taskID string, n int) (task.State, error)
 	// OpenIntent is Change for the intent of an attempt, which takes a slot. Returns
 	// KindCapacity if there is none (D7).
-	OpenIntent(ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error)
+	OpenIntent(
+		ctx context.Context, taskID string, slots mediagate.Slots, intent task.IntentStored,
+	) (task.Changed, error)
 	// Command is Change for an operator's command, recorded in the same transaction. One
 	// whose id is on record changes nothing, one without an event is only recorded.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
@@ -63,7 +65,7 @@ type WebhookStore interface {
 type HousekeepingStore interface {
 	// DueWakes lists wakes that are past their time, accounts in turns. PutOff sets the
 	// next try of each; a try counts unless Temporal could not be asked.
-	DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, error)
+	DueWakes(ctx context.Context, most int) ([]mediagate.Wake, error)
 	PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error
 	AwaitChannels(ctx context.Context) ([]string, error)
 	// ExpireSlots closes abandoned attempts whose time is over.
@@ -71,12 +73,14 @@ type HousekeepingStore interface {
 	// OldestOpen is when the oldest of the open tasks was created; zero where none
 	// is open.
 	OldestOpen(ctx context.Context) (time.Time, error)
-	DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error)
+	DueSweeps(ctx context.Context, most int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
 	// RemoveRows removes what is due of the next slice of a kind of rows, which begins
 	// after an id; the first of a run after the empty one. What is younger than before is
 	// not due.
-	RemoveRows(ctx context.Context, kind mediagate.Removal, before time.Time, after string) (mediagate.RemovedSlice, error)
+	RemoveRows(
+		ctx context.Context, kind mediagate.Removal, before time.Time, after string,
+	) (mediagate.RemovedSlice, error)
 	// RemoveSessions removes sessions of the console that have expired, and tells how many.
 	RemoveSessions(ctx context.Context) (removed int, err error)
 	// Unnamed returns those of the objects in the folder of results that no row names.
@@ -86,7 +90,7 @@ type HousekeepingStore interface {
 	NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error
 	RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error)
 	// CountVendorCharges counts what vendors charged, where it is not counted yet.
-	CountVendorCharges(ctx context.Context, limit int) (counted int, err error)
+	CountVendorCharges(ctx context.Context, most int) (counted int, err error)
 }
 
 // Descriptions tell what adapters say of their operations.
@@ -104,7 +108,7 @@ type Fetcher interface {
 	FetchMedia(ctx context.Context, url string) (body io.ReadCloser, length int64, err error)
 	// FetchResult opens a result file of a vendor, on the way of the channel's calls. An
 	// empty channel is one that this worker does not have.
-	FetchResult(ctx context.Context, url, channel string) (body io.ReadCloser, length int64, err error)
+	FetchResult(ctx context.Context, url, channelName string) (body io.ReadCloser, length int64, err error)
 }
 
 // Bucket keeps result files.
@@ -141,7 +145,9 @@ type Sweeper interface {
 	DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (removed int, err error)
 	// Older lists of the next objects below a prefix, in the order of their keys, those
 	// that were stored before olderThan ago. DeleteAll removes them.
-	Older(ctx context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error)
+	Older(
+		ctx context.Context, prefix, after string, olderThan time.Duration,
+	) (keys []string, last string, more bool, err error)
 	DeleteAll(ctx context.Context, keys []string) error
 	// AbortStale gives up unfinished uploads that began before olderThan ago.
 	AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (aborted int, err error)
@@ -186,18 +192,26 @@ type RunState string
 
 // The states of runs.
 const (
-	RunNone      RunState = "none"      // none is under way
-	RunCompleted RunState = "completed" // the newest has completed, as a task's run does once the task has ended
-	RunBusy      RunState = "busy"      // an activity of it gives signs of life, or its workflow task waits for a worker
-	RunIdle      RunState = "idle"      // nothing of it is pending
-	RunFailing   RunState = "failing"   // its workflow tasks have begun to fail
-	RunBroken    RunState = "broken"    // its workflow tasks have failed five times
+	// RunNone says that none is under way.
+	RunNone RunState = "none"
+	// RunCompleted says that the newest has completed, as a task's run does once the task
+	// has ended.
+	RunCompleted RunState = "completed"
+	// RunBusy says that an activity of it gives signs of life, or that its workflow task
+	// waits for a worker.
+	RunBusy RunState = "busy"
+	// RunIdle says that nothing of it is pending.
+	RunIdle RunState = "idle"
+	// RunFailing says that its workflow tasks have begun to fail.
+	RunFailing RunState = "failing"
+	// RunBroken says that its workflow tasks have failed five times.
+	RunBroken RunState = "broken"
 )
 
 // Settings are the times and rates of activities.
 type Settings struct {
 	CreditsPerUnit int64
-	TurnWait       time.Duration // with a slot of the worker's, for a permit (see inTurn)
+	PermitWait     time.Duration // with a slot of the worker's, see waitForPermit
 	QuickCopy      time.Duration // of files that came with the answer to a submit, within its step; 0: none
 	SendWindow     time.Duration // from intent to the last moment of the first byte (D4)
 	ClockSkew      time.Duration
@@ -209,18 +223,20 @@ type Settings struct {
 	ChannelGrace   time.Duration // a channel may be gone so long (D11)
 }
 
+const day = 24 * time.Hour
+
 // DefaultSettings are the times of the durable path's rules.
 func DefaultSettings() Settings {
 	return Settings{
 		CreditsPerUnit: 1000,
-		TurnWait:       2 * time.Second,
+		PermitWait:     2 * time.Second,
 		QuickCopy:      5 * time.Second,
 		SendWindow:     10 * time.Second,
 		ClockSkew:      5 * time.Second,
 		InputPace:      media.Pace{Silence: 15 * time.Second, Whole: 3 * time.Minute},
 		CheckTime:      5 * time.Minute,
-		LinkTTL:        7 * 24 * time.Hour,
-		Keep:           mediagate.Retention{Tasks: 90 * 24 * time.Hour, Results: 30 * 24 * time.Hour, Deliveries: 30 * 24 * time.Hour},
+		LinkTTL:        7 * day,
+		Keep:           mediagate.Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
 		PassInterval:   5 * time.Second,
 		ChannelGrace:   10 * time.Minute,
 	}
@@ -237,18 +253,20 @@ type Activities struct {
 	Sweeper      Sweeper
 	Deliverer    Deliverer
 	Engine       Engine
-	Tracer       trace.Tracer                                 // of what pollers see end; nil: there are no traces
-	Ledger       Ledger                                       // nil: there is no money
-	Meter        channel.Meter                                // nil: nobody counts polls
-	Evidence     EvidenceMeter                                // nil: nobody counts evidence of lost commits
-	FileOf       func(url string) (f mediagate.File, ok bool) // the upload behind a link of ours; nil: there are none
-	CallbackURL  func(row task.Attempt) string                // where the vendor may tell of the attempt's job; nil or empty: nowhere
-	Limits       *limit.Process
-	Settings     Settings
-	StartedAt    time.Time // of this worker
-	Now          func() time.Time
-	Logger       *slog.Logger
-	NewID        func(prefix string) string
+	Tracer       trace.Tracer  // of what pollers see end; nil: there are no traces
+	Ledger       Ledger        // nil: there is no money
+	Meter        channel.Meter // nil: nobody counts polls
+	Evidence     EvidenceMeter // nil: nobody counts evidence of lost commits
+	// FileOf returns the upload behind a link of ours. nil: there are none.
+	FileOf func(url string) (f mediagate.File, ok bool)
+	// CallbackURL is where the vendor may tell of the attempt's job. nil or empty: nowhere.
+	CallbackURL func(row task.Attempt) string
+	Limits      *limit.Process
+	Settings    Settings
+	StartedAt   time.Time // of this worker
+	Now         func() time.Time
+	Logger      *slog.Logger
+	NewID       func(prefix string) string
 
 	opened  sync.Once
 	vendors *channel.Accounts // see accounts

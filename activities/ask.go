@@ -100,7 +100,8 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) erro
 	case mediagate.ActionPollNow:
 		event = task.PollRequested{}
 	default:
-		return a.unlessRefused(ctx, taskID, c, mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action))
+		err := mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action)
+		return a.unlessRefused(ctx, taskID, c, err)
 	}
 	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
 	_, err := a.Store.Command(ctx, row, event)

@@ -60,7 +60,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	}
 	note()
 	defer heartbeat(ctx, func() []any { return []any{beat.Load()} }, nil)()
-	working, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	working, cancel := untilStopped(ctx)
 	defer cancel()
 	working, cancel = context.WithTimeout(working, jobSlice)
 	defer cancel()
@@ -74,10 +74,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 		}
 		for _, t := range tasks {
 			if pace.Wait(working) != nil { // it ends before the task's turn
-				if cause := context.Cause(ctx); errors.Is(cause, activity.ErrActivityPaused) || errors.Is(cause, activity.ErrActivityReset) {
-					return p, cause
-				}
-				return p, nil
+				return p, heldUp(ctx)
 			}
 			if err := a.actOn(ctx, in.TaskJob, t, &p); err != nil {
 				note()
@@ -91,20 +88,32 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	return p, nil
 }
 
+// heldUp is the error of an activity that Temporal has paused or reset; nil otherwise.
+func heldUp(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, activity.ErrActivityPaused) || errors.Is(cause, activity.ErrActivityReset) {
+		return cause
+	}
+	return nil
+}
+
 // actOn gives the job's command to one task, and counts it. An error is one to try again.
 func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediagate.Task, p *JobProgress) error {
 	if job.Channel != "" && !a.takes(job.Channel, t) {
 		p.Skipped++
 		return nil
 	}
-	command := mediagate.Action{ID: job.ActionID(t.ID), TaskID: t.ID, Action: job.Action, Channel: job.Channel, By: job.By, Reason: job.Reason}
+	command := mediagate.Action{
+		ID: job.ActionID(t.ID), TaskID: t.ID, Action: job.Action, Channel: job.Channel, By: job.By, Reason: job.Reason,
+	}
 	changed, err := a.Store.Command(ctx, command, task.CommandOf(job.Action, job.Channel))
 	switch {
 	case mediagate.Is(err, mediagate.KindConflict), mediagate.Is(err, mediagate.KindNotFound):
 		p.Skipped++
 		return nil
 	case err != nil && ctx.Err() == nil && p.Tries+1 >= jobTries:
-		a.Logger.WarnContext(ctx, "a command of a job fails for a task", "task", t.ID, "job", job.ID, "action", job.Action, "error", err)
+		a.Logger.WarnContext(ctx, "a command of a job fails for a task",
+			"task", t.ID, "job", job.ID, "action", job.Action, "error", err)
 		p.Failed++
 		return nil
 	case err != nil:

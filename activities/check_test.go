@@ -326,9 +326,9 @@ func TestD18InputsOfACrowd(t *testing.T) {
 			t.Errorf("another account's file after %v: %+v, %v", time.Since(began), st.Inputs, err)
 		}
 		for range cap(late) - 2 {
-			kind(t, <-late, mediagate.KindCapacity, activities.CodeNoPlace, true)
+			kind(t, <-late, mediagate.KindCapacity, activities.CodeNoPermit, true)
 		}
-		if took := time.Since(began); took > b.Activities.Settings.TurnWait {
+		if took := time.Since(began); took > b.Activities.Settings.PermitWait {
 			t.Errorf("the others held their slots for %v", took)
 		}
 		for range 2 {
@@ -352,7 +352,7 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	day := &allowance{Store: b.Store, most: 10, fetched: 10}
 	b.Activities.Store = day
 	_, err := b.check()
-	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
+	kind(t, err, mediagate.KindCapacity, activities.CodeNoPermit, true)
 	if j := b.found(); j.Over || j.Tries > 0 {
 		t.Errorf("it waits for tomorrow, and the check is %+v", j)
 	}
@@ -362,7 +362,7 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 
 	day.most = large
 	_, err = b.check()
-	kind(t, err, mediagate.KindCapacity, activities.CodeNoPlace, true)
+	kind(t, err, mediagate.KindCapacity, activities.CodeNoPermit, true)
 	if j := b.found(); !slices.Equal(j.Passed, []string{"image_urls[0]"}) || j.Over || j.Tries > 0 {
 		t.Errorf("one of two files could be looked at, and the check is %+v", j)
 	}
@@ -424,7 +424,7 @@ func TestCheckInputsCountsWhatItReads(t *testing.T) {
 func TestTriesOfACheck(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[7]", anImage))) // the request has none
-	b.Activities.Limits.Inputs, b.Activities.Settings.TurnWait = limit.New("inputs", 1), time.Millisecond
+	b.Activities.Limits.Inputs, b.Activities.Settings.PermitWait = limit.New("inputs", 1), time.Millisecond
 	held, _ := b.Activities.Limits.Inputs.TryAcquire("others", 1)
 	tries := 0
 	err := b.repeated(b.Activities.CheckInputs, stepOf(taskID, task.CheckInputs, 0), func(attempt int32) {

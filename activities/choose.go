@@ -12,7 +12,9 @@ import (
 
 // enter asks the channel's breaker to let attempt n through. A channel that is disabled
 // takes nothing new and ends what it has: the parameters of a job that waits there go in.
-func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c channel.Candidate) (channel.Pass, bool, error) {
+func (a *Activities) enter(
+	ctx context.Context, t mediagate.Task, n int, c channel.Candidate,
+) (channel.Pass, bool, error) {
 	if t.Modal.Resumes(n) && !a.Breakers.State(c.Name).Enabled {
 		return a.Breakers.Inside(c.Name), true, nil
 	}
@@ -22,7 +24,10 @@ func (a *Activities) enter(ctx context.Context, t mediagate.Task, n int, c chann
 // shutOut is what keeps a task from any attempt. Its code is the reason to park
 // for: what is wrong with all of the channels, if that is one thing.
 func (a *Activities) shutOut(candidates []channel.Candidate) error {
-	return &mediagate.Error{Kind: mediagate.KindShutOut, Code: string(a.shutOutReason(candidates)), Message: "no channel for the task takes new jobs"}
+	return &mediagate.Error{
+		Kind: mediagate.KindShutOut, Code: string(a.shutOutReason(candidates)),
+		Message: "no channel for the task takes new jobs",
+	}
 }
 
 func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.ParkReason {
@@ -46,7 +51,9 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 // and its channel: that the last sending made no job proves nothing of the first, which
 // only that vendor would refuse to double, and under that name only (D4). Otherwise an
 // operator's choice of a channel counts.
-func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (externalID string, candidates []channel.Candidate, err error) {
+func (a *Activities) following(
+	ctx context.Context, t mediagate.Task, n int,
+) (externalID string, candidates []channel.Candidate, err error) {
 	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)) }
 	if n == 1 {
 		return t.ID, chosen(all(), t.RerouteTo), nil
@@ -56,20 +63,20 @@ func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (ex
 		return "", nil, err
 	}
 	externalID, kept := st.NextExternalID()
-	if kept || t.Modal.Resumes(n) {
-		of := n - 1
-		if t.Modal.Resumes(n) {
-			of = t.Modal.N
-		}
-		before, err := a.Store.Attempt(ctx, t.ID, of)
+	switch {
+	case t.Modal.Resumes(n): // only the account can take the parameters whose job waits: see provenFor
+		waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 		if err != nil {
 			return "", nil, err
 		}
-		if t.Modal.Resumes(n) { // only the account can take the parameters whose job waits: see provenFor
-			route := before.Route
-			route.Operation, route.Sync = mediagate.OperationModal, false
-			c, err := a.accounts().Asker(before)
-			return externalID, []channel.Candidate{{Channel: c.Channel, Route: route}}, err
+		route := waiting.Route
+		route.Operation, route.Sync = mediagate.OperationModal, false
+		c, err := a.accounts().Asker(waiting)
+		return externalID, []channel.Candidate{{Channel: c.Channel, Route: route}}, err
+	case kept:
+		before, err := a.Store.Attempt(ctx, t.ID, n-1)
+		if err != nil {
+			return "", nil, err
 		}
 		c, err := a.accounts().Of(before)
 		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
@@ -80,7 +87,9 @@ func (a *Activities) following(ctx context.Context, t mediagate.Task, n int) (ex
 		if err != nil {
 			return "", nil, err
 		}
-		slices.SortStableFunc(candidates, func(x, y channel.Candidate) int { return refusals[x.Name] - refusals[y.Name] })
+		slices.SortStableFunc(candidates, func(x, y channel.Candidate) int {
+			return refusals[x.Name] - refusals[y.Name]
+		})
 	}
 	return externalID, candidates, nil
 }
@@ -98,7 +107,8 @@ func chosen(candidates []channel.Candidate, name string) []channel.Candidate {
 // ofTheChannel reports a refusal that says nothing of the request: another
 // channel may take it.
 func ofTheChannel(f mediagate.Failure) bool {
-	return f.Retryable && f.Code == mediagate.CodeProviderAway || f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
+	return f.Retryable && f.Code == mediagate.CodeProviderAway ||
+		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
 // elsewhere reports that the attempt after this one, if its channel refuses it, may go
@@ -109,7 +119,8 @@ func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.A
 	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.Numbered(t.ID, row.N) {
 		return false // or it stays at its channel
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout) // an answer is stored also where the worker stops
+	// An answer is stored also where the worker stops.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	refusals, err := a.Store.Refusals(ctx, t.ID)
 	if err != nil || refusals[row.Channel] > 0 {

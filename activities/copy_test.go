@@ -236,7 +236,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 		if !late.over() || first.over() || second.over() {
 			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
 		}
-		kind(t, late.err, mediagate.KindCapacity, activities.CodeNoPlace, true)
+		kind(t, late.err, mediagate.KindCapacity, activities.CodeNoPermit, true)
 		if app, ok := errors.AsType[*temporal.ApplicationError](late.err); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
 			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
 		}
@@ -265,7 +265,7 @@ func TestCopiesOfAProvider(t *testing.T) {
 func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
-	b.Activities.Limits.Copies, b.Activities.Settings.TurnWait = limit.New("copies", 1), time.Millisecond
+	b.Activities.Limits.Copies, b.Activities.Settings.PermitWait = limit.New("copies", 1), time.Millisecond
 	other := b.NewVideo()
 	other.ID = "task-2"
 	b.Store.Add(other)

@@ -25,7 +25,7 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 	const flood = 30
 	b := ended(t)
 	b.Activities.Limits.Callbacks, b.Activities.Limits.Receivers = limit.New("callbacks", 40), limit.NewGroup("receivers", 20)
-	b.Activities.Settings.TurnWait = time.Millisecond
+	b.Activities.Settings.PermitWait = time.Millisecond
 	release := make(chan struct{})
 	var under atomic.Int32
 	b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) {
@@ -63,7 +63,7 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 	if !asApplication(waits, &app) || app.NextRetryDelay() < time.Second || app.Category() != temporal.ApplicationErrorCategoryBenign {
 		t.Errorf("it does not wait: %v", waits)
 	}
-	if !activities.NoFault(waits) || !activities.WaitsForTurn(waits) || !strings.Contains(app.Message(), "waits for its turn") {
+	if !activities.NoFault(waits) || !activities.WaitsForPermit(waits) || !strings.Contains(app.Message(), "waits for its turn") {
 		t.Errorf("it is no waiting: %v", waits)
 	}
 	begin("task_beside", "acc_busy", "https://good.example.org/")

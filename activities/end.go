@@ -36,7 +36,8 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 			_, err = a.Store.Change(ctx, st.ID, task.StopProven{N: n})
 		}
 		if err != nil {
-			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while", "task", st.ID, "attempt", n, "error", err)
+			a.Logger.WarnContext(ctx, "the slot of an unwanted job is kept for a while",
+				"task", st.ID, "attempt", n, "error", err)
 		}
 	}
 	for _, e := range effects.Evidence {
@@ -44,8 +45,8 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	}
 	for _, s := range effects.Stray {
 		stopped := a.stopJob(ctx, task.Attempt{TaskID: st.ID, Sending: s.Sending, Ref: s.Ref})
-		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has", "task", st.ID, "channel", s.Sending.Channel,
-			"job", s.Ref.JobID, "stopped", stopped)
+		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has",
+			"task", st.ID, "channel", s.Sending.Channel, "job", s.Ref.JobID, "stopped", stopped)
 	}
 	if effects.Sweep && st.Status.Terminal() && hasFiles(st) {
 		a.dropUnwanted(ctx, st.ID)
@@ -61,10 +62,10 @@ func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error)
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	if a.stopJob(ctx, row) {
-		return a.stepDone(ctx, in, task.StopProven{N: row.N})
+	if !a.stopJob(ctx, row) {
+		return a.stepDone(ctx, in)
 	}
-	return a.stepDone(ctx, in)
+	return a.stepDone(ctx, in, task.StopProven{N: row.N})
 }
 
 // stopJob asks the vendor to stop a job, and reports whether it did.
@@ -132,7 +133,9 @@ const settlePatience = 2 * time.Second
 // mirrored stores the files that were copied for an attempt, which ends the task. If
 // the account's row is locked for long, only the files are stored. The end is then a step
 // of its own, which is retried without end.
-func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result) error {
+func (a *Activities) mirrored(
+	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
+) error {
 	a.warnOfLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
@@ -141,16 +144,20 @@ func (a *Activities) mirrored(ctx context.Context, t mediagate.Task, row task.At
 	if err == nil || ctx.Err() != nil || mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
+	a.Logger.WarnContext(ctx, "a task's end is left to a step of its own",
+		"task", t.ID, "attempt", row.N, "error", err)
 	_, err = a.change(ctx, t.ID, task.Mirrored{N: row.N, Results: results, Keep: true})
 	return err
 }
 
 // warnOfLengths says where seconds are charged that no file tells of.
-func (a *Activities) warnOfLengths(ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result) {
+func (a *Activities) warnOfLengths(
+	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
+) {
 	delivered := price.DeliveredBy(*row.Outcome, results)
 	perSecond := func(c mediagate.Charge) bool { return c.Unit == mediagate.UnitSecond }
 	if delivered.Seconds == 0 && slices.ContainsFunc(t.Charges, perSecond) && slices.Contains(delivered.Lengths, 0) {
-		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged", "task", t.ID, "attempt", row.N)
+		a.Logger.WarnContext(ctx, "the length of a result cannot be told: the seconds that were held are charged",
+			"task", t.ID, "attempt", row.N)
 	}
 }

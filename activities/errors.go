@@ -42,7 +42,8 @@ func (a *Activities) fail(ctx context.Context, err error) error {
 		}
 		info := activity.GetInfo(ctx)
 		a.Logger.WarnContext(ctx, "activity failed", "activity", info.ActivityType.Name,
-			"workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID, "attempt", info.Attempt, "error", err)
+			"workflow", info.WorkflowExecution.ID, "run", info.WorkflowExecution.RunID, "attempt", info.Attempt,
+			"error", err)
 	}
 	return toTemporal(err)
 }
@@ -69,32 +70,36 @@ type lastTry struct{ error }
 // Unwrap is the error.
 func (l lastTry) Unwrap() error { return l.error }
 
+// errStepLost is the end of a step whose last try was lost with its worker.
+var errStepLost = mediagate.Errorf(mediagate.KindTransient, "the step took too long")
+
+// failTry is fail for a step that counts its tries, and ends with the last.
+func (a *Activities) failTry(ctx context.Context, err error, tries int32) error {
+	if tryOf(ctx) >= tries {
+		err = lastTry{err}
+	}
+	return a.fail(ctx, err)
+}
+
 // toTemporal turns an error into an application error whose type is the kind
-// and whose details are code and park reason. Kinds that a repetition cannot
-// mend are not retried.
+// and whose details are the code. Kinds that a repetition cannot mend are not retried.
+// Only a fault of ours, or of a vendor's protocol, should raise alarms.
 func toTemporal(err error) error {
 	if err == nil {
 		return nil
 	}
 	kind := mediagate.KindOf(err)
 	_, last := errors.AsType[lastTry](err)
-	code, message := "", "internal error"
-	var e *mediagate.Error
-	if errors.As(err, &e) {
-		code, message = e.Code, e.Message
+	opts := temporal.ApplicationErrorOptions{NonRetryable: final(kind) || last}
+	code := ""
+	if e, ok := errors.AsType[*mediagate.Error](err); ok {
+		code, opts.NextRetryDelay = e.Code, max(e.RetryAfter, 0)
 	}
-	opts := temporal.ApplicationErrorOptions{
-		Details:      []any{code},
-		NonRetryable: final(kind) || last,
-		Category:     temporal.ApplicationErrorCategoryUnspecified,
-	}
-	if expected(kind) {
+	opts.Details = []any{code}
+	if kind != mediagate.KindInternal && kind != mediagate.KindVendor { // it says something of the outside
 		opts.Category = temporal.ApplicationErrorCategoryBenign
 	}
-	if e != nil && e.RetryAfter > 0 {
-		opts.NextRetryDelay = e.RetryAfter
-	}
-	return temporal.NewApplicationErrorWithOptions(message, kind.String(), opts)
+	return temporal.NewApplicationErrorWithOptions(messageOf(err), kind.String(), opts)
 }
 
 // final reports that trying the same again cannot succeed.
@@ -107,12 +112,6 @@ func final(k mediagate.Kind) bool {
 	default:
 		return false
 	}
-}
-
-// expected reports that the kind says something of the outside, not of a
-// fault of ours: it should not raise alarms.
-func expected(k mediagate.Kind) bool {
-	return k != mediagate.KindInternal && k != mediagate.KindVendor
 }
 
 // FromTemporal recovers kind, code and message of the error that an activity
@@ -132,16 +131,16 @@ func FromTemporal(err error) *mediagate.Error {
 }
 
 // NoFault reports that an activity failed only for running where its channel is
-// not configured, since it waits for its turn, or since
-// no channel takes jobs: that the channel is out was told once, and each parked task
-// would tell it again with each of its tries.
+// not configured, since it waits for a permit, or since no channel takes jobs: that the
+// channel is out was told once, and each parked task would tell it again with each of its
+// tries.
 func NoFault(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {
 		return false
 	}
 	e := FromTemporal(app)
-	return e.Code == codeElsewhere || e.Code == codeNoPlace || e.Kind == mediagate.KindShutOut
+	return e.Code == codeElsewhere || e.Code == codeNoPermit || e.Kind == mediagate.KindShutOut
 }
 
 // messageOf is what an error says to whom its kind addresses.

@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,11 +15,10 @@ import (
 )
 
 const (
-	storeTimeout = 15 * time.Second // of one call to the database
-	usageBatch   = 500
-	ensureWide   = 8
-	slotsEvery   = time.Minute
-	batchLimit   = 2 * time.Minute // of a batch; what is left comes up in the next one
+	usageBatch = 500
+	ensureWide = 8
+	slotsEvery = time.Minute
+	batchLimit = 2 * time.Minute // of a batch; what is left comes up in the next one
 )
 
 // TendWakes works off wakes, and does the housekeeping, until the worker stops. Its
@@ -33,7 +31,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 		beside  sync.WaitGroup
 	)
 	last.Store(&WakeReport{})
-	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	calls, cancel := untilStopped(ctx)
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} }, nil)()
 	for _, c := range a.chores(&counted) {
 		beside.Go(func() {
@@ -76,12 +74,14 @@ type chore struct {
 func (a *Activities) chores(t *tally) []chore {
 	often := a.Settings.PassInterval
 	bucketAway := true // as far as this process knows
+	wakes := func(ctx context.Context) error { return a.wakeDue(ctx, t) }
+	bucket := func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }
 	all := []chore{
-		{min(often, wakeEvery), limited(func(ctx context.Context) error { return a.wakeDue(ctx, t) }), "wakes not worked off"},
+		{min(often, wakeEvery), limited(wakes), "wakes not worked off"},
 		{often, limited(a.ensureChannels), "channels not ensured"},
 		{often, limited(a.countUsage), "usage not counted"},
 		{slotsEvery, limited(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
-		{min(2*often, probeEvery), func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }, "tasks parked for the bucket not tried again"},
+		{min(2*often, probeEvery), bucket, "tasks parked for the bucket not tried again"},
 		{lateEvery, a.sweepLate, "late files not removed"},
 	}
 	if a.Ledger != nil {
@@ -93,7 +93,9 @@ func (a *Activities) chores(t *tally) []chore {
 // ensureChannels keeps the pollers running of all channels with rows.
 func (a *Activities) ensureChannels(ctx context.Context) error {
 	channels, err := a.Store.AwaitChannels(ctx)
-	return errors.Join(err, each(ctx, channels, ensureWide, func(name string) error { return a.Engine.EnsureChannel(ctx, name) }))
+	return errors.Join(err, each(ctx, channels, ensureWide, func(name string) error {
+		return a.Engine.EnsureChannel(ctx, name)
+	}))
 }
 
 func (a *Activities) countUsage(ctx context.Context) error {
@@ -109,7 +111,8 @@ func (a *Activities) countUsage(ctx context.Context) error {
 // of that time: it ends neither the process nor what is done beside it.
 func repeat(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) {
 	for ctx.Err() == nil {
-		if err := mediagate.Guarded(func() error { return do(ctx) }); err != nil && ctx.Err() == nil { // a worker that stops blames nobody
+		err := mediagate.Guarded(func() error { return do(ctx) })
+		if err != nil && ctx.Err() == nil { // a worker that stops blames nobody
 			failed(err)
 		}
 		select {
@@ -177,8 +180,9 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 		*away = true
 		return nil //nolint:nilerr // each step that needs it says so
 	}
+	parked := mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}
 	for *away {
-		retried, err := a.Store.RetryParked(ctx, mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}, retryBatch)
+		retried, err := a.Store.RetryParked(ctx, parked, retryBatch)
 		if err != nil {
 			return err
 		}
@@ -235,8 +239,8 @@ func (a *Activities) proveLedger(ctx context.Context) error {
 	defer cancel()
 	report, err := a.Ledger.CheckLedger(ctx)
 	if err == nil && !report.OK {
-		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken", "problems", len(report.Problems),
-			"first", report.Problems[:min(len(report.Problems), ledgerTold)])
+		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken",
+			"problems", len(report.Problems), "first", report.Problems[:min(len(report.Problems), ledgerTold)])
 	}
 	return err
 }
@@ -246,44 +250,33 @@ func (a *Activities) proveLedger(ctx context.Context) error {
 // left, and calls of that one which were given up. Of one that is erased it
 // leaves nothing.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
-	task, err := a.Store.TaskByID(ctx, taskID)
-	if err != nil || !task.Status.Terminal() {
+	t, err := a.Store.TaskByID(ctx, taskID)
+	if err != nil || !t.Status.Terminal() {
 		return err
 	}
-	if !task.InputsErasedAt.IsZero() {
-		for _, key := range task.Plan.Uploads {
+	if !t.InputsErasedAt.IsZero() {
+		for _, key := range t.Plan.Uploads {
 			if err := a.Sweeper.Delete(ctx, key); err != nil {
 				return err
 			}
 		}
 	}
-	if task.Status != mediagate.StatusCompleted || !task.ErasedAt.IsZero() {
-		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
+	folder := mediagate.ResultFolder(taskID)
+	var shown []string
+	if t.Status == mediagate.StatusCompleted && t.ErasedAt.IsZero() {
+		own := len(t.Results) == 0 && t.Made.StandsAlone()
+		for _, r := range t.Results {
+			shown = append(shown, r.Key)
+			own = own || strings.HasPrefix(r.Key, folder)
+		}
+		if !own {
+			return nil // where its own files are is not known: nothing is touched
+		}
 	}
-	shown := keysOf(task.Results)
-	if len(shown) == 0 && task.Made.StandsAlone() {
-		return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID))
-	}
-	if !slices.ContainsFunc(shown, func(key string) bool { return strings.HasPrefix(key, mediagate.ResultFolder(taskID)) }) {
-		return nil // where its own files are is not known: nothing is touched
-	}
-	return a.sweepFolder(ctx, taskID, mediagate.ResultFolder(taskID), shown...)
-}
-
-// keysOf are the objects of the files.
-func keysOf(results []mediagate.Result) []string {
-	keys := make([]string, len(results))
-	for i, r := range results {
-		keys[i] = r.Key
-	}
-	return keys
-}
-
-func (a *Activities) sweepFolder(ctx context.Context, taskID, folder string, keep ...string) error {
 	if _, err := a.Sweeper.AbortStale(ctx, folder, 0); err != nil {
 		return err
 	}
-	removed, err := a.Sweeper.DeletePrefix(ctx, folder, keep...)
+	removed, err := a.Sweeper.DeletePrefix(ctx, folder, shown...)
 	if removed > 0 {
 		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", taskID, "objects", removed)
 	}

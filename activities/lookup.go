@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,27 +65,28 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row task.Atte
 	if !row.Route.Find {
 		return nil, nil
 	}
-	channel, err := a.accounts().Asker(row)
+	c, err := a.accounts().Asker(row)
 	if err != nil {
 		return nil, err
 	}
-	finder, ok := channel.Vendor.(providers.Finder)
+	finder, ok := c.Vendor.(providers.Finder)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	asked := a.Now()
 	var report mediagate.Report
 	switch {
 	case t.Modal.Resumes(row.N):
-		report, err = a.findModal(ctx, t, channel)
+		report, err = a.findModal(ctx, t, c)
 	case ok:
-		report, err = a.findByOurID(ctx, channel, finder, t, row)
+		report, err = a.findByOurID(ctx, c, finder, t, row)
 	default:
 		return nil, nil
 	}
 	switch {
 	case err == nil:
+		found := mediagate.Submission{Ref: report.Ref}
 		return []task.Event{task.Accepted{
-			Sending: row.Sending, Submission: mediagate.Submission{Ref: report.Ref}, FirstPollAt: a.Now().Add(channel.FirstPoll()),
+			Sending: row.Sending, Submission: found, FirstPollAt: a.Now().Add(c.FirstPoll()),
 		}}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return []task.Event{task.NotFound{N: row.N, SendBefore: row.SendBefore, AskedAt: asked}}, nil
@@ -139,13 +141,8 @@ func manifestKey(row task.Attempt) string {
 }
 
 // stored reports that some of the files are in the bucket already.
-func stored(media []mediagate.Media) bool {
-	for _, m := range media {
-		if m.Stored != nil {
-			return true
-		}
-	}
-	return false
+func stored(files []mediagate.Media) bool {
+	return slices.ContainsFunc(files, func(m mediagate.Media) bool { return m.Stored != nil })
 }
 
 // storeManifest leaves word of what a call has stored. Without it the result is
@@ -194,7 +191,8 @@ func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*media
 		return nil, err
 	}
 	if err != nil || m.Outcome == nil {
-		a.Logger.WarnContext(ctx, "a manifest does not match its files", "task", row.TaskID, "attempt", row.N, "error", err)
+		a.Logger.WarnContext(ctx, "a manifest does not match its files",
+			"task", row.TaskID, "attempt", row.N, "error", err)
 		return nil, nil
 	}
 	if a.Now().Before(m.CallEnds) {
@@ -268,7 +266,9 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 
 // searchAt is searchLost at one channel that may have made the job. There is no event
 // where the channel does not have it.
-func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Candidate) ([]task.Event, error) {
+func (a *Activities) searchAt(
+	ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Candidate,
+) ([]task.Event, error) {
 	row.Channel, row.Provider, row.Fingerprint = c.Name, c.Provider, c.Fingerprint
 	row.Route, row.CanStop = a.routeAt(t, row.N, c)
 	events, err := a.search(ctx, t, row)
@@ -277,7 +277,8 @@ func (a *Activities) searchAt(ctx context.Context, t mediagate.Task, row task.At
 	}
 	for _, e := range events {
 		if job, ok := e.(task.Accepted); ok {
-			a.Logger.InfoContext(ctx, "the job of a lost attempt was found", "task", t.ID, "attempt", row.N, "channel", c.Name)
+			a.Logger.InfoContext(ctx, "the job of a lost attempt was found",
+				"task", t.ID, "attempt", row.N, "channel", c.Name)
 			return []task.Event{job}, nil
 		}
 	}

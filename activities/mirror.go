@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/internal/failpoint"
@@ -39,7 +37,7 @@ const mirrorTries = 5
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	if tryOf(ctx) > mirrorTries {
-		return Answer{}, a.fail(ctx, lastTry{mediagate.Errorf(mediagate.KindTransient, "the step took too long")})
+		return Answer{}, a.failTry(ctx, errStepLost, mirrorTries)
 	}
 	row, err := a.Store.Attempt(ctx, in.TaskID, in.Step.N)
 	if err != nil {
@@ -57,62 +55,28 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
-	copied, times := &progress{}, turnedAway(ctx)
+	copied, times := &progress{}, timesRefused(ctx)
 	err = func() error {
 		// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
 		// none come is noticed by the source.
 		defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
-		return a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.TurnWait)
+		return a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.PermitWait)
 	}()
-	if errors.Is(err, errNoTurn) {
-		activity.RecordHeartbeat(ctx, turned(times+1)...)
-		return Answer{}, a.fail(ctx, laterInTurn(ctx, "other files of the provider"))
-	}
 	switch {
+	case errors.Is(err, errNoPermit):
+		return Answer{}, a.fail(ctx, refused(ctx, "other files of the provider"))
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
-	case err == nil:
-		return a.stepDone(ctx, in)
-	case tryOf(ctx) < mirrorTries:
-		return Answer{}, a.fail(ctx, err)
-	default:
-		return Answer{}, a.fail(ctx, lastTry{err})
+	case err != nil:
+		return Answer{}, a.failTry(ctx, err, mirrorTries)
 	}
-}
-
-// opener opens what a vendor offers: a link, which the guarded client follows,
-// a reference, which only the channel that has the account can open, or what is
-// in the bucket already.
-func (a *Activities) opener(channel channel.Channel, gone error, row task.Attempt, m mediagate.Media) Opener {
-	if m.Stored != nil {
-		return func(ctx context.Context) (io.ReadCloser, int64, error) { return a.Bucket.Open(ctx, m.Stored.Key) }
-	}
-	if m.Ref != "" {
-		return func(ctx context.Context) (io.ReadCloser, int64, error) {
-			if gone != nil {
-				return nil, 0, gone
-			}
-			vendor, ok := channel.Vendor.(providers.Opener)
-			if !ok {
-				return nil, 0, mediagate.Errorf(mediagate.KindInternal, "the adapter of %s opens no references", row.Provider)
-			}
-			body, length, err := vendor.Open(ctx, row.Ref, m)
-			return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
-		}
-	}
-	return func(ctx context.Context) (io.ReadCloser, int64, error) {
-		body, length, err := a.Fetcher.FetchResult(ctx, m.URL, channel.Name)
-		if gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
-			return nil, 0, gone // the host may be the channel's own, which may be private
-		}
-		return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
-	}
+	return a.stepDone(ctx, in)
 }
 
 // mirrorOne copies the file at the position.
 func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
 	f.copied.begin(position)
-	fetch := f.opener(f.channel, f.gone, f.row, m)
+	fetch := f.opener(m)
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	var file *media.Source
@@ -128,9 +92,7 @@ func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) 
 		}
 		return file, length, nil
 	}
-	result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), open, Limits{
-		MaxBytes: f.task.Plan.MaxBytes, Media: media.ClassOf(m, f.task.Plan.Media), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
-	})
+	result, err := f.mirror(ctx, position, media.ClassOf(m, f.task.Plan.Media), open)
 	switch {
 	case err == nil:
 		return result, nil
@@ -138,6 +100,40 @@ func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) 
 		return result, media.BrokenOff(errors.Join(file.Err(), err))
 	default:
 		return result, err
+	}
+}
+
+// mirror streams a file of the class into the bucket, under the key of the position.
+func (f *files) mirror(ctx context.Context, position int, class string, open Opener) (mediagate.Result, error) {
+	return f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), open, Limits{
+		MaxBytes: f.task.Plan.MaxBytes, Media: class, Owner: f.row.Provider, Progress: f.copied.bytes.Store,
+	})
+}
+
+// opener opens what a vendor offers: a link, which the guarded client follows,
+// a reference, which only the channel that has the account can open, or what is
+// in the bucket already.
+func (f *files) opener(m mediagate.Media) Opener {
+	return func(ctx context.Context) (body io.ReadCloser, length int64, err error) {
+		switch {
+		case m.Stored != nil:
+			return f.Bucket.Open(ctx, m.Stored.Key)
+		case m.Ref == "":
+			body, length, err = f.Fetcher.FetchResult(ctx, m.URL, f.channel.Name)
+			if f.gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
+				return nil, 0, f.gone // the host may be the channel's own, which may be private
+			}
+		case f.gone != nil:
+			return nil, 0, f.gone
+		default:
+			vendor, ok := f.channel.Vendor.(providers.Opener)
+			if !ok {
+				return nil, 0, mediagate.Errorf(mediagate.KindInternal,
+					"the adapter of %s opens no references", f.row.Provider)
+			}
+			body, length, err = vendor.Open(ctx, f.row.Ref, m)
+		}
+		return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
 	}
 }
 
@@ -179,25 +175,8 @@ func attemptFolder(taskID string, n int) string {
 	return fmt.Sprintf("%s%d/", mediagate.ResultFolder(taskID), n)
 }
 
-// freshMedia polls once for new links. answered says that there are no others: those
-// of a vendor that keeps no jobs are the only ones.
-func (a *Activities) freshMedia(ctx context.Context, channel channel.Channel, row task.Attempt) (media []mediagate.Media, answered bool) {
-	switch {
-	case row.Route.Sync:
-		return nil, !stored(row.Outcome.Media)
-	case channel.Vendor == nil:
-		return nil, false
-	}
-	report, err := channel.Vendor.Poll(ctx, row.Ref)
-	if err != nil || report.Outcome == nil {
-		return nil, mediagate.Is(err, mediagate.KindNotFound)
-	}
-	return report.Outcome.Media, true
-}
-
 func withCode(err error, code string) error {
-	var e *mediagate.Error
-	if errors.As(err, &e) && e.Code == "" {
+	if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Code == "" {
 		c := *e
 		c.Code = code
 		return &c
@@ -214,20 +193,22 @@ func (p *progress) begin(position int) {
 	p.bytes.Store(0)
 }
 
-// details are those of a heartbeat. turned goes with them to the next try.
-func (p *progress) details(turned int32) []any { return []any{p.index.Load(), p.bytes.Load(), turned} }
+// details are those of a heartbeat. refused goes with them to the next try.
+func (p *progress) details(refused int32) []any {
+	return []any{p.index.Load(), p.bytes.Load(), refused}
+}
 
 // copyFiles copies the files of an attempt and stores where they are, which ends the
-// task. try is which one this is of the step's; see media.Dispensable. Returns errNoTurn
-// where there is no permit for it while patience lasts.
+// task. try is which one this is of the step's; see media.Dispensable. Returns
+// errNoPermit where there is no permit for it while patience lasts.
 //
 // The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
 // The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
 // the activity's own context: that of the copy may end before.
 func (a *Activities) copyFiles(
-	ctx context.Context, task mediagate.Task, row task.Attempt, copied *progress, try int32, patience time.Duration,
+	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32, patience time.Duration,
 ) error {
-	permit, err := inTurn(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
+	permit, err := waitForPermit(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
 	})
 	if err != nil {
@@ -235,14 +216,39 @@ func (a *Activities) copyFiles(
 	}
 	defer permit.Release()
 	return mediagate.Guarded(func() error {
-		results, err := a.mirrorAll(ctx, task, row, copied, try)
+		results, err := a.mirrorAll(ctx, t, row, copied, try)
 		if err != nil {
 			return err
 		}
-		a.sweepLosers(ctx, task.ID, row.N, results)
+		a.sweepLosers(ctx, t.ID, row.N, results)
 		failpoint.Hit(failpoint.Mirrored)
-		return a.mirrored(ctx, task, row, results)
+		return a.mirrored(ctx, t, row, results)
 	})
+}
+
+// finishWait is how long a submit waits for a permit to copy.
+const finishWait = 50 * time.Millisecond
+
+// finish copies the files of a job that ended with its submit, which ends the task. A
+// step of its own would cost more than most of such copies. A copy that gets no permit at
+// once, takes long or fails is left to that step.
+func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
+	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
+	if err != nil {
+		return a.answer(changed), nil //nolint:nilerr // the step finds out
+	}
+	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
+	defer cancel()
+	err = a.copyFiles(brief, t, row, &progress{}, 1, finishWait)
+	if isCancelled(ctx) {
+		return Answer{}, ctx.Err() // the step may not be Mirror any more
+	}
+	if err != nil {
+		a.Logger.DebugContext(ctx, "the copy is left to a step of its own",
+			"task", t.ID, "attempt", row.N, "error", err)
+		return a.answer(changed), nil
+	}
+	return a.Ask(ctx, Question{TaskID: t.ID, Seen: changed.State.Seen()})
 }
 
 // mostFiles is how many files of one attempt are copied, which is far more than
@@ -276,11 +282,16 @@ type files struct {
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
-func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row task.Attempt, copied *progress, try int32) ([]mediagate.Result, error) {
-	f := &files{Activities: a, task: task, row: row, media: row.Outcome.Media, copied: copied, try: try, patience: extraPatience}
+func (a *Activities) mirrorAll(
+	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32,
+) ([]mediagate.Result, error) {
+	f := &files{
+		Activities: a, task: t, row: row, media: row.Outcome.Media,
+		copied: copied, try: try, patience: extraPatience,
+	}
 	f.channel, f.gone = a.accounts().Shown(ctx, row)
 	if len(f.media) > mostFiles {
-		a.Logger.WarnContext(ctx, "a vendor offers more files than any job makes", "task", task.ID, "attempt", row.N, "files", len(f.media))
+		f.warn(ctx, "a vendor offers more files than any job makes", "files", len(f.media))
 		f.media = f.media[:mostFiles]
 	}
 	if len(f.media) == 0 {
@@ -303,7 +314,7 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row tas
 			case extra || ctx.Err() != nil || !f.lost(err):
 				return nil, f.tryAgain(err)
 			default:
-				f.Logger.WarnContext(ctx, "a piece is left out", "task", f.task.ID, "attempt", f.row.N, "role", m.Role, "index", m.Index, "error", err)
+				f.warn(ctx, "a piece is left out", "role", m.Role, "index", m.Index, "error", err)
 				lost = append(lost, err)
 			}
 		}
@@ -312,6 +323,11 @@ func (a *Activities) mirrorAll(ctx context.Context, task mediagate.Task, row tas
 		}
 	}
 	return slices.Concat(found...), nil
+}
+
+// warn logs what happens to the files of the attempt.
+func (f *files) warn(ctx context.Context, what string, details ...any) {
+	f.Logger.WarnContext(ctx, what, append([]any{"task", f.task.ID, "attempt", f.row.N}, details...)...)
 }
 
 const (
@@ -344,7 +360,8 @@ func (f *files) tryAgain(err error) error {
 		return err
 	}
 	return &mediagate.Error{
-		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable), Message: messageOf(err), RetryAfter: goneAgain, Err: err,
+		Kind: mediagate.KindTransient, Code: string(mediagate.CodeResultUnavailable), Message: messageOf(err),
+		RetryAfter: goneAgain, Err: err,
 	}
 }
 
@@ -369,14 +386,14 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	if staleLink(err) && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
-	role, try := f.media[position].Role, f.try
+	m, try := f.media[position], f.try
 	if f.patience <= 0 {
 		try = extraTries
 	}
-	if err == nil || ctx.Err() != nil || !media.Dispensable(role, mediagate.KindOf(err), try >= extraTries) {
+	if err == nil || ctx.Err() != nil || !media.Dispensable(m.Role, mediagate.KindOf(err), try >= extraTries) {
 		return results, err
 	}
-	f.Logger.WarnContext(ctx, "a file that comes along is left out", "task", f.task.ID, "attempt", f.row.N, "role", role, "index", f.media[position].Index, "error", err)
+	f.warn(ctx, "a file that comes along is left out", "role", m.Role, "index", m.Index, "error", err)
 	return nil, nil
 }
 
@@ -384,23 +401,13 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 // while it arrived. That it still is there is all that is asked then.
 func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, error) {
 	m := f.media[position]
-	var (
-		result mediagate.Result
-		err    error
-	)
-	switch {
-	case m.Role == mediagate.RoleStem:
-		result, err = f.archive(ctx, position)
-	case m.Stored != nil:
-		result, err = *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
-	default:
-		result, err = f.mirrorOne(ctx, position, m)
+	if m.Role == mediagate.RoleStem {
+		archive, err := f.archive(ctx, position)
+		return []mediagate.Result{archive}, err
 	}
+	result, err := f.inBucket(ctx, position, m)
 	if err != nil {
 		return nil, err
-	}
-	if m.Role == mediagate.RoleStem {
-		return []mediagate.Result{result}, nil
 	}
 	if result.Duration == 0 {
 		result.Duration = m.Duration
@@ -411,6 +418,14 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	}
 	quarters, err := f.cut(ctx, position, result)
 	return append([]mediagate.Result{result}, quarters...), err
+}
+
+// inBucket is the file at the position, once it is in the bucket.
+func (f *files) inBucket(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
+	if m.Stored != nil {
+		return *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
+	}
+	return f.mirrorOne(ctx, position, m)
 }
 
 // hasMain reports that the vendor itself offers what a grid holds.
@@ -426,21 +441,37 @@ func (f *files) refresh(ctx context.Context) bool {
 	}
 	f.refreshed = true
 	var fresh []mediagate.Media
-	fresh, f.answered = f.freshMedia(ctx, f.channel, f.row)
+	fresh, f.answered = f.freshMedia(ctx)
 	found := false
-	media := slices.Clone(f.media)
-	for i, m := range media {
+	renewed := slices.Clone(f.media)
+	for i, m := range renewed {
 		same := func(other mediagate.Media) bool { return other.Role == m.Role && other.Index == m.Index }
 		at := i
 		if at >= len(fresh) || !same(fresh[at]) {
 			at = slices.IndexFunc(fresh, same)
 		}
 		if at >= 0 {
-			media[i], found = fresh[at], true
+			renewed[i], found = fresh[at], true
 		}
 	}
-	f.media = media
+	f.media = renewed
 	return found
+}
+
+// freshMedia polls once for new links. answered says that there are no others: those
+// of a vendor that keeps no jobs are the only ones.
+func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answered bool) {
+	switch {
+	case f.row.Route.Sync:
+		return nil, !stored(f.row.Outcome.Media)
+	case f.channel.Vendor == nil:
+		return nil, false
+	}
+	report, err := f.channel.Vendor.Poll(ctx, f.row.Ref)
+	if err != nil || report.Outcome == nil {
+		return nil, mediagate.Is(err, mediagate.KindNotFound)
+	}
+	return report.Outcome.Media, true
 }
 
 // cut makes the four pictures of a grid that is in the bucket: main files under
@@ -462,7 +493,7 @@ func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([
 	case err == nil:
 		return quarters, nil
 	case errors.Is(err, media.ErrUncut):
-		f.Logger.WarnContext(ctx, "a grid is delivered uncut", "task", f.task.ID, "attempt", f.row.N, "mime_type", grid.MimeType, "error", err)
+		f.warn(ctx, "a grid is delivered uncut", "mime_type", grid.MimeType, "error", err)
 		return nil, nil
 	default:
 		return nil, err
@@ -486,15 +517,14 @@ func (f *files) archive(ctx context.Context, position int) (mediagate.Result, er
 	index := f.media[position].Index
 	for _, m := range f.media {
 		if m.Role == mediagate.RoleStem {
-			archive.Stems = append(archive.Stems, media.Stem{Name: m.Name, Index: len(archive.Stems), Open: f.opener(f.channel, f.gone, f.row, m)})
+			stem := media.Stem{Name: m.Name, Index: len(archive.Stems), Open: f.opener(m)}
+			archive.Stems = append(archive.Stems, stem)
 			index = min(index, m.Index)
 		}
 	}
 	for {
 		f.copied.begin(position)
-		result, err := f.Bucket.Mirror(ctx, ResultKey(f.task.ID, f.row.N, position), archive.Open, Limits{
-			MaxBytes: f.task.Plan.MaxBytes, Media: string(mediainfo.ClassArchive), Owner: f.row.Provider, Progress: f.copied.bytes.Store,
-		})
+		result, err := f.mirror(ctx, position, string(mediainfo.ClassArchive), archive.Open)
 		stem, fault := archive.Fault()
 		if err != nil && fault != nil {
 			err = fault // the bucket only saw it end
@@ -503,6 +533,6 @@ func (f *files) archive(ctx context.Context, position int) (mediagate.Result, er
 			result.Role, result.Index = mediagate.RoleMain, index
 			return result, err
 		}
-		f.Logger.WarnContext(ctx, "a stem is left out", "task", f.task.ID, "attempt", f.row.N, "index", stem.Index, "error", err)
+		f.warn(ctx, "a stem is left out", "index", stem.Index, "error", err)
 	}
 }

@@ -29,7 +29,8 @@ func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediaga
 		return nil, err
 	}
 	return &mediagate.Source{
-		TaskID: t.ID, Provider: waiting.Provider, Channel: waiting.Channel, Fingerprint: waiting.Fingerprint, Ref: waiting.Ref, Own: true,
+		TaskID: t.ID, Provider: waiting.Provider, Channel: waiting.Channel, Fingerprint: waiting.Fingerprint,
+		Ref: waiting.Ref, Own: true,
 	}, nil
 }
 
@@ -46,7 +47,9 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	report, err := c.Poll(ctx, waiting.Ref)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
-		return mediagate.Report{}, &mediagate.Error{Kind: mediagate.KindTransient, Message: "the provider does not know the job that waits", Err: err}
+		return mediagate.Report{}, &mediagate.Error{
+			Kind: mediagate.KindTransient, Message: "the provider does not know the job that waits", Err: err,
+		}
 	case err != nil:
 		return mediagate.Report{}, err
 	}
@@ -54,7 +57,8 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	case mediagate.JobWaiting:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "the job waits for parameters still")
 	case mediagate.JobUnknown:
-		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "the job is %q, which may mean that it waits still", report.Word)
+		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient,
+			"the job is %q, which may mean that it waits still", report.Word)
 	case mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded, mediagate.JobFailed:
 	}
 	report.Ref = waiting.Ref

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/mediagate/mediagate"
 )
 
@@ -16,15 +14,15 @@ import (
 // object for the next run, never a row that names what is gone (D16, D13).
 
 const (
-	removeStep   = time.Minute          // of one activity; its run goes on with the next
-	sliceTimeout = 5 * time.Minute      // of objects that go by their age, as many as are removed in it
-	filesGrace   = time.Hour            // longer than a submit takes, which has read that a file is there
-	recordLife   = 24 * time.Hour       // of an idempotency record, from the end of its task
-	auditLife    = 400 * 24 * time.Hour // a year and a month of it are there
-	strayAge     = 24 * time.Hour       // of an object that no row names: no copy or upload takes as long
-	strayPause   = 20 * time.Hour       // between two walks through the results: one a day
-	uploadAge    = 24 * time.Hour       // an unfinished upload this old belongs to nobody
-	requestAge   = uploadLink + 24*time.Hour
+	removeStep   = time.Minute     // of one activity; its run goes on with the next
+	sliceTimeout = 5 * time.Minute // of objects that go by their age, as many as are removed in it
+	filesGrace   = time.Hour       // longer than a submit takes, which has read that a file is there
+	recordLife   = day             // of an idempotency record, from the end of its task
+	auditLife    = 400 * day       // a year and a month of it are there
+	strayAge     = day             // of an object that no row names: no copy or upload takes as long
+	strayPause   = 20 * time.Hour  // between two walks through the results: one a day
+	uploadAge    = day             // an unfinished upload this old belongs to nobody
+	requestAge   = uploadLink + day
 )
 
 // RemoveArgs name what RemoveExpired is to go on with.
@@ -38,7 +36,7 @@ type RemoveArgs struct {
 // between two slices.
 func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagate.RemovedSlice, error) {
 	out := mediagate.RemovedSlice{Next: in.After, More: true}
-	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	calls, cancel := untilStopped(ctx)
 	defer cancel()
 	defer heartbeat(ctx, noDetails, nil)()
 	for end := a.Now().Add(removeStep); out.More && calls.Err() == nil && a.Now().Before(end); {
@@ -56,7 +54,9 @@ func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagat
 	return out, ctx.Err()
 }
 
-func (a *Activities) removeSlice(ctx context.Context, kind mediagate.Removal, after string) (mediagate.RemovedSlice, error) {
+func (a *Activities) removeSlice(
+	ctx context.Context, kind mediagate.Removal, after string,
+) (mediagate.RemovedSlice, error) {
 	keep := a.Settings.Keep
 	rows := func(kept, grace time.Duration) (mediagate.RemovedSlice, error) {
 		if kept == 0 {
@@ -98,11 +98,14 @@ func (a *Activities) removeSlice(ctx context.Context, kind mediagate.Removal, af
 	case mediagate.RemovalRun:
 		return a.swept(ctx, kind, func(context.Context) (int, error) { return 0, nil })
 	}
-	return mediagate.RemovedSlice{}, mediagate.Errorf(mediagate.KindInternal, "nothing is known of how %q are removed", kind)
+	return mediagate.RemovedSlice{},
+		mediagate.Errorf(mediagate.KindInternal, "nothing is known of how %q are removed", kind)
 }
 
 // swept removes all of a kind at once, or as many as it takes until the time is over.
-func (a *Activities) swept(ctx context.Context, kind mediagate.Removal, sweep func(context.Context) (int, error)) (mediagate.RemovedSlice, error) {
+func (a *Activities) swept(
+	ctx context.Context, kind mediagate.Removal, sweep func(context.Context) (int, error),
+) (mediagate.RemovedSlice, error) {
 	removed, err := sweep(ctx)
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -143,4 +146,23 @@ func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.
 		slice.Next = last
 	}
 	return slice, a.Store.NoteRemoval(ctx, mediagate.RemoveObjects, slice.Next, slice.Removed, !more)
+}
+
+// fileAge is when uploads are removed: later than their links end by more
+// than a submit may take from its check to its row.
+const fileAge = mediagate.FileLife + time.Hour
+
+// sweepFiles removes uploads whose links have ended, unless a task is open that
+// was submitted while they had not: it may name them. Which task names what is
+// on no record, so the oldest one holds back all.
+func (a *Activities) sweepFiles(ctx context.Context) (removed int, err error) {
+	oldest, err := a.Store.OldestOpen(ctx)
+	if err != nil {
+		return 0, err
+	}
+	age := fileAge
+	if !oldest.IsZero() {
+		age += max(0, a.Now().Sub(oldest))
+	}
+	return a.Sweeper.DeleteOlder(ctx, mediagate.FileFolder, age)
 }

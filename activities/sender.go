@@ -62,7 +62,7 @@ func (s *sender) details() []any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.seen.N == 0 {
-		return nil
+		return noDetails()
 	}
 	return []any{s.seen}
 }
@@ -76,7 +76,7 @@ func (s *sender) with(seen task.Seen) task.Seen {
 
 // recall has the row take over what the try before knew, before anything else is done.
 func (a *Activities) recall(ctx context.Context, began *sender, in *StepArgs) error {
-	if began.details() == nil {
+	if len(began.details()) == 0 {
 		return nil
 	}
 	in.Seen = began.with(in.Seen)

@@ -30,13 +30,13 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	if err := a.provenFor(ctx, t, n); err != nil {
 		return prepared{}, err
 	}
-	looking, cancel := context.WithTimeout(ctx, lookPatience)
+	waiting, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	look, err := a.Limits.Looks.Acquire(looking, t.AccountID, 1)
+	toLook, err := a.Limits.Looks.Acquire(waiting, t.AccountID, 1)
 	if err != nil {
 		return prepared{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}
-	defer look.Release()
+	defer toLook.Release()
 	id, candidates, err := a.following(ctx, t, n)
 	if err != nil {
 		return prepared{}, err
@@ -84,8 +84,14 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	if behind != "" {
 		return prepared{behind: behind}, nil
 	}
-	limited := func(c channel.Candidate) bool { return c.Concurrency > 0 }
-	if !full && !slices.ContainsFunc(candidates, limited) {
+	return a.queueFor(n, candidates, full, onlyFull)
+}
+
+// queueFor queues the task for a slot of the candidates, of which none took the attempt. If
+// none of them has a concurrency there is nothing to queue for: the error says why.
+func (a *Activities) queueFor(n int, candidates []channel.Candidate, full, onlyFull bool) (prepared, error) {
+	bounded := func(c channel.Candidate) bool { return c.Concurrency > 0 }
+	if !full && !slices.ContainsFunc(candidates, bounded) {
 		return prepared{}, a.shutOut(candidates)
 	}
 	names := make([]string, len(candidates))
@@ -100,7 +106,9 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 }
 
 // openAt stores the intent at the channel, if it has a slot.
-func (a *Activities) openAt(ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate) (task.Attempt, error) {
+func (a *Activities) openAt(
+	ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate,
+) (task.Attempt, error) {
 	now := a.Now()
 	route, canStop := a.routeAt(t, n, c)
 	row := task.Attempt{TaskID: t.ID, State: mediagate.AttemptIntent, Sending: task.Sending{

@@ -42,8 +42,11 @@ func (a *Activities) change(ctx context.Context, taskID string, events ...task.E
 // persist is change though the worker is being stopped, repeated while the database is
 // away, for as long as the activity may run. Only this process, and the heartbeat of a
 // sender, know what it stores.
-func (a *Activities) persist(ctx context.Context, taskID string, events ...task.Event) (changed task.Changed, err error) {
-	err = a.persistWithin(ctx, time.Until(activity.GetInfo(ctx).Deadline), func(ctx context.Context) (err error) {
+func (a *Activities) persist(
+	ctx context.Context, taskID string, events ...task.Event,
+) (changed task.Changed, err error) {
+	left := time.Until(activity.GetInfo(ctx).Deadline)
+	err = a.persistWithin(ctx, left, func(ctx context.Context) (err error) {
 		changed, err = a.Store.Change(ctx, taskID, events...)
 		return err
 	})
@@ -53,8 +56,11 @@ func (a *Activities) persist(ctx context.Context, taskID string, events ...task.
 	return changed, err
 }
 
-func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, record func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+// persistWithin calls record, again and again while the database is away.
+func (a *Activities) persistWithin(
+	ctx context.Context, most time.Duration, record func(context.Context) error,
+) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	for {
 		try, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -71,12 +77,14 @@ func (a *Activities) persistWithin(ctx context.Context, limit time.Duration, rec
 	}
 }
 
-// heartbeatEvery is well within the heartbeat timeouts of the activities'
-// profiles.
-const heartbeatEvery = 3 * time.Second
-
-// stopTime is how long a stopped activity tries to say so.
-const stopTime = 5 * time.Second
+const (
+	// heartbeatEvery is well within the heartbeat timeouts of the activities' profiles.
+	heartbeatEvery = 3 * time.Second
+	// stopTime is how long a stopped activity tries to say so.
+	stopTime = 5 * time.Second
+	// storeTimeout bounds one call to the database.
+	storeTimeout = 15 * time.Second
+)
 
 // stopped is called at the end of a step. Where the activity was cancelled it brings the
 // task's wake forward: its run may be gone, and would be missed only at the end of the
@@ -93,17 +101,37 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 	}
 }
 
-func noDetails() []any { return nil }
+// untilStopped is a context that ends when the worker begins to stop: a step that another
+// worker can repeat or go on with does not keep it from stopping.
+func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	stop := activity.GetWorkerStopChannel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+func noDetails() []any { return []any{} }
 
 // heartbeat reports life and details until stop is called, so that a lost worker is noticed
 // and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
-// channel never has any. A step that is over before makes no report, since each is a write of
-// the server's.
+// channel never has any. Where details are nil it reports nothing. A step that is over before
+// makes no report either, since each is a write of the server's.
 //
 // It beats in the activity's own context: a beat that is cut short would count
 // as the activity's cancel.
 func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
+	report := func() {
+		if now := details(); now != nil {
+			activity.RecordHeartbeat(ctx, now...)
+		}
+	}
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(heartbeatEvery)
@@ -113,9 +141,9 @@ func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- str
 			case <-quit:
 				return
 			case <-tick.C:
-				activity.RecordHeartbeat(ctx, details()...)
+				report()
 			case reported := <-news:
-				activity.RecordHeartbeat(ctx, details()...)
+				report()
 				close(reported)
 			}
 		}

@@ -1,9 +1,7 @@
 package activities
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -101,7 +99,9 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 
 // reopen sends an attempt again that provably made no job. A channel that takes
 // no new jobs gets none this way either.
-func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row task.Attempt, has permit) (prepared, error) {
+func (a *Activities) reopen(
+	ctx context.Context, t mediagate.Task, row task.Attempt, has permit,
+) (prepared, error) {
 	c, err := a.accounts().Of(row)
 	if err != nil {
 		return prepared{}, err
@@ -126,7 +126,9 @@ func (a *Activities) reopen(ctx context.Context, t mediagate.Task, row task.Atte
 	again := row
 	again.SendBefore, again.Sends = a.sendBefore(t, row.Route, now), row.Sends+1
 	again.CallEnds = a.callEnds(t, row.Route, again.SendBefore, now)
-	_, err = a.change(ctx, t.ID, task.Reopened{N: row.N, Absent: row.SendBefore, SendBefore: again.SendBefore, CallEnds: again.CallEnds})
+	_, err = a.change(ctx, t.ID, task.Reopened{
+		N: row.N, Absent: row.SendBefore, SendBefore: again.SendBefore, CallEnds: again.CallEnds,
+	})
 	reopened := err == nil
 	if !reopened {
 		pass.Unused(ctx)
@@ -169,7 +171,9 @@ func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefor
 func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
-func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender) (Answer, error) {
+func (a *Activities) send(
+	ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender,
+) (Answer, error) {
 	defer c.pass.Unused(ctx) // if nothing has told
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.tell(ctx, c.pass)
@@ -192,7 +196,8 @@ func (a *Activities) send(ctx context.Context, t mediagate.Task, c prepared, in 
 func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got callResult) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
-		return task.Accepted{Sending: row.Sending, Submission: *got.submission, FirstPollAt: a.Now().Add(c.channel.FirstPoll())}
+		first := a.Now().Add(c.channel.FirstPoll())
+		return task.Accepted{Sending: row.Sending, Submission: *got.submission, FirstPollAt: first}
 	case got.refusal != nil:
 		return task.Refused{
 			Sending: row.Sending, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
@@ -200,52 +205,5 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 		}
 	default:
 		return task.SubmitUnknown{Sending: row.Sending, Detail: got.detail()}
-	}
-}
-
-// finishWait is how long a submit waits for a permit to copy.
-const finishWait = 50 * time.Millisecond
-
-// finish copies the files of a job that ended with its submit, which ends the task. A
-// step of its own would cost more than most of such copies. A copy that gets no permit at
-// once, takes long or fails is left to that step.
-func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
-	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
-	if err != nil {
-		return a.answer(changed), nil //nolint:nilerr // the step finds out
-	}
-	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
-	defer cancel()
-	err = a.copyFiles(brief, t, row, &progress{}, 1, finishWait)
-	if isCancelled(ctx) {
-		return Answer{}, ctx.Err() // the step may not be Mirror any more
-	}
-	if err != nil {
-		a.Logger.DebugContext(ctx, "the copy is left to a step of its own", "task", t.ID, "attempt", row.N, "error", err)
-		return a.answer(changed), nil
-	}
-	return a.Ask(ctx, Question{TaskID: t.ID, Seen: changed.State.Seen()})
-}
-
-// rejection translates the error of a submit that provably made no job; ok is
-// false when the vendor may have one.
-func rejection(err error) (f mediagate.Failure, ok bool) {
-	var e *mediagate.Error
-	if !errors.As(err, &e) {
-		return mediagate.Failure{}, false
-	}
-	switch e.Kind {
-	case mediagate.KindInvalid:
-		return mediagate.Failure{Code: cmp.Or(mediagate.FailureCode(e.Code), mediagate.CodeInvalidParameters), Message: e.Message}, true
-	case mediagate.KindModerated:
-		return mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: e.Message}, true
-	case mediagate.KindCredentials, mediagate.KindForbidden:
-		return mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}, true
-	case mediagate.KindFunds:
-		return mediagate.Failure{Code: mediagate.CodeFunds, Message: "the provider is not available"}, true
-	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached, mediagate.KindNotFound: // of the model or method
-		return mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}, true
-	default:
-		return mediagate.Failure{}, false
 	}
 }

@@ -36,7 +36,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	}
 	poller.Report = func(ctx context.Context, b channel.Beat) { activity.RecordHeartbeat(ctx, b) }
 	defer keepAlive(ctx, poller)()
-	calls, cancel := untilStopped(ctx, activity.GetWorkerStopChannel(ctx))
+	calls, cancel := untilStopped(ctx)
 	defer cancel()
 	err = poller.Run(ctx, calls)
 	if mediagate.Is(err, mediagate.KindConflict) {
@@ -49,46 +49,18 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 // hangs must not make the channel look dead. A run that has made no step for
 // longer than any batch takes is dead, and another is to take over.
 func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(heartbeatEvery)
-		defer tick.Stop()
-		var still time.Duration
-		for steps := p.Steps(); ; {
-			select {
-			case <-quit:
-				return
-			case <-tick.C:
-			}
-			if now := p.Steps(); now != steps {
-				steps, still = now, 0
-			} else if still += heartbeatEvery; still > stuckAfter {
-				continue
-			}
-			if beat, ok := p.Beat(); ok {
-				activity.RecordHeartbeat(ctx, beat)
-			}
+	steps, still := p.Steps(), time.Duration(0)
+	return heartbeat(ctx, func() []any {
+		if now := p.Steps(); now != steps {
+			steps, still = now, 0
+		} else if still += heartbeatEvery; still > stuckAfter {
+			return nil
 		}
-	}()
-	return func() {
-		close(quit)
-		<-done
-	}
-}
-
-// untilStopped is the context of calls to the vendor: a worker that stops
-// does not wait for them, since whoever polls next repeats them.
-func untilStopped(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
+		if beat, ok := p.Beat(); ok {
+			return []any{beat}
 		}
-	}()
-	return ctx, cancel
+		return nil
+	}, nil)
 }
 
 const (
@@ -154,7 +126,7 @@ func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, erro
 const (
 	// signalWidth is how many workflows are signalled at once, of one channel.
 	signalWidth = 16
-	// tellPatience is how long one waits for its turn.
+	// tellPatience is how long one waits for a permit.
 	tellPatience = 30 * time.Second
 )
 
@@ -162,8 +134,8 @@ const (
 func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
-			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a}, Grace: a.Settings.ChannelGrace,
-			Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
+			Channels: a.Channels, Store: a.Store, Breakers: a.Breakers, Workflows: signals{a},
+			Grace: a.Settings.ChannelGrace, Now: a.Now, Logger: a.Logger, NewID: a.NewID, Meter: a.Meter,
 		}
 	})
 	return a.vendors
@@ -190,14 +162,15 @@ func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
 func (s signals) wake(ctx context.Context, name, taskID string) error {
 	waiting, cancel := context.WithTimeout(ctx, tellPatience)
 	defer cancel()
-	turn, err := s.Limits.Signals.Acquire(waiting, name, 1)
+	permit, err := s.Limits.Signals.Acquire(waiting, name, 1)
 	if err != nil {
 		return err
 	}
-	defer turn.Release()
+	defer permit.Release()
 	_, err = s.Engine.Wake(ctx, taskID)
 	if err != nil {
-		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds", "channel", name, "task", taskID, "error", err)
+		s.Logger.WarnContext(ctx, "workflow not signalled: its wake is due in seconds",
+			"channel", name, "task", taskID, "error", err)
 	}
 	return err
 }

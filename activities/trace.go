@@ -23,9 +23,11 @@ func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) {
 	if err != nil || t.TraceParent == "" {
 		return
 	}
-	_, span := a.Tracer.Start(tracing.Below(ctx, t.TraceParent), "VendorJob", trace.WithTimestamp(attempt.AcceptedAt),
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-			attribute.Int("mediagate.attempt", attempt.N), attribute.String("mediagate.channel", attempt.Channel), attribute.String("mediagate.provider", attempt.Provider),
+	_, span := a.Tracer.Start(tracing.Below(ctx, t.TraceParent), "VendorJob",
+		trace.WithTimestamp(attempt.AcceptedAt), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+			attribute.Int("mediagate.attempt", attempt.N),
+			attribute.String("mediagate.channel", attempt.Channel),
+			attribute.String("mediagate.provider", attempt.Provider),
 		))
 	if failure := attempt.Outcome.Failure; failure != nil {
 		span.SetAttributes(attribute.String("error.type", string(failure.Code)))

@@ -37,7 +37,8 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) error {
 			err := mediagate.Guarded(func() error { return a.wakeOne(ctx, w, t) })
 			mu.Lock()
 			defer mu.Unlock()
-			if _, unreached := errors.AsType[temporalAway](err); unreached || mediagate.Is(err, mediagate.KindUnavailable) {
+			_, unreached := errors.AsType[temporalAway](err)
+			if unreached || mediagate.Is(err, mediagate.KindUnavailable) {
 				away = append(away, w)
 			} else {
 				tried = append(tried, w)
@@ -86,26 +87,22 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)
 	}
-	if w.Asked && w.Tries == 0 {
-		runs, err := a.Engine.Wake(ctx, w.TaskID)
-		if err != nil {
-			return answered(err)
-		}
-		if runs {
-			t.add(func(r *WakeReport) { r.Signalled++ })
-			return nil
-		}
-	}
-	if !w.Asked && w.Tries == 0 {
-		task, err := a.toStart(ctx, w)
+	switch {
+	case w.Tries > 0:
+	case !w.Asked:
+		row, err := a.toStart(ctx, w)
 		if err != nil {
 			return err
 		}
-		if err := a.Engine.Start(ctx, task); err != nil {
+		if err := a.Engine.Start(ctx, row); err != nil {
 			return answered(err)
 		}
 		t.add(func(r *WakeReport) { r.Started++ })
 		return nil
+	default:
+		if runs, err := a.signal(ctx, w, t); runs || err != nil {
+			return err
+		}
 	}
 	state, err := a.Engine.Look(ctx, w.TaskID)
 	if err != nil {
@@ -115,11 +112,8 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	case state == RunBusy, state == RunFailing:
 		return nil
 	case state == RunIdle && w.Tries <= 1:
-		if _, err := a.Engine.Wake(ctx, w.TaskID); err != nil {
-			return answered(err)
-		}
-		t.add(func(r *WakeReport) { r.Signalled++ })
-		return nil
+		_, err := a.signal(ctx, w, t)
+		return err
 	case state == RunNone:
 		return a.replace(ctx, w, t, runGone)
 	case state == RunCompleted:
@@ -131,6 +125,16 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	}
 }
 
+// signal asks the wake's run to ask. It reports whether there is one, or cannot be told any
+// more.
+func (a *Activities) signal(ctx context.Context, w mediagate.Wake, t *tally) (runs bool, err error) {
+	runs, err = a.Engine.Wake(ctx, w.TaskID)
+	if err == nil && runs {
+		t.add(func(r *WakeReport) { r.Signalled++ })
+	}
+	return runs || err != nil, answered(err)
+}
+
 // Why a run is started anew where none is under way.
 const (
 	runGone      = "no run of this task is under way"
@@ -139,21 +143,22 @@ const (
 
 // replace starts a new run, in place of one that is of no use, for the reason why.
 func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
-	task, err := a.toStart(ctx, w)
+	row, err := a.toStart(ctx, w)
 	if err != nil {
 		return err
 	}
-	if why == runCompleted && !task.Status.Terminal() { // it may have ended since the wake was read
-		a.evidence(ctx, mediagate.EvidenceCompleted, task.ID)
+	if why == runCompleted && !row.Status.Terminal() { // it may have ended since the wake was read
+		a.evidence(ctx, mediagate.EvidenceCompleted, row.ID)
 	}
-	reason := fmt.Sprintf("mediagate: %s, since %s. A new run goes on from the database, nothing is submitted again. Try %d",
+	reason := fmt.Sprintf("mediagate: %s, since %s. "+
+		"A new run goes on from the database, nothing is submitted again. Try %d",
 		why, w.At.UTC().Format(time.RFC3339), w.Tries)
-	if err := a.Engine.Replace(ctx, task, reason); err != nil {
+	if err := a.Engine.Replace(ctx, row, reason); err != nil {
 		return answered(err)
 	}
 	t.add(func(r *WakeReport) { r.Replaced++ })
 	if why != runGone && why != runCompleted {
-		a.Logger.WarnContext(ctx, "replaced a run", "task", task.ID, "why", why, "tries", w.Tries)
+		a.Logger.WarnContext(ctx, "replaced a run", "task", row.ID, "why", why, "tries", w.Tries)
 	}
 	return nil
 }
@@ -161,23 +166,26 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 // toStart is the task whose run is to be started. The run needs no more than its id: that
 // of a task whose row cannot be read parks and ends it.
 func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.Task, error) {
-	task, err := a.Store.TaskByID(ctx, w.TaskID)
+	row, err := a.Store.TaskByID(ctx, w.TaskID)
 	if mediagate.Is(err, mediagate.KindInternal) {
 		a.Logger.ErrorContext(ctx, "the run of a task that cannot be read is started", "task", w.TaskID, "error", err)
 		return mediagate.Task{ID: w.TaskID, AccountID: w.AccountID}, nil
 	}
-	return task, err
+	return row, err
 }
 
 // wakeRound starts the run of a callback's round, and replaces one that gets nowhere.
 func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) error {
-	round := mediagate.WebhookRound{TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent}
+	round := mediagate.WebhookRound{
+		TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent,
+	}
 	t.add(func(r *WakeReport) { r.Rounds++ })
 	if w.Tries < roundTry {
 		return answered(a.Engine.EnsureRound(ctx, round))
 	}
 	replaced, err := a.Engine.ReplaceRound(ctx, round,
-		"mediagate: the callback should be delivered or given up by now. A new run goes on with the attempt that is due")
+		"mediagate: the callback should be delivered or given up by now. "+
+			"A new run goes on with the attempt that is due")
 	if replaced {
 		t.add(func(r *WakeReport) { r.Replaced++ })
 		a.Logger.WarnContext(ctx, "replaced the run of a callback that hung", "task", w.TaskID, "round", w.Round)

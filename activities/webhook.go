@@ -85,7 +85,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 		if sent := made.Load(); sent != nil {
 			return []any{*sent}
 		}
-		return nil
+		return noDetails()
 	}, nil)()
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {
@@ -105,7 +105,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 		return mediagate.DeliveryRetry, nil // on record, and the round is open: only our answer was lost
 	}
 	if made.Load() == nil {
-		if sent, err = a.deliverInTurn(ctx, in, target); err != nil {
+		if sent, err = a.deliverWithPermits(ctx, in, target); err != nil {
 			return "", a.fail(ctx, err)
 		}
 		made.Store(&sent)
@@ -116,10 +116,12 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	return sent.Outcome, nil
 }
 
-// deliverInTurn sends the callback once there is a permit for it. That of its receiver
+// deliverWithPermits sends the callback once there is a permit for it. That of its receiver
 // comes first: who waits for a receiver that is slow holds none of the others'.
-func (a *Activities) deliverInTurn(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
-	for _, acquire := range []func(context.Context) (*limit.Permit, error){
+func (a *Activities) deliverWithPermits(
+	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
+) (sentDelivery, error) {
+	for _, get := range []acquire{
 		func(ctx context.Context) (*limit.Permit, error) {
 			return a.Limits.Receivers.Acquire(ctx, target.AccountID, outbound.Receiver(target.URL), 1)
 		},
@@ -127,9 +129,9 @@ func (a *Activities) deliverInTurn(ctx context.Context, in RoundArgs, target med
 			return a.Limits.Callbacks.Acquire(ctx, target.AccountID, 1)
 		},
 	} {
-		permit, err := inTurn(ctx, a.Settings.TurnWait, acquire)
-		if errors.Is(err, errNoTurn) {
-			err = laterInTurn(ctx, "other callbacks of the account")
+		permit, err := waitForPermit(ctx, a.Settings.PermitWait, get)
+		if errors.Is(err, errNoPermit) {
+			err = comeAgain(ctx, "other callbacks of the account")
 		}
 		if err != nil {
 			return sentDelivery{}, err
@@ -140,7 +142,9 @@ func (a *Activities) deliverInTurn(ctx context.Context, in RoundArgs, target med
 }
 
 // deliverOnce sends the callback to its receiver.
-func (a *Activities) deliverOnce(ctx context.Context, in RoundArgs, target mediagate.WebhookTarget) (sentDelivery, error) {
+func (a *Activities) deliverOnce(
+	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
+) (sentDelivery, error) {
 	if len(target.Body) == 0 {
 		body, err := a.callbackBody(ctx, in.TaskID)
 		if err != nil {
@@ -182,7 +186,8 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
 	}
-	links, err := view.Links{Sign: a.Bucket.Sign, TTL: a.Settings.LinkTTL, Keep: a.Settings.Keep, Now: a.Now}.Of(ctx, &t)
+	signed := view.Links{Sign: a.Bucket.Sign, TTL: a.Settings.LinkTTL, Keep: a.Settings.Keep, Now: a.Now}
+	links, err := signed.Of(ctx, &t)
 	if err != nil {
 		return nil, fmt.Errorf("sign the callback's link: %w", err)
 	}
@@ -212,18 +217,19 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
-		limit := recordFor
+		left := recordFor
 		if deadline, ok := ctx.Deadline(); ok {
-			limit = min(limit, time.Until(deadline)-recordRest)
+			left = min(left, time.Until(deadline)-recordRest)
 		}
-		err = a.persistWithin(ctx, limit, record)
+		err = a.persistWithin(ctx, left, record)
 	}
 	if err == nil || mediagate.Is(err, mediagate.KindUnavailable) {
 		return err
 	}
 	const message = "the delivery attempt was made and could not be recorded"
 	if sent.Tries >= recordTries {
-		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err} // a kind that ends the activity
+		// A kind that ends the activity.
+		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
 	}
 	wait := min(time.Second<<min(sent.Tries, 10), recordLate)
 	return &mediagate.Error{Kind: mediagate.KindOf(err), Message: message, RetryAfter: wait, Err: err}

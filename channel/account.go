@@ -198,27 +198,18 @@ func (c Asker) Find(ctx context.Context, finder providers.Finder, ref mediagate.
 }
 
 func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, error) {
-	if c.sure {
-		return report, err
-	}
-	if err == nil && !report.Named {
-		return mediagate.Report{}, noChannel()
-	}
 	switch kind := mediagate.KindOf(err); {
-	case err == nil:
-		return report, nil
-	case kind == mediagate.KindNotFound:
-		return mediagate.Report{}, noChannel()
-	case kind == mediagate.KindCredentials || kind == mediagate.KindFunds || kind == mediagate.KindForbidden:
-		return mediagate.Report{}, &mediagate.Error{
-			Kind:    kind,
-			Code:    string(mediagate.ParkChannelMissing),
+	case c.sure, err == nil && report.Named:
+		return report, err
+	case err == nil, kind == mediagate.KindNotFound:
+		err = noChannel()
+	case kind == mediagate.KindCredentials, kind == mediagate.KindFunds, kind == mediagate.KindForbidden:
+		err = &mediagate.Error{
+			Kind: kind, Code: string(mediagate.ParkChannelMissing), Err: err,
 			Message: "the channel's present account cannot be asked",
-			Err:     err,
 		}
-	default:
-		return mediagate.Report{}, err
 	}
+	return mediagate.Report{}, err
 }
 
 // pace returns the pace of a channel's polls. The pollers of its present and former

@@ -71,7 +71,8 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 	answers, err := p.askTogether(ctx, rows)
 	spoiled := err != nil && ofOne(err)
 	if spoiled {
-		p.log.WarnContext(ctx, "a poll of several jobs was spoiled", "task", rows[0].TaskID, "rows", len(rows), "error", err)
+		p.log.WarnContext(ctx, "a poll of several jobs was spoiled",
+			"task", rows[0].TaskID, "rows", len(rows), "error", err)
 	}
 	results := make([]mediagate.PollResult, 0, len(rows))
 	for i, row := range rows {

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,7 +91,8 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		return nil, err
 	}
 	sound, err := begin(ctx, speaker, mediagate.Job{
-		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params, SendBefore: s.Now().Add(speechSendTime),
+		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params,
+		SendBefore: s.Now().Add(speechSendTime),
 	})
 	if err != nil {
 		leave()
@@ -126,49 +128,33 @@ func (s *Speakers) enter(c Candidate) (leave func(), ok bool) {
 
 // begin waits for the first sound: a vendor that answers and then says nothing
 // has failed like one that does not answer.
-func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s *begun, err error) {
+func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (sound io.ReadCloser, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the call may have been sent
-			err = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the adapter failed", Err: mediagate.Panicked(p)}
+			err = &mediagate.Error{
+				Kind: mediagate.KindInternal, Message: "the adapter failed", Err: mediagate.Panicked(p),
+			}
 		}
 	}()
 	body, err := speaker.Speak(ctx, job)
 	if err != nil {
 		return nil, err
 	}
-	s = &begun{ReadCloser: body, first: make([]byte, firstPiece)}
-	n := 0
-	for n == 0 && s.err == nil {
-		n, s.err = body.Read(s.first)
-	}
-	if s.first = s.first[:n]; n > 0 {
-		return s, nil
+	buffered := bufio.NewReaderSize(body, firstPiece)
+	if _, err = buffered.Peek(1); err == nil {
+		return begun{buffered, body}, nil
 	}
 	_ = body.Close()
-	if errors.Is(s.err, io.EOF) {
-		return nil, mediagate.Errorf(mediagate.KindVendor, "the vendor's answer holds no sound")
+	if errors.Is(err, io.EOF) {
+		err = mediagate.Errorf(mediagate.KindVendor, "the vendor's answer holds no sound")
 	}
-	return nil, s.err
+	return nil, err
 }
 
-// begun is sound of which the first piece is read.
+// begun is sound of which the first piece is read, and waits in the buffer.
 type begun struct {
-	io.ReadCloser
-	first []byte
-	err   error // that came with it
-}
-
-// Read returns the first piece before anything else.
-func (b *begun) Read(p []byte) (int, error) {
-	if len(b.first) > 0 {
-		n := copy(p, b.first)
-		b.first = b.first[n:]
-		return n, nil
-	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	return b.ReadCloser.Read(p)
+	*bufio.Reader
+	io.Closer
 }
 
 // speech is sound that a channel makes.

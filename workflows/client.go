@@ -11,7 +11,6 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/mediagate/mediagate"
@@ -65,13 +64,19 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY, seen)
 	}
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		return &mediagate.Error{Kind: mediagate.KindConflict, Message: "a run of " + t.ID + " was started before", Err: err}
+		return conflict("a run of "+t.ID+" was started before", err)
 	}
 	return err
 }
 
+func conflict(message string, err error) error {
+	return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
+}
+
 // start starts a run of the task, unless one is under way or the policy refuses it.
-func (c Client) start(ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, seen task.Seen) error {
+func (c Client) start(
+	ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, seen task.Seen,
+) error {
 	opts := startOptions(t)
 	opts.WorkflowIDReusePolicy = reuse
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
@@ -111,9 +116,13 @@ func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 // at once, and says so itself where it comes to wait: a task that goes well writes
 // no others before its end.
 func startAttributes(t mediagate.Task) temporal.SearchAttributes {
-	status, provider := t.Status, firstProvider(t)
+	status, provider := t.Status, ""
+	if len(t.Plan.Routes) > 0 {
+		provider = t.Plan.Routes[0].Provider
+	}
 	updates := []temporal.SearchAttributeUpdate{
-		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID), AttrStuck.ValueSet(false),
+		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
+		AttrStuck.ValueSet(false),
 	}
 	if provider != "" {
 		status = mediagate.StatusProcessing
@@ -169,7 +178,7 @@ func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) 
 		return false, nil
 	}
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-		return true, &mediagate.Error{Kind: mediagate.KindConflict, Message: "the run of " + taskID + " takes no signal", Err: err}
+		return true, conflict("the run of "+taskID+" takes no signal", err)
 	}
 	return err == nil, err
 }
@@ -212,8 +221,8 @@ func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobSta
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
 		status.State = mediagate.TaskJobRunning
 		for _, step := range desc.GetPendingActivities() {
-			if beat := step.GetHeartbeatDetails(); beat != nil && converter.GetDefaultDataConverter().FromPayloads(beat, &p) == nil {
-				status.Count = countOf(p)
+			if beat := step.GetHeartbeatDetails(); beat != nil {
+				status.Count = countOf(decode[activities.JobProgress](beat))
 			}
 		}
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
@@ -293,7 +302,8 @@ func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reas
 
 // EnsureChannel keeps the channel's singleton running.
 func (c Client) EnsureChannel(ctx context.Context, name string) error {
-	return c.ensure(ctx, client.StartWorkflowOptions{ID: IDChannel(name), StaticSummary: "channel " + name}, Channel, ChannelInput{Channel: name})
+	options := client.StartWorkflowOptions{ID: IDChannel(name), StaticSummary: "channel " + name}
+	return c.ensure(ctx, options, Channel, ChannelInput{Channel: name})
 }
 
 // ensureWake keeps the singleton running that works through due wakes.

@@ -104,7 +104,8 @@ func details(a activities.Answer) string {
 	switch {
 	case a.Step.Kind == task.Done:
 	case len(a.Actions) > 0 && a.Step.Why == task.WhyUnknown:
-		lines = append(lines, "- signals: "+quoted(a.Actions)+". `retry` makes a new attempt, and the vendor may charge for both")
+		lines = append(lines,
+			"- signals: "+quoted(a.Actions)+". `retry` makes a new attempt, and the vendor may charge for both")
 	case len(a.Actions) > 0:
 		lines = append(lines, "- signals: "+quoted(a.Actions))
 	}

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -36,33 +35,16 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 			return task.Seen{}, workflow.NewContinueAsNewError(ctx, Generate, r.in)
 		}
 		r.show(ctx, answer)
-		step, left := answer.Step, answer.Ends.Sub(answer.Now)
-		switch step.Kind {
-		case task.CheckInputs:
-			answer, err = r.take(ctx, answer, checking(doing(answer), left), acts.CheckInputs)
-		case task.Submit:
-			options := call(step.Provider, doing(answer), left)
-			if answer.Behind != "" {
-				options = behind(answer.Behind, doing(answer), left)
-			}
-			answer, err = r.take(ctx, answer, options, acts.SubmitJob)
-		case task.Lookup:
-			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), lookupPatience), acts.LookUp)
-		case task.Mirror:
-			answer, err = r.take(ctx, answer, copies(doing(answer), left), acts.MirrorResult)
-		case task.CancelJob:
-			answer, err = r.take(ctx, answer, ask(step.Provider, doing(answer), stopPatience), acts.CancelJob)
-		case task.Settle:
-			answer, err = r.take(ctx, answer, database(doing(answer)), acts.Settle)
+		switch answer.Step.Kind {
 		case task.Sleep:
 			answer, err = r.sleep(ctx, answer)
 		case task.Done:
-			if err = r.startCallback(ctx, step.Round); err == nil && !r.signals.pending() {
+			if err = r.startCallback(ctx, answer.Step.Round); err == nil && !r.signals.pending() {
 				r.list(ctx, answer)
 				return r.in.Seen, nil
 			}
 		default:
-			panic(fmt.Sprintf("this build does not know the step %q", step.Kind))
+			answer, err = r.take(ctx, answer)
 		}
 	}
 	return task.Seen{}, err
@@ -106,12 +88,14 @@ func (r *run) forgotten(answer activities.Answer) bool {
 
 // take takes a step, and asks whenever a signal comes meanwhile. A step that is not
 // needed any more is cancelled. The run goes on once the step has ended (D5).
-func (r *run) take(ctx workflow.Context, answer activities.Answer, options workflow.ActivityOptions, activity any) (activities.Answer, error) {
+func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.Answer, error) {
 	step, behind, stopped := answer.Step, answer.Behind, false
 	r.at = step
+	options, activity := activityOf(answer, answer.Ends.Sub(answer.Now))
 	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
 	defer stop()
-	future := workflow.ExecuteActivity(stepCtx, activity, activities.StepArgs{TaskID: r.in.TaskID, Step: step, Seen: r.in.Seen, Behind: behind})
+	args := activities.StepArgs{TaskID: r.in.TaskID, Step: step, Seen: r.in.Seen, Behind: behind}
+	future := workflow.ExecuteActivity(stepCtx, activity, args)
 	for {
 		err := workflow.Await(ctx, func() bool { return future.IsReady() || r.signals.pending() })
 		if err != nil {

@@ -15,10 +15,11 @@ import (
 func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobProgress, error) {
 	options := tend(in.Action + " of tasks: " + in.ID)
 	options.WaitForCancellation = true
+	working := workflow.WithActivityOptions(ctx, options)
 	for range handovers {
 		workflow.SetCurrentDetails(ctx, jobDetails(in, "under way"))
 		progress := in.Progress
-		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.ActOnTasks, in).Get(ctx, &progress)
+		err := workflow.ExecuteActivity(working, acts.ActOnTasks, in).Get(ctx, &progress)
 		if err == nil {
 			in.Progress = progress
 		}

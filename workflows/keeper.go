@@ -54,11 +54,12 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 func (k *Keeper) trouble(id string, desc *description) string {
 	before := k.still[id]
 	delete(k.still, id)
-	switch info := desc.GetWorkflowExecutionInfo(); {
+	info, attempt := desc.GetWorkflowExecutionInfo(), desc.GetPendingWorkflowTask().GetAttempt()
+	switch {
 	case !running(desc):
 		return ""
-	case desc.GetPendingWorkflowTask().GetAttempt() >= brokenAttempts:
-		return fmt.Sprintf("the workflow tasks of this run fail, the last one at attempt %d", desc.GetPendingWorkflowTask().GetAttempt())
+	case attempt >= brokenAttempts:
+		return fmt.Sprintf("the workflow tasks of this run fail, the last one at attempt %d", attempt)
 	case len(desc.GetPendingActivities()) > 0 || desc.GetPendingWorkflowTask() != nil:
 		return ""
 	default:

@@ -83,7 +83,7 @@ func waitsForPermit(desc *description) bool {
 	}
 	for _, step := range desc.GetPendingActivities() {
 		if last := step.GetLastFailure(); last != nil &&
-			activities.WaitsForTurn(temporal.GetDefaultFailureConverter().FailureToError(last)) {
+			activities.WaitsForPermit(temporal.GetDefaultFailureConverter().FailureToError(last)) {
 			return true
 		}
 	}

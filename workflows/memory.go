@@ -27,9 +27,10 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 	if execution.GetRunId() == "" {
 		return task.Seen{}, nil
 	}
-	history, err := c.Temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+	page := &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
 		Namespace: c.Namespace, Execution: execution, MaximumPageSize: memoryPage,
-	})
+	}
+	history, err := c.Temporal.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, page)
 	if err != nil {
 		return task.Seen{}, err
 	}
@@ -51,7 +52,8 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 // tellsAll reports that the event has all of the run's memory at that time.
 func tellsAll(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
-	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+		enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		return true
 	default:
 		return false
@@ -72,7 +74,8 @@ func seenUntil(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
 		return seen.With(decode[task.Seen](heartbeatOf(event.GetActivityTaskTimedOutEventAttributes().GetFailure())))
 	case enumspb.EVENT_TYPE_MARKER_RECORDED: // of a question; one that failed has no answer
-		return seen.Heard(decode[activities.Answer](event.GetMarkerRecordedEventAttributes().GetDetails()["result"]).Seen)
+		result := event.GetMarkerRecordedEventAttributes().GetDetails()["result"]
+		return seen.Heard(decode[activities.Answer](result).Seen)
 	default:
 		return seen
 	}

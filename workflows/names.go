@@ -6,7 +6,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/task"
 )
@@ -72,14 +71,6 @@ type ChannelInput struct {
 type RoundInput struct {
 	TaskID string `json:"task"`
 	Round  int    `json:"round"`
-}
-
-// firstProvider is the provider of the plan's first route.
-func firstProvider(t mediagate.Task) string {
-	if len(t.Plan.Routes) == 0 {
-		return ""
-	}
-	return t.Plan.Routes[0].Provider
 }
 
 // Register makes the workflows of this build known to a worker, or to a replayer.

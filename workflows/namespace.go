@@ -28,8 +28,10 @@ const Retention = 30 * 24 * time.Hour
 
 // searchAttributes are those by which operators find tasks.
 func searchAttributes() map[string]enumspb.IndexedValueType {
-	attributes := map[string]enumspb.IndexedValueType{AttrStuck.GetName(): AttrStuck.GetValueType()}
-	for _, a := range []temporal.SearchAttributeKeyKeyword{AttrModel, AttrType, AttrProvider, AttrAccount, AttrStatus, AttrReason} {
+	attributes := make(map[string]enumspb.IndexedValueType)
+	for _, a := range []temporal.SearchAttributeKey{
+		AttrModel, AttrType, AttrProvider, AttrAccount, AttrStatus, AttrReason, AttrStuck,
+	} {
 		attributes[a.GetName()] = a.GetValueType()
 	}
 	return attributes
@@ -42,20 +44,20 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
-	var missing *serviceerror.NamespaceNotFound
+	_, missing := errors.AsType[*serviceerror.NamespaceNotFound](err)
 	switch {
-	case errors.As(err, &missing):
+	case missing:
 		_, err = service.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
 			Namespace:                        namespace,
 			Description:                      "Media generation tasks",
 			WorkflowExecutionRetentionPeriod: durationpb.New(Retention),
 		})
-		var exists *serviceerror.NamespaceAlreadyExists
-		if err != nil && !errors.As(err, &exists) {
+		if _, exists := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); err != nil && !exists {
 			return fmt.Errorf("register namespace %s: %w", namespace, err)
 		}
 	case isRefusedLook(err):
-		log.WarnContext(ctx, "Temporal does not show the namespace to us: its retention is not known", "namespace", namespace, "error", err)
+		log.WarnContext(ctx, "Temporal does not show the namespace to us: its retention is not known",
+			"namespace", namespace, "error", err)
 	case err != nil:
 		return fmt.Errorf("describe namespace %s: %w", namespace, err)
 	case described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration() != Retention:
@@ -69,7 +71,9 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 	}
 	switch err := ensureSearchAttributes(ctx, c, namespace); {
 	case isRefusedLook(err) && !errors.Is(err, errNotAdded):
-		log.WarnContext(ctx, "Temporal does not show the search attributes to us: whether they are there is found by a query", "namespace", namespace, "error", err)
+		log.WarnContext(ctx,
+			"Temporal does not show the search attributes to us: whether they are there is found by a query",
+			"namespace", namespace, "error", err)
 	case err != nil:
 		return err
 	}
@@ -105,7 +109,8 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 // missingAttributes are those that the namespace lacks, by name. Returns
 // KindConflict for one that is there and of another type.
 func missingAttributes(ctx context.Context, c client.Client, namespace string) (missing []string, err error) {
-	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	request := &operatorservice.ListSearchAttributesRequest{Namespace: namespace}
+	listed, err := c.OperatorService().ListSearchAttributes(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +121,9 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 		case !there:
 			missing = append(missing, name)
 		case kind != wanted[name]:
-			return nil, mediagate.Errorf(mediagate.KindConflict, "%s is of type %s and must be of type %s: remove it, or take another namespace", name, kind, wanted[name])
+			return nil, mediagate.Errorf(mediagate.KindConflict,
+				"%s is of type %s and must be of type %s: remove it, or take another namespace",
+				name, kind, wanted[name])
 		}
 	}
 	return missing, nil
@@ -152,11 +159,14 @@ var refusals = []string{"tls: ", "x509: ", unauthorized}
 // isRefusedLook reports that a caller may not see what is there, though it may be allowed
 // to work with it.
 func isRefusedLook(err error) bool {
-	return err != nil && (serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
+	return err != nil &&
+		(serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
 }
 
 // finalCodes are those of answers that do not change by themselves.
-var finalCodes = []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented}
+var finalCodes = []codes.Code{
+	codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented,
+}
 
 // IsFinal reports that Temporal has said no, and would say so again however often it
 // is asked. Any other error may pass: a server that is away, starts, or is busy.
@@ -164,7 +174,8 @@ func IsFinal(err error) bool {
 	if err == nil {
 		return false
 	}
-	return mediagate.Is(err, mediagate.KindConflict) || slices.Contains(finalCodes, serviceerror.ToStatus(err).Code()) ||
+	return mediagate.Is(err, mediagate.KindConflict) ||
+		slices.Contains(finalCodes, serviceerror.ToStatus(err).Code()) ||
 		slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
@@ -197,19 +208,25 @@ func useAttributes(ctx context.Context, c client.Client, namespace string) error
 	return err
 }
 
-// retry calls f until it returns nil or a final error, or ctx ends.
+// retry calls f until it returns nil or a final error, or ctx ends. The error of a ctx that
+// ended wraps the last error that f had before that: a call which ctx cuts short says
+// nothing of the reason.
 func retry(ctx context.Context, what string, f func() error) error {
+	var reason error
 	for {
 		err := f()
 		if err == nil {
 			return nil
+		}
+		if reason == nil || ctx.Err() == nil {
+			reason = err
 		}
 		if IsFinal(err) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w, and before it %s", what, ctx.Err(), err.Error())
+			return fmt.Errorf("%s: %w, and before it %w", what, ctx.Err(), reason)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

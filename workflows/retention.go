@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,8 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	}
 	ended := func(how string) {
 		workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, how))
-		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed, "took", workflow.Now(ctx).Sub(began).String())
+		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed,
+			"took", workflow.Now(ctx).Sub(began).String())
 	}
 	for len(open) > 0 {
 		var left []activities.RemoveArgs
@@ -66,10 +68,12 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	}
 	if len(failed) > 0 {
 		ended("ended")
-		return removed, temporal.NewNonRetryableApplicationError("not all was removed: "+strings.Join(failed, ", "), "retention", nil)
+		message := "not all was removed: " + strings.Join(failed, ", ")
+		return removed, temporal.NewNonRetryableApplicationError(message, "retention", nil)
 	}
 	ended("ended, nothing is left")
-	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, activities.RemoveArgs{Kind: mediagate.RemovalRun}).Get(ctx, nil)
+	end := activities.RemoveArgs{Kind: mediagate.RemovalRun}
+	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, end).Get(ctx, nil)
 }
 
 // removedSoFar are the lines that explain a run to a person.
@@ -90,9 +94,11 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	options := client.ScheduleOptions{
-		ID:            IDRetention,
-		Spec:          client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: retentionEvery}}},
-		Action:        &client.ScheduleWorkflowAction{ID: IDRetention, Workflow: Expire, TaskQueue: QueueMain, StaticSummary: "remove what is past its time"},
+		ID:   IDRetention,
+		Spec: client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: retentionEvery}}},
+		Action: &client.ScheduleWorkflowAction{
+			ID: IDRetention, Workflow: Expire, TaskQueue: QueueMain, StaticSummary: "remove what is past its time",
+		},
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: retentionEvery,
 	}
@@ -118,6 +124,7 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 func asOptions(s client.Schedule, o client.ScheduleOptions) bool {
 	is, ok := s.Action.(*client.ScheduleWorkflowAction)
 	want, _ := o.Action.(*client.ScheduleWorkflowAction)
-	return ok && is.ID == want.ID && is.TaskQueue == want.TaskQueue && len(s.Spec.Intervals) == 1 && s.Spec.Intervals[0] == o.Spec.Intervals[0] &&
+	return ok && is.ID == want.ID && is.TaskQueue == want.TaskQueue &&
+		slices.Equal(s.Spec.Intervals, o.Spec.Intervals) &&
 		s.Policy.Overlap == o.Overlap && s.Policy.CatchupWindow == o.CatchupWindow
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -23,7 +22,9 @@ const runsPage = 500
 // says: it is enough to make good for a task whose row was lost (D17). A task has several
 // runs if it was replaced. next is where the next page begins, empty after the last one.
 // The list may lag behind by some seconds. Returns KindInvalid for a page that is none.
-func (c Client) RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error) {
+func (c Client) RunsSince(
+	ctx context.Context, since time.Time, page string,
+) (runs []mediagate.Doubted, next string, err error) {
 	token, err := base64.RawURLEncoding.DecodeString(page)
 	if err != nil {
 		return nil, "", errNoPage
@@ -31,19 +32,22 @@ func (c Client) RunsSince(ctx context.Context, since time.Time, page string) (ru
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answer, err := c.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: fmt.Sprintf("WorkflowType = 'Generate' AND StartTime >= '%s'", since.UTC().Format(time.RFC3339Nano)), PageSize: runsPage, NextPageToken: token,
+		Query:    "WorkflowType = 'Generate' AND StartTime >= '" + since.UTC().Format(time.RFC3339Nano) + "'",
+		PageSize: runsPage, NextPageToken: token,
 	})
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok && page != "" {
 		return nil, "", errNoPage
 	}
 	if err != nil {
-		return nil, "", &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "Temporal does not list its runs", Err: err}
+		const message = "Temporal does not list its runs"
+		return nil, "", &mediagate.Error{Kind: mediagate.KindUnavailable, Message: message, Err: err}
 	}
 	for _, e := range answer.GetExecutions() {
 		memo := e.GetMemo()
 		hold, _ := mediagate.ParseMicros(memoText(memo, "hold"))
 		runs = append(runs, mediagate.Doubted{
-			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"), KeyID: memoText(memo, "key"), Model: memoText(memo, "model"), Hold: hold,
+			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"),
+			KeyID: memoText(memo, "key"), Model: memoText(memo, "model"), Hold: hold,
 			State: strings.ToLower(e.GetStatus().String()), At: e.GetStartTime().AsTime(),
 		})
 	}

@@ -30,7 +30,8 @@ func listen(ctx, cancelled workflow.Context) signals {
 	// Signals that came one after the other may then come together, in another order of
 	// kinds. So an id counts the signals of its kind.
 	s := signals{
-		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake), run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(byHand)),
+		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake),
+		run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(byHand)),
 	}
 	for _, action := range byHand {
 		s.commands = append(s.commands, workflow.GetSignalChannel(ctx, action))
@@ -68,7 +69,8 @@ func (s *signals) drain(at task.Step) []activities.Command {
 			}
 			s.seen[i]++
 			commands = append(commands, activities.Command{
-				ID: fmt.Sprintf("act_%s/%s/%d", s.run, byHand[i], s.seen[i]), Action: byHand[i], Channel: channel, For: at,
+				ID:     fmt.Sprintf("act_%s/%s/%d", s.run, byHand[i], s.seen[i]),
+				Action: byHand[i], Channel: channel, For: at,
 			})
 		}
 	}

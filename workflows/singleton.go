@@ -17,7 +17,8 @@ func Channel(ctx workflow.Context, in ChannelInput) error {
 	ctx = workflow.WithActivityOptions(ctx, tend("poll for all tasks of channel "+in.Channel))
 	for range handovers {
 		var gone bool // what the activity returned before it could tell leaves it as it is
-		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, activities.ChannelArgs{Channel: in.Channel}).Get(ctx, &gone); err != nil || gone {
+		args := activities.ChannelArgs{Channel: in.Channel}
+		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, args).Get(ctx, &gone); err != nil || gone {
 			return err
 		}
 	}

@@ -38,7 +38,8 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 			args.Wait = deliveryPauses[args.Attempt-1]
 		}
 		attempt := fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)
-		workflow.SetCurrentDetails(ctx, attempt+" is under way, or waits for its turn: the last failure of the pending activity tells who goes before it")
+		workflow.SetCurrentDetails(ctx, attempt+
+			" is under way, or waits for its turn: the last failure of the pending activity tells who goes before it")
 		actCtx := workflow.WithActivityOptions(ctx, deliver(attempt))
 		var outcome mediagate.DeliveryOutcome
 		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &outcome); err != nil {
@@ -54,8 +55,9 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 }
 
 func sleep(ctx workflow.Context, d time.Duration, next int) error {
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("waiting %s before attempt %d", d.Round(time.Second), next))
-	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: fmt.Sprintf("before attempt %d", next)}).Get(ctx, nil)
+	before := fmt.Sprintf("before attempt %d", next)
+	workflow.SetCurrentDetails(ctx, fmt.Sprintf("waiting %s %s", d.Round(time.Second), before))
+	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: before}).Get(ctx, nil)
 }
 
 // childOptions start a delivery round from the task's own run.

@@ -1,0 +1,64 @@
+package activities
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/media"
+	"github.com/mediagate/mediagate/task"
+)
+
+// sink stores the files of a submission while they arrive (mediagate.Sink), with
+// the checks and the memory of a mirrored file, under the keys that the mirror
+// would use. It is how the result of a vendor without links passes through.
+type sink struct {
+	activities *Activities
+	task       mediagate.Task
+	row        task.Attempt
+
+	mu      sync.Mutex
+	refused error // a file that the task cannot use
+}
+
+// Store streams one file into the bucket. What breaks leaves nothing behind. A
+// file that is no such media, or too large, is KindInvalid with code
+// result_unavailable; KindUnavailable says that the bucket is away.
+func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
+	from := &media.Incoming{Reader: file}
+	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
+	result, err := s.activities.Bucket.Mirror(ctx, ResultKey(s.task.ID, s.row.N, index), open, Limits{
+		MaxBytes: s.task.Plan.MaxBytes, Media: s.task.Plan.Media, Owner: s.row.Provider,
+	})
+	switch {
+	case err == nil:
+		return mediagate.Media{Stored: &result, MimeType: result.MimeType, Duration: result.Duration}, nil
+	case from.Err != nil:
+		return mediagate.Media{}, from.Err
+	case mediagate.Is(err, mediagate.KindInvalid), mediagate.Is(err, mediagate.KindTooLarge):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refused = err
+	}
+	return mediagate.Media{}, err
+}
+
+// Record leaves a manifest of the files that came so far. It counts from the end of the
+// call on: until then its sender may still report them all.
+func (s *sink) Record(ctx context.Context, soFar mediagate.Submission) {
+	s.activities.storeManifest(ctx, s.row, manifest{Submission: soFar, CallEnds: s.row.CallEnds})
+}
+
+// useless is the outcome of a submission whose files the task cannot use: the vendor
+// has done its work, and another submission would be another job.
+func (s *sink) useless() *mediagate.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused == nil {
+		return nil
+	}
+	return &mediagate.Outcome{Failure: &mediagate.Failure{
+		Code: mediagate.CodeResultUnavailable, Message: messageOf(s.refused),
+	}}
+}
