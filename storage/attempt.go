@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"gorm.io/gorm"
@@ -11,60 +12,168 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// attemptRow is the row of an attempt: what statements ask for, and one document with the
-// rest.
+// attemptRow is the row of an attempt: the attempt, and the columns that follow from it.
+// What no column has is in the document. The columns of the vendor's charge are noted by
+// themselves, see noteVendorCharge.
 type attemptRow struct {
-	TaskID      string `gorm:"primaryKey"`
-	N           int    `gorm:"primaryKey"`
-	AccountID   string
-	State       mediagate.AttemptState
-	Channel     string
-	Provider    string
-	Fingerprint string
-	JobID       string // the vendor's
-	CreatedAt   stamp
-	AcceptedAt  stamp
-	GivenUpAt   stamp
-	EndedAt     stamp
-	SlotUntil   stamp
-	Succeeded   bool // its outcome
-	Document    document
-
-	VendorAmount      *mediagate.Micros
-	VendorUnit        string
-	VendorUncountedAt stamp
+	task.Attempt
+	AccountID string
+	JobID     string // the vendor's
+	Succeeded bool   // its outcome
+	Document  document
 }
 
-// TableName tells GORM.
-func (attemptRow) TableName() string { return "attempts" }
-
-// attempt returns the attempt, with an error also those parts that can be read.
-func (r attemptRow) attempt() (task.Attempt, error) {
-	var a task.Attempt
-	err := fromJSON("attempts.document", r.Document, &a)
-	a.TaskID, a.N, a.State, a.Channel, a.Provider, a.Fingerprint = r.TaskID, r.N, r.State, r.Channel, r.Provider, r.Fingerprint
-	a.CreatedAt, a.AcceptedAt, a.GivenUpAt = r.CreatedAt.Time, r.AcceptedAt.Time, r.GivenUpAt.Time
-	a.EndedAt, a.SlotUntil = r.EndedAt.Time, r.SlotUntil.Time
-	return a, err
+func (r *attemptRow) columns() []column {
+	return []column{
+		{"task_id", &r.TaskID},
+		{"n", &r.N},
+		{"account_id", &r.AccountID},
+		{"state", &r.State},
+		{"channel", &r.Channel},
+		{"provider", &r.Provider},
+		{"fingerprint", &r.Fingerprint},
+		{"job_id", &r.JobID},
+		{"created_at", &r.CreatedAt},
+		{"accepted_at", &r.AcceptedAt},
+		{"given_up_at", &r.GivenUpAt},
+		{"ended_at", &r.EndedAt},
+		{"slot_until", &r.SlotUntil},
+		{"succeeded", &r.Succeeded},
+		{"document", &r.Document},
+	}
 }
 
 // newAttemptRow returns the row of a task's attempt, with what the row of the task allows.
 func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
-	a = allowed(t, a)
-	r = attemptRow{
-		TaskID: t.ID, N: a.N, AccountID: t.AccountID, State: a.State, Channel: a.Channel, Provider: a.Provider,
-		Fingerprint: a.Fingerprint, JobID: a.Ref.JobID, CreatedAt: at(a.CreatedAt), AcceptedAt: at(a.AcceptedAt),
-		GivenUpAt: at(a.GivenUpAt), EndedAt: at(a.EndedAt), SlotUntil: at(a.SlotUntil),
-		Succeeded: a.Outcome != nil && a.Outcome.Succeeded,
-	}
-	r.Document, err = jsonText(a)
+	r.Attempt = allowed(t, a)
+	r.TaskID, r.AccountID = t.ID, t.AccountID
+	r.JobID = r.Ref.JobID
+	r.Succeeded = r.Outcome != nil && r.Outcome.Succeeded
+	r.Document, err = jsonText(r.Attempt)
 	return r, err
+}
+
+// attempt returns the attempt, with an error also those parts that can be read.
+func (r attemptRow) attempt() (task.Attempt, error) {
+	a := r.Attempt
+	err := fromJSON("attempts.document", r.Document, &a)
+	a.N, a.Channel, a.Provider, a.Fingerprint = r.N, r.Channel, r.Provider, r.Fingerprint // the columns count
+	return a, err
+}
+
+// polledAttempt is an attempt's row with its await row.
+type polledAttempt struct {
+	attemptRow
+	Polled bool
+	Poll   task.Await
+}
+
+func (r *polledAttempt) columns() []column {
+	return append(r.attemptRow.columns(),
+		column{"polled", &r.Polled},
+		column{"next_poll_at", &r.Poll.NextPollAt},
+		column{"claim", &r.Poll.Claim},
+		column{"claimed_at", &r.Poll.ClaimedAt},
+		column{"again", &r.Poll.Again})
+}
+
+// loadAttempts reads the last attempt of a task and those that are named, in the order of
+// their numbers.
+func (s *Store) loadAttempts(tx *gorm.DB, st *task.State, named []int) error {
+	numbers, err := jsonText(append([]int{}, named...)) // an empty list, not null
+	if err != nil {
+		return err
+	}
+	list := "(SELECT CAST(value AS integer) FROM json_array_elements_text(CAST(? AS json)))"
+	if s.lite {
+		list = "(SELECT value FROM json_each(?))"
+	}
+	var rows []polledAttempt
+	if err := read(tx, &rows, "SELECT "+columnsOf[attemptRow]().of("a")+`,
+			w.task_id IS NOT NULL,
+			w.next_poll_at,
+			COALESCE(w.claim, ''),
+			CASE WHEN w.claim <> '' THEN w.claimed_at END,
+			COALESCE(w.claim <> '' AND w.hinted_at > w.claimed_at, false)
+		FROM attempts a LEFT JOIN awaits w ON w.task_id = a.task_id AND w.n = a.n
+		WHERE a.task_id = ? AND (a.n = (SELECT MAX(n) FROM attempts WHERE task_id = ?) OR a.n IN `+list+`)
+		ORDER BY a.n`, st.ID, st.ID, numbers); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		a, err := r.attempt()
+		if err != nil && !unreadable(err) {
+			return err
+		}
+		if r.Polled {
+			a.Await = &r.Poll
+		}
+		st.Unreadable = st.Unreadable || err != nil
+		st.Attempts = append(st.Attempts, a)
+	}
+	return nil
+}
+
+// saveAttempts writes the attempts in which two states differ, and their await rows.
+func (s *Store) saveAttempts(tx *gorm.DB, before, after *task.State, effects task.Effects, now time.Time) error {
+	for _, a := range after.Attempts {
+		old := before.Attempt(a.N)
+		if err := saveAttempt(tx, after.Task, old, a); err != nil {
+			return err
+		}
+		charged := &mediagate.Outcome{VendorCharge: effects.Charged[a.N]}
+		if err := noteVendorCharge(tx, after.ID, a.N, charged, at(now)); err != nil {
+			return err
+		}
+		var was *task.Await
+		if old != nil {
+			was = old.Await
+		}
+		if err := s.saveAwait(tx, a, was, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveAttempt inserts an attempt of the task, or writes what differs from the old one.
+func saveAttempt(tx *gorm.DB, t mediagate.Task, old *task.Attempt, a task.Attempt) error {
+	is, err := newAttemptRow(t, a)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		return insert("attempts", is, nil).run(tx)
+	}
+	was, err := newAttemptRow(t, *old)
+	if err != nil {
+		return err
+	}
+	return updateAttempt(tx, t.ID, a.N, differing(was, is))
+}
+
+func updateAttempt(tx *gorm.DB, taskID string, n int, changes map[string]any) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	return tx.Table("attempts").Where("task_id = ? AND n = ?", taskID, n).Updates(changes).Error
+}
+
+// attemptsOf returns the numbers of the attempts that the events name.
+func attemptsOf(events []task.Event) []int {
+	numbers := []int{}
+	for _, e := range events {
+		if field := reflect.ValueOf(e).FieldByName("N"); field.IsValid() {
+			numbers = append(numbers, int(field.Int()))
+		}
+	}
+	return numbers
 }
 
 // Attempts reads all attempts of a task, the first one first.
 func (s *Store) Attempts(ctx context.Context, taskID string) ([]task.Attempt, error) {
-	var rows []attemptRow
-	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? ORDER BY n", taskID); err != nil {
+	rows, err := readAttempts(s.on(ctx), "WHERE a.task_id = ? ORDER BY a.n", taskID)
+	if err != nil {
 		return nil, dbError(err, "read attempts")
 	}
 	return convertAll(rows, attemptRow.attempt)
@@ -72,19 +181,23 @@ func (s *Store) Attempts(ctx context.Context, taskID string) ([]task.Attempt, er
 
 // Attempt reads one attempt. Returns KindNotFound.
 func (s *Store) Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error) {
-	row, err := readAttempt(s.on(ctx), taskID, n)
+	rows, err := readAttempts(s.on(ctx), "WHERE a.task_id = ? AND a.n = ?", taskID, n)
 	if err != nil {
 		return task.Attempt{}, dbError(err, "read attempt")
 	}
-	return row.attempt()
+	if len(rows) == 0 {
+		return task.Attempt{}, mediagate.Errorf(mediagate.KindNotFound, "no attempt %d of task %q", n, taskID)
+	}
+	return rows[0].attempt()
 }
 
 // Producer reads the attempt that made what a completed task shows. Returns
 // KindNotFound where there is none.
 func (s *Store) Producer(ctx context.Context, taskID string) (task.Attempt, error) {
-	var rows []attemptRow
-	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[attemptRow]().of("a")+` FROM attempts a JOIN tasks t ON t.id = a.task_id
-		WHERE a.task_id = ? AND t.status = 'completed' AND a.succeeded ORDER BY a.n DESC`, taskID); err != nil {
+	rows, err := readAttempts(s.on(ctx), `JOIN tasks t ON t.id = a.task_id
+		WHERE a.task_id = ? AND t.status = 'completed' AND a.succeeded
+		ORDER BY a.n DESC`, taskID)
+	if err != nil {
 		return task.Attempt{}, dbError(err, "read attempt")
 	}
 	for _, row := range rows {
@@ -101,7 +214,8 @@ func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[stri
 		Channel string
 		N       int
 	}
-	if err := read(s.on(ctx), &rows, "SELECT channel, COUNT(*) AS n FROM attempts WHERE task_id = ? AND state = 'rejected' GROUP BY channel", taskID); err != nil {
+	if err := read(s.on(ctx), &rows, `SELECT channel, COUNT(*) AS n FROM attempts
+		WHERE task_id = ? AND state = 'rejected' GROUP BY channel`, taskID); err != nil {
 		return nil, dbError(err, "count refusals")
 	}
 	byChannel = make(map[string]int, len(rows))
@@ -111,15 +225,10 @@ func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[stri
 	return byChannel, nil
 }
 
-func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
-	row, err := one[attemptRow](db, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ? AND n = ?", taskID, n)
-	if err != nil {
-		return attemptRow{}, err
-	}
-	if row == nil {
-		return attemptRow{}, mediagate.Errorf(mediagate.KindNotFound, "no attempt %d of task %q", n, taskID)
-	}
-	return *row, nil
+// readAttempts reads those rows of attempts a that the rest of the statement selects.
+func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, err error) {
+	err = read(db, &rows, "SELECT "+columnsOf[attemptRow]().of("a")+" FROM attempts a "+which, args...)
+	return rows, err
 }
 
 // A cancelled task is not paid for, and its job may run on at a vendor that cannot stop it.
@@ -131,7 +240,8 @@ func readAttempt(db *gorm.DB, taskID string, n int) (attemptRow, error) {
 // abandoned selects the abandoned attempts l of cancelled tasks lt of an account. One that
 // an operator gave up is none: that its job runs on is not the client's doing.
 func abandoned(what, account string) string {
-	return "(SELECT " + what + " FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = " + account
+	return "(SELECT " + what + ` FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
+		WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = ` + account
 }
 
 const (
@@ -145,7 +255,8 @@ const unpaidRetry = time.Minute
 
 // Abandoned tells of the jobs of an account's cancelled tasks that may still run.
 func (s *Store) Abandoned(ctx context.Context, accountID string) (mediagate.Abandoned, error) {
-	row, err := one[mediagate.Abandoned](s.on(ctx), "SELECT jobs, cost FROM "+abandoned(abandonedJobs+" AS jobs, "+abandonedCost+" AS cost", "?")+") AS of_account", accountID)
+	counted := abandoned(abandonedJobs+" AS jobs, "+abandonedCost+" AS cost", "?")
+	row, err := one[mediagate.Abandoned](s.on(ctx), "SELECT jobs, cost FROM "+counted+") AS of_account", accountID)
 	if err != nil || row == nil {
 		return mediagate.Abandoned{}, dbError(err, "count abandoned jobs")
 	}
@@ -164,8 +275,10 @@ func (s *Store) checkUnpaid(ctx context.Context, account accountRow) error {
 		return err
 	}
 	return &mediagate.Error{
-		Kind: mediagate.KindRateLimited, Code: "rate_limited", RetryAfter: unpaidRetry,
-		Message: fmt.Sprintf("too many requests: %d jobs of cancelled tasks may still run and are not paid for; their cost of %s is above the account's unpaid of %s",
-			have.Jobs, have.Cost, *limit),
+		Kind:       mediagate.KindRateLimited,
+		Code:       "rate_limited",
+		RetryAfter: unpaidRetry,
+		Message: fmt.Sprintf("too many requests: %d jobs of cancelled tasks may still run and are not paid for; "+
+			"their cost of %s is above the account's unpaid of %s", have.Jobs, have.Cost, *limit),
 	}
 }

@@ -9,49 +9,66 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
-type awaitRow struct {
-	TaskID       string `gorm:"primaryKey"`
-	N            int    `gorm:"primaryKey"`
-	Channel      string
-	Fingerprint  string
-	Ref          document
-	ExpectedUs   int64
-	Progress     int
-	AcceptedAt   stamp
-	NextPollAt   stamp
-	HintedAt     stamp
-	Claim        string
-	ClaimEpoch   int64
-	ClaimedAt    stamp
-	ClaimedUntil stamp
-	Missing      int
-}
-
-// TableName tells GORM.
-func (awaitRow) TableName() string { return "awaits" }
-
-func (r awaitRow) await() (mediagate.Await, error) {
-	a := mediagate.Await{
-		TaskID: r.TaskID, N: r.N, Channel: r.Channel, Fingerprint: r.Fingerprint, Expected: fromMicros(r.ExpectedUs),
-		AcceptedAt: r.AcceptedAt.Time, NextPollAt: r.NextPollAt.Time, Claim: r.Claim, ClaimedAt: r.ClaimedAt.Time,
-		Progress: r.Progress, Missing: r.Missing,
-		Hinted: !r.HintedAt.IsZero(),
-	}
-	return a, fromJSON("awaits.ref", r.Ref, &a.Ref)
-}
-
-// claimedRow is an await row with the model of its task.
+// claimedRow is an await row, before the vendor's reference is decoded.
 type claimedRow struct {
-	awaitRow
-	Model string
+	mediagate.Await
+	Ref document
 }
 
-func (r claimedRow) await() (mediagate.Await, error) {
-	a, err := r.awaitRow.await()
-	a.Model = r.Model
-	return a, err
+// claimedColumns are those of a claimedRow.
+const claimedColumns = `awaits.task_id,
+	awaits.n,
+	awaits.channel,
+	awaits.fingerprint,
+	COALESCE((SELECT model FROM tasks WHERE tasks.id = awaits.task_id), ''),
+	awaits.expected_us * 1000,
+	awaits.accepted_at,
+	awaits.next_poll_at,
+	awaits.claim,
+	awaits.claimed_at,
+	awaits.hinted_at IS NOT NULL,
+	awaits.progress,
+	awaits.missing,
+	awaits.ref`
+
+// saveAwait inserts, updates or deletes the attempt's await row. A task that is erased
+// gets none, since nothing may name its job.
+func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *task.State) (err error) {
+	switch is := a.Await; {
+	case is == nil && was == nil:
+	case is == nil:
+		_, err = exec(tx, "DELETE FROM awaits WHERE task_id = ? AND n = ?", after.ID, a.N)
+	case was == nil && !after.ErasedAt.IsZero():
+	case was == nil:
+		return insertAwait(tx, a, after)
+	case *is == *was:
+	case is.Claim == was.Claim:
+		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
+			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
+	default: // the poller gives the row back; a hint may have come since it was read (D8)
+		next := at(is.NextPollAt)
+		_, err = exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0,
+				next_poll_at = CASE WHEN hinted_at > claimed_at AND hinted_at < ? THEN hinted_at
+					ELSE CAST(? AS timestamptz) END
+			WHERE task_id = ? AND n = ? AND claim = ?`, next, next, after.ID, a.N, was.Claim)
+	}
+	return err
+}
+
+func insertAwait(tx *gorm.DB, a task.Attempt, after *task.State) error {
+	ref, err := jsonText(a.Ref)
+	if err != nil {
+		return err
+	}
+	_, err = exec(tx, `INSERT INTO awaits
+			(task_id, n, channel, fingerprint, ref, expected_us, progress, accepted_at, next_poll_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		after.ID, a.N, a.Channel, a.Fingerprint, ref, micros(after.Plan.Expected),
+		after.Progress, at(a.AcceptedAt), at(a.Await.NextPollAt))
+	return err
 }
 
 // BeginEpoch starts a new run of the channel's polling and fences all before
@@ -71,16 +88,15 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 // epoch holds it, whose results then are refused. Returns KindConflict, code fenced,
 // when a newer epoch has begun. A row that cannot be read is left out: it comes up
 // again after the lease, until somebody mends it or its task's time is up.
-func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int) ([]mediagate.Await, error) {
+func (s *Store) ClaimDue(
+	ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int,
+) ([]mediagate.Await, error) {
 	now := s.clock()
-	share := " FOR SHARE"
-	if s.lite {
-		share = ""
-	}
 	var rows []claimedRow
 	err := s.write(ctx, "claim due rows", func(tx *gorm.DB) error {
 		// The share lock keeps a new epoch from beginning before this commits.
-		current, err := one[struct{ Epoch int64 }](tx, "SELECT epoch FROM channels WHERE name = ?"+share, channel)
+		current, err := one[struct{ Epoch int64 }](tx,
+			"SELECT epoch FROM channels WHERE name = ?"+s.lock("FOR SHARE"), channel)
 		if err != nil {
 			return err
 		}
@@ -90,32 +106,39 @@ func (s *Store) ClaimDue(ctx context.Context, channel string, epoch int64, claim
 		rows = nil
 		return read(tx, &rows, `WITH due AS MATERIALIZED (
 				SELECT task_id, n FROM awaits
-				WHERE channel = ? AND next_poll_at <= ? AND (claimed_until IS NULL OR claimed_until <= ? OR claim_epoch < ?)
+				WHERE channel = ? AND next_poll_at <= ?
+					AND (claimed_until IS NULL OR claimed_until <= ? OR claim_epoch < ?)
 				ORDER BY next_poll_at LIMIT ?`+s.skipLocked("awaits")+`)
-			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ? FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
-			RETURNING `+columnsOf[awaitRow]().of("awaits")+`,
-				COALESCE((SELECT model FROM tasks WHERE tasks.id = awaits.task_id), '') AS model`,
+			UPDATE awaits SET claim = ?, claim_epoch = ?, claimed_at = ?, claimed_until = ?
+			FROM due WHERE awaits.task_id = due.task_id AND awaits.n = due.n
+			RETURNING `+claimedColumns,
 			channel, at(now), at(now), epoch, limit,
 			claim, epoch, at(now), at(now.Add(lease)))
 	})
 	if err != nil {
 		return nil, err
 	}
-	sortByDue(rows) // RETURNING has no order
+	slices.SortFunc(rows, func(a, b claimedRow) int { // RETURNING has no order
+		return cmp.Or(a.NextPollAt.Compare(b.NextPollAt), cmp.Compare(a.TaskID, b.TaskID))
+	})
 	due := make([]mediagate.Await, 0, len(rows))
 	for _, row := range rows {
-		one, err := row.await()
-		if err != nil {
-			s.log.ErrorContext(ctx, "a job is not polled for: its row cannot be read", "channel", channel, "task", row.TaskID, "attempt", row.N, "error", err)
+		if err := fromJSON("awaits.ref", row.Ref, &row.Await.Ref); err != nil {
+			s.log.ErrorContext(ctx, "a job is not polled for: its row cannot be read",
+				"channel", channel, "task", row.TaskID, "attempt", row.N, "error", err)
 			continue
 		}
-		due = append(due, one)
+		due = append(due, row.Await)
 	}
 	return due, nil
 }
 
 func fenced(channel string) error {
-	return &mediagate.Error{Kind: mediagate.KindConflict, Code: "fenced", Message: "a newer run polls the channel " + channel}
+	return &mediagate.Error{
+		Kind:    mediagate.KindConflict,
+		Code:    "fenced",
+		Message: "a newer run polls the channel " + channel,
+	}
 }
 
 // AwaitStats counts a channel's rows and tells when the next one is due: never
@@ -143,7 +166,8 @@ const hintEvery = time.Second
 func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err error) {
 	now, recent := at(s.clock()), s.ago(hintEvery)
 	next := "CASE WHEN hinted_at > ? THEN " + s.later("hinted_at", hintEvery) + " ELSE CAST(? AS timestamptz) END"
-	count, err := exec(s.on(ctx), "UPDATE awaits SET hinted_at = "+next+", next_poll_at = CASE WHEN next_poll_at > "+next+" THEN "+next+` ELSE next_poll_at END
+	count, err := exec(s.on(ctx), "UPDATE awaits SET hinted_at = "+next+`,
+			next_poll_at = CASE WHEN next_poll_at > `+next+" THEN "+next+` ELSE next_poll_at END
 		WHERE task_id = ? AND n = ? AND (hinted_at IS NULL OR hinted_at <= ? AND (claim <> '' OR next_poll_at > ?))`,
 		recent, now, recent, now, recent, now, taskID, n, now, now)
 	return count > 0, dbError(err, "note a hint")
@@ -151,16 +175,19 @@ func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err e
 
 // AwaitChannels names the channels that have rows waiting, or tasks queued.
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
-	return s.texts(ctx, "list channels with waiting rows", "SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")
+	return s.texts(ctx, "list channels with waiting rows",
+		"SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")
 }
 
 // StorePolls stores answers that are no ends, for the rows that the claim still holds,
 // and gives these back: it is Progressed of package task for many (D8). It returns what
 // it leaves to Change, with the rows still claimed: ends, troubles, waits for modal
-// parameters, and answers for tasks that are parked or past their deadline. An end is returned also where the
-// claim is lost, since it counts in any case; whatever else comes without a claim is
-// dropped.
-func (s *Store) StorePolls(ctx context.Context, channel, claim string, results []mediagate.PollResult) (left []mediagate.PollResult, err error) {
+// parameters, and answers for tasks that are parked or past their deadline. An end is
+// returned also where the claim is lost, since it counts in any case; whatever else comes
+// without a claim is dropped.
+func (s *Store) StorePolls(
+	ctx context.Context, channel, claim string, results []mediagate.PollResult,
+) (left []mediagate.PollResult, err error) {
 	held, err := s.claimed(ctx, channel, claim, results)
 	if err != nil {
 		return nil, dbError(err, "store polls")
@@ -188,6 +215,7 @@ func (s *Store) StorePolls(ctx context.Context, channel, claim string, results [
 	return left, s.storeRisen(ctx, claim, risen)
 }
 
+// key names an attempt.
 type key struct {
 	taskID string
 	n      int
@@ -202,7 +230,9 @@ type heldRow struct {
 }
 
 // claimed reads those rows of the results that the claim holds.
-func (s *Store) claimed(ctx context.Context, channel, claim string, results []mediagate.PollResult) (map[key]heldRow, error) {
+func (s *Store) claimed(
+	ctx context.Context, channel, claim string, results []mediagate.PollResult,
+) (map[key]heldRow, error) {
 	if len(results) == 0 {
 		return nil, nil
 	}
@@ -212,8 +242,10 @@ func (s *Store) claimed(ctx context.Context, channel, claim string, results []me
 	}
 	var rows []heldRow
 	if err := read(s.on(ctx), &rows, `SELECT w.task_id, w.n, w.progress,
-			t.wait_reason <> '' OR t.deadline_at <= ? AND t.`+isOpen+` FROM awaits w JOIN tasks t ON t.id = w.task_id
-		WHERE w.task_id IN `+s.inList()+" AND w.channel = ? AND w.claim = ?", at(s.clock()), ids, channel, claim); err != nil {
+			t.wait_reason <> '' OR t.deadline_at <= ? AND t.`+isOpen+`
+		FROM awaits w JOIN tasks t ON t.id = w.task_id
+		WHERE w.task_id IN `+s.inList()+" AND w.channel = ? AND w.claim = ?",
+		at(s.clock()), ids, channel, claim); err != nil {
 		return nil, err
 	}
 	held := make(map[key]heldRow, len(rows))
@@ -254,7 +286,9 @@ func (s *Store) giveBack(db *gorm.DB, claim string, results []mediagate.PollResu
 	now := at(s.clock())
 	_, err = exec(db, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = v.missing,
 			progress = CASE WHEN v.progress > awaits.progress THEN v.progress ELSE awaits.progress END,
-			next_poll_at = CASE WHEN awaits.hinted_at > awaits.claimed_at THEN CASE WHEN awaits.hinted_at > ? THEN awaits.hinted_at ELSE CAST(? AS timestamptz) END
+			next_poll_at = CASE
+				WHEN awaits.hinted_at > awaits.claimed_at AND awaits.hinted_at > ? THEN awaits.hinted_at
+				WHEN awaits.hinted_at > awaits.claimed_at THEN CAST(? AS timestamptz)
 				ELSE `+s.timeOf("v.next_us")+` END
 		FROM `+s.rowsOf(answerRows)+`
 		WHERE awaits.task_id = v.task_id AND awaits.n = v.n AND awaits.claim = ?`,
@@ -277,20 +311,17 @@ func (s *Store) storeRisen(ctx context.Context, claim string, results []mediagat
 		return err
 	}
 	return s.write(ctx, "store progress", func(tx *gorm.DB) error {
-		if _, err := exec(tx, `WITH risen AS MATERIALIZED (SELECT t.id, v.progress FROM tasks t JOIN `+s.rowsOf(answerRows)+` ON v.task_id = t.id
-				WHERE t.`+isOpen+` AND t.progress < v.progress AND EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = v.n AND w.claim = ?)
+		if _, err := exec(tx, `WITH risen AS MATERIALIZED (
+				SELECT t.id, v.progress FROM tasks t JOIN `+s.rowsOf(answerRows)+` ON v.task_id = t.id
+				WHERE t.`+isOpen+` AND t.progress < v.progress
+					AND EXISTS (SELECT 1 FROM awaits w WHERE w.task_id = t.id AND w.n = v.n AND w.claim = ?)
 					AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = t.id AND a.n > v.n)
 				ORDER BY t.id`+s.forUpdate("t")+`)
-			UPDATE tasks SET progress = risen.progress, version = version + 1 FROM risen WHERE tasks.id = risen.id`, list, claim); err != nil {
+			UPDATE tasks SET progress = risen.progress, version = version + 1
+			FROM risen WHERE tasks.id = risen.id`, list, claim); err != nil {
 			return err
 		}
 		return s.giveBack(tx, claim, results)
-	})
-}
-
-func sortByDue(rows []claimedRow) {
-	slices.SortFunc(rows, func(a, b claimedRow) int {
-		return cmp.Or(a.NextPollAt.Compare(b.NextPollAt.Time), cmp.Compare(a.TaskID, b.TaskID))
 	})
 }
 

@@ -28,15 +28,16 @@ const worksOn = "source_id = ? AND source_id <> ''"
 // is overwritten, a callback that is still to be delivered is dropped, and its
 // files are to be swept at once. The row stays, and in it what the money and its
 // statistics need. A run that has not asked since the end is still woken.
-// From then on the task is to its account as if it never was. It returns the keys of media that came within the request, which lie outside of
-// the task's folder.
+// From then on the task is to its account as if it never was. It returns the keys of
+// media that came within the request, which lie outside of the task's folder.
 //
 // Returns KindNotFound, also for someone else's task and for one that is erased,
 // and KindConflict when it has not ended, or is the source of one that has not.
 func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error) {
 	err = s.write(ctx, "erase task", func(tx *gorm.DB) error {
 		uploads = nil
-		if err := s.lockFromReferrers(tx, id); err != nil {
+		// Those who submit with the task as their source are locked out, too.
+		if _, err := one[struct{ N int }](tx, "SELECT 1 FROM tasks WHERE id = ?"+s.lock("FOR UPDATE"), id); err != nil {
 			return err
 		}
 		t, _, err := s.loadState(tx, id, accountID, nil, true)
@@ -64,16 +65,6 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 	return uploads, nil
 }
 
-// lockFromReferrers locks a task's row also against those who submit with it as
-// their source.
-func (s *Store) lockFromReferrers(tx *gorm.DB, id string) error {
-	if s.lite {
-		return nil
-	}
-	_, err := exec(tx, "SELECT 1 FROM tasks WHERE id = ? FOR UPDATE", id)
-	return err
-}
-
 // scrub says whether something was erased that SQLite's files may still hold.
 type scrub struct {
 	mu  sync.Mutex
@@ -99,7 +90,8 @@ func (s *Store) scrubFiles(ctx context.Context) {
 		return
 	}
 	s.scrub.due.Store(true)
-	s.log.DebugContext(ctx, "what was erased stays in the database's log until the next write", "busy", busy, "error", err)
+	s.log.DebugContext(ctx, "what was erased stays in the database's log until the next write",
+		"busy", busy, "error", err)
 }
 
 // emptyLog copies SQLite's log into the database file and cuts it to nothing, unless
@@ -133,10 +125,9 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	now := s.clock()
 	left := t
 	eraseInputs(&left, now)
-	left.ErasedAt, left.Version = now, t.Version+1
-	if !t.InputsErasedAt.IsZero() {
-		left.InputsErasedAt = t.InputsErasedAt
-	}
+	left.ErasedAt = now
+	left.InputsErasedAt = cmp.Or(t.InputsErasedAt, now)
+	left.Version = t.Version + 1
 	left.Reference, left.TraceParent = "", ""
 	left.Plan = mediagate.Plan{Uploads: t.Plan.Uploads, Expected: t.Plan.Expected}
 	left.Results, left.Made = nil, nil
@@ -144,13 +135,15 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	if t.Webhook.State == mediagate.WebhookPending {
 		left.Webhook.State, left.Webhook.Reason = mediagate.WebhookDropped, "task erased"
 	}
-	if err := s.saveTask(tx, &t, &left, now); err != nil {
+	if err := saveTask(tx, &t, &left, now); err != nil {
 		return err
 	}
 	for _, statement := range []string{
 		"UPDATE tasks SET webhook_body = NULL WHERE id = ?",
-		"DELETE FROM assets WHERE task_id = ?", "DELETE FROM deliveries WHERE task_id = ?",
-		"DELETE FROM awaits WHERE task_id = ?", "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
+		"DELETE FROM assets WHERE task_id = ?",
+		"DELETE FROM deliveries WHERE task_id = ?",
+		"DELETE FROM awaits WHERE task_id = ?",
+		"DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",
 	} {
 		if _, err := exec(tx, statement, t.ID); err != nil {
@@ -169,7 +162,8 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 // that hold U+0000.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	var rows []struct{ ID string }
-	if err := read(tx, &rows, "SELECT id FROM tasks WHERE "+worksOn+" ORDER BY id"+s.forUpdate("tasks"), id); err != nil {
+	query := "SELECT id FROM tasks WHERE " + worksOn + " ORDER BY id" + s.forUpdate("tasks")
+	if err := read(tx, &rows, query, id); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -192,11 +186,11 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 // forgetWords rewrites the attempts of a task to what its row allows. What cannot be read
 // goes.
 func forgetWords(tx *gorm.DB, t mediagate.Task) error {
-	var attempts []attemptRow
-	if err := read(tx, &attempts, "SELECT "+columnsOf[attemptRow]().text+" FROM attempts WHERE task_id = ?", t.ID); err != nil {
+	rows, err := readAttempts(tx, "WHERE a.task_id = ?", t.ID)
+	if err != nil {
 		return err
 	}
-	for _, r := range attempts {
+	for _, r := range rows {
 		a, err := r.attempt()
 		if err != nil && !unreadable(err) {
 			return err
@@ -205,9 +199,7 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 		if err != nil {
 			return err
 		}
-		// What the vendor charged may be counted at this moment, and is not written.
-		left.VendorAmount, left.VendorUnit, left.VendorUncountedAt = r.VendorAmount, r.VendorUnit, r.VendorUncountedAt
-		if err := updateAttempt(tx, r, left); err != nil {
+		if err := updateAttempt(tx, t.ID, a.N, differing(r, left)); err != nil {
 			return err
 		}
 	}
@@ -220,14 +212,18 @@ func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.InputsErasedAt.IsZero() {
 		return a
 	}
-	a.Failure, a.Refusal, a.Unusable, a.Error = a.Failure.Wordless(), a.Refusal.Wordless(), a.Unusable.Wordless(), ""
+	a.Failure = a.Failure.Wordless()
+	a.Refusal = a.Refusal.Wordless()
+	a.Unusable = a.Unusable.Wordless()
+	a.Error = ""
 	if a.Outcome != nil {
 		a.Outcome = new(a.Outcome.WithoutInputs())
 	}
 	if t.ErasedAt.IsZero() {
 		return a
 	}
-	a.ExternalID, a.Ref, a.Results, a.Failure, a.Refusal, a.Unusable = "", mediagate.JobRef{}, nil, nil, nil, nil
+	a.ExternalID, a.Ref, a.Results = "", mediagate.JobRef{}, nil
+	a.Failure, a.Refusal, a.Unusable = nil, nil, nil
 	if a.Outcome != nil {
 		a.Outcome = new(a.Outcome.Bare())
 	}
@@ -244,8 +240,8 @@ func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
 // eraseInputs drops what a task that has ended took from its client, and what vendors
 // wrote of it.
 func eraseInputs(t *task.State, now time.Time) {
+	t.Task, t.Inputs = t.WithoutInputs(), mediagate.InputCheck{}
 	t.InputsErasedAt = now
-	t.Task, t.Inputs = t.Task.WithoutInputs(), mediagate.InputCheck{}
 }
 
 // isOpen is written as the partial indexes are, so that the planner takes them.
@@ -258,12 +254,11 @@ const sweepAfter = 2 * mediagate.CopyLimit
 // OldestOpen is when the oldest of the open tasks was created; zero where none
 // is open.
 func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
-	var created stamp
-	query := "SELECT MIN(created_at) FROM tasks WHERE " + isOpen
-	if err := s.on(ctx).Raw(query).Row().Scan(&created); err != nil {
+	row, err := one[struct{ CreatedAt time.Time }](s.on(ctx), "SELECT MIN(created_at) FROM tasks WHERE "+isOpen)
+	if err != nil || row == nil {
 		return time.Time{}, dbError(err, "find the oldest open task")
 	}
-	return created.Time, nil
+	return row.CreatedAt, nil
 }
 
 // DueSweeps lists ended tasks for which files may be stored that they do not show:
@@ -273,16 +268,16 @@ func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, er
 	now := s.clock()
 	var rows []struct {
 		ID      string
-		SweepAt stamp
-		EndedAt stamp
+		SweepAt time.Time
+		EndedAt time.Time
 	}
-	err := read(s.on(ctx), &rows, "SELECT id, sweep_at, ended_at FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < ? ORDER BY sweep_at LIMIT ?", at(now), limit)
-	if err != nil {
+	if err := read(s.on(ctx), &rows, `SELECT id, sweep_at, ended_at FROM tasks
+		WHERE sweep_at IS NOT NULL AND sweep_at < ? ORDER BY sweep_at LIMIT ?`, at(now), limit); err != nil {
 		return nil, dbError(err, "list due sweeps")
 	}
 	due := make([]mediagate.Sweep, len(rows))
 	for i, r := range rows {
-		due[i] = mediagate.Sweep{TaskID: r.ID, DueAt: r.SweepAt.Time}
+		due[i] = mediagate.Sweep{TaskID: r.ID, DueAt: r.SweepAt}
 		if last := r.EndedAt.Add(sweepAfter); now.Before(last) {
 			due[i].Again = last
 		}
@@ -294,6 +289,7 @@ func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, er
 // time says that nothing is left. It changes nothing where another sweep has
 // become due meanwhile.
 func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error {
-	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at = ?", at(next), due.TaskID, at(due.DueAt))
+	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at = ?",
+		at(next), due.TaskID, at(due.DueAt))
 	return dbError(err, "note sweep")
 }

@@ -37,7 +37,9 @@ const defaultLimit = 20
 // the account, or none at all in a list of all accounts.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.After != "" {
-		named := (&statement{}).say("SELECT id FROM tasks").where(mediagate.TaskFilter{AccountID: f.AccountID}, "").with(" AND id = ?", f.After)
+		named := (&statement{}).say("SELECT id FROM tasks").
+			where(mediagate.TaskFilter{AccountID: f.AccountID}, "").
+			with(" AND id = ?", f.After)
 		found, err := one[struct{ ID string }](s.on(ctx), named.text.String(), named.args...)
 		if err != nil {
 			return nil, false, dbError(err, "list tasks")
@@ -51,7 +53,9 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 
 // SelectTasks lists tasks as Tasks does, but After need not be the id of a task: who goes
 // through a list goes on where one has been deleted meanwhile.
-func (s *Store) SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
+func (s *Store) SelectTasks(
+	ctx context.Context, f mediagate.TaskFilter,
+) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
@@ -101,7 +105,8 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 		}
 	}
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
-	// The planner takes the partial indexes of references and callbacks only when the condition names their own.
+	// The planner takes the partial indexes of references and callbacks only when the
+	// condition names their own.
 	and(f.Reference != "", "tasks.reference <> '' AND tasks.reference =", f.Reference)
 	and(f.Model != "", "tasks.model =", f.Model)
 	and(f.Type != "", "tasks.type =", f.Type)
@@ -130,7 +135,9 @@ func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
 	if f.Webhook != "" {
 		id = s.bytewiseID(id)
 	}
-	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").where(f, id).with(" ORDER BY "+id+" "+order(f)+" LIMIT ?", f.Limit+1)
+	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").
+		where(f, id).
+		with(" ORDER BY "+id+" "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
 // kindOfTask is what the index has in front of the id.
@@ -152,7 +159,8 @@ func kindsOfTasks(accountID string) *statement {
 	}
 	st := of((&statement{}).say("WITH RECURSIVE kinds (id) AS (SELECT id FROM ("))
 	of(st.say(" ORDER BY type, model, channel LIMIT 1) AS first UNION ALL SELECT ("))
-	return st.say(` AND (type, model, channel) > (was.type, was.model, was.channel) ORDER BY type, model, channel LIMIT 1)
+	return st.say(` AND (type, model, channel) > (was.type, was.model, was.channel)
+			ORDER BY type, model, channel LIMIT 1)
 			FROM kinds JOIN tasks AS was ON was.id = kinds.id)
 		SELECT type, model, channel FROM kinds JOIN tasks ON tasks.id = kinds.id`)
 }
@@ -170,11 +178,13 @@ func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*st
 	}
 	ranges := []kindOfTask{}
 	for _, k := range kinds {
-		if f.Type != "" && k.Type != f.Type || f.Model != "" && k.Model != f.Model || f.Channel != "" && k.Channel != f.Channel {
+		if !allows(f.Type, k.Type) || !allows(f.Model, k.Model) || !allows(f.Channel, k.Channel) {
 			continue
 		}
-		for _, status := range oneOf(f.Status, mediagate.Statuses()) {
-			ranges = append(ranges, kindOfTask{k.Type, k.Model, k.Channel, status})
+		for _, status := range mediagate.Statuses() {
+			if allows(f.Status, status) {
+				ranges = append(ranges, kindOfTask{k.Type, k.Model, k.Channel, status})
+			}
 		}
 	}
 	text, err := jsonText(ranges)
@@ -184,17 +194,22 @@ func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*st
 	f.Type, f.Model, f.Channel, f.Status = "", "", "", "" // the ranges have them
 	list := s.newest()
 	if s.lite { // which has no LATERAL
-		list.with("SELECT newest.value AS id FROM "+s.rowsOf(kindColumns)+" JOIN json_each((SELECT json_group_array(id) FROM (", text)
+		list.with("SELECT newest.value AS id FROM "+s.rowsOf(kindColumns)+
+			" JOIN json_each((SELECT json_group_array(id) FROM (", text)
 	} else {
 		list.with("SELECT newest.id FROM "+s.rowsOf(kindColumns)+" CROSS JOIN LATERAL (", text)
 	}
 	list.say("SELECT id FROM tasks").where(f, s.bytewiseID("tasks.id")).
-		say(" AND type = v.type AND model = v.model AND channel = v.channel AND status = v.status ORDER BY ", s.bytewiseID("id"), " ", order(f), " LIMIT ", readAhead(f.Limit), ")")
+		say(` AND type = v.type AND model = v.model AND channel = v.channel AND status = v.status
+			ORDER BY `, s.bytewiseID("id"), " ", order(f), " LIMIT ", readAhead(f.Limit), ")")
 	if s.lite {
 		list.say("))")
 	}
 	return list.say(" AS newest").first(f), nil
 }
+
+// allows reports that a filter leaves a value open, or names it.
+func allows[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
 // order is that of the ids in a list.
 func order(f mediagate.TaskFilter) string {
@@ -207,22 +222,14 @@ func order(f mediagate.TaskFilter) string {
 // kindColumns are those of kindOfTask.
 const kindColumns = "type text, model text, channel text, status text"
 
-// oneOf is the value, or all that there are where the filter leaves it open.
-func oneOf[T ~string](value T, all []T) []T {
-	if value != "" {
-		return []T{value}
-	}
-	return all
-}
-
 // readAhead is how many rows a list of that length reads, as text: one more, and so
 // many that the statements for all lengths are few.
 func readAhead(limit int) string {
-	for _, length := range []int{defaultLimit, 100} {
-		if limit <= length {
-			limit = length
-			break
-		}
+	switch {
+	case limit <= defaultLimit:
+		limit = defaultLimit
+	case limit <= 100:
+		limit = 100
 	}
 	return strconv.Itoa(limit + 1)
 }
@@ -251,7 +258,8 @@ func (s *Store) listingOfStuck(f mediagate.TaskFilter) *statement {
 	list := s.newest()
 	of := func(from, and, id string) {
 		list.say("SELECT id FROM (SELECT tasks.id FROM ", from).where(f, s.bytewiseID(id)).
-			say(" AND ", openTask, " AND ", and, " ORDER BY ", s.bytewiseID(id), " DESC LIMIT ", readAhead(f.Limit), ") AS newest")
+			say(" AND ", openTask, " AND ", and, " ORDER BY ", s.bytewiseID(id), " DESC").
+			say(" LIMIT ", readAhead(f.Limit), ") AS newest")
 	}
 	of("tasks", "tasks.wait_reason <> ''", "tasks.id")
 	list.say(" UNION ")
@@ -270,7 +278,8 @@ func (s *Store) newest() *statement {
 }
 
 func (list *statement) first(f mediagate.TaskFilter) *statement {
-	return list.say(") AS found ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS listed JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id ", order(f))
+	return list.say(") AS found ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS listed").
+		say(" JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id ", order(f))
 }
 
 // bytewiseID is an id as the indexes of filtered lists order it.
@@ -286,8 +295,9 @@ func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, er
 	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	count := (&statement{}).say("SELECT COUNT(*) AS n FROM tasks").where(f, "tasks.id")
 	if f.Stuck {
-		count.say(" AND tasks.id IN (SELECT tasks.id FROM tasks WHERE ", openTask, " AND tasks.wait_reason <> '' UNION ",
-			"SELECT tasks.id FROM wakes JOIN tasks ON tasks.id = wakes.task_id WHERE ", openTask, " AND ", overdueRun, ")")
+		count.say(" AND tasks.id IN (SELECT tasks.id FROM tasks WHERE ", openTask, " AND tasks.wait_reason <> ''",
+			" UNION SELECT tasks.id FROM wakes JOIN tasks ON tasks.id = wakes.task_id",
+			" WHERE ", openTask, " AND ", overdueRun, ")")
 	}
 	row, err := one[struct{ N int }](s.on(ctx), count.text.String(), count.args...)
 	if err != nil || row == nil {
@@ -302,7 +312,8 @@ func (s *Store) StuckCounts(ctx context.Context) (map[string]int, error) {
 		Reason string
 		N      int
 	}
-	if err := read(s.on(ctx), &rows, `SELECT wait_reason, COUNT(*) FROM tasks WHERE `+openTask+` AND wait_reason <> '' GROUP BY wait_reason
+	if err := read(s.on(ctx), &rows, `SELECT wait_reason, COUNT(*) FROM tasks
+			WHERE `+openTask+` AND wait_reason <> '' GROUP BY wait_reason
 		UNION ALL SELECT '`+mediagate.ReasonRunOverdue+`', COUNT(*) FROM wakes JOIN tasks ON tasks.id = wakes.task_id
 		WHERE `+openTask+` AND tasks.wait_reason = '' AND `+overdueRun); err != nil {
 		return nil, dbError(err, "count stuck tasks")

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
 )
 
 // Slots (D7). Nothing counts them: a channel's are taken by the attempts of its
@@ -17,50 +18,77 @@ import (
 // one has locked the channel's row, so that no two take the last one; whoever
 // locks a task as well has locked that first.
 
-type turnRow struct {
-	Channel   string
-	AccountID string
-	Served    int64
-	Since     stamp
+// loadQueue reads the channels that the task is queued for, and whether one of them
+// holds a slot for it.
+func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
+	var rows []struct {
+		Channel string
+		Granted bool
+	}
+	if err := read(tx, &rows, `SELECT channel, granted_at IS NOT NULL FROM queue
+		WHERE task_id = ? ORDER BY channel`, st.ID); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		st.QueuedFor = append(st.QueuedFor, r.Channel)
+		st.Granted = st.Granted || r.Granted
+	}
+	return nil
+}
+
+// saveQueue inserts, updates or deletes the task's queue rows.
+func (s *Store) saveQueue(tx *gorm.DB, before, after *task.State) error {
+	was, is := before.Wait.Why == mediagate.WhySlot, after.Wait.Why == mediagate.WhySlot
+	switch {
+	case !is && !was:
+		return nil
+	case !is:
+		_, err := exec(tx, "DELETE FROM queue WHERE task_id = ?", after.ID)
+		return err
+	case was && before.Wait.Since.Equal(after.Wait.Since) &&
+		before.Granted == after.Granted && slices.Equal(before.QueuedFor, after.QueuedFor):
+		return nil
+	default:
+		return s.enqueue(tx, after)
+	}
 }
 
 // lockChannel keeps the channel's slots as they are for the rest of the
 // transaction, and returns its epoch.
 func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {
-	lock := " FOR NO KEY UPDATE"
-	if s.lite {
-		lock = ""
-	}
 	for range 2 {
-		row, err := one[struct{ Epoch int64 }](tx, "SELECT epoch FROM channels WHERE name = ?"+lock, name)
-		if err != nil || row != nil {
-			return rowEpoch(row), err
+		row, err := one[struct{ Epoch int64 }](tx,
+			"SELECT epoch FROM channels WHERE name = ?"+s.lock("FOR NO KEY UPDATE"), name)
+		if err != nil {
+			return 0, err
 		}
-		if _, err := exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name); err != nil {
+		if row != nil {
+			return row.Epoch, nil
+		}
+		_, err = exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
+		if err != nil {
 			return 0, err
 		}
 	}
 	return 0, notFound("channel", name)
 }
 
-func rowEpoch(row *struct{ Epoch int64 }) int64 {
-	if row == nil {
-		return 0
-	}
-	return row.Epoch
-}
-
 // named is the condition that a column is one of the names. They are few, and
 // the planner sees them.
 func named[T ~string](column string, names []T) (condition string, args []any) {
-	return column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")", convert(names, func(name T) any { return name })
+	condition = column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")"
+	return condition, convert(names, func(name T) any { return name })
 }
+
+// holdsSlot is the condition that an attempt has a slot; the parameter is the present.
+const holdsSlot = "ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)"
 
 // slotsTaken counts the slots that are taken, under the channel's lock.
 func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 	channels, args := named("channel", names)
-	row, err := one[struct{ N int }](tx, `SELECT (SELECT COUNT(*) FROM attempts WHERE `+channels+` AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?))
-		+ (SELECT COUNT(*) FROM queue WHERE `+channels+` AND granted_at IS NOT NULL) AS n`,
+	row, err := one[struct{ N int }](tx, `SELECT
+			(SELECT COUNT(*) FROM attempts WHERE `+channels+` AND `+holdsSlot+`)
+			+ (SELECT COUNT(*) FROM queue WHERE `+channels+` AND granted_at IS NOT NULL) AS n`,
 		slices.Concat(args, []any{at(s.clock())}, args)...)
 	if err != nil || row == nil {
 		return 0, err
@@ -92,10 +120,10 @@ func (s *Store) takeSlot(tx *gorm.DB, taskID, accountID, channel string, slots m
 		return noSlot(channel)
 	}
 	taken, err := s.slotsTaken(tx, slots.Names)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case taken >= slots.Limit:
+	}
+	if taken >= slots.Limit {
 		return noSlot(channel)
 	}
 	return s.served(tx, channel, accountID)
@@ -109,7 +137,8 @@ func noSlot(channel string) error {
 func (s *Store) served(tx *gorm.DB, channel, account string) error {
 	_, err := exec(tx, `INSERT INTO turns (channel, account_id, served, since)
 			SELECT ?, ?, COALESCE(MAX(served), 0) + 1, CAST(? AS timestamptz) FROM turns WHERE channel = ?
-		ON CONFLICT (channel, account_id) DO UPDATE SET served = excluded.served`, channel, account, at(s.clock()), channel)
+		ON CONFLICT (channel, account_id) DO UPDATE SET served = excluded.served`,
+		channel, account, at(s.clock()), channel)
 	return err
 }
 
@@ -124,9 +153,11 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 	return s.write(ctx, "expire slots", func(tx *gorm.DB) error {
 		now := at(s.clock())
 		var rows []struct{ TaskID string }
-		if err := read(tx, &rows, `WITH over AS MATERIALIZED (SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
+		if err := read(tx, &rows, `WITH over AS MATERIALIZED (
+				SELECT a.task_id, a.n FROM attempts a JOIN tasks t ON t.id = a.task_id
 				WHERE a.state = 'abandoned' AND a.slot_until <= ? LIMIT ?`+s.skipLocked("t")+`)
-			UPDATE attempts SET state = 'ended', ended_at = ?, slot_until = NULL FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
+			UPDATE attempts SET state = 'ended', ended_at = ?, slot_until = NULL
+			FROM over WHERE attempts.task_id = over.task_id AND attempts.n = over.n
 				AND attempts.state = 'abandoned' AND attempts.slot_until <= ?
 			RETURNING attempts.task_id`, now, expireBatch, now, now); err != nil || len(rows) == 0 {
 			return err
@@ -141,26 +172,31 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 	})
 }
 
-// enqueue makes the task's rows of the queue those of the channels.
-func (s *Store) enqueue(tx *gorm.DB, taskID, accountID string, n int, channels []string, since stamp) error {
-	channels = slices.Compact(slices.Sorted(slices.Values(channels))) // locked in one order by all
+// enqueue makes the task's rows of the queue those of the channels that it waits for.
+func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
+	n, now := 1, at(s.clock())
+	if a := st.Last(); a != nil {
+		n = a.N + 1
+	}
+	channels := slices.Compact(slices.Sorted(slices.Values(st.QueuedFor))) // locked in one order by all
 	for _, channel := range channels {
 		if _, err := s.lockChannel(tx, channel); err != nil {
 			return err
 		}
 	}
 	among, args := named("channel", channels)
-	if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND NOT "+among, append([]any{taskID}, args...)...); err != nil {
+	args = append([]any{st.ID}, args...)
+	if _, err := exec(tx, "DELETE FROM queue WHERE task_id = ? AND NOT "+among, args...); err != nil {
 		return err
 	}
 	for _, channel := range channels {
 		if _, err := exec(tx, `INSERT INTO queue (task_id, channel, n, account_id, since) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (task_id, channel) DO UPDATE SET n = excluded.n, granted_at = NULL`,
-			taskID, channel, n, accountID, since); err != nil {
+			st.ID, channel, n, st.AccountID, now); err != nil {
 			return err
 		}
-		if _, err := exec(tx, "INSERT INTO turns (channel, account_id, since) VALUES (?, ?, ?) ON CONFLICT (channel, account_id) DO NOTHING",
-			channel, accountID, at(s.clock())); err != nil {
+		if _, err := exec(tx, `INSERT INTO turns (channel, account_id, since) VALUES (?, ?, ?)
+			ON CONFLICT (channel, account_id) DO NOTHING`, channel, st.AccountID, now); err != nil {
 			return err
 		}
 	}
@@ -209,7 +245,8 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 		if err := s.wakeRuns(tx, granted); err != nil {
 			return err
 		}
-		row, err := one[struct{ N int }](tx, "SELECT COUNT(*) AS n FROM queue WHERE channel = ? AND granted_at IS NULL", g.Channel)
+		row, err := one[struct{ N int }](tx,
+			"SELECT COUNT(*) AS n FROM queue WHERE channel = ? AND granted_at IS NULL", g.Channel)
 		if err == nil {
 			got.Waiting = row.N
 		}
@@ -223,7 +260,8 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 
 // waitsOnly is the condition that a row q of the queue waits, and no other
 // channel has granted its task a slot.
-const waitsOnly = "q.granted_at IS NULL AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)"
+const waitsOnly = `q.granted_at IS NULL
+	AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)`
 
 // grant grants up to so many slots, under the channel's lock, and returns the wakes of
 // the tasks that have them.
@@ -232,8 +270,13 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 	// the whole queue first.
 	var last int64
 	for len(granted) < most {
-		turn, err := one[turnRow](tx, "SELECT "+columnsOf[turnRow]().of("t")+` FROM turns t WHERE t.channel = ?
-				AND (SELECT 1 FROM queue q WHERE q.channel = t.channel AND q.account_id = t.account_id AND `+waitsOnly+` LIMIT 1) IS NOT NULL
+		turn, err := one[struct {
+			AccountID string
+			Served    int64
+		}](tx, `SELECT t.account_id, t.served FROM turns t
+			WHERE t.channel = ? AND (
+				SELECT 1 FROM queue q
+				WHERE q.channel = t.channel AND q.account_id = t.account_id AND `+waitsOnly+` LIMIT 1) IS NOT NULL
 			ORDER BY t.served, t.since, t.account_id LIMIT 1`, channel)
 		if err != nil {
 			return granted, err
@@ -241,13 +284,14 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 		if turn == nil {
 			break
 		}
-		next, err := one[struct{ TaskID string }](tx, "SELECT q.task_id FROM queue q WHERE q.channel = ? AND q.account_id = ? AND "+waitsOnly+`
+		next, err := one[struct{ TaskID string }](tx, `SELECT q.task_id FROM queue q
+			WHERE q.channel = ? AND q.account_id = ? AND `+waitsOnly+`
 			ORDER BY q.since, q.task_id LIMIT 1`, channel, turn.AccountID)
 		if err != nil || next == nil {
 			return granted, err
 		}
-		changed, err := exec(tx, "UPDATE queue SET granted_at = ? WHERE task_id = ? AND channel = ? AND granted_at IS NULL",
-			at(now), next.TaskID, channel)
+		changed, err := exec(tx, `UPDATE queue SET granted_at = ?
+			WHERE task_id = ? AND channel = ? AND granted_at IS NULL`, at(now), next.TaskID, channel)
 		if err != nil {
 			return granted, err
 		}
@@ -257,15 +301,20 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 		if err := s.served(tx, channel, turn.AccountID); err != nil {
 			return granted, err
 		}
-		granted, last = append(granted, mediagate.Wake{TaskID: next.TaskID, AccountID: turn.AccountID, At: now.Add(signalLease)}), turn.Served
+		last = turn.Served
+		granted = append(granted, mediagate.Wake{
+			TaskID:    next.TaskID,
+			AccountID: turn.AccountID,
+			At:        now.Add(signalLease),
+		})
 	}
 	if len(granted) == 0 {
 		return nil, nil
 	}
 	// Nobody waits of those who were served longer ago, and whoever comes back
 	// is next in either case.
-	_, err = exec(tx, `DELETE FROM turns WHERE channel = ? AND served < ?
-		AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.channel = turns.channel AND q.account_id = turns.account_id)`, channel, last)
+	_, err = exec(tx, `DELETE FROM turns WHERE channel = ? AND served < ? AND NOT EXISTS (
+		SELECT 1 FROM queue q WHERE q.channel = turns.channel AND q.account_id = turns.account_id)`, channel, last)
 	return granted, err
 }
 
@@ -273,7 +322,8 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 // that a slot was granted to, up to limit.
 func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error) {
 	var rows []mediagate.Queued
-	err := read(s.on(ctx), &rows, "SELECT task_id, n FROM queue WHERE channel = ? ORDER BY granted_at IS NULL, account_id, since, task_id LIMIT ?", channel, limit)
+	err := read(s.on(ctx), &rows, `SELECT task_id, n FROM queue WHERE channel = ?
+		ORDER BY granted_at IS NULL, account_id, since, task_id LIMIT ?`, channel, limit)
 	return rows, dbError(err, "list queued tasks")
 }
 
@@ -292,7 +342,7 @@ func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued 
 		InFlight stamp
 	}](db, `SELECT (SELECT COUNT(*) FROM queue WHERE channel = ? AND granted_at IS NULL) AS queued,
 		(SELECT MIN(since) FROM queue WHERE channel = ?) AS waiting,
-		(SELECT MIN(created_at) FROM attempts WHERE channel = ? AND ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)) AS in_flight`,
+		(SELECT MIN(created_at) FROM attempts WHERE channel = ? AND `+holdsSlot+`) AS in_flight`,
 		name, name, name, at(s.clock()))
 	if err != nil || row == nil {
 		return 0, 0, time.Time{}, dbError(err, "read the channel's load")

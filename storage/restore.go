@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -33,10 +34,11 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 		case to.After(notedAt):
 			return mediagate.Invalid("restored_to", "restored_to must not be in the future")
 		case oldest.CreatedAt.After(to):
-			return mediagate.Invalid("restored_to", "restored_to must not be before %s, when the oldest open task was submitted: a database of that time would not have it",
-				oldest.CreatedAt.Format(time.RFC3339))
+			return mediagate.Invalid("restored_to", "restored_to must not be before %s, when the oldest open task "+
+				"was submitted: a database of that time would not have it", oldest.CreatedAt.Format(time.RFC3339))
 		}
-		made, err := exec(tx, "INSERT INTO restores (restored_to, noted_at) VALUES (?, ?) ON CONFLICT DO NOTHING", at(to), at(notedAt))
+		made, err := exec(tx, "INSERT INTO restores (restored_to, noted_at) VALUES (?, ?) ON CONFLICT DO NOTHING",
+			at(to), at(notedAt))
 		if err != nil {
 			return err
 		}
@@ -44,9 +46,11 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 			_, err := noted()
 			return err
 		}
-		return s.note(ctx, tx, deed{action: mediagate.AuditRecover, object: to.UTC().Format(time.RFC3339Nano), after: struct {
-			NotedAt time.Time `json:"noted_at"`
-		}{notedAt}})
+		return s.note(ctx, tx, deed{
+			action: mediagate.AuditRecover,
+			object: to.UTC().Format(time.RFC3339Nano),
+			after:  map[string]time.Time{"noted_at": notedAt},
+		})
 	})
 	return notedAt, err
 }
@@ -56,12 +60,14 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 // many there were: fewer than limit means that all know (D17).
 func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error) {
 	var rows []struct{ ID string }
-	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE "+isOpen+" AND created_at <= ? AND (restored_at IS NULL OR restored_at < ?) ORDER BY id LIMIT ?",
-		at(notedAt), at(notedAt), limit); err != nil {
+	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE "+isOpen+`
+			AND created_at <= ? AND (restored_at IS NULL OR restored_at < ?)
+		ORDER BY id LIMIT ?`, at(notedAt), at(notedAt), limit); err != nil {
 		return 0, dbError(err, "list tasks of a backup")
 	}
 	for _, r := range rows {
-		if _, err := s.Change(ctx, r.ID, task.Restored{At: notedAt}); err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
+		_, err := s.Change(ctx, r.ID, task.Restored{At: notedAt})
+		if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 			return marked, err
 		}
 		marked++
@@ -71,25 +77,16 @@ func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) 
 
 // DoubtedTasks lists the open tasks of a backup, by id, that may lack attempts and wait for
 // an operator, unless a lookup finds their jobs.
-func (s *Store) DoubtedTasks(ctx context.Context, after string, limit int) (tasks []mediagate.Doubted, hasMore bool, err error) {
-	var rows []struct {
-		ID, AccountID, KeyID, Model string
-		Hold                        mediagate.Micros
-		Status                      mediagate.Status
-		WaitReason                  mediagate.ParkReason
-		CreatedAt                   stamp
-	}
-	err = read(s.on(ctx), &rows, "SELECT id, account_id, key_id, model, hold, status, wait_reason, created_at FROM tasks WHERE "+isOpen+
-		" AND restored_at IS NOT NULL AND (tail_lost OR wait_reason = ?) AND id > ? ORDER BY id LIMIT ?", mediagate.ParkSubmissionUnknown, after, limit+1)
+func (s *Store) DoubtedTasks(
+	ctx context.Context, after string, limit int,
+) (tasks []mediagate.Doubted, hasMore bool, err error) {
+	err = read(s.on(ctx), &tasks, `SELECT id, account_id, key_id, model, hold, status, wait_reason, created_at
+		FROM tasks WHERE `+isOpen+` AND restored_at IS NOT NULL AND (tail_lost OR wait_reason = ?) AND id > ?
+		ORDER BY id LIMIT ?`, mediagate.ParkSubmissionUnknown, after, limit+1)
 	if err != nil {
 		return nil, false, dbError(err, "list tasks of a backup")
 	}
-	rows, hasMore = page(rows, limit)
-	for _, r := range rows {
-		tasks = append(tasks, mediagate.Doubted{
-			TaskID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Hold: r.Hold, State: string(r.Status), Reason: r.WaitReason, At: r.CreatedAt.Time,
-		})
-	}
+	tasks, hasMore = page(tasks, limit)
 	return tasks, hasMore, nil
 }
 
@@ -99,16 +96,13 @@ func (s *Store) Unknown(ctx context.Context, ids []string) (unknown []string, er
 	if err != nil {
 		return nil, err
 	}
-	var rows []struct{ ID string }
-	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE id IN "+s.inList(), list); err != nil {
-		return nil, dbError(err, "look for tasks")
+	known, err := s.texts(ctx, "look for tasks", "SELECT id FROM tasks WHERE id IN "+s.inList(), list)
+	if err != nil {
+		return nil, err
 	}
-	known := make(map[string]bool, len(rows))
-	for _, r := range rows {
-		known[r.ID] = true
-	}
+	slices.Sort(known)
 	for _, id := range ids {
-		if !known[id] {
+		if _, found := slices.BinarySearch(known, id); !found {
 			unknown = append(unknown, id)
 		}
 	}

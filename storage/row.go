@@ -29,6 +29,16 @@ type columns struct {
 	fields [][]int
 }
 
+// column is a column of a row that lists its own, and the address of its value.
+type column struct {
+	name  string
+	value any
+}
+
+// listedRow is a row that lists its columns itself, as those of tasks and attempts: their
+// structs are the task's state and the attempt, which have more than the columns.
+type listedRow interface{ columns() []column }
+
 var columnsByRow sync.Map // reflect.Type → *columns
 
 // columnsOf lists the columns of a row, those of embedded rows among them.
@@ -37,16 +47,24 @@ func columnsOf[R any]() *columns {
 	known, ok := columnsByRow.Load(row)
 	if !ok {
 		c := &columns{}
-		for _, field := range reflect.VisibleFields(row) {
-			if !field.Anonymous {
-				c.names = append(c.names, columnName(field))
-				c.fields = append(c.fields, field.Index)
-			}
+		if listed, ok := any(new(R)).(listedRow); ok {
+			c.names = convert(listed.columns(), func(c column) string { return c.name })
+		} else {
+			c.addFields(row)
 		}
 		c.text = strings.Join(c.names, ", ")
 		known, _ = columnsByRow.LoadOrStore(row, c)
 	}
 	return known.(*columns)
+}
+
+func (c *columns) addFields(row reflect.Type) {
+	for _, field := range reflect.VisibleFields(row) {
+		if !field.Anonymous {
+			c.names = append(c.names, columnName(field))
+			c.fields = append(c.fields, field.Index)
+		}
+	}
 }
 
 // columnName is the name that GORM gives the field's column.
@@ -62,12 +80,40 @@ func (c *columns) of(table string) string {
 
 // into points at the row's fields.
 func (c *columns) into(row any) []any {
-	v := reflect.ValueOf(row).Elem()
-	to := make([]any, len(c.fields))
-	for i, field := range c.fields {
-		to[i] = v.FieldByIndex(field).Addr().Interface()
+	if listed, ok := row.(listedRow); ok {
+		return convert(listed.columns(), func(c column) any { return addressOf(c.value) })
 	}
-	return to
+	v := reflect.ValueOf(row).Elem()
+	return convert(c.fields, func(field []int) any { return addressOf(v.FieldByIndex(field).Addr().Interface()) })
+}
+
+// addressOf is the address of a field, as drivers read and write it.
+func addressOf(field any) any {
+	if t, ok := field.(*time.Time); ok {
+		return (*moment)(t)
+	}
+	return field
+}
+
+// stored is what a field's column has, given the field's address.
+func stored(field any) any {
+	if valuer, ok := field.(driver.Valuer); ok {
+		value, _ := valuer.Value() // those of this package never fail
+		return value
+	}
+	return reflect.ValueOf(field).Elem().Interface()
+}
+
+// differing returns the columns in which two rows differ, with the values of the second.
+func differing[R any](was, is R) map[string]any {
+	c, changes := columnsOf[R](), map[string]any{}
+	before, after := c.into(&was), c.into(&is)
+	for i, name := range c.names {
+		if value := stored(after[i]); value != stored(before[i]) {
+			changes[name] = value
+		}
+	}
+	return changes
 }
 
 // one reads the first row of a statement, or nil when there is none. What it
@@ -181,6 +227,20 @@ func (s stamp) Value() (driver.Value, error) {
 	return s.UTC().Truncate(time.Microsecond), nil
 }
 
+// moment is a field of a domain type that is a time column, as stamp.
+type moment time.Time
+
+// Scan reads what either driver returns.
+func (m *moment) Scan(v any) error {
+	var s stamp
+	err := s.Scan(v)
+	*m = moment(s.Time)
+	return err
+}
+
+// Value is that of a stamp.
+func (m moment) Value() (driver.Value, error) { return at(time.Time(m)).Value() }
+
 // document is a column of JSON. Nil is NULL.
 type document []byte
 
@@ -216,21 +276,17 @@ func jsonText(v any) (document, error) {
 	return b, nil
 }
 
-// jsonOrNull is jsonText, but NULL for a nil pointer.
-func jsonOrNull[T any](v *T) (document, error) {
-	if v == nil {
-		return nil, nil
-	}
-	return jsonText(v)
-}
-
 // fromJSON reads a text column; NULL and "" leave v as it is.
 func fromJSON(column string, text document, v any) error {
 	if len(text) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "column " + column + " does not hold its type", Err: unreadableError{err}}
+		return &mediagate.Error{
+			Kind:    mediagate.KindInternal,
+			Message: "column " + column + " does not hold its type",
+			Err:     unreadableError{err},
+		}
 	}
 	return nil
 }
@@ -284,21 +340,35 @@ func (s *statement) arg(value any) {
 	s.text.WriteByte('?')
 }
 
-// insert is an INSERT of the row by a SELECT. Instead of the value of a column that the statement itself makes stands
-// the expression for it.
+// insert is an INSERT of the row by a SELECT. A column that the statement itself makes has
+// an expression instead of a value.
 func insert[R any](table string, r R, made map[string]string) *statement {
-	s := &statement{}
-	c, v := columnsOf[R](), reflect.ValueOf(&r).Elem()
+	s, c := &statement{}, columnsOf[R]()
 	s.say("INSERT INTO ", table, " (", c.text, ") SELECT ")
-	for i, field := range c.fields {
+	for i, field := range c.into(&r) {
 		if i > 0 {
 			s.say(", ")
 		}
 		if expression, ok := made[c.names[i]]; ok {
 			s.say(expression)
 		} else {
-			s.arg(v.FieldByIndex(field).Interface())
+			s.arg(stored(field))
 		}
 	}
 	return s
+}
+
+// run executes the statement.
+func (s *statement) run(db *gorm.DB) error {
+	_, err := exec(db, s.text.String(), s.args...)
+	return err
+}
+
+// lock is the clause that locks the rows of a SELECT. SQLite needs none: its transactions
+// begin by taking the one write lock.
+func (s *Store) lock(clause string) string {
+	if s.lite {
+		return ""
+	}
+	return " " + clause
 }

@@ -1,12 +1,13 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
@@ -20,11 +21,7 @@ func (s *Store) Outlook(ctx context.Context, id string) (story.Story, error) {
 	if err != nil {
 		return story.Story{}, dbError(err, "read what the task waits for")
 	}
-	return story.Story{State: state, Lease: lease.lease(), At: s.clock()}, nil
-}
-
-func (l leaseRow) lease() story.Lease {
-	return story.Lease{WakeAt: l.WakeAt.Time, Tries: l.Tries, Asked: l.Asked}
+	return story.Story{State: state, Lease: lease, At: s.clock()}, nil
 }
 
 // storyRows is how many commands, and how many attempts at its callback, are read of a
@@ -35,21 +32,21 @@ const storyRows = 200
 // and what can be read of one that cannot be read as a whole. Returns KindNotFound.
 func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	db := s.on(ctx)
-	var numbers []struct{ N int }
-	if err := read(db, &numbers, "SELECT n FROM attempts WHERE task_id = ?", id); err != nil {
+	var rows []struct{ N int }
+	if err := read(db, &rows, "SELECT n FROM attempts WHERE task_id = ?", id); err != nil {
 		return story.Story{}, dbError(err, "read attempts")
 	}
-	state, lease, err := s.loadState(db, id, "", convert(numbers, func(r struct{ N int }) int { return r.N }), false)
+	numbers := convert(rows, func(r struct{ N int }) int { return r.N })
+	state, lease, err := s.loadState(db, id, "", numbers, false)
 	if err != nil {
 		return story.Story{}, dbError(err, "read the task's state")
 	}
-	st := story.Story{State: state, Lease: lease.lease(), At: s.clock()}
-	var commands []actionRow
-	if err := db.Where("task_id = ?", id).Order("at DESC, id DESC").Limit(storyRows).Find(&commands).Error; err != nil {
+	st := story.Story{State: state, Lease: lease, At: s.clock()}
+	if err := read(db, &st.Commands, `SELECT id, task_id, '', action, channel, by_whom, reason, at FROM actions
+		WHERE task_id = ? ORDER BY at DESC, id DESC LIMIT ?`, id, storyRows); err != nil {
 		return story.Story{}, dbError(err, "read commands")
 	}
-	slices.Reverse(commands)
-	st.Commands = convert(commands, actionRow.command)
+	slices.Reverse(st.Commands)
 	if st.Deliveries, err = s.Deliveries(ctx, id); err != nil {
 		return story.Story{}, err
 	}
@@ -60,22 +57,20 @@ func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 // NotePromptRead notes in the audit that somebody reads what a client wrote.
 func (s *Store) NotePromptRead(ctx context.Context, accountID, taskID string) error {
 	return dbError(s.note(ctx, s.on(ctx), deed{
-		action: mediagate.AuditReadPrompt, object: taskID, account: accountID, after: map[string]bool{"prompt": true},
+		action:  mediagate.AuditReadPrompt,
+		object:  taskID,
+		account: accountID,
+		after:   map[string]bool{"prompt": true},
 	}), "note who reads a prompt")
 }
 
-type actionRow struct {
-	ID      string
-	TaskID  string
-	Action  string
-	Channel string
-	ByWhom  string
-	Reason  string
-	At      stamp
+// insertAction stores a command. It tells false where one with its id is on record.
+func insertAction(tx *gorm.DB, a mediagate.Action) (bool, error) {
+	inserted, err := exec(tx, `INSERT INTO actions (id, task_id, action, channel, by_whom, reason, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		a.ID, a.TaskID, a.Action, a.Channel, a.By, a.Reason, at(a.At))
+	return inserted > 0, err
 }
-
-// TableName tells GORM.
-func (actionRow) TableName() string { return "actions" }
 
 // Command is Change for an operator's command, which it records in the same
 // transaction. A command that has no id is given one. One whose id is on record changes
@@ -83,37 +78,42 @@ func (actionRow) TableName() string { return "actions" }
 // does not apply, which is not recorded, and KindNotFound for an unknown task, and for
 // one that is not the account's where the command names one.
 func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
-	row := actionRow{ID: a.ID, TaskID: a.TaskID, Action: a.Action, Channel: a.Channel, ByWhom: a.By, Reason: a.Reason, At: at(a.At)}
-	if row.ID == "" {
-		row.ID = s.newID("act_")
+	if a.ID == "" {
+		a.ID = s.newID("act_")
 	}
-	if row.At.IsZero() {
-		row.At = at(s.clock())
-	}
-	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: func(tx *gorm.DB, of mediagate.Task) (bool, error) {
-		inserted := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row)
-		if inserted.Error != nil || inserted.RowsAffected == 0 {
-			return false, inserted.Error
+	a.At = cmp.Or(a.At, s.clock())
+	once := func(tx *gorm.DB, t mediagate.Task) (bool, error) {
+		first, err := insertAction(tx, a)
+		if err != nil || !first {
+			return false, err
 		}
 		return true, s.note(ctx, tx, deed{
-			action: mediagate.AuditTaskAction, object: row.TaskID, account: of.AccountID, after: actionFacts{row.ID, row.Action, row.Channel, row.Reason},
+			action:  mediagate.AuditTaskAction,
+			object:  a.TaskID,
+			account: t.AccountID,
+			after:   actionFacts{a.ID, a.Action, a.Channel, a.Reason},
 		})
-	}})
+	}
+	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: once})
 }
 
 // noteStrays has the task's story name jobs that no attempt has. An erased task has none.
-func noteStrays(tx *gorm.DB, of mediagate.Task, strays []task.Stray, now stamp) error {
+func noteStrays(tx *gorm.DB, t mediagate.Task, strays []task.Stray, now time.Time) error {
+	if !t.ErasedAt.IsZero() {
+		return nil
+	}
 	for _, s := range strays {
-		if !of.ErasedAt.IsZero() {
-			continue
-		}
-		row := actionRow{
-			ID: "act_" + of.ID + "/stray/" + s.Sending.Channel + "/" + s.Ref.JobID, TaskID: of.ID, Action: mediagate.ActionStray,
-			Channel: s.Sending.Channel, ByWhom: "mediagate", At: now,
-			Reason: fmt.Sprintf("%s has the job %s, made as %s for attempt %d: no attempt has that job, and the vendor is asked to stop it",
+		if _, err := insertAction(tx, mediagate.Action{
+			ID:      "act_" + t.ID + "/stray/" + s.Sending.Channel + "/" + s.Ref.JobID,
+			TaskID:  t.ID,
+			Action:  mediagate.ActionStray,
+			Channel: s.Sending.Channel,
+			By:      "mediagate",
+			Reason: fmt.Sprintf("%s has the job %s, made as %s for attempt %d: "+
+				"no attempt has that job, and the vendor is asked to stop it",
 				s.Sending.Channel, s.Ref.JobID, s.Sending.ExternalID, s.Sending.N),
-		}
-		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&row).Error; err != nil {
+			At: now,
+		}); err != nil {
 			return err
 		}
 	}
@@ -127,12 +127,13 @@ type actionFacts struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-func (r actionRow) command() mediagate.Action {
-	return mediagate.Action{ID: r.ID, TaskID: r.TaskID, Action: r.Action, Channel: r.Channel, By: r.ByWhom, Reason: r.Reason, At: r.At.Time}
-}
-
 // NoteTaskJob notes in the audit that somebody begins a job. It is noted before the job
 // begins: one that nobody is known to have begun must not act.
 func (s *Store) NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error {
-	return dbError(s.note(ctx, s.on(ctx), deed{action: mediagate.AuditTaskJob, object: job.ID, account: job.Filter.AccountID, after: job}), "note a job")
+	return dbError(s.note(ctx, s.on(ctx), deed{
+		action:  mediagate.AuditTaskJob,
+		object:  job.ID,
+		account: job.Filter.AccountID,
+		after:   job,
+	}), "note a job")
 }

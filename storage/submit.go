@@ -44,15 +44,12 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 			s.observer.TaskSubmitted(n.Task.Type)
 			return n.Task.ID, false, nil
 		}
-		if err != nil { // its twin may have taken the last place
-			if taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256); found || replay != nil {
-				return taskID, found, replay
-			}
-			return "", false, err
+		taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
+		if found || replay != nil {
+			return taskID, found, replay
 		}
-		taskID, found, err := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
-		if err != nil || found {
-			return taskID, found, err
+		if err != nil { // no twin has taken the last place
+			return "", false, err
 		}
 		if err := s.sourceStands(s.on(ctx), row.source); err != nil {
 			return "", false, dbError(err, "submit")
@@ -101,13 +98,15 @@ func (idempotencyRow) TableName() string { return "idempotency" }
 
 // Replay looks for an earlier submit with the idempotency key. Returns
 // KindConflict with code idempotency_conflict when it was another request.
-func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, body [32]byte) (taskID string, found bool, err error) {
+func (s *Store) Replay(
+	ctx context.Context, accountID, idemKey, path string, body [32]byte,
+) (taskID string, found bool, err error) {
 	row, err := one[struct {
 		Path       string
 		BodySHA256 []byte `gorm:"column:body_sha256"`
 		TaskID     string
-	}](s.on(ctx), "SELECT path, body_sha256, task_id FROM idempotency WHERE account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)",
-		accountID, idemKey, at(s.clock()))
+	}](s.on(ctx), `SELECT path, body_sha256, task_id FROM idempotency
+		WHERE account_id = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?)`, accountID, idemKey, at(s.clock()))
 	if err != nil {
 		return "", false, dbError(err, "read idempotency record")
 	}
@@ -116,7 +115,8 @@ func (s *Store) Replay(ctx context.Context, accountID, idemKey, path string, bod
 	}
 	if row.Path != path || subtle.ConstantTimeCompare(row.BodySHA256, body[:]) == 0 {
 		return "", false, &mediagate.Error{
-			Kind: mediagate.KindConflict, Code: "idempotency_conflict",
+			Kind:    mediagate.KindConflict,
+			Code:    "idempotency_conflict",
 			Message: "idempotency key reused with a different request",
 		}
 	}
@@ -128,7 +128,7 @@ type submission struct {
 	row      *statement      // inserts the row itself
 	record   *idempotencyRow // nil without a key
 	waiter   *idempotencyRow // nil for a request that cannot be adopted
-	wake     *wakeRow        // of a task's run; a speech has none
+	wakeAt   stamp           // of a task's run; a speech has none
 	source   string          // the task that it works on, if any
 	group    string
 	capacity int // of the group; 0: no limit
@@ -150,14 +150,24 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	}
 	row.GroupName = n.Group
 	sub := submission{
-		wake:   &wakeRow{TaskID: t.ID, Kind: mediagate.WakeRun, AccountID: t.AccountID, WakeAt: at(now.Add(startLease))},
-		source: row.SourceID, group: n.Group, capacity: n.Capacity,
-		row:  insert("tasks", row, nil),
-		hold: s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now), tasks: 1, now: at(now), defaults: s.defaults,
+		row:      insert("tasks", row, nil),
+		wakeAt:   at(now.Add(startLease)),
+		source:   row.SourceID,
+		group:    n.Group,
+		capacity: n.Capacity,
+		hold:     s.newHold(t.ID, t.AccountID, t.KeyID, t.Hold, now),
+		tasks:    1,
+		defaults: s.defaults,
+		now:      at(now),
 	}
 	if n.IdempotencyKey != "" {
 		sub.record = &idempotencyRow{
-			AccountID: t.AccountID, Key: n.IdempotencyKey, Path: n.Path, BodySHA256: n.BodySHA256[:], TaskID: t.ID, CreatedAt: at(now),
+			AccountID:  t.AccountID,
+			Key:        n.IdempotencyKey,
+			Path:       n.Path,
+			BodySHA256: n.BodySHA256[:],
+			TaskID:     t.ID,
+			CreatedAt:  at(now),
 		}
 	}
 	if n.Waiter != nil {
@@ -180,11 +190,10 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
 		}
-		_, err := exec(tx, n.row.text.String(), n.row.args...)
-		if isDuplicate(err) {
-			return conflict("%s exists", n.hold.TaskID)
-		}
-		if err != nil {
+		if err := n.row.run(tx); err != nil {
+			if isDuplicate(err) {
+				err = conflict("%s exists", n.hold.TaskID)
+			}
 			return err
 		}
 		if n.waiter != nil {
@@ -192,9 +201,9 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 				return err
 			}
 		}
-		if n.wake != nil {
-			into := insert("wakes", *n.wake, nil)
-			if _, err := exec(tx, into.text.String(), into.args...); err != nil {
+		if !n.wakeAt.IsZero() {
+			if _, err := exec(tx, "INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, 'run', ?, ?)",
+				n.hold.TaskID, n.hold.AccountID, n.wakeAt); err != nil {
 				return err
 			}
 		}
@@ -216,7 +225,8 @@ func (s *Store) sourceStands(db *gorm.DB, source string) error {
 	if source == "" {
 		return nil
 	}
-	row, err := one[struct{ ID string }](db, "SELECT id FROM tasks WHERE id = ? AND erased_at IS NULL"+s.forReference(), source)
+	row, err := one[struct{ ID string }](db,
+		"SELECT id FROM tasks WHERE id = ? AND erased_at IS NULL"+s.forReference(), source)
 	if err == nil && row == nil {
 		err = notFound("task", source)
 	}
@@ -265,7 +275,8 @@ func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
 		return nil
 	}
 	if !s.lite {
-		const lock = "SELECT set_config('lock_timeout', ?, true), pg_advisory_xact_lock(hashtextextended('mediagate group ' || ?, 0))"
+		const lock = `SELECT set_config('lock_timeout', ?, true),
+			pg_advisory_xact_lock(hashtextextended('mediagate group ' || ?, 0))`
 		if _, err := exec(tx, lock, groupPatience.String(), n.group); err != nil {
 			return err
 		}
@@ -283,8 +294,10 @@ const saturatedRetry = 5 * time.Second
 
 func errSaturated(how string) error {
 	return &mediagate.Error{
-		Kind: mediagate.KindRateLimited, Code: "group_saturated", RetryAfter: saturatedRetry,
-		Message: "too many requests: the group's capacity is saturated, " + how,
+		Kind:       mediagate.KindRateLimited,
+		Code:       "group_saturated",
+		RetryAfter: saturatedRetry,
+		Message:    "too many requests: the group's capacity is saturated, " + how,
 	}
 }
 
@@ -308,8 +321,7 @@ const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR e
 // the day to which it was counted. A key that is its own shared quota is judged as the
 // UPDATE finds it once it has the row: it may have waited for a deletion.
 func (n submission) holdOnKey() *statement {
-	s := &statement{}
-	amount, key, account := n.asked(), n.hold.KeyID, n.hold.AccountID
+	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
 	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
 	for _, p := range periods {
 		start := p.start(n.now.Time)
@@ -332,14 +344,17 @@ func (n submission) holdOnKey() *statement {
 // hold cannot be.
 func (n submission) holdOnAccount() *statement {
 	s, amount := &statement{}, n.asked()
-	s.with("UPDATE accounts SET available = available - ?, held = held + ?, in_flight = in_flight + ?", amount, amount, n.tasks).
+	s.with("UPDATE accounts SET available = available - ?, held = held + ?", amount, amount).
+		with(", in_flight = in_flight + ?", n.tasks).
 		with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
 	if n.tasks > 0 {
-		own := func(column string) string { return "COALESCE(" + column + ", CAST(? AS bigint))" }
-		s.with(" AND "+accountsInFlight.room(own("in_flight_cap")), n.defaults.InFlight, n.defaults.InFlight)
-		s.with(" AND ("+own("unpaid_cap")+" IS NULL OR "+abandoned(abandonedCost, "accounts.id")+") <= "+own("unpaid_cap")+")", n.defaults.Unpaid, n.defaults.Unpaid)
+		const inFlightCap = "COALESCE(in_flight_cap, CAST(? AS bigint))"
+		const unpaidCap = "COALESCE(unpaid_cap, CAST(? AS bigint))"
+		s.with(" AND "+accountsInFlight.room(inFlightCap), n.defaults.InFlight, n.defaults.InFlight)
+		unpaid := abandoned(abandonedCost, "accounts.id") + ")"
+		s.with(" AND ("+unpaidCap+" IS NULL OR "+unpaid+" <= "+unpaidCap+")", n.defaults.Unpaid, n.defaults.Unpaid)
 	}
-	return s.say(" RETURNING id")
+	return s
 }
 
 // hold takes the hold. The rows that others wait for are locked last: the key's shared quota,
@@ -350,18 +365,18 @@ func hold(tx *gorm.DB, n submission) error {
 		return err
 	}
 	key, account := n.holdOnKey(), n.holdOnAccount()
-	sharedRow, err := one[struct{ DayStart stamp }](tx, key.text.String(), key.args...)
+	sharedRow, err := one[struct{ DayStart time.Time }](tx, key.text.String(), key.args...)
 	if err != nil || sharedRow == nil {
 		return cmp.Or(err, errRefused)
 	}
 	if !sharedRow.DayStart.Equal(counted.Time) {
 		return errRefused // another day has begun: the next try counts to that
 	}
-	found, err := one[struct{ ID string }](tx, account.text.String(), account.args...)
-	if err != nil || found == nil {
-		return cmp.Or(err, errRefused)
+	changed, err := exec(tx, account.text.String(), account.args...)
+	if err == nil && changed == 0 {
+		err = errRefused
 	}
-	return nil
+	return err
 }
 
 // recordHold writes the transfer with its entries. It returns the day to which the
@@ -369,8 +384,8 @@ func hold(tx *gorm.DB, n submission) error {
 func recordHold(tx *gorm.DB, n submission) (counted stamp, err error) {
 	transfer, today := newTransferRow(n.hold), periods[0].start(n.now.Time)
 	transfer.CountedDay = today
-	sharedRow, err := one[struct{ DayStart stamp }](tx,
-		"SELECT p.day_start FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.quota_id, k.id) WHERE k.id = ?", n.hold.KeyID)
+	sharedRow, err := one[struct{ DayStart stamp }](tx, `SELECT p.day_start
+		FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.quota_id, k.id) WHERE k.id = ?`, n.hold.KeyID)
 	if err != nil || sharedRow == nil {
 		return stamp{}, cmp.Or(err, errRefused)
 	}
@@ -388,7 +403,8 @@ func recordHold(tx *gorm.DB, n submission) (counted stamp, err error) {
 // KindUnauthenticated where the key is gone.
 func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount mediagate.Micros) error {
 	now := s.clock()
-	return dbError(s.refusal(ctx, submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}), "check a hold")
+	n := submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}
+	return dbError(s.refusal(ctx, n), "check a hold")
 }
 
 // refusal looks for what forbids a hold that was refused: first whether there is
@@ -396,7 +412,8 @@ func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount m
 // be tried again: what forbade it is gone.
 func (s *Store) refusal(ctx context.Context, n submission) error {
 	db, amount := s.on(ctx), n.hold.Amount
-	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live, n.hold.KeyID, n.hold.AccountID, n.now)
+	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live,
+		n.hold.KeyID, n.hold.AccountID, n.now)
 	if err != nil {
 		return err
 	}
@@ -407,13 +424,14 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	if err != nil {
 		return err
 	}
-	if !sharedRow.Unlimited && sharedRow.Quota-sharedRow.Held-sharedRow.Spent < amount {
-		return mediagate.Short("the key's quota is not enough", amount, sharedRow.Quota-sharedRow.Held-sharedRow.Spent)
+	if left := sharedRow.Quota - sharedRow.Held - sharedRow.Spent; !sharedRow.Unlimited && left < amount {
+		return mediagate.Short("the key's quota is not enough", amount, left)
 	}
 	for _, p := range periods {
 		limit, used := sharedRow.limit(p), p.used(sharedRow, n.now.Time)
 		if limit != nil && *limit-used < amount {
-			e := mediagate.Short(fmt.Sprintf("the key's cap of the %s, %s, is not enough", p.name, *limit), amount, *limit-used)
+			what := fmt.Sprintf("the key's cap of the %s, %s, is not enough", p.name, *limit)
+			e := mediagate.Short(what, amount, *limit-used)
 			e.Message += " until " + p.end(sharedRow, n.now.Time).Format(time.RFC3339)
 			return e
 		}

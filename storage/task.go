@@ -1,78 +1,101 @@
 package storage
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
+	"github.com/mediagate/mediagate/task/story"
 )
 
-// taskRow is the row of a task: what statements ask for, and one document with the rest.
+// taskRow is the row of a task: its state, and the columns that follow from the state.
+// What no column has is in the document.
 type taskRow struct {
-	ID                string
-	AccountID         string
-	KeyID             string
-	GroupName         string // only a submit writes it
-	Model             string
-	Type              mediagate.Type
-	Params            document
-	Reference         string
-	TraceParent       string
-	SourceID          string
-	Hold              mediagate.Micros
-	CreatedAt         stamp
-	Status            mediagate.Status
-	Progress          int
-	Version           int64
-	StartedAt         stamp
-	DeadlineAt        stamp
-	Wait              mediagate.WaitWhy
-	WaitReason        mediagate.ParkReason
-	WaitSince         stamp
-	TryAt             stamp
-	WaitEndsAt        stamp
-	FailsAt           stamp
-	CancelRequestedAt stamp
-	FailRequestedAt   stamp
-	RestoredAt        stamp
-	TailLost          bool
-	Channel           string
-	Provider          string
-	EndedAt           stamp
-	Results           document
-	Cost              mediagate.Micros
-	WebhookURL        string
-	WebhookState      mediagate.WebhookState
-	WebhookReason     string
-	WebhookRound      int
-	InputsErasedAt    stamp
-	ErasedAt          stamp
-	Document          document
+	task.State
+	GroupName string // only a submit writes it
+	SourceID  string
+	FailsAt   time.Time
+	Channel   string // of the last attempt, as Provider
+	Provider  string
+	Results   document
+	Document  document
+}
+
+func (r *taskRow) columns() []column {
+	return []column{
+		{"id", &r.ID},
+		{"account_id", &r.AccountID},
+		{"key_id", &r.KeyID},
+		{"group_name", &r.GroupName},
+		{"model", &r.Model},
+		{"type", &r.Type},
+		{"params", (*document)(&r.Params)},
+		{"reference", &r.Reference},
+		{"trace_parent", &r.TraceParent},
+		{"source_id", &r.SourceID},
+		{"hold", &r.Hold},
+		{"created_at", &r.CreatedAt},
+		{"status", &r.Status},
+		{"progress", &r.Progress},
+		{"version", &r.Version},
+		{"started_at", &r.StartedAt},
+		{"deadline_at", &r.DeadlineAt},
+		{"wait", &r.Wait.Why},
+		{"wait_reason", &r.Wait.Reason},
+		{"wait_since", &r.Wait.Since},
+		{"try_at", &r.Wait.TryAt},
+		{"wait_ends_at", &r.Wait.EndsAt},
+		{"fails_at", &r.FailsAt},
+		{"cancel_requested_at", &r.CancelRequestedAt},
+		{"fail_requested_at", &r.FailRequestedAt},
+		{"restored_at", &r.RestoredAt},
+		{"tail_lost", &r.TailLost},
+		{"channel", &r.Channel},
+		{"provider", &r.Provider},
+		{"ended_at", &r.EndedAt},
+		{"results", &r.Results},
+		{"cost", &r.Cost},
+		{"webhook_url", &r.Webhook.URL},
+		{"webhook_state", &r.Webhook.State},
+		{"webhook_reason", &r.Webhook.Reason},
+		{"webhook_round", &r.Webhook.Round},
+		{"inputs_erased_at", &r.InputsErasedAt},
+		{"erased_at", &r.ErasedAt},
+		{"document", &r.Document},
+	}
+}
+
+// newTaskRow returns the row of a task.
+func newTaskRow(st *task.State) (taskRow, error) {
+	r := taskRow{State: *st}
+	if st.Plan.Source != nil {
+		r.SourceID = st.Plan.Source.TaskID
+	}
+	if !st.Status.Terminal() {
+		r.FailsAt = st.FailsAt()
+	}
+	if a := st.Last(); a != nil {
+		r.Channel, r.Provider = a.Channel, a.Provider
+	}
+	var err error
+	if st.Results != nil {
+		if r.Results, err = jsonText(st.Results); err != nil {
+			return r, err
+		}
+	}
+	r.Document, err = jsonText(st)
+	return r, err
 }
 
 // state returns the task as its row has it, without its attempts. With an error it has
 // those parts that can be read.
 func (r taskRow) state() (task.State, error) {
-	var st task.State
-	err := fromJSON("tasks.document", r.Document, &st)
-	st.ID, st.AccountID, st.KeyID, st.Model, st.Type = r.ID, r.AccountID, r.KeyID, r.Model, r.Type
-	st.Params, st.Reference, st.TraceParent = json.RawMessage(r.Params), r.Reference, r.TraceParent
-	st.Status, st.Progress, st.Version = r.Status, r.Progress, r.Version
-	st.Hold, st.Cost = r.Hold, r.Cost
-	st.CreatedAt, st.StartedAt, st.EndedAt = r.CreatedAt.Time, r.StartedAt.Time, r.EndedAt.Time
-	st.DeadlineAt, st.CancelRequestedAt, st.FailRequestedAt = r.DeadlineAt.Time, r.CancelRequestedAt.Time, r.FailRequestedAt.Time
-	st.Wait = mediagate.Wait{
-		Why: r.Wait, Reason: r.WaitReason, Since: r.WaitSince.Time, TryAt: r.TryAt.Time, EndsAt: r.WaitEndsAt.Time,
-	}
-	st.RestoredAt, st.TailLost = r.RestoredAt.Time, r.TailLost
-	st.Webhook = mediagate.Webhook{URL: r.WebhookURL, State: r.WebhookState, Reason: r.WebhookReason, Round: r.WebhookRound}
-	st.InputsErasedAt, st.ErasedAt = r.InputsErasedAt.Time, r.ErasedAt.Time
-	if unreadable := fromJSON("tasks.results", r.Results, &st.Results); err == nil {
-		err = unreadable
-	}
+	st := r.State
+	err := cmp.Or(fromJSON("tasks.document", r.Document, &st), fromJSON("tasks.results", r.Results, &st.Results))
 	return st, err
 }
 
@@ -82,35 +105,84 @@ func (r taskRow) task() (mediagate.Task, error) {
 	return st.Task, err
 }
 
-// newTaskRow returns the row of a task.
-func newTaskRow(st *task.State) (r taskRow, err error) {
-	r = taskRow{
-		ID: st.ID, AccountID: st.AccountID, KeyID: st.KeyID, Model: st.Model, Type: st.Type,
-		Params: document(st.Params), Reference: st.Reference, TraceParent: st.TraceParent,
-		Status: st.Status, Progress: st.Progress, Version: st.Version, Hold: st.Hold, Cost: st.Cost,
-		CreatedAt: at(st.CreatedAt), StartedAt: at(st.StartedAt), EndedAt: at(st.EndedAt),
-		DeadlineAt: at(st.DeadlineAt), CancelRequestedAt: at(st.CancelRequestedAt), FailRequestedAt: at(st.FailRequestedAt),
-		Wait: st.Wait.Why, WaitReason: st.Wait.Reason, WaitSince: at(st.Wait.Since), TryAt: at(st.Wait.TryAt), WaitEndsAt: at(st.Wait.EndsAt),
-		RestoredAt: at(st.RestoredAt), TailLost: st.TailLost,
-		WebhookURL: st.Webhook.URL, WebhookState: st.Webhook.State, WebhookReason: st.Webhook.Reason, WebhookRound: st.Webhook.Round,
-		InputsErasedAt: at(st.InputsErasedAt), ErasedAt: at(st.ErasedAt),
+// leasedTask is a task's row with its run's lease, which is zero where there is none.
+type leasedTask struct {
+	taskRow
+	Lease story.Lease
+}
+
+func (r *leasedTask) columns() []column {
+	return append(r.taskRow.columns(),
+		column{"wake_at", &r.Lease.WakeAt}, column{"tries", &r.Lease.Tries}, column{"asked", &r.Lease.Asked})
+}
+
+// loadState reads the state, under the lock of the task's row where it is to be
+// changed: the row, then its last attempt and those that are named, then queue rows
+// where there are any. A document that cannot be decoded makes the state Unreadable, and
+// is no error.
+func (s *Store) loadState(
+	tx *gorm.DB, id, owner string, named []int, lock bool,
+) (st task.State, lease story.Lease, err error) {
+	query := "SELECT " + columnsOf[taskRow]().of("t") + `, w.wake_at, COALESCE(w.tries, 0), COALESCE(w.asked, false)
+		FROM tasks t LEFT JOIN wakes w ON w.task_id = t.id AND w.kind = 'run'
+		WHERE t.id = ?`
+	if lock {
+		query += s.forUpdate("t")
 	}
-	if st.Plan.Source != nil {
-		r.SourceID = st.Plan.Source.TaskID
+	row, err := one[leasedTask](tx, query, id)
+	if err != nil {
+		return st, lease, err
 	}
-	if !st.Status.Terminal() {
-		r.FailsAt = at(st.FailsAt())
+	if row == nil || owner != "" && (row.AccountID != owner || !row.ErasedAt.IsZero()) {
+		return st, lease, notFound("task", id)
 	}
-	if a := st.Last(); a != nil {
-		r.Channel, r.Provider = a.Channel, a.Provider
+	st, err = row.state()
+	st.Unreadable = unreadable(err)
+	if err != nil && !st.Unreadable {
+		return st, lease, err
 	}
-	if st.Results != nil {
-		if r.Results, err = jsonText(st.Results); err != nil {
-			return r, err
+	if err := s.loadAttempts(tx, &st, named); err != nil {
+		return st, lease, err
+	}
+	if st.Wait.Why == mediagate.WhySlot {
+		if err := s.loadQueue(tx, &st); err != nil {
+			return st, lease, err
 		}
 	}
-	r.Document, err = jsonText(st)
-	return r, err
+	return st, row.Lease, nil
+}
+
+// saveTask writes the columns of a task's row in which two states differ.
+func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
+	was, err := newTaskRow(before)
+	if err != nil {
+		return err
+	}
+	is, err := newTaskRow(after)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !after.InputsErasedAt.Equal(before.InputsErasedAt), !after.ErasedAt.Equal(before.ErasedAt):
+		was.Document = nil // what could not be decoded goes as well
+	case before.Unreadable && !after.Status.Terminal():
+		is.Document = was.Document // what could not be decoded stays, so that it can be mended
+	}
+	changes := differing(was, is)
+	if !sweepAt.IsZero() {
+		changes["sweep_at"] = at(sweepAt)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	return tx.Table("tasks").Where("id = ?", after.ID).Updates(changes).Error
+}
+
+// State reads a task with its last attempt, and attempt n where that is another; 0
+// names none. It locks nothing. Returns KindNotFound.
+func (s *Store) State(ctx context.Context, id string, n int) (task.State, error) {
+	st, _, err := s.loadState(s.on(ctx), id, "", []int{n}, false)
+	return st, dbError(err, "read state")
 }
 
 // Task reads a task of the account. Returns KindNotFound, also for someone
@@ -152,7 +224,8 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 		ID      string
 		Version int64
 	}
-	if err := read(s.on(ctx), &rows, "SELECT id, version FROM tasks WHERE erased_at IS NULL AND id IN "+s.inList(), text); err != nil {
+	query := "SELECT id, version FROM tasks WHERE erased_at IS NULL AND id IN " + s.inList()
+	if err := read(s.on(ctx), &rows, query, text); err != nil {
 		return nil, dbError(err, "read versions")
 	}
 	for _, row := range rows {
@@ -170,7 +243,11 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediag
 		}
 		return true, nil
 	}
-	_, err := s.change(ctx, id, &changing{events: []task.Event{task.CancelRequested{}}, owner: accountID, first: ended})
+	_, err := s.change(ctx, id, &changing{
+		events: []task.Event{task.CancelRequested{}},
+		owner:  accountID,
+		first:  ended,
+	})
 	if err != nil {
 		return mediagate.Task{}, err
 	}
@@ -192,13 +269,21 @@ func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replaye
 		}
 		now := at(s.clock())
 		first, err := remember(tx, &idempotencyRow{
-			AccountID: m.AccountID, Key: m.IdempotencyKey, Path: m.Path, BodySHA256: m.BodySHA256[:],
-			TaskID: m.TaskID, CreatedAt: now,
+			AccountID:  m.AccountID,
+			Key:        m.IdempotencyKey,
+			Path:       m.Path,
+			BodySHA256: m.BodySHA256[:],
+			TaskID:     m.TaskID,
+			CreatedAt:  now,
 		}, now)
 		replayed = err == nil && !first
 		return first, err
 	}
-	_, err = s.change(ctx, m.TaskID, &changing{events: []task.Event{task.ModalGiven{Input: m.Input}}, owner: m.AccountID, first: once})
+	_, err = s.change(ctx, m.TaskID, &changing{
+		events: []task.Event{task.ModalGiven{Input: m.Input}},
+		owner:  m.AccountID,
+		first:  once,
+	})
 	if err != nil || !replayed {
 		return false, err
 	}

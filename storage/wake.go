@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -45,23 +44,6 @@ const (
 	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
 )
 
-type wakeRow struct {
-	TaskID    string
-	Kind      mediagate.WakeKind
-	AccountID string
-	WakeAt    stamp
-	Tries     int  // of the scan, since the run asked last or the round began
-	Asked     bool // a run of the task has asked for a step before
-}
-
-// leaseRow is the wake of a task's run, as it is read with the task; WakeAt is zero
-// where there is none.
-type leaseRow struct {
-	WakeAt stamp
-	Tries  int
-	Asked  bool
-}
-
 // leaseOf returns the time by which a run that was given the step must ask again.
 func leaseOf(step task.Step, now time.Time) time.Time {
 	if step.Kind == task.Sleep {
@@ -72,27 +54,30 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 
 // reaches reports that the lease as it stands is long enough for the step, so that
 // nothing is written.
-func (l leaseRow) reaches(step task.Step, now time.Time) bool {
-	if !l.Asked || l.Tries > 0 {
+func reaches(lease story.Lease, step task.Step, now time.Time) bool {
+	if !lease.Asked || lease.Tries > 0 {
 		return false
 	}
 	until := leaseOf(step, now)
 	if step.Kind == task.Sleep {
-		return l.WakeAt.Equal(at(until).UTC().Truncate(time.Microsecond))
+		return lease.WakeAt.Equal(until.Truncate(time.Microsecond))
 	}
-	return !l.WakeAt.After(until) && !l.WakeAt.Before(until.Add(-stepLease/2))
+	return !lease.WakeAt.After(until) && !lease.WakeAt.Before(until.Add(-stepLease/2))
 }
 
 // saveWakes sets the wakes after a change.
-func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error {
+func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err error) {
 	now := changed.At
 	asks := slices.ContainsFunc(c.events, func(e task.Event) bool { _, ok := e.(task.Asked); return ok })
-	var err error
 	switch {
 	case asks:
 		err = renewLease(tx, c, changed.Step, now)
 	case changed.Effects.Wake && !c.before.Status.Terminal():
-		err = s.wakeRuns(tx, []mediagate.Wake{{TaskID: c.before.ID, AccountID: c.before.AccountID, At: now.Add(signalLease)}})
+		err = s.wakeRuns(tx, []mediagate.Wake{{
+			TaskID:    c.before.ID,
+			AccountID: c.before.AccountID,
+			At:        now.Add(signalLease),
+		}})
 	}
 	if err != nil {
 		return err
@@ -102,20 +87,19 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) error 
 
 // renewLease sets the run's lease for the step that it was given. If others have brought
 // the wake forward since it was read, it stays: the run may not know what they changed.
-func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) error {
-	var err error
+func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) (err error) {
 	id, lease := c.before.ID, c.lease
 	switch {
 	case step.Kind == task.Done:
 		if !lease.WakeAt.IsZero() {
-			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", id, mediagate.WakeRun)
+			_, err = exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = 'run'", id)
 		}
 	case lease.WakeAt.IsZero():
-		_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, ?, ?, ?, ?) ON CONFLICT (task_id, kind) DO NOTHING`,
-			id, mediagate.WakeRun, c.before.AccountID, at(leaseOf(step, now)), true)
-	case !lease.reaches(step, now):
-		_, err = exec(tx, "UPDATE wakes SET wake_at = ?, tries = 0, asked = ? WHERE task_id = ? AND kind = ? AND wake_at >= ?",
-			at(leaseOf(step, now)), true, id, mediagate.WakeRun, lease.WakeAt)
+		_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, 'run', ?, ?, ?)
+			ON CONFLICT (task_id, kind) DO NOTHING`, id, c.before.AccountID, at(leaseOf(step, now)), true)
+	case !reaches(lease, step, now):
+		_, err = exec(tx, `UPDATE wakes SET wake_at = ?, tries = 0, asked = ?
+			WHERE task_id = ? AND kind = 'run' AND wake_at >= ?`, at(leaseOf(step, now)), true, id, at(lease.WakeAt))
 	}
 	return err
 }
@@ -124,20 +108,20 @@ func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) error {
 // so its wake leaves time for that. Another round begins at once. After an attempt of the
 // newest round the wake follows the next attempt, or is deleted if there is none.
 func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
-	was, is := c.before.Webhook.Round, after.Webhook.Round
-	pending := is > 0 && after.Webhook.State == mediagate.WebhookPending
+	was, is := c.before.Webhook, after.Webhook
 	var next time.Time
 	switch {
-	case !pending && (is == 0 || c.before.Webhook.State != mediagate.WebhookPending):
-		return nil
-	case !pending:
-		_, err := exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = ?", after.ID, mediagate.WakeRound)
+	case is.Round == 0 || is.State != mediagate.WebhookPending:
+		if was.State != mediagate.WebhookPending || is.Round == 0 {
+			return nil
+		}
+		_, err := exec(tx, "DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", after.ID)
 		return err
-	case is > was && is == 1:
+	case is.Round > was.Round && is.Round == 1:
 		next = now.Add(roundLease)
-	case is > was:
+	case is.Round > was.Round:
 		next = now.Add(signalLease)
-	case c.delivery != nil && c.delivery.Round == is:
+	case c.delivery != nil && c.delivery.Round == is.Round:
 		next = c.delivery.NextAttemptAt
 		if next.Before(now) {
 			next = now
@@ -146,8 +130,9 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 	default:
 		return nil
 	}
-	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`, after.ID, mediagate.WakeRound, after.AccountID, at(next))
+	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, 'round', ?, ?)
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`,
+		after.ID, after.AccountID, at(next))
 	return err
 }
 
@@ -176,9 +161,11 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if err != nil {
 		return err
 	}
-	_, err = exec(tx, "INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT v.task_id, 'run', v.account_id, "+s.timeOf("v.at_us")+" FROM "+
-		s.rowsOf(listedWakes)+` WHERE true ORDER BY v.task_id
-		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at WHERE wakes.wake_at > excluded.wake_at`, list)
+	_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at)
+		SELECT v.task_id, 'run', v.account_id, `+s.timeOf("v.at_us")+" FROM "+s.rowsOf(listedWakes)+`
+		WHERE true ORDER BY v.task_id
+		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at
+		WHERE wakes.wake_at > excluded.wake_at`, list)
 	return err
 }
 
@@ -188,37 +175,36 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 // might be a merge, which reads all tasks up to the newest: each is looked up instead.
 const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
 		SELECT MIN(account_id) FROM wakes
-		UNION ALL SELECT (SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1) FROM accounts WHERE account_id IS NOT NULL),
-	firsts AS (SELECT account_id, (SELECT wake_at FROM wakes WHERE account_id = accounts.account_id ORDER BY wake_at LIMIT 1) AS first_at FROM accounts),
-	due AS MATERIALIZED (SELECT account_id FROM firsts WHERE first_at <= ? ORDER BY first_at LIMIT ?),
-	lasts AS MATERIALIZED (SELECT account_id, COALESCE((SELECT wake_at FROM wakes WHERE account_id = due.account_id AND wake_at <= ?
-		ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)), ?) AS last_at FROM due),
-	found AS (SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
-		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
-	SELECT %s, COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0), COALESCE((SELECT trace_parent FROM tasks WHERE id = w.task_id), '')
-		FROM found w ORDER BY turn, wake_at, task_id`
+		UNION ALL SELECT (
+			SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1
+		) FROM accounts WHERE account_id IS NOT NULL),
+	firsts AS (
+		SELECT account_id, (
+			SELECT wake_at FROM wakes WHERE account_id = accounts.account_id ORDER BY wake_at LIMIT 1
+		) AS first_at FROM accounts),
+	due AS MATERIALIZED (
+		SELECT account_id FROM firsts WHERE first_at <= ? ORDER BY first_at LIMIT ?),
+	lasts AS MATERIALIZED (
+		SELECT account_id, COALESCE((
+			SELECT wake_at FROM wakes WHERE account_id = due.account_id AND wake_at <= ?
+			ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)
+		), ?) AS last_at FROM due),
+	found AS (
+		SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
+		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at
+		ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
+	SELECT w.task_id, w.account_id, w.kind,
+		CASE WHEN w.kind = 'round' THEN COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0) ELSE 0 END,
+		COALESCE((SELECT trace_parent FROM tasks WHERE id = w.task_id), ''),
+		w.wake_at, w.tries, w.asked
+	FROM found w ORDER BY turn, wake_at, task_id`
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
 // of each first, so that what one account has many of delays no other.
-func (s *Store) DueWakes(ctx context.Context, limit int) ([]mediagate.Wake, error) {
-	var rows []struct {
-		wakeRow
-		Round       int
-		TraceParent string
-	}
+func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
 	now := at(s.clock())
-	err := read(s.on(ctx), &rows, fmt.Sprintf(dueWakes, columnsOf[wakeRow]().of("w")), now, limit, now, limit, now, limit)
-	if err != nil {
-		return nil, dbError(err, "list due wakes")
-	}
-	wakes := make([]mediagate.Wake, len(rows))
-	for i, r := range rows {
-		wakes[i] = mediagate.Wake{TaskID: r.TaskID, AccountID: r.AccountID, Kind: r.Kind, At: r.WakeAt.Time, Tries: r.Tries, Asked: r.Asked, TraceParent: r.TraceParent}
-		if r.Kind == mediagate.WakeRound {
-			wakes[i].Round = r.Round
-		}
-	}
-	return wakes, nil
+	err = read(s.on(ctx), &wakes, dueWakes, now, limit, now, limit, now, limit)
+	return wakes, dbError(err, "list due wakes")
 }
 
 // PutOff sets the next try of wakes: in a minute after the first, then doubling up to an
@@ -229,20 +215,24 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 		return nil
 	}
 	now, counted := s.clock(), 0
-	next := func(mediagate.Wake) time.Time { return now.Add(untriedAgain) }
 	if tried {
 		counted = 1
-		next = func(w mediagate.Wake) time.Time { return now.Add(story.TryAgain(w.Tries)) }
 	}
 	list, err := jsonText(convert(wakes, func(w mediagate.Wake) listedWake {
-		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next(w).UnixMicro()}
+		next := now.Add(untriedAgain)
+		if tried {
+			next = now.Add(story.TryAgain(w.Tries))
+		}
+		return listedWake{TaskID: w.TaskID, Kind: w.Kind, AtUs: w.At.UnixMicro(), NextUs: next.UnixMicro()}
 	}))
 	if err != nil {
 		return err
 	}
-	_, err = exec(s.on(ctx), "WITH due AS MATERIALIZED (SELECT w.task_id, w.kind, "+s.timeOf("v.next_us")+" AS next_at FROM wakes w JOIN "+s.rowsOf(listedWakes)+
-		" ON v.task_id = w.task_id AND v.kind = w.kind AND w.wake_at = "+s.timeOf("v.at_us")+s.skipLocked("w")+`)
-		UPDATE wakes SET wake_at = due.next_at, tries = tries + ? FROM due WHERE wakes.task_id = due.task_id AND wakes.kind = due.kind`, list, counted)
+	_, err = exec(s.on(ctx), `WITH due AS MATERIALIZED (
+			SELECT w.task_id, w.kind, `+s.timeOf("v.next_us")+" AS next_at FROM wakes w JOIN "+s.rowsOf(listedWakes)+`
+			ON v.task_id = w.task_id AND v.kind = w.kind AND w.wake_at = `+s.timeOf("v.at_us")+s.skipLocked("w")+`)
+		UPDATE wakes SET wake_at = due.next_at, tries = tries + ?
+		FROM due WHERE wakes.task_id = due.task_id AND wakes.kind = due.kind`, list, counted)
 	return dbError(err, "put wakes off")
 }
 
@@ -252,7 +242,9 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 // submission, and those that are being written. Their wakes are spread by some seconds.
 // It returns how many there were.
 func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error) {
-	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r mediagate.ParkReason) bool { return r == mediagate.ParkSubmissionUnknown })
+	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r mediagate.ParkReason) bool {
+		return r == mediagate.ParkSubmissionUnknown
+	})
 	if len(reasons) == 0 {
 		return 0, nil
 	}
@@ -266,15 +258,20 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 	err = s.write(ctx, "retry parked tasks", func(tx *gorm.DB) error {
 		now := s.clock()
 		var rows []struct{ ID, AccountID string }
-		if err := read(tx, &rows, "WITH parked AS MATERIALIZED (SELECT id FROM tasks WHERE "+isOpen+" AND wait_reason <> '' AND "+which+
-			" AND try_at > ? ORDER BY try_at LIMIT ?"+s.skipLocked("tasks")+`)
-			UPDATE tasks SET try_at = NULL FROM parked WHERE tasks.id = parked.id RETURNING tasks.id, tasks.account_id`, append(args, at(now), limit)...); err != nil {
+		if err := read(tx, &rows, `WITH parked AS MATERIALIZED (
+				SELECT id FROM tasks
+				WHERE `+isOpen+" AND wait_reason <> '' AND "+which+` AND try_at > ?
+				ORDER BY try_at LIMIT ?`+s.skipLocked("tasks")+`)
+			UPDATE tasks SET try_at = NULL
+			FROM parked WHERE tasks.id = parked.id RETURNING tasks.id, tasks.account_id`,
+			slices.Concat(args, []any{at(now), limit})...); err != nil {
 			return err
 		}
 		retried = len(rows)
 		wakes := make([]mediagate.Wake, len(rows))
 		for i, r := range rows {
-			wakes[i] = mediagate.Wake{TaskID: r.ID, AccountID: r.AccountID, At: now.Add(time.Duration(i) * retrySpread)}
+			again := now.Add(time.Duration(i) * retrySpread)
+			wakes[i] = mediagate.Wake{TaskID: r.ID, AccountID: r.AccountID, At: again}
 		}
 		return s.wakeRuns(tx, wakes)
 	})
