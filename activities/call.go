@@ -50,7 +50,7 @@ func (r callResult) tell(ctx context.Context, pass channel.Pass) {
 // detail is what is recorded of a call without an answer.
 func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 
-// call submits the attempt's job to the vendor.
+// call submits the attempt's job to the vendor. It lasts no longer than the row says (D4).
 //
 // The client's cancel ends a synchronous call, since closing the connection is
 // the only way to stop such a job. An asynchronous submit is let finish: in seconds
@@ -58,11 +58,7 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 // reached, and not that the activity has timed out there.
 func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
-	timeout := longest
-	if row.Route.Sync { // nobody will ask for its result once the waiting is over
-		now := a.Now()
-		timeout = min(timeout, t.WaitsUntil(now).Sub(now))
-	}
+	timeout := min(longest, row.CallEnds.Add(-a.Settings.ClockSkew).Sub(a.Now()))
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if row.Route.Sync {

@@ -88,8 +88,8 @@ func TestFinishSendsNoBeatsOfItsOwn(t *testing.T) {
 		if _, err := env.ExecuteActivity(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
 			t.Fatal(err)
 		}
-		if got := beats.Load(); got != 3 {
-			t.Errorf("%d heartbeats in five seconds, want three of the step: what it has begun, the job, and that it lives", got)
+		if got := beats.Load(); got != 2 {
+			t.Errorf("%d heartbeats in five seconds, want two of the step: what it has begun, and that it lives", got)
 		}
 	})
 }

@@ -36,26 +36,21 @@ const reportPatience = time.Second
 
 // begins reports the sending that is about to be made.
 func (s *sender) begins(sending task.Sending) {
-	reported := s.note(task.Seen{Sending: sending})
+	s.learns(task.Seen{Sending: sending})
+	reported := make(chan struct{})
+	s.news <- reported
 	select {
 	case <-reported:
 	case <-time.After(reportPatience):
 	}
 }
 
-// note has the next report say what is seen now, and makes it at once. The SDK holds back a
-// report that follows another within the worker's throttle, which is three seconds: an
-// answer that the database has by then is not reported.
-func (s *sender) note(seen task.Seen) (reported <-chan struct{}) {
+// learns has the next report say what is seen now. It makes none: by the next regular beat
+// the database has most answers.
+func (s *sender) learns(seen task.Seen) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.seen = seen
-	s.mu.Unlock()
-	done := make(chan struct{})
-	select {
-	case s.news <- done:
-	default: // the report that is under way is followed by another
-	}
-	return done
 }
 
 func (s *sender) details() []any {

@@ -40,12 +40,13 @@ func (a *Activities) change(ctx context.Context, taskID string, events ...task.E
 }
 
 // persist is change though the worker is being stopped, repeated while the database is
-// away, for as long as the activity may run. Only this process, and the heartbeat of a
-// sender, know what it stores.
+// away, for as long as the activity may run, or reportTime: a call may outlast the activity,
+// and its answer counts all the same. Only this process, and the heartbeat of a sender, know
+// what it stores.
 func (a *Activities) persist(
 	ctx context.Context, taskID string, events ...task.Event,
 ) (changed task.Changed, err error) {
-	left := time.Until(activity.GetInfo(ctx).Deadline)
+	left := max(time.Until(activity.GetInfo(ctx).Deadline), reportTime)
 	err = a.persistWithin(ctx, left, func(ctx context.Context) (err error) {
 		changed, err = a.Store.Change(ctx, taskID, events...)
 		return err
@@ -80,6 +81,8 @@ func (a *Activities) persistWithin(
 const (
 	// heartbeatEvery is well within the heartbeat timeouts of the activities' profiles.
 	heartbeatEvery = 3 * time.Second
+	// reportTime is the least in which what a sender knows is stored.
+	reportTime = time.Minute
 	// stopTime is how long a stopped activity tries to say so.
 	stopTime = 5 * time.Second
 	// storeTimeout bounds one call to the database.

@@ -178,9 +178,13 @@ func (a *Activities) send(
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.tell(ctx, c.pass)
 	if got.submission != nil && got.submission.Ref.JobID != "" {
-		began.note(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
+		began.learns(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
 	}
 	changed, err := a.persist(ctx, t.ID, a.report(ctx, t, c, got), ended(in), task.Asked{Seen: began.with(in.Seen)})
+	if mediagate.Is(err, mediagate.KindNotFound) {
+		a.rowLost(ctx, c.row, got.submission)
+		return Answer{Missing: true}, nil
+	}
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
@@ -190,6 +194,20 @@ func (a *Activities) send(
 	}
 	c.permit.Release()
 	return a.finish(ctx, t, in, changed)
+}
+
+// rowLost has the vendor stop the job of a task whose row is gone: the database has lost its
+// last commits, and nobody will ask for the job (D17).
+func (a *Activities) rowLost(ctx context.Context, row task.Attempt, made *mediagate.Submission) {
+	ctx = context.WithoutCancel(ctx)
+	a.evidence(ctx, mediagate.EvidenceAnswer, row.TaskID)
+	if made == nil {
+		return
+	}
+	row.Ref = made.Ref
+	stopped := a.stopJob(ctx, row)
+	a.Logger.WarnContext(ctx, "a vendor has a job of a task whose row is gone", "task", row.TaskID,
+		"channel", row.Channel, "job", row.Ref.JobID, "stopped", stopped)
 }
 
 // report is the event of a call's answer.

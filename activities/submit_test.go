@@ -16,7 +16,9 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -162,20 +164,91 @@ func TestD3NoIntent(t *testing.T) {
 	b.submitted()
 }
 
-// A task without a row ends its run, whenever the row was lost.
-func TestSubmitWithoutARow(t *testing.T) {
+// A task without a row ends its run, whenever the row was lost. A job that was made meanwhile
+// is stopped.
+func TestD17SubmitWithoutARow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		b.Store.Remove(taskID)
 		return b.Async.Accept(job)
 	}
-	_, err := b.tryStep(task.Submit, 1)
-	kind(t, err, mediagate.KindNotFound, "", false)
-	if answer := b.submit(1); !answer.Missing {
-		t.Errorf("answer %+v, want that the row is missing", answer)
+	for range 2 {
+		if answer := b.submit(1); !answer.Missing {
+			t.Errorf("answer %+v, want that the row is missing", answer)
+		}
 	}
 	b.submitted(taskID)
+	if got := b.Async.Cancelled(); len(got) != 1 {
+		t.Errorf("jobs that were stopped: %v", got)
+	}
+}
+
+// D5: where the answer to the commit of a late report is lost, the report is repeated, and the
+// job that nobody waits for is stopped all the same.
+func TestD5RepeatedReportStopsTheJob(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	late, broken := false, false
+	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		b.change(task.SubmitUnknown{Sending: b.attempt(1).Sending, SenderLost: true}, task.CancelRequested{}, task.EndDue{})
+		late = true
+		return b.Async.Accept(job)
+	}
+	b.Activities.Store = slippery{Store: b.Store, after: func(method string) error {
+		if !late || broken || method != "Change" {
+			return nil
+		}
+		broken = true
+		return mediagate.Errorf(mediagate.KindUnavailable, "the connection broke after the commit")
+	}}
+	b.submit(1)
+	if got := b.Async.Cancelled(); len(got) != 1 || !broken {
+		t.Errorf("jobs that were stopped: %v", got)
+	}
+}
+
+// D4: a synchronous call ends before its stored end, also where the task waits and its
+// deadline moves meanwhile.
+func TestD4CallEndsInTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t, func(w *activitytest.World) mediagate.Task {
+		waits := w.NewImage()
+		waits.DeadlineAt = start.Add(20 * time.Second)
+		waits.Wait = mediagate.Wait{
+			Why: mediagate.WhyParked, Reason: mediagate.ParkProviderAway, Since: start, EndsAt: start.Add(24 * time.Hour),
+		}
+		return waits
+	})
+	b.Activities.Store = slippery{Store: b.Store, after: func(method string) error {
+		if method == "OpenIntent" { // a slow commit
+			b.advance(8 * time.Second)
+		}
+		return nil
+	}}
+	b.Sync.OnSubmit = func(ctx context.Context, _ mediagate.Job) (mediagate.Submission, error) {
+		deadline, _ := ctx.Deadline()
+		if ends, stored := b.Now().Add(time.Until(deadline)), b.attempt(1).CallEnds; ends.After(stored) {
+			t.Errorf("the call may last until %s after the start, and its stored end is %s", ends.Sub(start), stored.Sub(start))
+		}
+		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindAmbiguous, "lost")
+	}
+	b.submit(1)
+}
+
+// D5: an answer is stored though the step has timed out meanwhile, as it does at the task's
+// deadline.
+func TestD5AnswerAfterTheStepsTime(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	env := newEnv(b.World)
+	over := &beatWatch{ends: time.Now().Add(-time.Second)}
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{over}})
+	_, err := env.ExecuteActivity(b.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
+	b.ok(err)
+	if row := b.attempt(1); row.Ref.JobID == "" {
+		t.Errorf("the attempt is %s, without the job's id", row.State)
+	}
 }
 
 // D4: once absence is proven, the same id is sent again, in a new window.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
@@ -91,33 +92,44 @@ func (d *tending) beat(details []any) {
 type beatWatch struct {
 	interceptor.WorkerInterceptorBase
 	onBeat func([]any)
+	ends   time.Time // if set, the activity's deadline
 }
 
 func (w *beatWatch) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	in := &beatInbound{onBeat: w.onBeat}
+	in := &beatInbound{watch: w}
 	in.Next = next
 	return in
 }
 
 type beatInbound struct {
 	interceptor.ActivityInboundInterceptorBase
-	onBeat func([]any)
+	watch *beatWatch
 }
 
 func (i *beatInbound) Init(out interceptor.ActivityOutboundInterceptor) error {
-	o := &beatOutbound{onBeat: i.onBeat}
+	o := &beatOutbound{watch: i.watch}
 	o.Next = out
 	return i.Next.Init(o)
 }
 
 type beatOutbound struct {
 	interceptor.ActivityOutboundInterceptorBase
-	onBeat func([]any)
+	watch *beatWatch
 }
 
 func (o *beatOutbound) RecordHeartbeat(ctx context.Context, details ...any) {
-	o.onBeat(details)
+	if o.watch.onBeat != nil {
+		o.watch.onBeat(details)
+	}
 	o.Next.RecordHeartbeat(ctx, details...)
+}
+
+func (o *beatOutbound) GetInfo(ctx context.Context) activity.Info {
+	info := o.Next.GetInfo(ctx)
+	if !o.watch.ends.IsZero() {
+		info.Deadline = o.watch.ends
+	}
+	return info
 }
 
 // end stops the worker and returns what the run said.

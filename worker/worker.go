@@ -53,10 +53,10 @@ const (
 // a killed worker's runs wait for in the first seconds (ADR 5).
 const stickyWait = 5 * time.Second
 
-// heartbeatThrottle lets each regular beat through, which come every three seconds: the
-// default of four fifths of the timeout leaves a busy machine two seconds until it counts
-// as dead.
-const heartbeatThrottle = 3 * time.Second
+// heartbeatThrottle lets each beat through at once. The regular ones come every three
+// seconds, and a sender reports what it has begun before the first byte (D5): the SDK would
+// hold that back if it came within this time of another.
+const heartbeatThrottle = time.Millisecond
 
 // Run serves the queues until ctx ends, then lets calls under way end within
 // the grace time; long activities hand themselves back at once.
