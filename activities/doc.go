@@ -8,7 +8,6 @@
 // question for the next step. So its run never acts on an old snapshot. Arguments and
 // results hold ids and facts only: no prompt, no link, no secret ever enters a history.
 //
-// It imports the root package, task, billing, channel, media, media/mediainfo, view, webhook,
-// failpoint and the providers' interface, no adapter. What it needs of other packages
-// it declares here as small interfaces.
+// It imports no adapter; docs/architecture.md lists what it may import. What it needs of
+// other packages it declares here as small interfaces.
 package activities

@@ -19,8 +19,9 @@ func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 	return a.stepDone(ctx, in, task.EndDue{})
 }
 
-// carryOut does what a change asks for outside of the database. Housekeeping makes up
-// for what fails here.
+// carryOut does what a change asks for outside of the database. Housekeeping sweeps what
+// could not be swept here. A stop that fails is not tried again: the job has its slot for as
+// long as it may run.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	st, effects := &changed.State, changed.Effects
 	if effects.Entry != "" {

@@ -14,7 +14,8 @@ import (
 // beat while it works.
 
 // stepDone stores what a step achieved, and that it has ended. The answer has the next
-// step. What the task refuses, since it has changed meanwhile, is left out.
+// step. If the task refuses what was achieved, since it has changed meanwhile, none of
+// that is stored.
 func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task.Event) (Answer, error) {
 	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Seen: in.Seen})...)
 	switch {

@@ -76,7 +76,7 @@ type PollStore interface {
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
 	// StorePolls stores quiet answers, for rows that the claim still holds, and gives the
 	// rows back. It returns the results that it leaves to Change: those with Outcome,
-	// Trouble or Waiting, and the Answered ones whose tasks are parked.
+	// Trouble or Waiting, and the Answered ones whose tasks are parked or past their deadline.
 	StorePolls(
 		ctx context.Context, channel, claim string, results []mediagate.PollResult,
 	) (left []mediagate.PollResult, err error)

@@ -18,7 +18,7 @@
 // commands apply ([State.Actions]); package task/story puts it into words.
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
-// in question: submit.go, wait.go, park.go, command.go, memory.go. Each race and
+// in question: submit.go, wait.go, park.go, command.go, memory.go, restore.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -27,11 +27,12 @@
 //
 //	pending ──► processing ──► completed            Mirrored
 //	   │            │
-//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored
+//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, Asked
 //
 // A task is processing once a vendor has taken it, or from the intent of a
 // synchronous call on. Modal parameters make it pending again. Each end goes through
-// one function, with its ledger entry.
+// one function, with its ledger entry. Asked ends a task only where its run has seen that
+// end before, and the row has lost it.
 //
 // The states of an attempt, which is one submission to one channel:
 //
@@ -70,7 +71,8 @@
 //	                            d4_absent_twice_then_resent)
 //	cannot, OnUnknown is park   parked: an operator finds out, then retries or fails it
 //	                            (d6_operator_gives_up_the_attempt)
-//	cannot, OnUnknown is fail   the task fails after 60 s (d6_sync_unknown_fails)
+//	cannot, OnUnknown is fail   the task fails after 60 s, or at the deadline, but not
+//	                            before the call must be over (d6_sync_unknown_fails)
 //
 // The first two end an hour after the deadline (d6_given_up_after_the_deadline). Where
 // the vendor cannot be asked, nothing is sent again without an operator (D6).
@@ -144,10 +146,11 @@
 //
 // A vendor that works before the deadline is no wait. A wait with a reason shows as stuck.
 // The time that a task is stuck, queued or waits for its client moves the deadline, once the
-// wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another keeps the earlier end: a task that is
-// parked at noon for a day, and queued since because all channels refuse it, fails at the
-// next noon. [change.wait] lists the waits that begin anew. A call under way is no wait: until
-// its stored end nothing but its own report ends the task (D5).
+// wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another
+// keeps the earlier end: a task that is parked at noon for a day, and queued since because
+// all channels refuse it, fails at the next noon. [change.wait] lists the waits that begin
+// anew. A call under way is no wait: while the attempt is an intent, nothing but its own
+// report ends the task before the stored end of the call (D5).
 //
 // # Who sends which event
 //

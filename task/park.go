@@ -39,7 +39,8 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 
 // wait has the task wait, until tryAt for its next try. If the task waits already, the new
 // wait keeps the begin of the old one, and the earlier of both ends (D12). It begins anew
-//   - after a pause, and after a wait for an unknown submission that does not show as stuck;
+//   - after a pause, after the wait for the last answer, and after one for an unknown
+//     submission that does not show as stuck;
 //   - where it is for modal parameters;
 //   - where it is for an unknown submission and the old one was not, or the other way round.
 //

@@ -7,8 +7,8 @@
 // A run of [Generate] asks for the next step, takes it, and asks again. The question is
 // a local activity, or the transaction with which the step before ended: an activity
 // returns the next step. What may happen to a task is decided by package task, under
-// the lock of the task's row. The run decides nothing. It remembers the highest attempt
-// that it has seen, the step that it is at, and what it has shown.
+// the lock of the task's row. The run decides nothing. It remembers what it has seen of
+// the last attempt, of a cancel and of the end, the step that it is at, and what it has shown.
 //
 // A step is an activity, a sleep, or the end. A sleep is a timer. Every step has an end
 // by itself: the answer says when, by the database's clock. An image costs a question
@@ -37,6 +37,6 @@
 // A step that this build does not know fails the workflow task, until a newer worker
 // takes it. Recorded histories are replayed by the tests.
 //
-// The package does no I/O of its own but calls to Temporal. It imports the root package,
-// task, and, for names and argument types, activities.
+// The package does no I/O of its own but calls to Temporal. Of activities it uses names and
+// argument types.
 package workflows
