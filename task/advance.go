@@ -53,7 +53,7 @@ func (s *State) Advance(now time.Time) Step {
 		return s.done()
 	}
 	if _, due := s.findDueEnd(now); due {
-		if at := s.endWaitsUntil(); now.Before(at) { // D5
+		if at := s.callLastsUntil(); now.Before(at) { // D5
 			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: WhyCall}
 		}
 		if a := s.Last(); a != nil && a.stoppable() {
@@ -159,10 +159,10 @@ func (a *Attempt) stoppable() bool {
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
 }
 
-// endWaitsUntil is the time before which cancel and fail are only noted, and
+// callLastsUntil is the time before which cancel and fail are only noted, and
 // nothing else ends the task: the newest attempt is an intent, and its call may be
 // under way. Zero where there is none (D5).
-func (s *State) endWaitsUntil() time.Time {
+func (s *State) callLastsUntil() time.Time {
 	if a := s.Last(); a != nil && a.State == mediagate.AttemptIntent {
 		return a.CallEnds
 	}

@@ -71,7 +71,7 @@ func (s *State) FailsAt() time.Time {
 // failsAt returns when the task fails if nothing happens, and how: at the end of its wait,
 // or else at its deadline. It is zero if a step comes first: a search for what a call left,
 // the last question to the vendor, a copy. A call under way holds the end up as well, see
-// endWaitsUntil.
+// callLastsUntil.
 func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
@@ -129,7 +129,7 @@ func (s *State) failsUnknown(a *Attempt) bool {
 
 // endIfDue ends the task, if its end is due and no intent holds it up (D5).
 func (c *change) endIfDue() {
-	if !c.open() || c.now.Before(c.endWaitsUntil()) {
+	if !c.open() || c.now.Before(c.callLastsUntil()) {
 		return
 	}
 	if end, due := c.findDueEnd(c.now); due {

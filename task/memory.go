@@ -47,11 +47,11 @@ type Seen struct {
 
 // With adds what another memory knows of a later sending, or of the same one.
 func (s Seen) With(other Seen) Seen {
-	sameAttempt := other.N == s.N
+	sameNumber := other.N == s.N
 	switch {
 	case other.N < s.N:
-	case sameAttempt && other.SendBefore.Before(s.SendBefore):
-	case sameAttempt && other.Ref.JobID == "" && s.Ref.JobID != "":
+	case sameNumber && other.SendBefore.Before(s.SendBefore):
+	case sameNumber && other.Ref.JobID == "" && s.Ref.JobID != "":
 	default:
 		s.Sending, s.Ref = other.Sending, other.Ref
 	}
