@@ -49,7 +49,7 @@ func TestUnreadableFacts(t *testing.T) {
 			b.change(id, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
 			same(b, "unreadable", b.state(id).Unreadable, true)
 			b.spoil("UPDATE attempts SET document = substr(document, 1, length(document) - 1) WHERE task_id = ?", id)
-			b.pass(lease)
+			b.pass(2 * time.Minute)
 			b.change(id, task.Asked{})
 			same(b, "the job", b.attempt(id).Ref, ref(id))
 			same(b, "polled for", b.claim("d")[0].Ref, ref(id))
