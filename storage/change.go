@@ -44,7 +44,7 @@ type changing struct {
 	first    func(tx *gorm.DB, t mediagate.Task) (apply bool, err error)
 	delivery *mediagate.Delivery // of the callback, where the change is about one
 
-	before task.State // as it was
+	before task.State  // as it was
 	lease  story.Lease // likewise
 }
 

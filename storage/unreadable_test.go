@@ -51,6 +51,18 @@ func TestUnreadableFacts(t *testing.T) {
 			same(b, "job, strays", []any{changed.State.Last().Ref.JobID, len(changed.Effects.Stray)}, []any{ref(id).JobID, 0})
 			b.settle(cancelled(id))
 		},
+		"an attempt that cannot be read keeps its job where the vendor cannot be asked for it": func(b *bench) {
+			id := b.accepted(b.newPayer(unit(10)), unit(1))
+			b.spoil("UPDATE attempts SET document = document || 'x' WHERE task_id = ?", id)
+			b.claim("c")
+			b.change(id, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkJobLost})
+			same(b, "unreadable", b.state(id).Unreadable, true)
+			b.spoil("UPDATE attempts SET document = substr(document, 1, length(document) - 1) WHERE task_id = ?", id)
+			b.pass(2 * time.Minute)
+			b.change(id, task.Asked{})
+			same(b, "the job", b.attempt(id).Ref, ref(id))
+			same(b, "polled for", b.claim("d")[0].Ref, ref(id))
+		},
 		"a task that cannot be read ends, and is refunded": func(b *bench) {
 			for name, document := range map[string]string{"no JSON": "{", "another type": `{"plan":7,"charges":7}`, "null": "null", "a list": "[]"} {
 				for how, end := range map[string]func(id string){

@@ -145,6 +145,8 @@ func (c *change) troubled(e Troubled) {
 	case a == nil:
 	case c.awaited(e.N) == nil:
 		a.Await = nil // of a job that nobody waits for: its slot ends with its time
+	case c.Unreadable: // what cannot be read of the attempt would be lost with the trouble
+		c.answered(a.Await, c.now.Add(troublePause))
 	default:
 		c.trouble(a, e.Reason)
 	}
