@@ -286,9 +286,9 @@ type problemRow struct {
 // entries; besides, there is what was granted, and what is counted in the caps of keys for each
 // day by holds and their ends.
 func (s *Store) sums() string {
-	began := ""
+	var began strings.Builder
 	for _, p := range periods {
-		began += ", " + p.name + "_used, " + s.microsOf(p.name+"_start") + " AS " + p.name + "_began"
+		began.WriteString(", " + p.name + "_used, " + s.microsOf(p.name+"_start") + " AS " + p.name + "_began")
 	}
 	return `sums AS MATERIALIZED (SELECT account_id, key_id, what, day, SUM(amount) AS amount FROM (
 			SELECT account_id, COALESCE(key_id, '') AS key_id, bucket AS what, 0 AS day, amount FROM ledger_entries
@@ -299,7 +299,7 @@ func (s *Store) sums() string {
 				WHERE t.kind <> 'grant' AND t.counted_day IS NOT NULL AND h.counted_day IS NOT NULL
 		) AS moves GROUP BY account_id, key_id, what, day),
 		their_keys AS (SELECT id, account_id, COALESCE(quota_id, id) AS quota_key, unlimited, quota,
-			held, spent, in_flight, in_flight_cap` + began + ` FROM keys),
+			held, spent, in_flight, in_flight_cap` + began.String() + ` FROM keys),
 		open_holds AS (SELECT account_id, hold FROM tasks WHERE status IN ('pending', 'processing')
 			UNION ALL SELECT account_id, hold FROM speeches WHERE state = 'open')`
 }

@@ -159,17 +159,6 @@ func exec(db *gorm.DB, query string, args ...any) (int64, error) {
 	return result.RowsAffected, result.Error
 }
 
-// newest reads the rows that the conditions leave, newest first, those older
-// than the row after.
-func newest[R any](db *gorm.DB, after string, limit int) (rows []R, hasMore bool, err error) {
-	if after != "" {
-		db = db.Where("id < ?", after)
-	}
-	err = db.Order("id DESC").Limit(limit + 1).Find(&rows).Error
-	rows, hasMore = page(rows, limit)
-	return rows, hasMore, err
-}
-
 // page cuts the one row that was read beyond the limit.
 func page[R any](rows []R, limit int) (cut []R, hasMore bool) {
 	if len(rows) > limit {
@@ -306,8 +295,6 @@ func unreadable(err error) bool {
 
 // micros is a duration column.
 func micros(d time.Duration) int64 { return d.Microseconds() }
-
-func fromMicros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
 // statement is one that is written out together with what its parameters hold.
 type statement struct {

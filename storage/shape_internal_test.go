@@ -76,7 +76,7 @@ func store(to, from []column) {
 // expects them back from the rows: all but those that other tables have, or only a process.
 func TestRowsLoseNothing(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
+	r := rand.New(rand.NewPCG(1, 2))
 	var want task.State
 	fill(reflect.ValueOf(&want).Elem(), r, "")
 	row, err := newTaskRow(&want)

@@ -168,4 +168,3 @@ func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succ
 // findable reports that the vendor can be asked for the job by our id. For an attempt
 // that was put back all channels are asked that can be (D17).
 func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }
-

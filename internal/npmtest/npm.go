@@ -91,7 +91,7 @@ func installed(tb testing.TB, root fs.FS, name string) string {
 		return folder
 	}
 	must(os.MkdirAll(cache, 0o700))
-	made, err := os.MkdirTemp(cache, "new-")
+	made, err := os.MkdirTemp(cache, "new-") //nolint:usetesting // it is renamed within the cache
 	must(err)
 	tb.Cleanup(func() { _ = os.RemoveAll(made) }) // unless it was kept
 	must(os.CopyFS(made, root))
