@@ -203,6 +203,10 @@ func (p *Poller) again(row mediagate.Await, asked time.Time) mediagate.PollResul
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
+// missingPause is the longest between two answers that do not show a job, so that lostAfter
+// of them come while a task waits for its last answer (D10).
+const missingPause = 2 * time.Minute
+
 // pollFailed keeps the row waiting; only an id that the vendor repeatedly
 // does not know is trouble.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
@@ -220,6 +224,9 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	}
 	switch kind {
 	case mediagate.KindNotFound:
+		if soon := p.Now().Add(missingPause); soon.Before(result.NextPollAt) {
+			result.NextPollAt = soon
+		}
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
 			result.Trouble = mediagate.ParkJobLost
@@ -227,7 +234,7 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
 		// The job goes on at the vendor; only we cannot see it. Ask rarely,
 		// and let a person know: the time until it is mended does not count.
-		result.NextPollAt = p.Now().Add(jitter(max(p.channel.PollMax, 30*time.Second)))
+		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
 			result.Trouble = mediagate.TroubleOf(err)

@@ -140,6 +140,30 @@ func TestD10MediaComeAfterTheDeadline(t *testing.T) {
 	})
 }
 
+// D10, D11: a job that the vendor does not know, or does not show, at the deadline parks
+// its task, however rarely the channel polls.
+func TestD10UnknownAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	for reason, kind := range map[mediagate.ParkReason]mediagate.Kind{
+		mediagate.ParkJobLost: mediagate.KindNotFound, mediagate.ParkCredentials: mediagate.KindCredentials,
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, mediagate.Channel{PollMin: 10 * time.Minute, PollMax: 10 * time.Minute})
+				a.spoil = func() error { return mediagate.Errorf(kind, "no") }
+				a.accept(4, 1000*time.Hour)
+				time.Sleep(time.Until(a.state(spoilt).DeadlineAt))
+				a.change(spoilt, task.Asked{})
+				a.poll(9 * time.Minute)
+				if st := a.state(spoilt); st.Wait.Reason != reason {
+					t.Errorf("waits %+v", st.Wait)
+				}
+			})
+		})
+	}
+}
+
 // D8: a poller that another has fenced ends, and stores no trouble of rows that it lost.
 func TestD8FencedPollerEnds(t *testing.T) {
 	t.Parallel()

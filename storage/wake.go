@@ -253,7 +253,9 @@ func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) 
 		which, args = which+" AND channel = ?", append(args, p.Channel)
 	}
 	if p.Provider != "" {
-		which, args = which+" AND document LIKE ?", append(args, `%"provider":"`+p.Provider+`"%`)
+		// The plan also names the providers of its source and of skipped routes.
+		routes := `%"plan":{"routes":[%"provider":"` + p.Provider + `"%],"expected":%`
+		which, args = which+" AND document LIKE ?", append(args, routes)
 	}
 	err = s.write(ctx, "retry parked tasks", func(tx *gorm.DB) error {
 		now := s.clock()

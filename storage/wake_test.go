@@ -295,5 +295,16 @@ func TestWakeFacts(t *testing.T) {
 			retry("the others", mediagate.Parked{Reasons: reasons}, 10, 2)
 			retry("those that are tried now anyway", mediagate.Parked{Reasons: reasons}, 10, 0)
 		},
+		"a task that is parked tries again for the vendors that it may go to, not for others that its plan names": func(b *bench) {
+			n := b.draft(b.newPayer(unit(10)), unit(1))
+			n.Task.Plan.Skipped = []mediagate.SkippedRoute{{Provider: "vidu", Upstream: "vidu-q1", Reason: "no sound"}}
+			n.Task.Plan.Source = &mediagate.Source{TaskID: b.submit(b.newPayer(unit(1)), unit(1)), Provider: "suno"}
+			must2(b.Submit(b.Context(), n))
+			b.park(n.Task.ID, mediagate.ParkFunds)
+			for provider, want := range map[string]int{"vidu": 0, "suno": 0, "kling": 1} {
+				got := must(b.RetryParked(b.Context(), mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkFunds}, Provider: provider}, 10))
+				same(b, provider, got, want)
+			}
+		},
 	})
 }
