@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ import (
 type hanging struct {
 	*bundle
 	release chan struct{}
+	beside  sync.WaitGroup
 	calls   atomic.Int32 // that were made
 }
 
@@ -56,6 +58,15 @@ func (h *hanging) submits(i int, behind string) (activities.Answer, error) {
 	return call[activities.Answer](h.bundle, h.Activities.SubmitJob, in)
 }
 
+// submitsBeside is submits beside the test, until ends.
+func (h *hanging) submitsBeside(i int) { h.beside.Go(func() { _, _ = h.submits(i, "") }) }
+
+// ends lets the calls go on that hang, and waits until those beside the test are over.
+func (h *hanging) ends() {
+	close(h.release)
+	h.beside.Wait()
+}
+
 func (h *hanging) at(i int) string {
 	a, err := h.Store.Attempt(context.Background(), fmt.Sprintf("task_%d", i), 1)
 	if err != nil {
@@ -72,7 +83,7 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a", "b")
 		for i := range 2 {
-			go func() { _, _ = h.submits(i, "") }()
+			h.submitsBeside(i)
 			synctest.Wait()
 		}
 		if h.at(0) != "a" || h.at(1) != "b" {
@@ -98,7 +109,7 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 			done <- st
 		}()
 		synctest.Wait()
-		close(h.release)
+		h.ends()
 		if st := <-done; st.Behind != "" || st.State != mediagate.AttemptAccepted || st.Channel != "a" {
 			t.Errorf("once there is room: %+v", st)
 		}
@@ -159,7 +170,7 @@ func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a", "b")
-		go func() { _, _ = h.submits(0, "") }()
+		h.submitsBeside(0)
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {
 			if _, err := b.Store.EnableChannel(t.Context(), name, false); err != nil {
@@ -182,7 +193,7 @@ func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
 		if got := h.at(2); got != "b" {
 			t.Errorf("the job is at %q, want b", got)
 		}
-		close(h.release)
+		h.ends()
 		<-done
 	})
 }
@@ -193,13 +204,12 @@ func TestD18RepeatedCallsTakePermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a")
-		go func() { _, _ = h.submits(0, "") }()
+		h.submitsBeside(0)
 		synctest.Wait()
-		close(h.release)
-		synctest.Wait()
+		h.ends()
 
 		h.release = make(chan struct{})
-		go func() { _, _ = h.submits(1, "") }()
+		h.submitsBeside(1)
 		synctest.Wait()
 		b.Store.Exec(`UPDATE attempts SET state = 'unknown', document = json_remove(json_set(document, '$.absent_at', ?, '$.absent_again_at', ?), '$.ref')
 			WHERE task_id = 'task_0'`, b.Now().Format(time.RFC3339), b.Now().Format(time.RFC3339))
@@ -208,8 +218,7 @@ func TestD18RepeatedCallsTakePermits(t *testing.T) {
 		if err != nil || st.Behind != "a" || h.calls.Load() != 2 {
 			t.Errorf("sent again: %+v, %v, %d calls; want to wait behind a", st, err, h.calls.Load())
 		}
-		close(h.release)
-		synctest.Wait()
+		h.ends()
 		if st, err = h.submits(0, "a"); err != nil || st.Behind != "" || h.calls.Load() != 3 {
 			t.Errorf("sent again: %+v, %v, %d calls", st, err, h.calls.Load())
 		}

@@ -80,9 +80,9 @@ func answered(err error) error {
 
 // wakeOne starts, signals or replaces the run of one wake (D2). The first try starts a
 // run that has never asked, and signals one that has. If that one takes no signal, and at
-// each later try, it is found out first what the run is at: one that works, or fails and is retried, is left alone; an idle one
-// is signalled once more; any other is replaced. One that has completed saw an end that the
-// database has lost (D1).
+// each later try, it is found out first what the run is at: one that works, or fails and is
+// retried, is left alone; an idle one is signalled once more; any other is replaced. One that
+// has completed saw an end that the database has lost (D1).
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)

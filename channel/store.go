@@ -67,7 +67,8 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 			case err == nil:
 				changes[i] = &changed
 			case !mediagate.Is(err, mediagate.KindNotFound): // of a task that was deleted
-				p.log.WarnContext(ctx, "the answer to a poll was not stored", "task", r.TaskID, "attempt", r.N, "error", err)
+				p.log.WarnContext(ctx, "the answer to a poll was not stored",
+					"task", r.TaskID, "attempt", r.N, "error", err)
 			}
 		})
 	}

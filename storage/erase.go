@@ -176,7 +176,8 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := exec(tx, "UPDATE tasks SET document = ?, source_id = '' WHERE id = ?", left.Document, t.ID); err != nil {
+		const forget = "UPDATE tasks SET document = ?, source_id = '' WHERE id = ?"
+		if _, err := exec(tx, forget, left.Document, t.ID); err != nil {
 			return err
 		}
 	}

@@ -16,8 +16,9 @@ import (
 //   - A run remembers what it has seen of its task, and a sender what it has begun. Each
 //     question carries that memory, and the row takes over what it lacks.
 //
-// An attempt that was put back is not sent before two lookups prove it absent. Either its job is known, or it is an intent like
-// any other whose sender died: the bucket is searched, and the vendor asked.
+// An attempt that was put back is not sent before two lookups prove it absent. Either its job
+// is known, or it is an intent like any other whose sender died: the bucket is searched, and
+// the vendor asked.
 
 // Sending identifies one sending of an attempt. The intent stores it; the reports of the
 // vendor's answer and the memories repeat it.
