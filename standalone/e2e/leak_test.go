@@ -35,10 +35,10 @@ import (
 // columns are where words of clients may be in our database, and why. Whatever
 // stands nowhere here is nowhere.
 var columns = map[string]string{
-	"tasks.params":      "the request, which the vendor is sent",
-	"tasks.webhook_url": "where the callback goes",
-	"tasks.made":        "title and lyrics of a song and the final prompt of a picture, as the vendor tells them: they belong to the result",
-	"attempts.outcome":  "the same, until and after it has become the result",
+	"tasks.params":              "the request, which the vendor is sent",
+	"tasks.webhook_url":         "where the callback goes",
+	"tasks.document made":       "title and lyrics of a song and the final prompt of a picture, as the vendor tells them: they belong to the result",
+	"attempts.document outcome": "the same, until and after it has become the result",
 }
 
 // leak is what one run made its way through the product with.
@@ -301,12 +301,8 @@ func (l *leak) searchDatabase() {
 		l.t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for _, c := range list {
-		value := pgx.Identifier{c.Name}.Sanitize() + "::text"
-		if c.Type == "bytea" {
-			value = pgx.Identifier{c.Name}.Sanitize()
-		}
-		rows, err := db.Query(ctx, "SELECT "+value+" FROM "+pgx.Identifier{c.Table}.Sanitize())
+	search := func(table, name, value string) {
+		rows, err := db.Query(ctx, "SELECT "+value+" FROM "+pgx.Identifier{table}.Sanitize())
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -322,11 +318,23 @@ func (l *leak) searchDatabase() {
 		if err := rows.Err(); err != nil {
 			l.t.Fatal(err)
 		}
-		name := c.Table + "." + c.Name
+		name = table + "." + name
 		_, may := columns[name]
 		l.search("the database's "+name, all.Bytes(), func(string) bool { return may })
 		for _, word := range l.words {
 			seen[name] = seen[name] || may && bytes.Contains(all.Bytes(), []byte(word))
+		}
+	}
+	parts := map[string]string{"tasks.document": "made", "attempts.document": "outcome"}
+	for _, c := range list {
+		column := pgx.Identifier{c.Name}.Sanitize()
+		if part := parts[c.Table+"."+c.Name]; part != "" { // searched apart from the rest
+			search(c.Table, c.Name, "("+column+"::jsonb - '"+part+"')::text")
+			search(c.Table, c.Name+" "+part, "("+column+"::jsonb -> '"+part+"')::text")
+		} else if c.Type == "bytea" {
+			search(c.Table, c.Name, column)
+		} else {
+			search(c.Table, c.Name, column+"::text")
 		}
 	}
 	for name := range columns {
