@@ -129,10 +129,13 @@ func (s *Server) drainedFor(ctx context.Context, t *mediagate.Task) (names []str
 
 func noNull(list []string) []string { return append([]string{}, list...) }
 
+func viewStoryLine(l story.Line) lineView { return lineView{l.At.Unix(), l.What, l.Detail} }
+
 func viewAttempt(a task.Attempt) attemptView {
 	v := attemptView{
 		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
-		Error: orNull(story.Words(&a)), Started: a.CreatedAt.Unix(), Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
+		Error: orNull(story.Words(&a)), Started: a.CreatedAt.Unix(),
+		Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
 	}
 	return v
 }
@@ -201,7 +204,7 @@ func (s *Server) handleAdminTask(c *call) error {
 		operatorTask: shown, Actions: noNull(st.State.Actions(st.At)), Unreadable: st.State.Unreadable,
 		Attempts: listOf(st.State.Attempts, false, viewAttempt).Data, Ledger: listOf(st.Ledger, false, viewTransfer).Data,
 		Deliveries: listOf(st.Deliveries, false, viewDelivery).Data,
-		Events:     listOf(st.Lines(), false, func(l story.Line) lineView { return lineView{l.At.Unix(), l.What, l.Detail} }).Data,
+		Events:     listOf(st.Lines(), false, viewStoryLine).Data,
 	}
 	if prompt == yes {
 		c.acts(c.asActor())

@@ -13,8 +13,8 @@ import (
 )
 
 // attemptRow is the row of an attempt: the attempt, and the columns that follow from it.
-// What no column has is in the document. The columns of the vendor's charge are noted by
-// themselves, see noteVendorCharge.
+// The document holds every field without a column. Only noteVendorCharge writes the columns
+// of the vendor's charge.
 type attemptRow struct {
 	task.Attempt
 	AccountID string

@@ -115,8 +115,8 @@ func (s *Store) CheckClock(context.Context) error {
 func (s *Store) clock() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
 // present is the expression for the present by the database's own clock, in each statement.
-// What a process makes of that clock is off for a while when its own steps: it would end the
-// leases of all processes, or let others end its own. SQLite is in this process, and a test's
+// When the clock of a process steps, its reckoning of the database's time is wrong for a
+// while: it would end the leases of all processes, or let others end its own. SQLite is in this process, and a test's
 // clock is everybody's.
 func (s *Store) present() string {
 	if s.lite || s.time.fixed {

@@ -27,7 +27,7 @@ type transferRow struct {
 	// CountedDay is the day to which a hold was counted in the caps of its key, or
 	// from which what a post or a void gave back was taken out again.
 	CountedDay stamp
-	// What a hold was about stands in its end. Usage is counted by that.
+	// The end of a hold says what the hold was for. Usage is counted from it.
 	Model, Provider *string
 	Status          *mediagate.Status
 }

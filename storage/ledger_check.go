@@ -310,7 +310,7 @@ func (s *Store) usageRule() rule {
 	first := func(then string) string {
 		return "CASE " + eachFigure("WHEN SUM(found_@) <> SUM(due_@) THEN "+then, " ") + " END"
 	}
-	// Numbers of tasks are told as amounts.
+	// Counts of tasks are reported as amounts.
 	const scale = " * CASE WHEN figure IN ('cost', 'released', 'taken') THEN 1 ELSE 1000000 END"
 	return rule{
 		query: `SELECT account_id || ', key ' || key_id || ', model ' || model || ', ' || span ||

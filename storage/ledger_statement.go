@@ -60,7 +60,7 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 				return mediagate.Invalid("after", "after must be an id of this statement")
 			}
 			from = last.At.Time
-			// What the transfers of that moment changed, up to the last one.
+			// The changes by transfers of that moment, up to the last one.
 			began, err = sumChanges(tx, byBucket+" WHERE t.account_id = ? AND t.at = ? AND t.id <= ?",
 				last.AccountID, last.At, last.ID)
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // taskRow is the row of a task: its state, and the columns that follow from the state.
-// What no column has is in the document.
+// The document holds every field without a column.
 type taskRow struct {
 	task.State
 	GroupName string // only a submit writes it

@@ -63,7 +63,7 @@ func ceil(t time.Time, unit time.Duration) time.Time {
 	return t
 }
 
-// usageKey is what rows of usage are told apart by.
+// usageKey identifies a row of usage.
 type usageKey struct {
 	Day       stamp
 	AccountID string

@@ -151,7 +151,7 @@ func (s *Story) Lines() []Line {
 	return lines
 }
 
-// waitLines say what the task waits for now.
+// waitLines adds the line of the task's present wait.
 func waitLines(st *task.State, say func(at time.Time, what, detail string, args ...any)) {
 	switch since := st.Wait.Since; st.Wait.Why {
 	case mediagate.WhySlot:
