@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mediagate/mediagate"
@@ -44,7 +43,6 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 	report := func() {
 		r := counted.take()
 		last.Store(&r)
-		activity.RecordHeartbeat(ctx, r)
 		if r.Replaced > 0 {
 			a.Logger.InfoContext(ctx, "wakes worked off", "report", r)
 		}

@@ -34,7 +34,6 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	if poller == nil {
 		return a.tendMissing(ctx, in.Channel)
 	}
-	poller.Report = func(ctx context.Context, b channel.Beat) { activity.RecordHeartbeat(ctx, b) }
 	defer keepAlive(ctx, poller)()
 	calls, cancel := untilStopped(ctx)
 	defer cancel()
@@ -45,7 +44,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	return false, a.fail(ctx, err)
 }
 
-// keepAlive repeats the last beat while a batch takes its time: a vendor that
+// keepAlive heartbeats with the poller's beat, beside the run: a database that
 // hangs must not make the channel look dead. A run that has made no step for
 // longer than any batch takes is dead, and another is to take over.
 func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {

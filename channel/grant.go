@@ -10,6 +10,7 @@ import (
 
 const (
 	grantEvery  = 500 * time.Millisecond // between two looks for free slots while somebody may wait for one
+	grantRarely = 5 * time.Second        // while nobody does, since the channel has no limit
 	grantMost   = 32                     // grants at once
 	grantUnused = 2 * time.Minute        // a grant that no workflow has used is taken back then
 )
@@ -30,21 +31,21 @@ func (p *Poller) free() {
 }
 
 // grant gives free slots to the tasks that are queued for the channel, until
-// calls ends. Tasks rarely queue for a channel whose number of jobs has no limit: the
-// poller looks for them less often.
+// calls ends. A channel whose number of jobs has no limit has queued tasks only while its
+// breaker is open: the poller looks for the first of them less often.
 func (p *Poller) grant(ctx, calls context.Context) error {
-	tick := time.NewTicker(grantEvery)
-	defer tick.Stop()
-	for look := 0; calls.Err() == nil; look++ {
-		if p.channel.Concurrency > 0 || p.grants.queued > 0 || look%2 == 0 {
-			if err := p.grantFree(ctx); err != nil {
-				return err
-			}
+	for calls.Err() == nil {
+		if err := p.grantFree(ctx); err != nil {
+			return err
+		}
+		pause := grantEvery
+		if p.channel.Concurrency == 0 && p.grants.queued == 0 {
+			pause = grantRarely
 		}
 		select {
 		case <-calls.Done():
 		case <-p.grants.freed:
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
 	return nil

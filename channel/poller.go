@@ -25,7 +25,7 @@ const (
 	claimPause   = 50 * time.Millisecond  // at least, between two claims
 )
 
-// Beat is what a poller shows while it runs. LateMilli and LastError are set only
+// Beat is what the heartbeats of a poller's activity show. LateMilli and LastError are set only
 // while rows wait.
 type Beat struct {
 	Waiting   int    `json:"waiting"`
@@ -39,9 +39,6 @@ type Beat struct {
 // once another one has begun, this one can claim nothing more (D8).
 type Poller struct {
 	*Accounts
-	// Report is called with each beat; set it before Run.
-	Report func(ctx context.Context, b Beat)
-
 	name    string  // under which the rows wait: the channel's, or a former one
 	channel Channel // none where tasks are given up
 	epoch   int64
@@ -89,7 +86,7 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 // longer than any batch takes is stuck.
 func (p *Poller) Steps() int64 { return p.steps.Load() }
 
-// Beat is the last one that was reported; false before the first.
+// Beat is renewed each second; false before the first.
 func (p *Poller) Beat() (Beat, bool) {
 	if b := p.lastBeat.Load(); b != nil {
 		return *b, true
@@ -120,12 +117,14 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 				return err
 			}
 			countedAt = now
-			p.beat(ctx)
+			p.beat()
 			p.retryAnswered(ctx)
 			p.retryShutOut(ctx)
 		}
 		pause := claimPause
-		if room := p.batch() - int(p.toAsk.Load()); room > p.batch()/2 {
+		if p.waiting == 0 {
+			pause = idlePause // until the rows are counted again
+		} else if room := p.batch() - int(p.toAsk.Load()); room > p.batch()/2 {
 			rows, err := p.claimDue(ctx, room)
 			if err != nil {
 				return err
@@ -155,16 +154,20 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 // a small part of what a claim does. A vendor's callback is worth as much as it is early
 // (ADR 8).
 func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
-	for ; pause > 0; pause -= hintPause {
+	look := hintPause
+	if p.waiting == 0 {
+		look = pause
+	}
+	for ; pause > 0; pause -= look {
 		select {
 		case <-calls.Done():
 			return nil
 		case err := <-failed:
 			return err
-		case <-time.After(min(pause, hintPause)):
+		case <-time.After(min(pause, look)):
 		}
-		if pause <= hintPause || p.waiting == 0 {
-			continue
+		if pause <= look {
+			return nil
 		}
 		if _, next, err := p.stats(ctx, p.name); err != nil || !next.IsZero() && !next.After(p.Now()) {
 			return err
@@ -219,9 +222,6 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 // rest is the pause while nothing is due: until the next row is due, idlePause at
 // most, since only a claim finds new rows.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
-	if p.waiting == 0 {
-		return idlePause, nil
-	}
 	_, next, err := p.stats(ctx, p.name)
 	if err != nil || next.IsZero() {
 		return idlePause, err
@@ -229,7 +229,7 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	return min(max(next.Sub(p.Now()), claimPause), idlePause), nil
 }
 
-func (p *Poller) beat(ctx context.Context) {
+func (p *Poller) beat() {
 	if p.waiting == 0 {
 		p.late.Store(0)
 		p.lastErr.Store(nil)
@@ -244,7 +244,6 @@ func (p *Poller) beat(ctx context.Context) {
 		beat.LastError = *s
 	}
 	p.lastBeat.Store(&beat)
-	p.Report(ctx, beat)
 }
 
 // poll asks the vendor for each row, with bounded width and under the account's

@@ -29,7 +29,7 @@ type account struct {
 	calls [][]string           // the jobs of each request
 	late  []time.Duration      // of ends, when their runs were signalled
 	woken []string             // tasks whose runs were signalled otherwise
-	beats []channel.Beat       // of the last run
+	last  *channel.Poller      // that ran
 	away  bool                 // the vendor does not answer for one job
 	back  time.Time            // nor before then
 	waits bool                 // jobs wait for modal parameters
@@ -112,8 +112,7 @@ func (a *account) pollFor(name string, long time.Duration) {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.beats = nil
-	p.Report = func(_ context.Context, b channel.Beat) { a.beats = append(a.beats, b) }
+	a.last = p
 	calls, cancel := context.WithTimeout(a.t.Context(), long)
 	defer cancel()
 	if err := p.Run(a.t.Context(), calls); err != nil {
@@ -343,12 +342,12 @@ func TestPollerBeats(t *testing.T) {
 		time.Sleep(5 * time.Second) // nobody polls
 		a.busy = "task-0"
 		a.poll(3 * time.Second)
-		if last := a.beats[len(a.beats)-1]; last.Waiting != 1 || last.LateMilli < 3000 || last.LastError != mediagate.KindThrottled.String() || last.Polls != 1 {
+		if last, _ := a.last.Beat(); last.Waiting != 1 || last.LateMilli < 3000 || last.LastError != mediagate.KindThrottled.String() || last.Polls != 1 {
 			t.Errorf("the beat %+v, want one row, seconds late, and the vendor's refusal", last)
 		}
 		a.busy = ""
 		a.poll(2 * time.Minute)
-		if last := a.beats[len(a.beats)-1]; len(a.late) != 1 || last.Waiting != 0 || last.LateMilli != 0 || last.LastError != "" {
+		if last, _ := a.last.Beat(); len(a.late) != 1 || last.Waiting != 0 || last.LateMilli != 0 || last.LastError != "" {
 			t.Errorf("%d ends, then the beat %+v, want an account at rest", len(a.late), last)
 		}
 	})

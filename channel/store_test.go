@@ -174,7 +174,6 @@ func TestD8FencedPollerEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Report = func(context.Context, channel.Beat) {}
 		if _, err := a.accounts.Poller(t.Context(), a.channel.Name); err != nil {
 			t.Fatal(err)
 		}
