@@ -174,9 +174,9 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	return sub, nil
 }
 
-// storeOnce stores a submission in one transaction, which on PostgreSQL is a single statement
-// unless the request works on another task or its group has a capacity. The lock of the group
-// comes last: whoever waits for a busy account holds no lock that other accounts need.
+// storeOnce stores a submission in one transaction. On PostgreSQL it is a single statement,
+// unless the request works on another task or its group has a capacity. The group is locked
+// last, so a submit that waits for a busy account holds no lock that other accounts need.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	rows := func(tx *gorm.DB) error {
 		stored, err = s.storeRows(tx, n)
@@ -201,23 +201,23 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 	return stored && err == nil, err
 }
 
-// storeRows stores the rows of a submission, and takes its hold on key and account, which it
-// locks. It stores nothing and tells errRefused where they cannot bear the hold, and false
-// where the record of an earlier submit stands against it.
+// storeRows locks key and account, stores the rows of a submission, and takes the hold. It stores
+// nothing if key and account cannot bear the hold, which is errRefused, or if the record of an
+// earlier submit stands against it, which is false.
 //
-// On PostgreSQL the rows are parts of one statement, so that nobody waits for a round trip while
-// key and account are locked. On SQLite the same parts run one after the other.
+// On PostgreSQL all of this is one statement, so that key and account are not locked for the length of
+// a round trip. On SQLite the same parts run one after the other.
 func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
 	if s.lite {
 		return storeParts(tx, n)
 	}
 	all := (&statement{}).say("WITH able AS (").add(n.able()).say(s.forUpdate("keys, accounts"), ")")
+	payer := "able"
 	if n.record != nil {
 		all.say(", record AS (").add(n.record.insert(" FROM able", n.now)).say(" RETURNING key)")
-		all.say(", payer AS (SELECT able.* FROM able, record)")
-	} else {
-		all.say(", payer AS (SELECT * FROM able)")
+		payer = "able, record"
 	}
+	all.say(", payer AS (SELECT able.* FROM ", payer, ")")
 	for i, part := range n.parts() {
 		all.say(", part", strconv.Itoa(i), " AS (").add(part).say(")")
 	}
@@ -253,23 +253,24 @@ func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 	return true, nil
 }
 
-// parts write the rows of a submission beside its record, and the hold to those of key and
-// account. payer has a row if they are to be written.
+// parts write the rows of a submission beside its record, and the hold to the rows of key and
+// account: if payer has a row.
 func (n submission) parts() []*statement {
-	parts := []*statement{n.row}
+	amount, transfer := n.asked(), newTransferRow(n.hold)
+	parts := []*statement{n.row, transfer.insert().say("payer.day FROM payer")}
+	for _, entry := range entries(transfer, 0) {
+		parts = append(parts, insert("ledger_entries", entry, nil).say(" FROM payer"))
+	}
 	if n.waiter != nil {
 		parts = append(parts, insert("idempotency", *n.waiter, nil).say(" FROM payer"))
 	}
 	if !n.wakeAt.IsZero() {
-		parts = append(parts, (&statement{}).with("INSERT INTO wakes (task_id, kind, account_id, wake_at) SELECT ?, 'run', ?, ? FROM payer",
-			n.hold.TaskID, n.hold.AccountID, n.wakeAt))
+		parts = append(parts, (&statement{}).with(`INSERT INTO wakes (task_id, kind, account_id, wake_at)
+			SELECT ?, 'run', ?, ? FROM payer`, n.hold.TaskID, n.hold.AccountID, n.wakeAt))
 	}
-	transfer := newTransferRow(n.hold)
-	parts = append(parts, transfer.insert().say("payer.day FROM payer"))
-	for _, entry := range entries(transfer, 0) {
-		parts = append(parts, insert("ledger_entries", entry, nil).say(" FROM payer"))
-	}
-	return append(parts, n.holdOnKey(), n.holdOnAccount())
+	return append(parts, n.holdOnKey(), (&statement{}).with(`UPDATE accounts
+		SET available = available - ?, held = held + ?, in_flight = in_flight + ?
+		WHERE id = ? AND EXISTS (SELECT 1 FROM payer)`, amount, amount, n.tasks, n.hold.AccountID))
 }
 
 // sourceStands reports with KindNotFound that the task that a request works on
@@ -409,14 +410,6 @@ func (n submission) holdOnKey() *statement {
 			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
 	}
 	return s.say(" WHERE id = (SELECT quota_id FROM payer)")
-}
-
-// holdOnAccount writes the UPDATE of the account.
-func (n submission) holdOnAccount() *statement {
-	amount := n.asked()
-	return (&statement{}).with("UPDATE accounts SET available = available - ?, held = held + ?", amount, amount).
-		with(", in_flight = in_flight + ?", n.tasks).
-		with(" WHERE id = ? AND EXISTS (SELECT 1 FROM payer)", n.hold.AccountID)
 }
 
 // CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,
