@@ -145,7 +145,8 @@ func (s *Store) refusingTats(ctx context.Context, limits []mediagate.RateLimit) 
 	if err != nil {
 		return nil, err
 	}
-	tats, err := readTats(s.on(ctx), "SELECT id, tat, "+s.microsOf(s.present())+" FROM rates WHERE id IN "+s.inList(), list)
+	query := "SELECT id, tat, " + s.microsOf(s.present()) + " FROM rates WHERE id IN " + s.inList()
+	tats, err := readTats(s.on(ctx), query, list)
 	for _, l := range limits {
 		t, found := tats[l.Of]
 		most := t.Now + room(l)
