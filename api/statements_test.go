@@ -2,13 +2,17 @@ package api_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/api"
 )
 
@@ -90,5 +94,34 @@ func (c *counter) count(to io.Writer, from io.Reader) {
 		if _, err := io.CopyN(to, from, length); err != nil {
 			return
 		}
+	}
+}
+
+// A submit that everything bounds takes four statements, none of them in a transaction with
+// others: for the key with its account, the rates, the idempotency record, and the rows. BEGIN and
+// COMMIT would count. A message that runs a statement is a round trip once it is prepared.
+func TestStatementsOfASubmit(t *testing.T) {
+	t.Parallel()
+	statements := &counter{}
+	g := newGateway(t, func(c *api.Config) { c.Store = statements.through(t, c) })
+	g.rateAccount(new(1000))
+	most := 100 * mediagate.MicrosPerUnit
+	_, key := g.newKey(mediagate.Key{
+		Quota: most, Rate: new(1000), InFlight: new(100), Caps: mediagate.Caps{Day: &most, Week: &most, Month: &most},
+	})
+	submit := func(name string) int64 {
+		g.clock.advance(time.Second) // so that the key is read again
+		before := statements.n.Load()
+		header := http.Header{"Idempotency-Key": {name}}
+		g.send(request{method: http.MethodPost, path: videos, key: key, body: videoBody, header: header}).taskID(t)
+		return statements.n.Load() - before
+	}
+	submit("first") // makes the rows of the rates
+	fewest := int64(1 << 30)
+	for i := range 3 { // what runs beside a call can only add statements
+		fewest = min(fewest, submit(fmt.Sprint(i)))
+	}
+	if fewest != 4 {
+		t.Errorf("%d statements, want 4", fewest)
 	}
 }

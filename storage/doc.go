@@ -24,7 +24,8 @@
 // named parameters, and runs transactions.
 //
 // PostgreSQL and SQLite run the same SQL, but for row locks (SQLite has a
-// single writer), and for lists that are passed as JSON. What limits a hold is counted
+// single writer), for lists that are passed as JSON, and for a submit, whose statements are parts
+// of a single one on PostgreSQL. What limits a hold is counted
 // in the rows that it writes anyway (ADR 13).
 //
 // GORM does not leave this package: row structs are private and domain types

@@ -132,7 +132,11 @@ func pgCode(err error) string {
 	return ""
 }
 
-func isDuplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
+// isDuplicate reports that a unique rule is broken. GORM translates the errors of what it executes,
+// and not those of what it reads, as the rows of a statement.
+func isDuplicate(err error) bool {
+	return errors.Is(err, gorm.ErrDuplicatedKey) || pgCode(err) == "23505"
+}
 
 func isForeignKey(err error) bool { return errors.Is(err, gorm.ErrForeignKeyViolated) }
 

@@ -125,7 +125,7 @@ const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.quota_id = k
 // room is the condition that a row can have one more, where limit is an expression that is
 // null without one.
 func (f inFlight) room(limit string) string {
-	return "(" + limit + " IS NULL OR in_flight + " + f.jobs + " < " + limit + ")"
+	return "(" + limit + " IS NULL OR " + f.table + ".in_flight + " + f.jobs + " < " + limit + ")"
 }
 
 // checkInFlight refuses another task of a row that has as many as it may.

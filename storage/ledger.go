@@ -100,14 +100,20 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 	}
 }
 
+// insert writes the INSERT of the transfer, but for its last value: the counted day.
+func (r transferRow) insert() *statement {
+	return (&statement{}).with(`INSERT INTO ledger_transfers
+			(id, kind, account_id, key_id, task_id, amount, reference, at, model, provider, status, counted_day)
+		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `,
+		r.ID, r.Kind, r.AccountID, nullable(r.KeyID), nullable(r.TaskID), r.Amount, nullable(r.Reference),
+		r.At, r.Model, r.Provider, r.Status)
+}
+
 // record writes the transfer with its entries. It tells false when a unique
 // rule refused it: the hold is there, is resolved, or the reference is taken.
 func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
-	added, err := exec(tx, `INSERT INTO ledger_transfers
-			(id, kind, account_id, key_id, task_id, amount, reference, at, counted_day, model, provider, status)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		row.ID, row.Kind, row.AccountID, nullable(row.KeyID), nullable(row.TaskID), row.Amount, nullable(row.Reference),
-		row.At, row.CountedDay, row.Model, row.Provider, row.Status)
+	into := row.insert().with("? WHERE true ON CONFLICT DO NOTHING", row.CountedDay)
+	added, err := exec(tx, into.text.String(), into.args...)
 	if err != nil || added == 0 {
 		return false, err
 	}

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -16,8 +17,7 @@ import (
 // now as the rate has.
 //
 // A submit may have two limits, and one that refuses it must not use up the other.
-// So a transaction locks both rows, in the order of their ids, reads the clock, and
-// moves both or none.
+// So one statement locks both rows, in the order of their ids, and moves both or none.
 
 // step is what a submit takes of a limit, in microseconds: rounded up, so that no
 // rate is exceeded.
@@ -51,6 +51,10 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 	return left
 }
 
+// rateTries is how often a submit is counted anew that was refused for a reason that is gone
+// when it is looked for.
+const rateTries = 4
+
 // TakeRates takes a submit of each of the limits if all of them have one left, and
 // otherwise of none. It tells what is left of each, in their order.
 //
@@ -59,35 +63,26 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 func (s *Store) TakeRates(
 	ctx context.Context, limits []mediagate.RateLimit,
 ) (all []mediagate.RateLeft, admitted bool, err error) {
-	err = s.write(ctx, "count a submit", func(tx *gorm.DB) error {
-		stored, err := s.lockRates(tx, limits)
+	for range rateTries {
+		tats, err := s.moveTats(ctx, limits)
+		if admitted = len(tats) > 0; err == nil && !admitted {
+			tats, err = s.refusingTats(ctx, limits)
+		}
 		if err != nil {
-			return err
+			return nil, false, dbError(err, "count a submit")
 		}
-		now, err := one[struct{ Micros int64 }](tx, "SELECT "+s.microsOf(s.present()))
-		if err != nil {
-			return err
+		if len(tats) < len(limits) { // one had no row
+			continue
 		}
-		tats := make([]int64, len(limits))
-		all, admitted = nil, true
+		all = make([]mediagate.RateLeft, len(limits))
 		for i, l := range limits {
-			tats[i] = min(max(stored[l.Of], now.Micros), now.Micros+room(l))
-			admitted = admitted && tats[i]+step(l) <= now.Micros+room(l)
+			all[i] = left(l, max(tats[l.Of].Tat-tats[l.Of].Now, 0))
 		}
-		for i, l := range limits {
-			if admitted {
-				tats[i] += step(l)
-			}
-			all = append(all, left(l, tats[i]-now.Micros))
-			if admitted || tats[i] < stored[l.Of] {
-				if _, err := exec(tx, "UPDATE rates SET tat = ? WHERE id = ?", tats[i], l.Of); err != nil {
-					return err
-				}
-			}
+		if admitted || slices.ContainsFunc(all, func(l mediagate.RateLeft) bool { return l.Submits == 0 }) {
+			return all, admitted, nil
 		}
-		return nil
-	})
-	return all, admitted, err
+	}
+	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rates keep changing")
 }
 
 // TakeFetched takes bytes of those that may be fetched for the account in a day: all of
@@ -112,41 +107,78 @@ const (
 	sweptAtOnce = 16
 )
 
-// lockRates locks the rows of limits, in the order of their ids, and reads their tats. It
-// makes the rows that are not there, at rest, and sweeps away others that nobody has locked.
-func (s *Store) lockRates(tx *gorm.DB, limits []mediagate.RateLimit) (map[string]int64, error) {
-	ids := convert(limits, func(l mediagate.RateLimit) string { return l.Of })
-	list, err := jsonText(ids)
+// tat is that of a limit at a time, both in microseconds.
+type tat struct {
+	ID       string
+	Tat, Now int64
+}
+
+// moveTats takes a submit of the limits, and returns their new tats. It returns none if one of
+// the limits refuses the submit, or has no row.
+func (s *Store) moveTats(ctx context.Context, limits []mediagate.RateLimit) (map[string]tat, error) {
+	list, err := jsonText(convert(limits, func(l mediagate.RateLimit) map[string]any {
+		return map[string]any{"id": l.Of, "step": step(l), "room": room(l)}
+	}))
 	if err != nil {
 		return nil, err
 	}
-	stored := map[string]int64{}
-	query := "SELECT id, tat FROM rates WHERE id IN " + s.inList() + " ORDER BY id" + s.forUpdate("rates")
-	lock := func() error {
-		var rows []struct {
-			ID  string
-			Tat int64
-		}
-		err := read(tx, &rows, query, list)
-		for _, r := range rows {
-			stored[r.ID] = r.Tat
-		}
-		return err
+	query := `WITH taken AS (SELECT r.id, @now + v.room AS most,
+				@least(@greatest(r.tat, @now), @now + v.room) + v.step AS tat
+			FROM @list JOIN rates r ON r.id = v.id ORDER BY r.id@lock)
+		UPDATE rates SET tat = taken.tat FROM taken
+		WHERE rates.id = taken.id AND (SELECT COUNT(*) FROM taken WHERE tat <= most) = ?
+		RETURNING rates.id, rates.tat, @now`
+	query = strings.NewReplacer(
+		"@now", s.microsOf(s.present()),
+		"@least", s.either("LEAST", "MIN"),
+		"@greatest", s.either("GREATEST", "MAX"),
+		"@list", s.rowsOf("id text, step bigint, room bigint"),
+		"@lock", s.forUpdate("r"),
+	).Replace(query)
+	return readTats(s.on(ctx), query, list, len(limits))
+}
+
+// refusingTats reads the tats of limits. It brings those nearer that are further away than their
+// rate can take, and makes the rows that are missing, at rest.
+func (s *Store) refusingTats(ctx context.Context, limits []mediagate.RateLimit) (map[string]tat, error) {
+	list, err := jsonText(convert(limits, func(l mediagate.RateLimit) string { return l.Of }))
+	if err != nil {
+		return nil, err
 	}
-	if err := lock(); err != nil || len(stored) == len(limits) {
-		return stored, err
+	query := "SELECT id, tat, " + s.microsOf(s.present()) + " FROM rates WHERE id IN " + s.inList()
+	tats, err := readTats(s.on(ctx), query, list)
+	for _, l := range limits {
+		t, found := tats[l.Of]
+		most := t.Now + room(l)
+		switch {
+		case err != nil:
+		case !found:
+			err = s.makeRate(ctx, l.Of)
+		case t.Tat > most:
+			_, err = exec(s.on(ctx), "UPDATE rates SET tat = ? WHERE id = ? AND tat > ?", most, l.Of, most)
+			tats[l.Of] = tat{l.Of, most, t.Now}
+		}
 	}
+	return tats, err
+}
+
+func readTats(db *gorm.DB, query string, args ...any) (map[string]tat, error) {
+	var rows []tat
+	err := read(db, &rows, query, args...)
+	tats := map[string]tat{}
+	for _, row := range rows {
+		tats[row.ID] = row
+	}
+	return tats, err
+}
+
+// makeRate makes the row of a limit, at rest, and sweeps away others that nobody has locked.
+func (s *Store) makeRate(ctx context.Context, id string) error {
 	present := "(SELECT " + s.microsOf(s.present()) + ")" // once, not for each row
-	_, err = exec(tx, `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?
+	_, err := exec(s.on(ctx), `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?
 		LIMIT ?`+s.skipLocked("rates")+")", restedFor.Microseconds(), sweptAtOnce)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = exec(s.on(ctx), "INSERT INTO rates (id, tat) VALUES (?, "+present+") ON CONFLICT DO NOTHING", id)
 	}
-	for _, id := range slices.Sorted(slices.Values(ids)) {
-		if _, err := exec(tx, "INSERT INTO rates (id, tat) VALUES (?, "+present+`)
-			ON CONFLICT (id) DO UPDATE SET tat = rates.tat`, id); err != nil {
-			return nil, err
-		}
-	}
-	return stored, lock()
+	return err
 }

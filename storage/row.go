@@ -327,6 +327,12 @@ func (s *statement) arg(value any) {
 	s.text.WriteByte('?')
 }
 
+// add writes another statement, with its values.
+func (s *statement) add(other *statement) *statement {
+	s.args = append(s.args, other.args...)
+	return s.say(other.text.String())
+}
+
 // insert is an INSERT of the row by a SELECT. A column that the statement itself makes has
 // an expression instead of a value.
 func insert[R any](table string, r R, made map[string]string) *statement {

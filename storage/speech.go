@@ -24,10 +24,10 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 	}
 	row := (&statement{}).with(`INSERT INTO speeches
 			(id, account_id, key_id, request_id, model, charges, hold, state, created_at, void_after)
-		VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, `,
+		SELECT ?, ?, ?, ?, ?, ?, ?, 'open', ?, `,
 		n.ID, n.AccountID, n.KeyID, n.RequestID, n.Model, charges, n.Hold, at(now))
 	_, err = s.store(ctx, submission{
-		row:  row.say(s.later(s.present(), lease), ")"),
+		row:  row.say(s.later(s.present(), lease), " FROM payer"),
 		hold: s.newHold(n.ID, n.AccountID, n.KeyID, n.Hold, now),
 		now:  at(now),
 	})

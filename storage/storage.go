@@ -249,17 +249,23 @@ func (s *Store) Close() error {
 // on is a session for one call.
 func (s *Store) on(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) }
 
-// write runs f in a transaction. PostgreSQL may pick it as the victim of a
-// deadlock; then it runs again, so f must not keep state between runs.
+// write runs f in a transaction. It may run more than once, so f must not keep
+// state between runs.
 func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) error) error {
-	var err error
-	for range 4 {
-		if err = s.on(ctx).Transaction(f); !isVictim(err) {
-			break
-		}
-	}
+	err := retry(what, func() error { return s.on(ctx).Transaction(f) })
 	if s.lite && err == nil {
 		s.scrubFiles(ctx)
+	}
+	return err
+}
+
+// retry runs a transaction, and runs it again when PostgreSQL picked it as the victim of a deadlock.
+func retry(what string, transaction func() error) error {
+	var err error
+	for range 4 {
+		if err = transaction(); !isVictim(err) {
+			break
+		}
 	}
 	return dbError(err, what)
 }

@@ -6,10 +6,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task"
@@ -37,22 +37,20 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 			return "", false, err
 		}
 		stored, err := s.store(ctx, row)
-		if err != nil && !mediagate.Is(err, mediagate.KindRateLimited) {
-			return "", false, dbError(err, "submit")
-		}
 		if stored {
 			s.observer.TaskSubmitted(n.Task.Type)
 			return n.Task.ID, false, nil
 		}
-		taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
-		if found || replay != nil {
-			return taskID, found, replay
+		err = dbError(err, "submit")
+		isFault := mediagate.Is(err, mediagate.KindUnavailable) || mediagate.Is(err, mediagate.KindInternal)
+		if n.IdempotencyKey != "" && !isFault { // its twin may have taken the last of the money, or of the places
+			taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
+			if found || replay != nil {
+				return taskID, found, replay
+			}
 		}
-		if err != nil { // no twin has taken the last place
+		if err != nil {
 			return "", false, err
-		}
-		if err := s.sourceStands(s.on(ctx), row.source); err != nil {
-			return "", false, dbError(err, "submit")
 		}
 	}
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
@@ -125,7 +123,7 @@ func (s *Store) Replay(
 
 // submission is a new task, or a speech, as rows.
 type submission struct {
-	row      *statement      // inserts the row itself
+	row      *statement      // inserts the row itself, from payer
 	record   *idempotencyRow // nil without a key
 	waiter   *idempotencyRow // nil for a request that cannot be adopted
 	wakeAt   stamp           // of a task's run; a speech has none
@@ -150,7 +148,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	}
 	row.GroupName = n.Group
 	sub := submission{
-		row:      insert("tasks", row, nil),
+		row:      insert("tasks", row, nil).say(" FROM payer"),
 		wakeAt:   at(now.Add(startLease)),
 		source:   row.SourceID,
 		group:    n.Group,
@@ -176,47 +174,103 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	return sub, nil
 }
 
-// storeOnce stores the rows in one transaction. Rows that others wait for are locked as
-// late as possible: the account's row is the last row, and the lock of its group comes after.
-// Whoever waits for a busy account therefore holds no lock that other accounts need.
+// storeOnce stores a submission in one transaction. On PostgreSQL it is a single statement,
+// unless the request works on another task or its group has a capacity. The group is locked
+// last, so a submit that waits for a busy account holds no lock that other accounts need.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
-	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
-		stored = false
-		if n.record != nil {
-			if first, err := remember(tx, n.record, n.now); err != nil || !first {
-				return err
-			}
+	rows := func(tx *gorm.DB) error {
+		stored, err = s.storeRows(tx, n)
+		if isDuplicate(err) {
+			err = conflict("%s exists", n.hold.TaskID)
 		}
+		return err
+	}
+	if !s.lite && n.source == "" && n.capacity == 0 {
+		err = retry("submit", func() error { return rows(s.on(ctx)) })
+		return stored, err
+	}
+	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
 		}
-		if err := n.row.run(tx); err != nil {
-			if isDuplicate(err) {
-				err = conflict("%s exists", n.hold.TaskID)
-			}
+		if err := rows(tx); err != nil || !stored {
 			return err
 		}
-		if n.waiter != nil {
-			if err := tx.Create(n.waiter).Error; err != nil {
-				return err
-			}
-		}
-		if !n.wakeAt.IsZero() {
-			if _, err := exec(tx, "INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, 'run', ?, ?)",
-				n.hold.TaskID, n.hold.AccountID, n.wakeAt); err != nil {
-				return err
-			}
-		}
-		if err := hold(tx, n); err != nil {
-			return err
-		}
-		if err := s.checkCapacity(tx, n); err != nil {
-			return err
-		}
-		stored = true
-		return nil
+		return s.checkCapacity(tx, n)
 	})
-	return stored, err
+	return stored && err == nil, err
+}
+
+// storeRows locks key and account, stores the rows of a submission, and takes the hold. It stores
+// nothing if key and account cannot bear the hold, which is errRefused, or if the record of an
+// earlier submit stands against it, which is false.
+//
+// On PostgreSQL all of this is one statement, so that key and account are not locked for the length of
+// a round trip. On SQLite the same parts run one after the other.
+func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
+	if s.lite {
+		return storeParts(tx, n)
+	}
+	all := (&statement{}).say("WITH able AS (").add(n.able()).say(s.forUpdate("keys, accounts"), ")")
+	payer := "able"
+	if n.record != nil {
+		all.say(", record AS (").add(n.record.insert(" FROM able", n.now)).say(" RETURNING key)")
+		payer = "able, record"
+	}
+	all.say(", payer AS (SELECT able.* FROM ", payer, ")")
+	for i, part := range n.parts() {
+		all.say(", part", strconv.Itoa(i), " AS (").add(part).say(")")
+	}
+	all.say(" SELECT EXISTS (SELECT 1 FROM able), EXISTS (SELECT 1 FROM payer)")
+	found, err := one[struct{ Able, Stored bool }](tx, all.text.String(), all.args...)
+	if err == nil && !found.Able {
+		err = errRefused
+	}
+	return err == nil && found.Stored, err
+}
+
+// storeParts is storeRows on SQLite.
+func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
+	able := n.able()
+	payer, err := one[struct {
+		QuotaID string
+		Day     stamp
+	}](tx, able.text.String(), able.args...)
+	if err != nil || payer == nil {
+		return false, cmp.Or(err, errRefused)
+	}
+	if n.record != nil {
+		if first, err := remember(tx, n.record, n.now); err != nil || !first {
+			return false, err
+		}
+	}
+	for _, part := range n.parts() {
+		with := (&statement{}).with("WITH payer (quota_id, day) AS (SELECT ?, ?) ", payer.QuotaID, payer.Day)
+		if err := with.add(part).run(tx); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// parts write the rows of a submission beside its record, and the hold to the rows of key and
+// account: if payer has a row.
+func (n submission) parts() []*statement {
+	amount, transfer := n.asked(), newTransferRow(n.hold)
+	parts := []*statement{n.row, transfer.insert().say("payer.day FROM payer")}
+	for _, entry := range entries(transfer, 0) {
+		parts = append(parts, insert("ledger_entries", entry, nil).say(" FROM payer"))
+	}
+	if n.waiter != nil {
+		parts = append(parts, insert("idempotency", *n.waiter, nil).say(" FROM payer"))
+	}
+	if !n.wakeAt.IsZero() {
+		parts = append(parts, (&statement{}).with(`INSERT INTO wakes (task_id, kind, account_id, wake_at)
+			SELECT ?, 'run', ?, ? FROM payer`, n.hold.TaskID, n.hold.AccountID, n.wakeAt))
+	}
+	return append(parts, n.holdOnKey(), (&statement{}).with(`UPDATE accounts
+		SET available = available - ?, held = held + ?, in_flight = in_flight + ?
+		WHERE id = ? AND EXISTS (SELECT 1 FROM payer)`, amount, amount, n.tasks, n.hold.AccountID))
 }
 
 // sourceStands reports with KindNotFound that the task that a request works on
@@ -236,12 +290,16 @@ func (s *Store) sourceStands(db *gorm.DB, source string) error {
 // remember stores the record of a request. It tells false where another stands
 // against it; one that has expired does not.
 func remember(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err error) {
-	inserted := tx.Clauses(clause.OnConflict{
-		Columns:   []clause.Column{{Name: "account_id"}, {Name: "key"}},
-		DoUpdates: clause.AssignmentColumns(columnsOf[idempotencyRow]().names),
-		Where:     clause.Where{Exprs: []clause.Expression{gorm.Expr("idempotency.expires_at <= ?", now)}},
-	}).Create(record)
-	return inserted.RowsAffected > 0, inserted.Error
+	into := record.insert("", now)
+	inserted, err := exec(tx, into.text.String(), into.args...)
+	return inserted > 0, err
+}
+
+// insert writes the INSERT of the record, in place of one that has expired.
+func (r *idempotencyRow) insert(from string, now stamp) *statement {
+	c := columnsOf[idempotencyRow]()
+	return insert("idempotency", *r, nil).say(from, " WHERE true ON CONFLICT (account_id, key) DO UPDATE").
+		with(" SET ("+c.text+") = ("+c.of("excluded")+") WHERE idempotency.expires_at <= ?", now)
 }
 
 // groupLoad are the tasks in flight of a group, and those of an account among them.
@@ -303,7 +361,7 @@ func errSaturated(how string) error {
 
 // A hold is taken on two rows: that of the key's shared quota, which has the quota, the
 // caps and the tasks in flight of a key and of those that it was rotated into, and
-// that of the account. The statement that writes a row asks it whether it can bear
+// that of the account. The statement that locks both asks them whether they can bear
 // the hold. Which limit forbade it is looked up afterwards.
 
 // errRefused says that a limit forbids a hold, or that its key is gone.
@@ -316,40 +374,24 @@ func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAcco
 // live is what a submit asks of its key: parameters are its account and the time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
-// holdOnKey writes the UPDATE of the key's shared quota, which counts the hold in the
-// periods of its caps too. It changes no row when the hold cannot be, and returns
-// the day to which it was counted. A key that is its own shared quota is judged as the
-// UPDATE finds it once it has the row: it may have waited for a deletion.
-func (n submission) holdOnKey() *statement {
+// able writes the SELECT of the shared quota's id and of the day to which the hold counts,
+// if key and account can bear the hold. A key that is its own shared quota is judged
+// as it is once its row is locked: the SELECT may have waited for a deletion.
+func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
-	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
-	for _, p := range periods {
-		start := p.start(n.now.Time)
-		s.with(", "+p.name+"_start = CASE WHEN "+p.name+"_start >= ? THEN "+p.name+"_start ELSE ? END", start, start).
-			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
-	}
-	s.with(" WHERE id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
-		with(" AND (id <> ? OR "+live+")", key, account, n.now).
-		with(" AND (unlimited OR quota - held - spent >= ?)", amount)
+	today := periods[0].start(n.now.Time)
+	s.with("SELECT keys.id AS quota_id, CASE WHEN day_start >= ? THEN day_start ELSE ? END AS day", today, today).
+		with(" FROM keys, accounts WHERE accounts.id = ? AND available >= ?", account, amount).
+		with(" AND keys.id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
+		with(" AND (keys.id <> ? OR "+live+")", key, account, n.now).
+		with(" AND (unlimited OR quota - keys.held - keys.spent >= ?)", amount)
 	for _, p := range periods {
 		s.with(" AND (cap_"+p.name+" IS NULL OR cap_"+p.name+" - "+p.current()+" >= ?)", p.start(n.now.Time), amount)
 	}
 	if n.tasks > 0 {
-		s.say(" AND ", keysInFlight.room("in_flight_cap"))
-	}
-	return s.say(" RETURNING day_start")
-}
-
-// holdOnAccount writes the UPDATE of the account, which changes no row when the
-// hold cannot be.
-func (n submission) holdOnAccount() *statement {
-	s, amount := &statement{}, n.asked()
-	s.with("UPDATE accounts SET available = available - ?, held = held + ?", amount, amount).
-		with(", in_flight = in_flight + ?", n.tasks).
-		with(" WHERE id = ? AND available >= ?", n.hold.AccountID, amount)
-	if n.tasks > 0 {
-		const inFlightCap = "COALESCE(in_flight_cap, CAST(? AS bigint))"
+		const inFlightCap = "COALESCE(accounts.in_flight_cap, CAST(? AS bigint))"
 		const unpaidCap = "COALESCE(unpaid_cap, CAST(? AS bigint))"
+		s.say(" AND ", keysInFlight.room("keys.in_flight_cap"))
 		s.with(" AND "+accountsInFlight.room(inFlightCap), n.defaults.InFlight, n.defaults.InFlight)
 		unpaid := abandoned(abandonedCost, "accounts.id") + ")"
 		s.with(" AND ("+unpaidCap+" IS NULL OR "+unpaid+" <= "+unpaidCap+")", n.defaults.Unpaid, n.defaults.Unpaid)
@@ -357,46 +399,17 @@ func (n submission) holdOnAccount() *statement {
 	return s
 }
 
-// hold takes the hold. The rows that others wait for are locked last: the key's shared quota,
-// and then the account's, for which most wait.
-func hold(tx *gorm.DB, n submission) error {
-	counted, err := recordHold(tx, n)
-	if err != nil {
-		return err
+// holdOnKey writes the UPDATE of the key's shared quota, which counts the hold in the
+// periods of its caps too.
+func (n submission) holdOnKey() *statement {
+	s, amount := &statement{}, n.asked()
+	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
+	for _, p := range periods {
+		start := p.start(n.now.Time)
+		s.with(", "+p.name+"_start = CASE WHEN "+p.name+"_start >= ? THEN "+p.name+"_start ELSE ? END", start, start).
+			with(", "+p.name+"_used = "+p.current()+" + ?", start, amount)
 	}
-	key, account := n.holdOnKey(), n.holdOnAccount()
-	sharedRow, err := one[struct{ DayStart time.Time }](tx, key.text.String(), key.args...)
-	if err != nil || sharedRow == nil {
-		return cmp.Or(err, errRefused)
-	}
-	if !sharedRow.DayStart.Equal(counted.Time) {
-		return errRefused // another day has begun: the next try counts to that
-	}
-	changed, err := exec(tx, account.text.String(), account.args...)
-	if err == nil && changed == 0 {
-		err = errRefused
-	}
-	return err
-}
-
-// recordHold writes the transfer with its entries. It returns the day to which the
-// shared quota's row, not locked yet, says that the hold will be counted.
-func recordHold(tx *gorm.DB, n submission) (counted stamp, err error) {
-	transfer, today := newTransferRow(n.hold), periods[0].start(n.now.Time)
-	transfer.CountedDay = today
-	sharedRow, err := one[struct{ DayStart stamp }](tx, `SELECT p.day_start
-		FROM keys AS k JOIN keys AS p ON p.id = COALESCE(k.quota_id, k.id) WHERE k.id = ?`, n.hold.KeyID)
-	if err != nil || sharedRow == nil {
-		return stamp{}, cmp.Or(err, errRefused)
-	}
-	if sharedRow.DayStart.After(today.Time) {
-		transfer.CountedDay = sharedRow.DayStart
-	}
-	recorded, err := record(tx, transfer, transfer.Amount)
-	if err == nil && !recorded {
-		err = conflict("%s exists", n.hold.TaskID)
-	}
-	return transfer.CountedDay, err
+	return s.say(" WHERE id = (SELECT quota_id FROM payer)")
 }
 
 // CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,

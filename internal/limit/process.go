@@ -52,7 +52,7 @@ func For(s Sizes) *Process {
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),
 		Starts:      New("starts", 4096),
-		Starters:    New("starters", 8), // more start no faster, and take the cores from who answers
+		Starters:    New("starters", 2), // more start no faster, and take the cores from the calls that are answered
 		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
