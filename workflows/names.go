@@ -57,9 +57,11 @@ var (
 )
 
 // Input is what a task's run starts with. Seen is what the runs before it have seen (D5).
+// Only the first run of a task has First, the answer to its first question (D1).
 type Input struct {
-	TaskID string    `json:"task"`
-	Seen   task.Seen `json:"seen,omitzero"`
+	TaskID string             `json:"task"`
+	Seen   task.Seen          `json:"seen,omitzero"`
+	First  *activities.Answer `json:"first,omitempty"`
 }
 
 // ChannelInput is what a channel's workflow starts with.
