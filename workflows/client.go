@@ -124,7 +124,7 @@ func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	}
 	updates := []temporal.SearchAttributeUpdate{
 		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
-		AttrStuck.ValueSet(false),
+		AttrStuck.ValueSet(false), builds(),
 	}
 	if provider != "" {
 		status = mediagate.StatusProcessing
