@@ -77,7 +77,7 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
-	answer := a.answer(changed)
+	answer := answerTo(changed)
 	answer.Stop = q.Running != nil && !changed.State.Continues(*q.Running)
 	return answer, nil
 }
@@ -123,8 +123,20 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 	return err
 }
 
-// answer is what the run is told of a task.
-func (a *Activities) answer(changed task.Changed) Answer {
+// FirstAnswer answers the first question of a new task's run in advance: its start carries the
+// answer. It is nil if the task cannot begin with a check or a submit. The row may have changed
+// by the time that the run takes the step. The step then finds so, like one that comes late.
+func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
+	st := task.State{Task: t}
+	step := st.Advance(now)
+	if len(t.Plan.Routes) == 0 || step.Kind != task.CheckInputs && step.Kind != task.Submit {
+		return nil
+	}
+	return new(answerTo(task.Changed{State: st, Step: step, At: now}))
+}
+
+// answerTo is what the run is told of a task.
+func answerTo(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
 	answer := Answer{Now: now, Explanation: story.Explain(st, changed.Step, now), Seen: st.Seen()}
 	answer.Ends = st.WaitsUntil(now)

@@ -83,7 +83,7 @@ func (a *Activities) checkAndStore(
 			return Answer{}, a.fail(ctx, err)
 		}
 		if after.Over {
-			return a.answer(changed), nil
+			return answerTo(changed), nil
 		}
 	}
 	switch {

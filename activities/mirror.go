@@ -235,7 +235,7 @@ const finishWait = 50 * time.Millisecond
 func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
 	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
 	if err != nil {
-		return a.answer(changed), nil //nolint:nilerr // the step finds out
+		return answerTo(changed), nil //nolint:nilerr // the step finds out
 	}
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
@@ -246,7 +246,7 @@ func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, 
 	if err != nil {
 		a.Logger.DebugContext(ctx, "the copy is left to a step of its own",
 			"task", t.ID, "attempt", row.N, "error", err)
-		return a.answer(changed), nil
+		return answerTo(changed), nil
 	}
 	return a.Ask(ctx, Question{TaskID: t.ID, Seen: changed.State.Seen()})
 }

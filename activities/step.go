@@ -26,7 +26,7 @@ func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task
 	case err != nil:
 		return Answer{}, a.fail(ctx, err)
 	}
-	return a.answer(changed), nil
+	return answerTo(changed), nil
 }
 
 func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }

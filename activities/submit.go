@@ -190,7 +190,7 @@ func (a *Activities) send(
 	}
 	failpoint.Hit(failpoint.VendorIDStored)
 	if changed.Step.Kind != task.Mirror || a.Settings.QuickCopy <= 0 || ctx.Err() != nil {
-		return a.answer(changed), nil
+		return answerTo(changed), nil
 	}
 	c.permit.Release()
 	return a.finish(ctx, t, in, changed)

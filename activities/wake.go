@@ -79,7 +79,8 @@ func answered(err error) error {
 }
 
 // wakeOne starts, signals or replaces the run of one wake (D2). The first try starts a
-// run that has never asked, and signals one that has. If that one takes no signal, and at
+// run that has never asked, and signals one that has, or that was started before: its first
+// step may take long. If that one takes no signal, and at
 // each later try, it is found out first what the run is at: one that works, or fails and is
 // retried, is left alone; an idle one is signalled once more; any other is replaced. One that
 // has completed saw an end that the database has lost (D1).
@@ -94,11 +95,15 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 		if err != nil {
 			return err
 		}
-		if err := a.Engine.Start(ctx, row); err != nil {
+		err = a.Engine.Start(ctx, row)
+		if err == nil {
+			t.add(func(r *WakeReport) { r.Started++ })
+			return nil
+		}
+		if !mediagate.Is(err, mediagate.KindConflict) {
 			return answered(err)
 		}
-		t.add(func(r *WakeReport) { r.Started++ })
-		return nil
+		fallthrough // a run is under way, or was
 	default:
 		if runs, err := a.signal(ctx, w, t); runs || err != nil {
 			return err

@@ -71,7 +71,8 @@ func (s *wakeScene) asks() { s.change(task.Asked{}) }
 const quiet = 10*time.Minute - 10*time.Second
 
 // D2: a run that never asked is started five seconds after its submit. One that was
-// started before is described, from the second try on, a minute later.
+// started before is signalled in the same try, and described from the second try on, a minute
+// later. One that is gone is replaced at once.
 func TestD2RunsAreStarted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -79,11 +80,11 @@ func TestD2RunsAreStarted(t *testing.T) {
 		want []string
 	}{
 		"none was started":    {"", []string{"5s start", "1m5s replace", "3m5s replace"}}, // none is there at the second try
-		"it has ended":        {activities.RunNone, []string{"5s start", "1m5s replace", "3m5s replace"}},
-		"it is idle":          {activities.RunIdle, []string{"5s start", "1m5s wake", "3m5s replace"}},
-		"it waits its turn":   {activities.RunBusy, []string{"5s start"}},
-		"it begins to fail":   {activities.RunFailing, []string{"5s start"}},
-		"it fails for longer": {activities.RunBroken, []string{"5s start", "1m5s replace", "3m5s replace"}},
+		"it has ended":        {activities.RunNone, []string{"5s start", "5s wake", "5s replace", "1m5s replace", "3m5s replace"}},
+		"it is idle":          {activities.RunIdle, []string{"5s start", "5s wake", "1m5s wake", "3m5s replace"}},
+		"it waits its turn":   {activities.RunBusy, []string{"5s start", "5s wake"}},
+		"it begins to fail":   {activities.RunFailing, []string{"5s start", "5s wake"}},
+		"it fails for longer": {activities.RunBroken, []string{"5s start", "5s wake", "1m5s replace", "3m5s replace"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			wakes(t, c.run).after(4*time.Minute, c.want...)
@@ -123,7 +124,7 @@ func TestD2TheRunOfWhatCannotBeRead(t *testing.T) {
 		after time.Duration
 		want  []string
 	}{
-		"it was never started": {false, 2 * time.Minute, []string{"5s start", "1m5s replace"}},
+		"it was never started": {false, 40 * time.Second, []string{"5s start", "5s wake", "5s replace"}},
 		"it is gone":           {true, 40 * time.Second, []string{"10m0s wake", "10m0s replace"}},
 	} {
 		inBubble(t, name, func(t *testing.T) {

@@ -117,6 +117,6 @@ func (s *starts) close() {
 // forStart is a task without what its start does not need, which may be long.
 func forStart(t mediagate.Task) mediagate.Task {
 	t.Params, t.Charges, t.Webhook = nil, nil, mediagate.Webhook{}
-	t.Plan.Uploads, t.Plan.Inputs, t.Plan.Source = nil, nil, nil
+	t.Plan.Uploads, t.Plan.Source = nil, nil
 	return t
 }

@@ -230,11 +230,11 @@ func TestForStart(t *testing.T) {
 	t.Parallel()
 	want := mediagate.Task{
 		ID: "task_1", AccountID: "a", KeyID: "key_1", Model: "m", Type: mediagate.TypeArt, Status: mediagate.StatusPending, Hold: 7,
-		Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Provider: "p"}}, Skipped: []mediagate.SkippedRoute{{Provider: "q"}}},
+		Plan: mediagate.Plan{Action: "INPAINT", Routes: []mediagate.Route{{Provider: "p"}}, Skipped: []mediagate.SkippedRoute{{Provider: "q"}}, Inputs: []mediagate.Input{{}}},
 	}
 	whole := want
 	whole.Params, whole.Charges, whole.Webhook = json.RawMessage(`{}`), []mediagate.Charge{{}}, mediagate.Webhook{}
-	whole.Plan.Uploads, whole.Plan.Inputs, whole.Plan.Source = map[string]string{"a": "b"}, []mediagate.Input{{}}, &mediagate.Source{}
+	whole.Plan.Uploads, whole.Plan.Source = map[string]string{"a": "b"}, &mediagate.Source{}
 	if diff := cmp.Diff(want, forStart(whole)); diff != "" {
 		t.Errorf("what its start gets (-want +got):\n%s", diff)
 	}

@@ -22,7 +22,8 @@ import (
 //
 //	Submit           inserts the lease: startLease, in which the API starts the run
 //	a question       renews it for as long as the step may take, and deletes it once
-//	                 nothing is left to do. No other change makes it longer
+//	                 nothing is left to do. No other change makes it longer, but the intent
+//	                 of a run that was started with its first step, and has never asked
 //	other changes    of the next step bring it forward to signalLease. Whoever made the
 //	                 change signals the run as well; the lease is for the signal that is lost
 //	a try            of the scan puts it off, by more each time (PutOff)
@@ -68,7 +69,16 @@ func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 // saveWakes sets the wakes after a change.
 func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err error) {
 	now := changed.At
-	asks := slices.ContainsFunc(c.events, func(e task.Event) bool { _, ok := e.(task.Asked); return ok })
+	asks := slices.ContainsFunc(c.events, func(e task.Event) bool {
+		switch e.(type) {
+		case task.Asked:
+			return true
+		case task.IntentStored: // the first write of the step that a start carries
+			return !c.lease.Asked
+		default:
+			return false
+		}
+	})
 	switch {
 	case asks:
 		err = renewLease(tx, c, changed.Step, now)

@@ -114,6 +114,16 @@ func TestWakeFacts(t *testing.T) {
 			b.change(id, intentOf(id, 1, b.now()), task.StepEnded{Step: task.Submit, N: 1}, task.Asked{})
 			b.wakesIn("a sleep of other length", id, 15*time.Second+30*time.Second)
 		},
+		"the intent of the step that a start carried is the run's question": func(b *bench) {
+			p := b.newPayer(unit(10))
+			id, asked := b.submit(p, unit(1)), b.submit(p, unit(1))
+			b.change(asked, task.Asked{})
+			b.pass(time.Second)
+			b.change(id, intentOf(id, 1, b.now()))
+			same(b, "asked", b.wakesIn("begun", id, 10*time.Minute).Asked, true)
+			b.change(asked, intentOf(asked, 1, b.now()))
+			b.wakesIn("of a run that asks", asked, 10*time.Minute-time.Second)
+		},
 		"a question counts for the tries of others": func(b *bench) {
 			id := b.submit(b.newPayer(unit(10)), unit(1))
 			b.change(id, task.Asked{})

@@ -113,6 +113,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 			DisableWorkflowWorker:                   !workflowsToo,
 			StickyScheduleToStartTimeout:            stickyWait,
 			WorkerStopTimeout:                       c.Grace,
+			BuildID:                                 workflows.BuildID, //nolint:staticcheck // we have no deployments
 			MaxHeartbeatThrottleInterval:            heartbeatThrottle,
 			OnFatalError:                            giveUp,
 			Interceptors:                            around,

@@ -16,7 +16,6 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/internal/tracing"
-	"github.com/mediagate/mediagate/task"
 )
 
 // Client starts, signals and replaces the gateway's workflows. Every call may be
@@ -41,14 +40,16 @@ func PagesOf(ui, namespace string) string {
 // callTimeout is how long one call to Temporal may take.
 const callTimeout = 10 * time.Second
 
-// Start starts the task's run where none was started before, or the last one failed. A run
-// that follows another begins with what that one had seen. Returns KindConflict where one is
+// Start starts the task's run where none was started before, or the last one failed. The
+// first run begins with the task's first step, without a question. A run that follows another
+// begins with what that one had seen, and asks. Returns KindConflict where one is
 // under way or has completed. Any other error is ambiguous: the run may have been started.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	ctx = tracing.Below(ctx, t.TraceParent)
-	err := c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, task.Seen{})
+	err := c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		Input{TaskID: t.ID, First: activities.FirstAnswer(t, time.Now())})
 	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return err
 	}
@@ -61,7 +62,8 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 		if failed != nil {
 			return failed
 		}
-		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY, seen)
+		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+			Input{TaskID: t.ID, Seen: seen})
 	}
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return conflict("a run of "+t.ID+" was started before", err)
@@ -75,13 +77,13 @@ func conflict(message string, err error) error {
 
 // start starts a run of the task, unless one is under way or the policy refuses it.
 func (c Client) start(
-	ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, seen task.Seen,
+	ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, in Input,
 ) error {
 	opts := startOptions(t)
 	opts.WorkflowIDReusePolicy = reuse
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = true
-	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, Input{TaskID: t.ID, Seen: seen})
+	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, in)
 	return err
 }
 
@@ -122,7 +124,7 @@ func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	}
 	updates := []temporal.SearchAttributeUpdate{
 		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
-		AttrStuck.ValueSet(false),
+		AttrStuck.ValueSet(false), builds(),
 	}
 	if provider != "" {
 		status = mediagate.StatusProcessing

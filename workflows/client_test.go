@@ -40,6 +40,7 @@ type service struct {
 	trace   string // below which the last run was started
 	options client.StartWorkflowOptions
 	seen    task.Seen // of the run that is started
+	first   *activities.Answer
 }
 
 // historyReader reads the history of the service's run.
@@ -69,7 +70,7 @@ func (s *service) ExecuteWorkflow(
 	s.calls, s.options, s.trace = append(s.calls, "start "+o.ID), o, tracing.Parent(ctx)
 	for _, arg := range args {
 		if in, ok := arg.(workflows.Input); ok {
-			s.seen = in.Seen
+			s.seen, s.first = in.Seen, in.First
 		}
 	}
 	if s.run != nil && o.WorkflowIDReusePolicy == enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE {
@@ -111,7 +112,8 @@ func TestWake(t *testing.T) {
 }
 
 // D1: the server says whether a run was started before. A run that failed is followed by
-// another, which begins with what that one had seen (D5).
+// another, which begins with what that one had seen, and asks (D5). Only the first run of a
+// task begins with a step.
 func TestD1Start(t *testing.T) {
 	t.Parallel()
 	ended := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -119,6 +121,7 @@ func TestD1Start(t *testing.T) {
 		desc.WorkflowExecutionInfo.Status = status
 		return desc
 	}
+	submitted := mediagate.Task{ID: "task_1", Plan: mediagate.Plan{Routes: []mediagate.Route{{Provider: "kling"}}}}
 	for name, test := range map[string]struct {
 		run             *workflowservice.DescribeWorkflowExecutionResponse
 		err             error
@@ -134,9 +137,12 @@ func TestD1Start(t *testing.T) {
 		"another was quicker": {ended(enumspb.WORKFLOW_EXECUTION_STATUS_FAILED), serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true, true, 2, 3},
 	} {
 		temporal := &service{started: test.err, run: test.run, history: []*historypb.HistoryEvent{scheduled(t, 3)}}
-		err := workflows.Client{Temporal: temporal}.Start(t.Context(), mediagate.Task{ID: "task_1"})
+		err := workflows.Client{Temporal: temporal}.Start(t.Context(), submitted)
 		if (err != nil) != test.fails || mediagate.Is(err, mediagate.KindConflict) != test.conflict {
 			t.Errorf("%s: %v", name, err)
+		}
+		if first := temporal.first != nil; first != (test.starts == 1) {
+			t.Errorf("%s: the last start carries the first step: %v", name, first)
 		}
 		if len(temporal.calls) != test.starts || temporal.seen.N != test.seen {
 			t.Errorf("%s: %v, knowing of attempt %d; want %+v", name, temporal.calls, temporal.seen.N, test)

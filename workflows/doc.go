@@ -4,16 +4,17 @@
 //
 // # The loop
 //
-// A run of [Generate] asks for the next step, takes it, and asks again. The question is
+// A run of [Generate] asks for the next step, takes it, and asks again. The first run of a
+// task begins with a step that its start carries, unless it was signalled before. The question is
 // a local activity, or the transaction with which the step before ended: an activity
 // returns the next step. What may happen to a task is decided by package task, under
 // the lock of the task's row. The run decides nothing. It remembers what it has seen of
 // the last attempt, of a cancel and of the end, the step that it is at, and what it has shown.
 //
 // A step is an activity, a sleep, or the end. A sleep is a timer. Every step has an end
-// by itself: the answer says when, by the database's clock. An image costs a question
-// and a submit, which copies and ends the task too. A video costs a question, a submit,
-// a timer, a question after the signal, and a copy.
+// by itself: the answer says when, by the database's clock. An image costs a submit, which
+// copies and ends the task too. A video costs a submit, a timer, a question after the
+// signal, and a copy.
 //
 // # Signals
 //

@@ -53,6 +53,7 @@ type play struct {
 	origin  map[string]int       // of each run: the first of those that it was reset from
 	alive   bool                 // a run is
 	ended   bool                 // the last run completed
+	first   *activities.Answer   // what the first run begins with
 	seen    task.Seen            // what the runs have seen so far
 	busy    map[string]bool      // its activities that are under way
 	reports map[string]task.Seen // of senders, by their activities
@@ -98,6 +99,7 @@ func newPlay(t *testing.T, s scenario) *play {
 	if !p.Callback {
 		submitted.Webhook = mediagate.Webhook{}
 	}
+	p.first = activities.FirstAnswer(submitted, start)
 	p.Store.Add(submitted)
 	if len(p.Lapses) > 0 {
 		if err := p.Store.KeepPast(); err != nil {
@@ -350,11 +352,14 @@ func (p *play) runOnce(ctx workflow.Context) {
 		p.given = nil
 	}
 	p.reset = false
-	seen := p.seen
+	in := workflows.Input{TaskID: taskID, Seen: p.seen}
+	if p.origin[id] == 1 { // also of one that is reset to its begin
+		in.First = p.first
+	}
 	p.mu.Unlock()
 	p.note("%s begins, of %d", id, p.origin[id])
 	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueMain, WaitForCancellation: true})
-	err := workflow.ExecuteChildWorkflow(ctx, "Generate", workflows.Input{TaskID: taskID, Seen: seen}).Get(ctx, nil)
+	err := workflow.ExecuteChildWorkflow(ctx, "Generate", in).Get(ctx, nil)
 	p.mu.Lock()
 	p.alive, p.ended = false, err == nil
 	p.mu.Unlock()

@@ -22,7 +22,7 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 	cancelled := ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	r := &run{in: in, signals: listen(ctx, cancelled), shown: asStarted(ctx)}
-	answer, err := r.ask(ctx, activities.Question{})
+	answer, err := r.begin(ctx)
 	for err == nil {
 		switch {
 		case r.signals.pending(): // each command is recorded before the run goes on, or ends
@@ -61,6 +61,18 @@ type run struct {
 
 // errRowMissing ends a run whose task is not in the database.
 var errRowMissing = errors.New("row_missing")
+
+// begin returns the first step: the one that the start carried, or else the answer to a question.
+func (r *run) begin(ctx workflow.Context) (activities.Answer, error) {
+	first := r.in.First
+	if first == nil {
+		return r.ask(ctx, activities.Question{})
+	}
+	r.in.First = nil
+	answer := *first
+	answer.Now = answer.Now.Add(workflow.Now(ctx).Sub(workflow.GetInfo(ctx).WorkflowStartTime))
+	return answer, nil
+}
 
 // ask records what has reached the run, and returns the next step.
 func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answer, error) {

@@ -32,7 +32,7 @@ func (b *bundle) copied(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
 }
 
-// What a task costs: each of these is a write of Temporal's.
+// What a task costs: each of these is a write of Temporal's. Its first step needs no question.
 func TestStepsOfATask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -41,27 +41,27 @@ func TestStepsOfATask(t *testing.T) {
 		want   []string
 		ended  time.Duration
 	}{
-		"an image": {image, (*bundle).answersAtOnce, []string{"Ask", "SubmitJob"}, 0},
+		"an image": {image, (*bundle).answersAtOnce, []string{"SubmitJob"}, 0},
 		"an image whose copy is left": {image, func(b *bundle) {
 			b.Activities.Settings.QuickCopy = 0
 			b.answersAtOnce()
-		}, []string{"Ask", "SubmitJob", "MirrorResult"}, 0},
-		"a video": {video, func(b *bundle) { b.succeeds(2*time.Minute, 1) }, []string{"Ask", "SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute},
+		}, []string{"SubmitJob", "MirrorResult"}, 0},
+		"a video": {video, func(b *bundle) { b.succeeds(2*time.Minute, 1) }, []string{"SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute},
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
-		}, []string{"Ask", "SubmitJob", "Ask", "Settle"}, time.Minute},
+		}, []string{"SubmitJob", "Ask", "Settle"}, time.Minute},
 		"a video that is late": {video, func(b *bundle) {
 			b.change(2*time.Hour+time.Second, task.Claimed{N: 1, Claim: "c"}, task.Progressed{N: 1, Claim: "c", NextAt: time.Now()})
-		}, []string{"Ask", "SubmitJob", "Ask", "Ask", "CancelJob", "Settle"}, 2*time.Hour + time.Second},
+		}, []string{"SubmitJob", "Ask", "Ask", "CancelJob", "Settle"}, 2*time.Hour + time.Second},
 		"a client that cancels": {
 			video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
-			[]string{"Ask", "SubmitJob", "Ask", "CancelJob", "Settle"},
+			[]string{"SubmitJob", "Ask", "CancelJob", "Settle"},
 			time.Minute,
 		},
 		"a lost submission": {video, func(b *bundle) {
 			b.loses()
 			b.copied(time.Minute, 1)
-		}, []string{"Ask", "SubmitJob", "LookUp", "Ask"}, time.Minute},
+		}, []string{"SubmitJob", "LookUp", "Ask"}, time.Minute},
 		"media of the request": {func(w *activitytest.World) mediagate.Task {
 			t := w.NewVideo()
 			t.Params, t.Plan.Inputs = json.RawMessage(`{"image":"https://media.example.com/a.png"}`), []mediagate.Input{{Field: "image", MediaBounds: mediagate.MediaBounds{Kind: "image"}}}
@@ -73,7 +73,7 @@ func TestStepsOfATask(t *testing.T) {
 				return io.NopCloser(&file), int64(file.Len()), err
 			}
 			b.copied(time.Minute, 1)
-		}, []string{"Ask", "CheckInputs", "SubmitJob", "Ask"}, time.Minute},
+		}, []string{"CheckInputs", "SubmitJob", "Ask"}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +83,7 @@ func TestStepsOfATask(t *testing.T) {
 				return t
 			})
 			c.script(b)
+			b.carried()
 			b.run()
 			same(t, "steps", b.steps, c.want)
 			if b.endedAt() != c.ended || b.Store.End(taskID).Times != 1 {
@@ -94,6 +95,17 @@ func TestStepsOfATask(t *testing.T) {
 			}
 		})
 	}
+}
+
+// D2: a run that was signalled before it began asks, though its start carries a step.
+func TestD2ASignalBeforeTheFirstStep(t *testing.T) {
+	t.Parallel()
+	b := setup(t, video)
+	b.change(0, task.CancelRequested{})
+	b.carried()
+	b.run()
+	same(t, "steps", b.steps[:2], []string{"Ask", "Settle"})
+	b.submits()
 }
 
 // D14: the run hands the callback to a workflow of its own.

@@ -54,12 +54,27 @@ var (
 	AttrStatus   = temporal.NewSearchAttributeKeyKeyword("MediagateStatus")
 	AttrStuck    = temporal.NewSearchAttributeKeyBool("MediagateStuck")
 	AttrReason   = temporal.NewSearchAttributeKeyKeyword("MediagateReason")
+
+	// attrBuilds is an attribute of Temporal's own, see builds.
+	attrBuilds = temporal.NewSearchAttributeKeyKeywordList("BuildIds")
 )
 
+// BuildID names the build of our workers to Temporal. It is the same for all builds: which of
+// them may go on with a run is decided by replay, not by Temporal's versioning.
+const BuildID = "mediagate"
+
+// builds is what the first workflow task of a run adds to its search attributes. A run that
+// is started with it saves a write of the list.
+func builds() temporal.SearchAttributeUpdate {
+	return attrBuilds.ValueSet([]string{"unversioned", "unversioned:" + BuildID})
+}
+
 // Input is what a task's run starts with. Seen is what the runs before it have seen (D5).
+// Only the first run of a task has First, the answer to its first question (D1).
 type Input struct {
-	TaskID string    `json:"task"`
-	Seen   task.Seen `json:"seen,omitzero"`
+	TaskID string             `json:"task"`
+	Seen   task.Seen          `json:"seen,omitzero"`
+	First  *activities.Answer `json:"first,omitempty"`
 }
 
 // ChannelInput is what a channel's workflow starts with.

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities"
 	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/task"
 	"github.com/mediagate/mediagate/workflows"
@@ -32,6 +33,8 @@ type bundle struct {
 	*activitytest.World
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
+
+	first *activities.Answer // of a first run, see carried
 
 	mu    sync.Mutex
 	steps []string        // activities, in the order of their starts; questions among them
@@ -127,9 +130,12 @@ func (b *bundle) loses() {
 	}
 }
 
+// carried has the run begin with the first step, as the first run of a task does.
+func (b *bundle) carried() { b.first = activities.FirstAnswer(b.state().Task, start) }
+
 func (b *bundle) run() {
 	b.t.Helper()
-	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
+	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID, First: b.first})
 	if !b.env.IsWorkflowCompleted() {
 		b.t.Fatal("the run did not end")
 	}
