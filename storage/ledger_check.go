@@ -109,7 +109,7 @@ func (p pass) statement(table string, first int) (with string, selects []string)
 		condition := cmp.Or(r.broken, "true")
 		conditions = append(conditions, "("+condition+")")
 		selects = append(selects, fmt.Sprintf(`SELECT %d, id, CAST(%s AS bigint), CAST(%s AS bigint)
-			FROM (SELECT * FROM %s AS q WHERE %s ORDER BY id LIMIT %d) AS r`,
+			FROM (SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d) AS r`,
 			first+i, cmp.Or(r.found, "found"), cmp.Or(r.expected, "expected"), table, condition, maxProblems))
 	}
 	with = table + " AS MATERIALIZED (SELECT * FROM (" + p.rows + ") AS q WHERE " + strings.Join(conditions, " OR ") + ")"
@@ -203,22 +203,20 @@ var ledgerPasses = []pass{
 		},
 	},
 	{
-		rows: `SELECT COALESCE(h.task_id, r.task_id) AS id, h.amount AS held, r.kind, r.amount AS resolved
-			FROM (SELECT task_id, amount FROM ledger_transfers WHERE kind = 'hold') AS h
-			FULL JOIN (SELECT task_id, kind, amount FROM ledger_transfers WHERE kind IN ('post', 'void')) AS r
-				ON r.task_id = h.task_id`,
-		rules: []rule{
-			{
-				`kind IS NULL
-					AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = q.id AND t.status IN ('pending', 'processing'))
-					AND NOT EXISTS (SELECT 1 FROM speeches s WHERE s.id = q.id AND s.state = 'open')`,
-				"held", "0", "task %s: %s is held for a task that is not alive (should be %s)",
-			},
-			{
-				"kind = 'post' AND resolved > COALESCE(held, -1) OR kind = 'void' AND resolved <> COALESCE(held, -1)",
-				"resolved", "COALESCE(held, 0)", "task %s: %s was posted or voided of a hold of %s",
-			},
-		},
+		rows: `SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
+			WHERE h.kind = 'hold'
+				AND NOT EXISTS (SELECT 1 FROM ledger_transfers r
+					WHERE r.task_id = h.task_id AND r.kind IN ('post', 'void'))
+				AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = h.task_id AND t.status IN ('pending', 'processing'))
+				AND NOT EXISTS (SELECT 1 FROM speeches s WHERE s.id = h.task_id AND s.state = 'open')`,
+		rules: []rule{{text: "task %s: %s is held for a task that is not alive (should be %s)"}},
+	},
+	{
+		rows: `SELECT r.task_id AS id, r.amount AS found, COALESCE(h.amount, 0) AS expected FROM ledger_transfers r
+			LEFT JOIN ledger_transfers h ON h.task_id = r.task_id AND h.kind = 'hold'
+			WHERE r.kind = 'post' AND r.amount > COALESCE(h.amount, -1)
+				OR r.kind = 'void' AND r.amount <> COALESCE(h.amount, -1)`,
+		rules: []rule{{text: "task %s: %s was posted or voided of a hold of %s"}},
 	},
 	{
 		rows: `SELECT s.id, s.hold, s.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends,
@@ -351,7 +349,7 @@ func (s *Store) sums() string {
 // figure that is off.
 func (s *Store) usagePass() pass {
 	first := func(then string) string {
-		return "CASE " + eachFigure("WHEN COALESCE(u.@, 0) <> COALESCE(l.@, 0) THEN "+then, " ") + " END"
+		return "CASE " + eachFigure("WHEN SUM(found_@) <> SUM(due_@) THEN "+then, " ") + " END"
 	}
 	// Counts of tasks are reported as amounts.
 	const scale = " * CASE WHEN figure IN ('cost', 'released', 'taken') THEN 1 ELSE 1000000 END"
@@ -360,8 +358,11 @@ func (s *Store) usagePass() pass {
 				' from ' || CAST(begins_at AS text) || ': ' || figure AS id,
 				found` + scale + " AS found, expected" + scale + ` AS expected
 			FROM (SELECT ` + usageSumKey + ", " + first("'@'") + ` AS figure,
-					` + first("COALESCE(u.@, 0)") + " AS found, " + first("COALESCE(l.@, 0)") + ` AS expected
-				FROM usage_sums u FULL JOIN (` + s.sumsOf("true") + `) AS l USING (` + usageSumKey + `)) AS compared
+					` + first("SUM(found_@)") + " AS found, " + first("SUM(due_@)") + ` AS expected
+				FROM (SELECT ` + usageSumKey + ", " + eachFigure("@ AS found_@, 0 AS due_@", ", ") + ` FROM usage_sums
+					UNION ALL SELECT ` + usageSumKey + ", " + eachFigure("0, @", ", ") + `
+						FROM (` + s.sumsOf("true") + `) AS ends
+				) AS compared GROUP BY ` + usageSumKey + `) AS sums_of
 			WHERE figure IS NOT NULL`,
 		rules: []rule{{text: "usage of %s is %s, by the ledger %s"}},
 	}
