@@ -38,7 +38,8 @@ func (s *Server) answerRead(
 // may end at different times. It changes with all that an answer shows: with the task's
 // version (D19), with the language, with the age of the links, and with the program and its
 // settings. Status and end are in it since a database that was restored counts versions once
-// more.
+// more. An answer that shows something of another task, such as a source, needs that task's
+// version in here, too.
 func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, language string) string {
 	text := fmt.Appendf(nil, "%s %d %s %d %s %d",
 		s.cfg.Version, s.cfg.CreditsPerUnit, language, t.Version, t.Status, t.EndedAt.UnixMicro())
