@@ -196,7 +196,7 @@ func (s *Server) acknowledge(c *call) error {
 		if t, err := s.outcome(c, wait); err == nil {
 			c.waited(wait)
 			if t.Status.Terminal() {
-				return s.answerTask(c, http.StatusOK, &t, "")
+				return s.answerTask(c, http.StatusOK, &t)
 			}
 		}
 	}

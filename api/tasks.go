@@ -68,7 +68,9 @@ func (s *Server) handleTask(c *call) error {
 			return err
 		}
 	}
-	return s.answerTask(c, http.StatusOK, &t, language)
+	return s.answerRead(c, &t, language, func(links []mediagate.Link) any {
+		return wrappedTask{http.StatusOK, view.Of(&t, s.cfg.CreditsPerUnit, links).In(language)}
+	})
 }
 
 // handleMusicTask shows a task in the words of the music endpoint, which knows
@@ -81,19 +83,18 @@ func (s *Server) handleMusicTask(c *call) error {
 	if t.Type != mediagate.TypeMusic {
 		return errTaskID
 	}
-	v, err := s.view(c.ctx, &t)
-	if err != nil {
-		return err
-	}
-	return c.linked(http.StatusOK, wrappedMusicTask{http.StatusOK, v.Music()})
+	return s.answerRead(c, &t, "", func(links []mediagate.Link) any {
+		return wrappedMusicTask{http.StatusOK, view.Of(&t, s.cfg.CreditsPerUnit, links).Music()}
+	})
 }
 
-func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
+// answerTask answers a call that made a task, or acts on one, with the task.
+func (s *Server) answerTask(c *call, status int, t *mediagate.Task) error {
 	v, err := s.view(c.ctx, t)
 	if err != nil {
 		return err
 	}
-	return c.linked(status, wrappedTask{status, v.In(language)})
+	return c.linked(status, wrappedTask{status, v})
 }
 
 // waits are what Limits.Waits bounds, for messages: long polls and streams.
@@ -272,7 +273,7 @@ func (s *Server) answerAccepted(c *call, t *mediagate.Task) error {
 	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
 		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
 	}
-	return s.answerTask(c, http.StatusAccepted, t, "")
+	return s.answerTask(c, http.StatusAccepted, t)
 }
 
 func (s *Server) handleLegacyPoll(c *call) error {
@@ -280,11 +281,7 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	if err != nil {
 		return err
 	}
-	links, err := s.links(c.ctx, &t)
-	if err != nil {
-		return err
-	}
-	return c.linked(http.StatusOK, view.LegacyOf(&t, links))
+	return s.answerRead(c, &t, "", func(links []mediagate.Link) any { return view.LegacyOf(&t, links) })
 }
 
 // wakeDeadline bounds how long a client waits for the signal about what is stored.
@@ -314,11 +311,9 @@ func (s *Server) handleArt(c *call) error {
 	case err != nil:
 		return err
 	}
-	links, err := s.links(c.ctx, &t)
-	if err != nil {
-		return err
-	}
-	return c.linked(http.StatusOK, view.ArtOf(&t, s.cfg.CreditsPerUnit, links))
+	return s.answerRead(c, &t, "", func(links []mediagate.Link) any {
+		return view.ArtOf(&t, s.cfg.CreditsPerUnit, links)
+	})
 }
 
 // handleModal takes the parameters that a task in MODAL waits for. It is a

@@ -21,14 +21,16 @@ const maxProblems = 100
 func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport, err error) {
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
 		report = mediagate.LedgerReport{Problems: []string{}}
+		if err := s.alone(tx); err != nil {
+			return err
+		}
 		counted, err := one[struct{ N int }](tx, `SELECT (SELECT COUNT(*) FROM tasks) + (SELECT COUNT(*) FROM speeches)
 			+ (SELECT COUNT(*) FROM accounts) + (SELECT COUNT(*) FROM keys)`)
 		if err != nil {
 			return err
 		}
 		report.Checked = counted.N
-		rules := append(slices.Clone(ledgerRules), s.usageRule())
-		found, err := s.broken(tx, rules)
+		found, texts, err := s.broken(tx, append(slices.Clone(ledgerPasses), s.usagePass()))
 		if err != nil {
 			return err
 		}
@@ -36,7 +38,7 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Found, b.Found))
 		})
 		for _, row := range found {
-			problem := fmt.Sprintf(rules[row.Rule].text, row.ID, row.Found.Number(), row.Expected.Number())
+			problem := fmt.Sprintf(texts[row.Rule], row.ID, row.Found.Number(), row.Expected.Number())
 			report.Problems = append(report.Problems, problem)
 		}
 		report.OK = len(found) == 0
@@ -45,157 +47,199 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 	return report, dbError(err, "check ledger")
 }
 
-// broken asks the rules. Those about accounts share the sums of their entries, so that
-// the ledger is added up once.
-func (s *Store) broken(tx *gorm.DB, rules []rule) (found []problemRow, err error) {
-	var shared []string
-	for i, r := range rules {
-		query := fmt.Sprintf(`SELECT %d, id, CAST(found AS bigint), CAST(expected AS bigint)
-			FROM (SELECT * FROM (%s) AS q ORDER BY id LIMIT %d) AS r`, i, r.query, maxProblems)
-		if r.summed {
-			shared = append(shared, query)
+// alone has PostgreSQL make the transaction's statements in one process, which reads each
+// table once: parallel workers would read the inner side of a merge join each. Compiling the
+// statements costs more than it saves, and sums of keys and hours need more memory than those
+// of a client's statement.
+func (s *Store) alone(tx *gorm.DB) error {
+	if s.lite {
+		return nil
+	}
+	_, err := exec(tx, `SELECT set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true),
+		set_config('work_mem', '64MB', true)`)
+	return err
+}
+
+// broken finds the rows that break a rule. The rules are numbered in the order of texts. All
+// passes over the tables of sums are one statement, so that the ledger is added up once.
+func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []string, err error) {
+	ask := func(tables, selects []string) error {
+		var rows []problemRow
+		err := read(tx, &rows, "WITH "+strings.Join(tables, ", ")+" "+strings.Join(selects, " UNION ALL "))
+		found = append(found, rows...)
+		return err
+	}
+	sharedTables, sharedSelects := []string{s.sums()}, []string{}
+	for i, p := range passes {
+		table, selects := p.statement(fmt.Sprintf("broken_%d", i), len(texts))
+		for _, r := range p.rules {
+			texts = append(texts, r.text)
+		}
+		if p.summed {
+			sharedTables, sharedSelects = append(sharedTables, table), append(sharedSelects, selects...)
 			continue
 		}
-		var rows []problemRow
-		if err := read(tx, &rows, query); err != nil {
-			return nil, err
+		if err := ask([]string{table}, selects); err != nil {
+			return nil, nil, err
 		}
-		found = append(found, rows...)
 	}
-	var rows []problemRow
-	err = read(tx, &rows, "WITH "+s.sums()+" "+strings.Join(shared, " UNION ALL "))
-	return append(found, rows...), err
+	return found, texts, ask(sharedTables, sharedSelects)
 }
 
-// rule is one invariant of the ledger: a query for what breaks it. Each row has an id, what
-// was found and what should be; text renders it.
+// pass is a query whose rows, each with an id, are looked at once for all of its rules.
+type pass struct {
+	rows   string
+	rules  []rule
+	summed bool // asks the tables of sums
+}
+
+// rule is one invariant of the ledger: the condition of the rows that break it, and the
+// expressions of what is found there and what should be. A rule without a condition is
+// broken by each row of its pass, which has the columns found and expected.
 type rule struct {
-	query  string
-	text   string // verbs for id, found, expected
-	summed bool   // asks the tables of sums
+	broken, found, expected string
+	text                    string // verbs for id, found, expected
 }
 
-// ledgerRules are those of the ledger, in the order of reports. Amounts in problems are in the
-// currency. s.usageRule is the last one.
-var ledgerRules = []rule{
+// statement is the table of the rows that break any rule, and a query of it for each rule,
+// whose number begins with first.
+func (p pass) statement(table string, first int) (with string, selects []string) {
+	var conditions []string
+	for i, r := range p.rules {
+		condition := cmp.Or(r.broken, "true")
+		conditions = append(conditions, "("+condition+")")
+		selects = append(selects, fmt.Sprintf(`SELECT %d, id, CAST(%s AS bigint), CAST(%s AS bigint)
+			FROM (SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d) AS r`,
+			first+i, cmp.Or(r.found, "found"), cmp.Or(r.expected, "expected"), table, condition, maxProblems))
+	}
+	with = table + " AS MATERIALIZED (SELECT * FROM (" + p.rows + ") AS q WHERE " + strings.Join(conditions, " OR ") + ")"
+	return with, selects
+}
+
+// ledgerPasses are those of the ledger, in the order of reports. Amounts in problems are in
+// the currency. s.usagePass is the last one.
+var ledgerPasses = []pass{
 	{
-		query: `SELECT t.id, SUM(e.amount) AS found, 0 AS expected
-			FROM ledger_transfers t JOIN ledger_entries e ON e.transfer_id = t.id
-			GROUP BY t.id HAVING SUM(e.amount) <> 0`,
-		text: "transfer %s: its entries sum to %s, not %s",
+		// named is the entry that names what changed hands. It must be there and agree.
+		rows: `SELECT t.id, t.amount, SUM(e.amount) AS total,
+				SUM(CASE e.bucket WHEN CASE t.kind WHEN 'hold' THEN 'held' WHEN 'post' THEN 'spent' ELSE 'available' END
+					THEN e.amount END) AS named,
+				MAX(CASE WHEN e.account_id <> t.account_id OR COALESCE(e.key_id, '') <> COALESCE(t.key_id, '')
+					THEN e.amount END) AS foreign_amount
+			FROM ledger_transfers t LEFT JOIN ledger_entries e ON e.transfer_id = t.id GROUP BY t.id`,
+		rules: []rule{
+			{"total <> 0", "total", "0", "transfer %s: its entries sum to %s, not %s"},
+			{
+				"named IS NULL OR named <> amount", "COALESCE(named, 0)", "amount",
+				"transfer %s: its entry says %s, the transfer %s",
+			},
+			{
+				"foreign_amount IS NOT NULL", "foreign_amount", "amount",
+				"transfer %s: an entry of %s belongs to another account or key (transfer of %s)",
+			},
+		},
 	},
 	{
-		// The entry that names what changed hands must be there and agree.
-		query: `SELECT t.id, COALESCE(e.amount, 0) AS found, t.amount AS expected FROM ledger_transfers t
-			LEFT JOIN ledger_entries e ON e.transfer_id = t.id AND e.bucket =
-				CASE t.kind WHEN 'hold' THEN 'held' WHEN 'post' THEN 'spent' ELSE 'available' END
-			WHERE e.amount IS NULL OR e.amount <> t.amount`,
-		text: "transfer %s: its entry says %s, the transfer %s",
-	},
-	{
-		query: `SELECT t.id, e.amount AS found, t.amount AS expected
-			FROM ledger_transfers t JOIN ledger_entries e ON e.transfer_id = t.id
-			WHERE e.account_id <> t.account_id OR COALESCE(e.key_id, '') <> COALESCE(t.key_id, '')`,
-		text: "transfer %s: an entry of %s belongs to another account or key (transfer of %s)",
-	},
-	{
-		query: `SELECT e.transfer_id AS id, e.amount AS found, 0 AS expected FROM ledger_entries e
+		rows: `SELECT e.transfer_id AS id, e.amount AS found, 0 AS expected FROM ledger_entries e
 			WHERE NOT EXISTS (SELECT 1 FROM ledger_transfers t WHERE t.id = e.transfer_id)`,
-		text: "transfer %s has an entry of %s but is gone (%s)",
+		rules: []rule{{text: "transfer %s has an entry of %s but is gone (%s)"}},
 	},
 	cachedAccount("available"), cachedAccount("held"), cachedAccount("spent"),
 	cachedKey("held"), cachedKey("spent"),
-	{
-		summed: true,
-		query:  "SELECT id, available AS found, 0 AS expected FROM accounts WHERE available < 0",
-		text:   "account %s: available is %s, below %s",
-	},
-	{
-		summed: true,
-		query: `SELECT id, held + spent AS found, quota AS expected FROM their_keys
+	summed(
+		"SELECT id, available AS found, 0 AS expected FROM accounts WHERE available < 0",
+		"account %s: available is %s, below %s",
+	),
+	summed(
+		`SELECT id, held + spent AS found, quota AS expected FROM their_keys
 			WHERE NOT unlimited AND held + spent > quota`,
-		text: "key %s: held and spent are %s, above its quota of %s",
-	},
-	{
-		summed: true,
-		query: differsFrom("accounts", "available + held + spent",
+		"key %s: held and spent are %s, above its quota of %s",
+	),
+	summed(
+		differsFrom("accounts", "available + held + spent",
 			"SELECT account_id AS whose, SUM(amount) AS amount FROM sums WHERE what = 'granted' GROUP BY account_id"),
-		text: "account %s: available, held and spent are %s, but %s was granted",
-	},
+		"account %s: available, held and spent are %s, but %s was granted",
+	),
 	keySum("held"), keySum("spent"),
-	{
-		summed: true,
-		query: `SELECT DISTINCT s.account_id AS id, 0 AS found, 0 AS expected FROM sums s
+	summed(
+		`SELECT DISTINCT s.account_id AS id, 0 AS found, 0 AS expected FROM sums s
 			WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = s.account_id)`,
-		text: "account %s has entries but is gone (%s, %s)",
-	},
-	{
-		summed: true,
-		query: differsFrom("accounts", "held",
+		"account %s has entries but is gone (%s, %s)",
+	),
+	summed(
+		differsFrom("accounts", "held",
 			"SELECT account_id AS whose, SUM(hold) AS amount FROM open_holds GROUP BY account_id"),
-		text: "account %s: held is %s, its open tasks and speeches hold %s",
-	},
-	held("task", "tasks"),
+		"account %s: held is %s, its open tasks and speeches hold %s",
+	),
 	{
-		query: `SELECT t.id, COUNT(r.id) * 1000000 AS found, 1000000 AS expected FROM tasks t
+		rows: `SELECT t.id, t.status, t.hold, t.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends, MAX(r.amount) AS resolved,
+				MAX(CASE r.kind WHEN 'post' THEN r.amount END) AS posted
+			FROM tasks t
+			LEFT JOIN ledger_transfers h ON h.task_id = t.id AND h.kind = 'hold'
 			LEFT JOIN ledger_transfers r ON r.task_id = t.id AND r.kind IN ('post', 'void')
-			WHERE t.status IN ('completed', 'failed', 'cancelled') GROUP BY t.id HAVING COUNT(r.id) <> 1`,
-		text: "task %s has ended with %s posts or voids, not %s",
+			GROUP BY t.id`,
+		rules: []rule{
+			heldFor("task"),
+			{
+				"status IN ('completed', 'failed', 'cancelled') AND ends <> 1", "ends * 1000000", "1000000",
+				"task %s has ended with %s posts or voids, not %s",
+			},
+			{
+				"status IN ('pending', 'processing') AND ends > 0", "resolved", "hold",
+				"task %s has not ended, but %s of its hold of %s is resolved",
+			},
+			{
+				"status IN ('failed', 'cancelled') AND posted IS NOT NULL", "posted", "0",
+				"task %s did not complete, but %s was charged, not %s",
+			},
+			{
+				"status = 'completed' AND (posted IS NULL OR posted <> cost)", "COALESCE(posted, 0)", "cost",
+				"task %s: %s was charged in the ledger, %s by its row",
+			},
+			{
+				"status <> 'completed' AND cost <> 0", "cost", "0",
+				"task %s did not complete, but costs %s, not %s",
+			},
+		},
 	},
 	{
-		query: `SELECT t.id, r.amount AS found, t.hold AS expected FROM tasks t
-			JOIN ledger_transfers r ON r.task_id = t.id AND r.kind IN ('post', 'void')
-			WHERE t.status IN ('pending', 'processing')`,
-		text: "task %s has not ended, but %s of its hold of %s is resolved",
-	},
-	{
-		query: `SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
+		rows: `SELECT h.task_id AS id, h.amount AS found, 0 AS expected FROM ledger_transfers h
 			WHERE h.kind = 'hold'
 				AND NOT EXISTS (SELECT 1 FROM ledger_transfers r
 					WHERE r.task_id = h.task_id AND r.kind IN ('post', 'void'))
 				AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = h.task_id AND t.status IN ('pending', 'processing'))
 				AND NOT EXISTS (SELECT 1 FROM speeches s WHERE s.id = h.task_id AND s.state = 'open')`,
-		text: "task %s: %s is held for a task that is not alive (should be %s)",
+		rules: []rule{{text: "task %s: %s is held for a task that is not alive (should be %s)"}},
 	},
 	{
-		query: `SELECT t.id, r.amount AS found, 0 AS expected FROM tasks t
-			JOIN ledger_transfers r ON r.task_id = t.id AND r.kind = 'post'
-			WHERE t.status IN ('failed', 'cancelled')`,
-		text: "task %s did not complete, but %s was charged, not %s",
-	},
-	{
-		query: `SELECT t.id, COALESCE(r.amount, 0) AS found, t.cost AS expected FROM tasks t
-			LEFT JOIN ledger_transfers r ON r.task_id = t.id AND r.kind = 'post'
-			WHERE t.status = 'completed' AND (r.id IS NULL OR r.amount <> t.cost)`,
-		text: "task %s: %s was charged in the ledger, %s by its row",
-	},
-	{
-		query: "SELECT id, cost AS found, 0 AS expected FROM tasks WHERE status <> 'completed' AND cost <> 0",
-		text:  "task %s did not complete, but costs %s, not %s",
-	},
-	{
-		query: `SELECT r.task_id AS id, r.amount AS found, COALESCE(h.amount, 0) AS expected FROM ledger_transfers r
+		rows: `SELECT r.task_id AS id, r.amount AS found, COALESCE(h.amount, 0) AS expected FROM ledger_transfers r
 			LEFT JOIN ledger_transfers h ON h.task_id = r.task_id AND h.kind = 'hold'
 			WHERE r.kind = 'post' AND r.amount > COALESCE(h.amount, -1)
 				OR r.kind = 'void' AND r.amount <> COALESCE(h.amount, -1)`,
-		text: "task %s: %s was posted or voided of a hold of %s",
-	},
-	held("speech", "speeches"),
-	{
-		query: `SELECT s.id, COUNT(r.id) * 1000000 AS found,
-				CASE s.state WHEN 'open' THEN 0 ELSE 1000000 END AS expected
-			FROM speeches s LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind IN ('post', 'void')
-			GROUP BY s.id, s.state HAVING COUNT(r.id) <> CASE s.state WHEN 'open' THEN 0 ELSE 1 END`,
-		text: "speech %s has %s posts or voids, by its state %s",
+		rules: []rule{{text: "task %s: %s was posted or voided of a hold of %s"}},
 	},
 	{
-		query: `SELECT s.id, COALESCE(r.amount, 0) AS found, s.cost AS expected FROM speeches s
-			LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind = 'post' WHERE COALESCE(r.amount, 0) <> s.cost`,
-		text: "speech %s: %s was charged in the ledger, %s by its row",
+		rows: `SELECT s.id, s.hold, s.cost, MAX(h.amount) AS held, COUNT(r.id) AS ends,
+				CASE s.state WHEN 'open' THEN 0 ELSE 1 END AS due,
+				MAX(CASE r.kind WHEN 'post' THEN r.amount ELSE 0 END) AS posted
+			FROM speeches s
+			LEFT JOIN ledger_transfers h ON h.task_id = s.id AND h.kind = 'hold'
+			LEFT JOIN ledger_transfers r ON r.task_id = s.id AND r.kind IN ('post', 'void')
+			GROUP BY s.id`,
+		rules: []rule{
+			heldFor("speech"),
+			{"ends <> due", "ends * 1000000", "due * 1000000", "speech %s has %s posts or voids, by its state %s"},
+			{"posted <> cost", "posted", "cost", "speech %s: %s was charged in the ledger, %s by its row"},
+		},
 	},
 	keyPeriod(periods[0]), keyPeriod(periods[1]), keyPeriod(periods[2]),
-	keysInFlight.rule("their_keys", "in_flight_cap IS NOT NULL"),
-	accountsInFlight.rule("accounts", "true"),
+	keysInFlight.pass("their_keys", "in_flight_cap IS NOT NULL"),
+	accountsInFlight.pass("accounts", "true"),
+}
+
+// summed is a pass of one rule over the tables of sums, of which the query reads what breaks it.
+func summed(query, text string) pass {
+	return pass{rows: query, rules: []rule{{text: text}}, summed: true}
 }
 
 // differsFrom compares a column of rows with the amounts of others, whose query names the id
@@ -205,72 +249,65 @@ func differsFrom(rows, column, others string) string {
 		" LEFT JOIN (" + others + ") AS others ON whose = id WHERE " + column + " <> COALESCE(amount, 0)"
 }
 
-// held compares what rows hold with their holds in the ledger.
-func held(what, table string) rule {
+// heldFor compares what a row holds with its hold in the ledger.
+func heldFor(what string) rule {
 	return rule{
-		query: "SELECT t.id, COALESCE(h.amount, 0) AS found, t.hold AS expected FROM " + table + ` t
-			LEFT JOIN ledger_transfers h ON h.task_id = t.id AND h.kind = 'hold'
-			WHERE h.id IS NULL OR h.amount <> t.hold`,
-		text: what + " %s: %s is held for it in the ledger, %s by its row",
+		"held IS NULL OR held <> hold", "COALESCE(held, 0)", "hold",
+		what + " %s: %s is held for it in the ledger, %s by its row",
 	}
 }
 
 // cachedAccount compares an account's cached balance with its entries.
-func cachedAccount(bucket string) rule {
-	return rule{
-		summed: true,
-		query: differsFrom("accounts", bucket,
+func cachedAccount(bucket string) pass {
+	return summed(
+		differsFrom("accounts", bucket,
 			`SELECT account_id AS whose, SUM(amount) AS amount FROM sums
 				WHERE what = '`+bucket+"' GROUP BY account_id"),
-		text: "account %s: " + bucket + " is %s, its entries sum to %s",
-	}
+		"account %s: "+bucket+" is %s, its entries sum to %s",
+	)
 }
 
 // cachedKey compares what stands in a shared quota with the entries of all its keys. A
 // key that has another's shared quota has nothing in its own row.
-func cachedKey(bucket string) rule {
-	return rule{
-		summed: true,
-		query: differsFrom("their_keys", bucket, `SELECT k.quota_key AS whose, SUM(l.amount) AS amount
+func cachedKey(bucket string) pass {
+	return summed(
+		differsFrom("their_keys", bucket, `SELECT k.quota_key AS whose, SUM(l.amount) AS amount
 			FROM sums l JOIN their_keys k ON k.id = l.key_id WHERE l.what = '`+bucket+"' GROUP BY k.quota_key"),
-		text: "key %s: " + bucket + " is %s, its entries sum to %s",
-	}
+		"key %s: "+bucket+" is %s, its entries sum to %s",
+	)
 }
 
 // keyPeriod compares what counts of a key's cap with the holds that were counted
 // to the period: what is held, and of those that have ended what was charged. An
 // end that names no day gave nothing back.
-func keyPeriod(p period) rule {
-	return rule{
-		summed: true,
-		query: differsFrom("their_keys", p.name+"_used", `SELECT q.id AS whose, SUM(l.amount) AS amount
+func keyPeriod(p period) pass {
+	return summed(
+		differsFrom("their_keys", p.name+"_used", `SELECT q.id AS whose, SUM(l.amount) AS amount
 			FROM sums l JOIN their_keys k ON k.id = l.key_id JOIN their_keys q ON q.id = k.quota_key
 			WHERE l.what = 'counted' AND l.day >= q.`+p.name+"_began GROUP BY q.id"),
-		text: "key %s: %s counts for its cap of the " + p.name + ", its holds come to %s",
-	}
+		"key %s: %s counts for its cap of the "+p.name+", its holds come to %s",
+	)
 }
 
-// rule compares what rows have counted with their tasks in flight. Keys are many, and of
+// pass compares what rows have counted with their tasks in flight. Keys are many, and of
 // those without a limit nobody asks.
-func (f inFlight) rule(rows, which string) rule {
-	return rule{
-		summed: true,
-		query: `SELECT id, in_flight * 1000000 AS found, tasks * 1000000 AS expected
-			FROM (SELECT id, in_flight, (` + f.tasks + `) AS tasks
-				FROM ` + rows + " AS " + f.table + " WHERE " + which + `) AS those
+func (f inFlight) pass(rows, which string) pass {
+	return summed(
+		`SELECT id, in_flight * 1000000 AS found, tasks * 1000000 AS expected
+			FROM (SELECT id, in_flight, (`+f.tasks+`) AS tasks
+				FROM `+rows+" AS "+f.table+" WHERE "+which+`) AS those
 			WHERE in_flight <> tasks`,
-		text: f.what + " %s has counted %s tasks in flight, there are %s",
-	}
+		f.what+" %s has counted %s tasks in flight, there are %s",
+	)
 }
 
 // keySum compares an account with its keys, a rotated pair once, deleted ones too.
-func keySum(bucket string) rule {
-	return rule{
-		summed: true,
-		query: differsFrom("accounts", bucket,
+func keySum(bucket string) pass {
+	return summed(
+		differsFrom("accounts", bucket,
 			"SELECT account_id AS whose, SUM("+bucket+") AS amount FROM their_keys GROUP BY account_id"),
-		text: "account %s: " + bucket + " is %s, its keys' sum to %s",
-	}
+		"account %s: "+bucket+" is %s, its keys' sum to %s",
+	)
 }
 
 // problemRow is a row of a rule's query.
@@ -290,30 +327,34 @@ func (s *Store) sums() string {
 	for _, p := range periods {
 		began.WriteString(", " + p.name + "_used, " + s.microsOf(p.name+"_start") + " AS " + p.name + "_began")
 	}
-	return `sums AS MATERIALIZED (SELECT account_id, key_id, what, day, SUM(amount) AS amount FROM (
-			SELECT account_id, COALESCE(key_id, '') AS key_id, bucket AS what, 0 AS day, amount FROM ledger_entries
-			UNION ALL SELECT account_id, '', 'granted', 0, amount FROM ledger_transfers WHERE kind = 'grant'
-			UNION ALL SELECT h.account_id, h.key_id, 'counted', ` + s.microsOf("h.counted_day") + `,
-					CASE t.kind WHEN 'hold' THEN t.amount WHEN 'post' THEN t.amount - h.amount ELSE -h.amount END
-				FROM ledger_transfers t JOIN ledger_transfers h ON h.task_id = t.task_id AND h.kind = 'hold'
-				WHERE t.kind <> 'grant' AND t.counted_day IS NOT NULL AND h.counted_day IS NOT NULL
-		) AS moves GROUP BY account_id, key_id, what, day),
+	return `sums AS MATERIALIZED (
+			SELECT account_id, COALESCE(key_id, '') AS key_id, bucket AS what, 0 AS day, SUM(amount) AS amount
+				FROM ledger_entries GROUP BY account_id, key_id, bucket
+			UNION ALL SELECT account_id, '', 'granted', 0, SUM(amount)
+				FROM ledger_transfers WHERE kind = 'grant' GROUP BY account_id
+			UNION ALL SELECT account_id, key_id, 'counted', ` + s.microsOf("counted_day") + `, SUM(amount)
+				FROM (SELECT h.account_id, h.key_id, h.counted_day,
+						CASE WHEN r.counted_day IS NULL THEN h.amount WHEN r.kind = 'post' THEN r.amount ELSE 0 END AS amount
+					FROM ledger_transfers h
+					LEFT JOIN ledger_transfers r ON r.task_id = h.task_id AND r.kind IN ('post', 'void')
+					WHERE h.kind = 'hold' AND h.counted_day IS NOT NULL) AS holds
+				GROUP BY account_id, key_id, counted_day),
 		their_keys AS (SELECT id, account_id, COALESCE(quota_id, id) AS quota_key, unlimited, quota,
 			held, spent, in_flight, in_flight_cap` + began.String() + ` FROM keys),
 		open_holds AS (SELECT account_id, hold FROM tasks WHERE status IN ('pending', 'processing')
 			UNION ALL SELECT account_id, hold FROM speeches WHERE state = 'open')`
 }
 
-// usageRule compares the sums of usage with the ends in the ledger. It names the first
+// usagePass compares the sums of usage with the ends in the ledger. It names the first
 // figure that is off.
-func (s *Store) usageRule() rule {
+func (s *Store) usagePass() pass {
 	first := func(then string) string {
 		return "CASE " + eachFigure("WHEN SUM(found_@) <> SUM(due_@) THEN "+then, " ") + " END"
 	}
 	// Counts of tasks are reported as amounts.
 	const scale = " * CASE WHEN figure IN ('cost', 'released', 'taken') THEN 1 ELSE 1000000 END"
-	return rule{
-		query: `SELECT account_id || ', key ' || key_id || ', model ' || model || ', ' || span ||
+	return pass{
+		rows: `SELECT account_id || ', key ' || key_id || ', model ' || model || ', ' || span ||
 				' from ' || CAST(begins_at AS text) || ': ' || figure AS id,
 				found` + scale + " AS found, expected" + scale + ` AS expected
 			FROM (SELECT ` + usageSumKey + ", " + first("'@'") + ` AS figure,
@@ -323,6 +364,6 @@ func (s *Store) usageRule() rule {
 						FROM (` + s.sumsOf("true") + `) AS ends
 				) AS compared GROUP BY ` + usageSumKey + `) AS sums_of
 			WHERE figure IS NOT NULL`,
-		text: "usage of %s is %s, by the ledger %s",
+		rules: []rule{{text: "usage of %s is %s, by the ledger %s"}},
 	}
 }

@@ -270,22 +270,30 @@ func eachFigure(text, separator string) string {
 
 // sumsOf are the keys and figures of usage_sums of the ends that the condition on
 // e names. What was held is counted as taken in the hour and day of the hold, and
-// as released in those of its end.
+// as released in those of its end. Ends that have both hours in common are added up
+// first, and days from hours: for all ends of a ledger, that leaves few rows to sort.
 func (s *Store) sumsOf(condition string) string {
-	of := func(span string, begin func(column string) string) string {
-		return "SELECT account_id, '" + span + "' AS span, " + begin("ended_at") + ` AS begins_at,
-				key_id, model, provider, cost, hold AS released, 0 AS taken, ` + countByStatus + ` FROM ends
-			UNION ALL SELECT account_id, '` + span + "', " + begin("held_at") + `, key_id, model, provider,
-				0, 0, hold, 0, 0, 0 FROM ends`
-	}
-	return `WITH ends AS (SELECT e.account_id, e.key_id, e.model, e.provider, e.status,
-			e.at AS ended_at, h.at AS held_at,
-			CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, h.amount AS hold
-		FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
-		WHERE e.kind IN ('post', 'void') AND ` + condition + `)
-		SELECT ` + usageSumKey + ", " + eachFigure("CAST(SUM(@) AS bigint) AS @", ", ") + ` FROM (
-			` + of("hour", s.hourOf) + " UNION ALL " + of("day", s.dayOf) + `) AS counted
-		WHERE true GROUP BY ` + usageSumKey
+	sums := eachFigure("CAST(SUM(@) AS bigint) AS @", ", ")
+	return `WITH ends AS (SELECT account_id, key_id, model, provider, ended_at, held_at,
+			SUM(cost) AS cost, SUM(hold) AS hold,
+			COUNT(CASE status WHEN 'completed' THEN 1 END) AS completed,
+			COUNT(CASE status WHEN 'failed' THEN 1 END) AS failed,
+			COUNT(CASE status WHEN 'cancelled' THEN 1 END) AS cancelled
+		FROM (SELECT e.account_id, e.key_id, e.model, e.provider, e.status,
+				` + s.hourOf("e.at") + " AS ended_at, " + s.hourOf("h.at") + ` AS held_at,
+				CASE e.kind WHEN 'post' THEN e.amount ELSE 0 END AS cost, h.amount AS hold
+			FROM ledger_transfers e JOIN ledger_transfers h ON h.task_id = e.task_id AND h.kind = 'hold'
+			WHERE e.kind IN ('post', 'void') AND ` + condition + `) AS each_end
+		GROUP BY ended_at, held_at, account_id, key_id, model, provider),
+		hours AS (SELECT account_id, begins_at, key_id, model, provider, ` + sums + `
+			FROM (SELECT account_id, ended_at AS begins_at, key_id, model, provider,
+					cost, hold AS released, 0 AS taken, completed, failed, cancelled FROM ends
+				UNION ALL SELECT account_id, held_at, key_id, model, provider, 0, 0, hold, 0, 0, 0 FROM ends) AS counted
+			GROUP BY begins_at, account_id, key_id, model, provider)
+		SELECT account_id, 'hour' AS span, begins_at, key_id, model, provider, ` + eachFigure("@", ", ") + ` FROM hours
+		UNION ALL SELECT account_id, 'day', day, key_id, model, provider, ` + sums + `
+			FROM (SELECT hours.*, ` + s.dayOf("begins_at") + ` AS day FROM hours) AS of_days
+			GROUP BY account_id, day, key_id, model, provider`
 }
 
 // count adds the ends that the condition names to the sums. Rows are locked in

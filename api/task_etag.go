@@ -1,0 +1,84 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mediagate/mediagate"
+)
+
+// longestReuse bounds for how long a client may go on with the links of an answer that it has.
+const longestReuse = 24 * time.Hour
+
+// answerRead answers a read of a task: with what render makes of it and its links, or with
+// 304 where the client has that already. Only the client's own cache may keep the answer,
+// and has to ask each time whether it still holds ("no-cache"): no-store would forbid it to
+// keep what If-None-Match asks about.
+func (s *Server) answerRead(
+	c *call, t *mediagate.Task, language string, render func(links []mediagate.Link) any,
+) error {
+	links, err := s.links(c.ctx, t)
+	if err != nil {
+		return err
+	}
+	etag := s.taskETag(t, links, language)
+	header := c.Response().Header()
+	header.Set("Cache-Control", "private, no-cache")
+	header.Set("Etag", etag)
+	header.Set("X-Content-Type-Options", "nosniff")
+	if c.has(etag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	return c.json(http.StatusOK, render(links))
+}
+
+// taskETag names the answer to a read of a task. It is weak: the links of two equal answers
+// may end at different times. It changes with all that an answer shows: with the task's
+// version (D19), with the language, with the age of the links, and with the program and its
+// settings. Status and end are in it since a database that was restored counts versions once
+// more. An answer that shows something of another task, such as a source, needs that task's
+// version in here, too.
+func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, language string) string {
+	text := fmt.Appendf(nil, "%s %d %s %d %s %d",
+		s.cfg.Version, s.cfg.CreditsPerUnit, language, t.Version, t.Status, t.EndedAt.UnixMicro())
+	for _, link := range links {
+		text = fmt.Appendf(text, " %s", s.linkAge(link))
+	}
+	return etagOf(text)
+}
+
+// linkAge tells apart links to a file of which a client has to get the newer one.
+//
+//   - A link that lives for all of link_ttl counts as the same for half of that, and for a
+//     day at most. With a link_ttl of an hour, a client that got it at 10:01 is told until
+//     10:30 that nothing has changed, when the link still works for 31 minutes.
+//   - A link that ends sooner does so with its file or with our credentials. It counts as
+//     the same as long as a new one would end at that minute, too.
+//   - A file without a link is the same for ever.
+func (s *Server) linkAge(link mediagate.Link) string {
+	now := s.now()
+	switch {
+	case link.URL == "":
+		return "none"
+	case link.ExpiresAt.Before(now.Add(s.cfg.LinkTTL - 2*time.Second)): // both clocks cut fractions
+		return "until " + link.ExpiresAt.UTC().Format("2006-01-02T15:04")
+	default:
+		reuse := min(s.cfg.LinkTTL/2, longestReuse)
+		return "since " + now.UTC().Truncate(reuse).Format(time.RFC3339Nano)
+	}
+}
+
+// has reports whether the client says that it has the answer with this tag.
+func (c *call) has(etag string) bool {
+	strong := strings.TrimPrefix(etag, "W/")
+	for _, line := range c.Request().Header.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(line, ",") {
+			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strong {
+				return true
+			}
+		}
+	}
+	return false
+}
