@@ -47,7 +47,7 @@ func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
 }
 
 func (s *Server) handleTask(c *call) error {
-	var language string
+	var language, request string
 	var wait int
 	if c.Request().URL.RawQuery != "" {
 		q := c.query()
@@ -56,6 +56,9 @@ func (s *Server) handleTask(c *call) error {
 			return err
 		}
 		if wait, err = intQuery(q, "wait", 1, int(c.route.time/time.Second), 0); err != nil {
+			return err
+		}
+		if request, err = oneOfQuery(q, "request", yesNo...); err != nil {
 			return err
 		}
 	}
@@ -68,7 +71,16 @@ func (s *Server) handleTask(c *call) error {
 			return err
 		}
 	}
-	return s.answerTask(c, http.StatusOK, &t, language)
+	v, err := s.view(c.ctx, &t)
+	if err != nil {
+		return err
+	}
+	if request == yes {
+		if v.Request, err = view.Request(&t); err != nil {
+			return err
+		}
+	}
+	return c.linked(http.StatusOK, wrappedTask{http.StatusOK, v.In(language)})
 }
 
 // handleMusicTask shows a task in the words of the music endpoint, which knows
@@ -88,12 +100,12 @@ func (s *Server) handleMusicTask(c *call) error {
 	return c.linked(http.StatusOK, wrappedMusicTask{http.StatusOK, v.Music()})
 }
 
-func (s *Server) answerTask(c *call, status int, t *mediagate.Task, language string) error {
+func (s *Server) answerTask(c *call, status int, t *mediagate.Task) error {
 	v, err := s.view(c.ctx, t)
 	if err != nil {
 		return err
 	}
-	return c.linked(status, wrappedTask{status, v.In(language)})
+	return c.linked(status, wrappedTask{status, v})
 }
 
 // waits are what Limits.Waits bounds, for messages: long polls and streams.
@@ -272,7 +284,7 @@ func (s *Server) answerAccepted(c *call, t *mediagate.Task) error {
 	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
 		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
 	}
-	return s.answerTask(c, http.StatusAccepted, t, "")
+	return s.answerTask(c, http.StatusAccepted, t)
 }
 
 func (s *Server) handleLegacyPoll(c *call) error {
