@@ -15,6 +15,8 @@ import (
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	const link = "https://gw.example.com/files/1-a.png"
+	attached := mediagate.Plan{Attached: []string{link}}
+	source := mediagate.Source{TaskID: "t", Fields: json.RawMessage(`{"task_id":"t","audio_index":2}`)}
 	for name, tt := range map[string]struct {
 		params string
 		plan   mediagate.Plan
@@ -25,19 +27,19 @@ func TestRequest(t *testing.T) {
 			want:   `{"prompt":"a <b> & c","seed":12345678901234567890,"tempo":1.50,"model":"alias"}`,
 		},
 		"what it works on": {
-			params: `{"end_s":20}`, plan: mediagate.Plan{Source: &mediagate.Source{TaskID: "t", Fields: json.RawMessage(`{"task_id":"t","audio_index":2}`)}},
+			params: `{"end_s":20}`, plan: mediagate.Plan{Source: &source},
 			want: `{"end_s":20,"task_id":"t","audio_index":2,"model":"alias"}`,
 		},
 		"a link that came as a file": {
-			params: `{"first":"` + link + `","last":"https://example.com/b.png"}`, plan: mediagate.Plan{Attached: []string{link}},
+			params: `{"first":"` + link + `","last":"https://example.com/b.png"}`, plan: attached,
 			want: `{"last":"https://example.com/b.png","model":"alias"}`,
 		},
 		"some links of a list": {
-			params: `{"image_urls":["` + link + `","https://example.com/b.png"]}`, plan: mediagate.Plan{Attached: []string{link}},
+			params: `{"image_urls":["` + link + `","https://example.com/b.png"]}`, plan: attached,
 			want: `{"image_urls":["https://example.com/b.png"],"model":"alias"}`,
 		},
 		"all links of a list": {
-			params: `{"image_urls":["` + link + `","` + link + `"]}`, plan: mediagate.Plan{Attached: []string{link}},
+			params: `{"image_urls":["` + link + `","` + link + `"]}`, plan: attached,
 			want: `{"model":"alias"}`,
 		},
 	} {
@@ -57,7 +59,8 @@ func TestRequest(t *testing.T) {
 			}
 		})
 	}
-	if body, err := view.Request(&mediagate.Task{Params: mediagate.NoParams, InputsErasedAt: time.Unix(1, 0)}); body != nil || err != nil {
+	erased := mediagate.Task{Params: mediagate.NoParams, InputsErasedAt: time.Unix(1, 0)}
+	if body, err := view.Request(&erased); body != nil || err != nil {
 		t.Errorf("of a task whose inputs are erased: %v, %v", body, err)
 	}
 }
