@@ -1,6 +1,7 @@
 package mediagate
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -18,6 +19,8 @@ type Source struct {
 	Ref         JobRef `json:"ref"`                 // the job that made it
 	VendorID    string `json:"vendor_id,omitempty"` // the vendor's id of the clip or the voice
 	Button      string `json:"button,omitempty"`    // that is pressed: its customId
+
+	Fields json.RawMessage `json:"fields,omitempty"` // of the request that name it, an object
 
 	Key  string `json:"key,omitempty"`  // of its main file in our bucket
 	Clip *Clip  `json:"clip,omitempty"` // what is known of it, of a song

@@ -122,6 +122,9 @@ type Plan struct {
 	// Uploads are the fields of the request whose media came within it: the
 	// object keys in our bucket. Params lacks them; a job gets them as links.
 	Uploads map[string]string `json:"uploads,omitempty"`
+	// Attached are the links in Params to media that came within the request, for a model
+	// that takes nothing but links.
+	Attached []string `json:"attached,omitempty"`
 	// Inputs are the client's media that the contract bounds: they are judged
 	// before the first submit.
 	Inputs []Input `json:"inputs,omitempty"`
@@ -499,7 +502,7 @@ func (o Outcome) Bare() Outcome {
 // WithoutInputs is the plan of a task that has ended, without what it took from
 // the request. The keys of uploads stay until their objects are gone.
 func (p Plan) WithoutInputs() Plan {
-	p.Inputs, p.Source, p.Skipped = nil, nil, nil
+	p.Inputs, p.Source, p.Skipped, p.Attached = nil, nil, nil, nil
 	return p
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -58,7 +57,6 @@ type taskStory struct {
 	Deliveries []deliveryAttempt `json:"deliveries"`
 	Events     []lineView        `json:"events"`
 	Workflow   workflowView      `json:"workflow"`
-	Request    json.RawMessage   `json:"request,omitempty"` // with prompt=true
 }
 
 type attemptView struct {
@@ -211,7 +209,9 @@ func (s *Server) handleAdminTask(c *call) error {
 		if err := s.cfg.Store.NotePromptRead(c.ctx, t.AccountID, t.ID); err != nil {
 			return err
 		}
-		v.Request = t.Params
+		if v.Request, err = view.Request(t); err != nil {
+			return err
+		}
 	}
 	v.Workflow = s.workflowOf(c, t.ID)
 	return c.linked(http.StatusOK, v)

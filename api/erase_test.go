@@ -98,9 +98,15 @@ func TestErasedInputsAreNotShown(t *testing.T) {
 	if a := g.get("/v1/artgen/" + id); a.at("prompt") != "a cat" {
 		t.Errorf("before the end: %s", a.body)
 	}
+	if a := g.get("/v1/tasks/" + id + "?request=true"); a.at("data", "request", "prompt") != "a cat" {
+		t.Errorf("the request before the end: %s", a.body)
+	}
 	g.finishArt(id, mediagate.Made{Buttons: artButtons, Prompt: "a cat --v 7"})
 	if a := g.get("/v1/artgen/" + id); a.at("prompt") != "" || a.at("status") != "SUCCESS" || len(a.at("buttons").([]any)) != len(artButtons) {
 		t.Errorf("after it: %s", a.body)
+	}
+	if a := g.get("/v1/tasks/" + id + "?request=true"); a.status != 200 || a.at("data", "request") != nil {
+		t.Errorf("the request after it: %s", a.body)
 	}
 	if a := g.post(art+"/upscale", `{"task_id":"`+id+`","index":1}`); a.status != 200 {
 		t.Errorf("it can be worked on: %s", a.body)

@@ -189,6 +189,7 @@ func TestMusicSources(t *testing.T) {
 	want := &mediagate.Source{
 		TaskID: song, Index: 1, Provider: "kling", Channel: "one", Fingerprint: "f",
 		Ref: mediagate.JobRef{JobID: "job"}, VendorID: clipTwo + song, Key: "s/1", Clip: &mediagate.Clip{ID: clipTwo + song, Seconds: 20},
+		Fields: json.RawMessage(`{"audio_index":2,"task_id":"` + song + `"}`),
 	}
 	if diff := cmp.Diff(want, g.source(id)); diff != "" {
 		t.Errorf("the source (-want +got):\n%s", diff)

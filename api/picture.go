@@ -153,9 +153,9 @@ func (s *Server) refer(o *order, p picture) (address string, err error) {
 	return s.cfg.FileURL(file), nil
 }
 
-// storeReferences puts the references into the bucket. They count as uploads do, and a
-// caller who cannot pay for the task leaves none.
-func (s *Server) storeReferences(c *call, sub submit) (err error) {
+// storeReferences puts the references into the bucket and notes their addresses in the
+// plan. They count as uploads do, and a caller who cannot pay for the task leaves none.
+func (s *Server) storeReferences(c *call, sub *submit) (err error) {
 	if len(sub.references) == 0 {
 		return nil
 	}
@@ -165,6 +165,7 @@ func (s *Server) storeReferences(c *call, sub submit) (err error) {
 	var bytes int64
 	for _, r := range sub.references {
 		bytes += r.bytes
+		sub.validated.Plan.Attached = append(sub.validated.Plan.Attached, s.cfg.FileURL(r.file))
 	}
 	if err := s.countUpload(c.ctx, c, bytes); err != nil {
 		return err

@@ -325,6 +325,9 @@ func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, erro
 		return nil, err
 	}
 	found.Provider, found.Channel, found.Fingerprint, found.Ref = job.Provider, job.Channel, job.Fingerprint, job.Ref
+	if found.Fields, err = json.Marshal(named.Fields); err != nil {
+		return nil, mediagate.Errorf(mediagate.KindInternal, "the fields of a source cannot be written: %w", err)
+	}
 	return &found, nil
 }
 

@@ -150,7 +150,7 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 		return mediagate.Task{ID: before}, true, err
 	}
 	if err = s.storePictures(c, &sub.validated); err == nil {
-		err = s.storeReferences(c, sub)
+		err = s.storeReferences(c, &sub)
 	}
 	if err != nil {
 		before, err = s.before(c, sub, err) // its twin may have taken the money since

@@ -17,13 +17,13 @@ const longestReuse = 24 * time.Hour
 // and has to ask each time whether it still holds ("no-cache"): no-store would forbid it to
 // keep what If-None-Match asks about.
 func (s *Server) answerRead(
-	c *call, t *mediagate.Task, language string, render func(links []mediagate.Link) any,
+	c *call, t *mediagate.Task, query string, render func(links []mediagate.Link) any,
 ) error {
 	links, err := s.links(c.ctx, t)
 	if err != nil {
 		return err
 	}
-	etag := s.taskETag(t, links, language)
+	etag := s.taskETag(t, links, query)
 	header := c.Response().Header()
 	header.Set("Cache-Control", "private, no-cache")
 	header.Set("Etag", etag)
@@ -36,13 +36,13 @@ func (s *Server) answerRead(
 
 // taskETag names the answer to a read of a task. It is weak: the links of two equal answers
 // may end at different times. It changes with all that an answer shows: with the task's
-// version (D19), with the language, with the age of the links, and with the program and its
+// version (D19), with the query, with the age of the links, and with the program and its
 // settings. Status and end are in it since a database that was restored counts versions once
 // more. An answer that shows something of another task, such as a source, needs that task's
 // version in here, too.
-func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, language string) string {
+func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, query string) string {
 	text := fmt.Appendf(nil, "%s %d %s %d %s %d",
-		s.cfg.Version, s.cfg.CreditsPerUnit, language, t.Version, t.Status, t.EndedAt.UnixMicro())
+		s.cfg.Version, s.cfg.CreditsPerUnit, query, t.Version, t.Status, t.EndedAt.UnixMicro())
 	for _, link := range links {
 		text = fmt.Appendf(text, " %s", s.linkAge(link))
 	}

@@ -47,7 +47,7 @@ func (s *Server) readTask(c *call, id string) (mediagate.Task, error) {
 }
 
 func (s *Server) handleTask(c *call) error {
-	var language string
+	var language, request string
 	var wait int
 	if c.Request().URL.RawQuery != "" {
 		q := c.query()
@@ -56,6 +56,9 @@ func (s *Server) handleTask(c *call) error {
 			return err
 		}
 		if wait, err = intQuery(q, "wait", 1, int(c.route.time/time.Second), 0); err != nil {
+			return err
+		}
+		if request, err = oneOfQuery(q, "request", yesNo...); err != nil {
 			return err
 		}
 	}
@@ -68,8 +71,16 @@ func (s *Server) handleTask(c *call) error {
 			return err
 		}
 	}
-	return s.answerRead(c, &t, language, func(links []mediagate.Link) any {
-		return wrappedTask{http.StatusOK, view.Of(&t, s.cfg.CreditsPerUnit, links).In(language)}
+	var body map[string]any
+	if request == yes {
+		if body, err = view.Request(&t); err != nil {
+			return err
+		}
+	}
+	return s.answerRead(c, &t, language+" "+request, func(links []mediagate.Link) any {
+		v := view.Of(&t, s.cfg.CreditsPerUnit, links)
+		v.Request = body
+		return wrappedTask{http.StatusOK, v.In(language)}
 	})
 }
 

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +53,55 @@ func TestBadTaskIDs(t *testing.T) {
 	}
 	if len(g.starter.woken) != 0 {
 		t.Error("somebody's task was cancelled")
+	}
+}
+
+// The request that a client gets back makes the same task again.
+func TestRequestOfATask(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	request := func(id string) map[string]any {
+		a := g.get("/v1/tasks/" + id + "?request=true")
+		body, _ := a.at("data", "request").(map[string]any)
+		if a.status != http.StatusOK || body == nil {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return body
+	}
+	params := func(id string) string {
+		task, err := g.store.TaskByID(t.Context(), id)
+		g.must(err)
+		return task.Model + string(task.Params)
+	}
+	first := g.submit(images,
+		`{"model":"zeta-2-ext","prompt":"a <cat> & a dog","webhook":"https://example.com","metadata":{"reference":"r"}}`)
+	body := request(first)
+	text, err := json.Marshal(body)
+	g.must(err)
+	if again := g.submit(images, string(text)); params(again) != params(first) {
+		t.Errorf("%s makes %s, not %s", text, params(again), params(first))
+	}
+	if body["webhook"] != nil || body["metadata"] != nil {
+		t.Errorf("webhook or metadata in %s", text)
+	}
+	if a := g.get("/v1/tasks/" + first); a.at("data", "request") != nil {
+		t.Errorf("unasked: %s", a.body)
+	}
+	g.get("/v1/tasks/"+first+"?request=1").wantError(t, 400, "invalid_request_error", "request must be one of true, false")
+
+	within := g.submit(videos, `{"model":"delta-02","prompt":"a","first_frame_image":"`+dataOf(aPicture)+`"}`)
+	if body := request(within); body["prompt"] != "a" || body["first_frame_image"] != nil {
+		t.Errorf("media within the request: %v", body)
+	}
+	openAI := func(reference string) map[string]any {
+		a := g.post(openAIVideos, `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"`+reference+`"}}`)
+		return request(fmt.Sprint(a.at("id")))
+	}
+	if body := openAI(dataOf(aPicture)); body["prompt"] != "a" || body["image_urls"] != nil {
+		t.Errorf("media within a request of OpenAI's form: %v", body)
+	}
+	if body := openAI("https://example.com/a.png"); fmt.Sprint(body["image_urls"]) != "[https://example.com/a.png]" {
+		t.Errorf("a link in a request of OpenAI's form: %v", body)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Whatever a body says, it is taken or refused as invalid; what is taken is held
-// for and can be written.
+// for, can be written, and can be asked for again.
 func FuzzAccept(f *testing.F) {
 	models, err := catalog.Load("")
 	if err != nil {
@@ -55,5 +55,6 @@ func FuzzAccept(f *testing.F) {
 		if !json.Valid(request.Params) {
 			t.Errorf("the request is written as %s", request.Params)
 		}
+		again(t, operation, request)
 	})
 }

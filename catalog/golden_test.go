@@ -14,17 +14,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/catalog/price"
+	"github.com/mediagate/mediagate/task/view"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden runs the request of each testdata/MODEL/*.txtar and compares
-// what becomes of it: the parameters, the plan and the charges, or the error. The parameters
-// are a request again, which makes the same parameters.
+// what becomes of it: the parameters, the plan and the charges, or the error.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -96,17 +98,7 @@ func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 	if err != nil {
 		return []txtar.File{{Name: "error.txt", Data: []byte(err.Error() + "\n")}}
 	}
-	whole := r.Source == nil && len(r.Uploads) == 0 // else a part of the request is beside the parameters
-	again := parse(t, string(r.Params))
-	again["model"] = m.Model.ID
-	if again["resize_mode"] != nil && again["first_frame_image"] == nil {
-		whole = false // a default that a request may not have without a frame
-	}
-	if whole {
-		if second, err := m.Accept(again); err != nil || !bytes.Equal(second.Params, r.Params) {
-			t.Errorf("the parameters as a request make %s, %v", second.Params, err)
-		}
-	}
+	again(t, m, r)
 	plan, err := json.Marshal(r.Plan)
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +116,39 @@ func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 		{Name: "plan.json", Data: indent(t, plan)},
 		{Name: "charges.txt", Data: charges.Bytes()},
 	}...)
+}
+
+// again checks that an accepted request, as the body that clients get back of it, makes the same
+// request. Media that came within it are left out of that body: here they are put back.
+func again(t *testing.T, o *catalog.Operation, r catalog.Request) {
+	t.Helper()
+	asked := mediagate.Task{Model: o.Model.ID, Params: r.Params}
+	if r.Source != nil {
+		fields, err := json.Marshal(r.Source.Fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked.Plan.Source = &mediagate.Source{Fields: fields}
+	}
+	body, err := view.Request(&asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field, media := range r.Uploads {
+		body[field] = media
+	}
+	if err := o.Known(slices.Collect(maps.Keys(body))); err != nil {
+		t.Errorf("a strict key may not send the body: %v", err)
+	}
+	second, err := o.Accept(body)
+	if err != nil {
+		t.Errorf("the request as a body is refused: %v", err)
+		return
+	}
+	r.Webhook, r.Reference, r.Folded = "", "", second.Folded // no part of what is made
+	if diff := cmp.Diff(r, second, cmpopts.IgnoreUnexported(catalog.Source{})); diff != "" {
+		t.Errorf("the request as a body makes another one: %s", diff)
+	}
 }
 
 func indent(t *testing.T, b []byte) []byte {

@@ -64,6 +64,7 @@ func TestPassthrough(t *testing.T) {
 			if string(r.Params) != tt.params || price.Total(r.Charges).String() != tt.hold {
 				t.Errorf("%s for %s", r.Params, price.Total(r.Charges))
 			}
+			again(t, o, r)
 			want := []mediagate.Route{{Provider: "acme", Upstream: "up/" + o.Model.ID, Operation: "base_video", Passthrough: true}}
 			if diff := cmp.Diff(want, r.Plan.Routes); diff != "" || r.Plan.OnUnknown != mediagate.OnUnknownPark {
 				t.Error(diff)

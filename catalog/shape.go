@@ -37,6 +37,7 @@ type shape struct {
 	required    map[string]bool // by some branch
 	demanded    map[string]bool // whatever else is given
 	either      map[string]bool // one of which is required
+	needs       []string        // the field is refused without each of these fields beside it
 	items       *shape
 	notes       annotations
 	first       int // of a list, so many items are looked at, and kept; 0: all
@@ -96,7 +97,27 @@ func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 			return err
 		}
 	}
+	s.readNeeds(node)
 	return nil
+}
+
+// readNeeds reads which fields are refused without another one, which a schema says as
+//
+//	if: {required: [other]}
+//	else: {properties: {field: {not: {}}}}
+func (s *shape) readNeeds(node yaml.MapSlice) {
+	condition, _ := child(node, "if").(yaml.MapSlice)
+	required, _ := child(condition, "required").([]any)
+	refused, _ := child(child(node, "else"), "properties").(yaml.MapSlice)
+	if len(condition) != 1 || len(required) == 0 {
+		return
+	}
+	for _, entry := range refused {
+		if rule, ok := entry.Value.(yaml.MapSlice); ok && refusesAll(rule) {
+			field := s.properties[fmt.Sprint(entry.Key)]
+			field.needs = append(field.needs, stringsOf(required)...)
+		}
+	}
 }
 
 // readBound reads what a value of the schema's type must be.
@@ -345,8 +366,9 @@ func (s *shape) mayMiss(name string) bool {
 	return s.demanded[name] || s.required[name] && !field.media && !field.is("array")
 }
 
-// complete puts in the defaults of absent fields, nested ones too, and puts
-// what objects stand for in their place. It changes v where it can.
+// complete puts in the defaults of absent fields, nested ones too, but for fields that
+// would be refused without another one. It puts what objects stand for in their place.
+// It changes v where it can.
 func (s *shape) complete(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -354,7 +376,7 @@ func (s *shape) complete(v any) any {
 			field := s.properties[name]
 			if value, ok := v[name]; ok {
 				v[name] = field.complete(value)
-			} else if field.hasFallback {
+			} else if field.hasFallback && field.mayStandIn(v) {
 				v[name] = field.fallback
 			}
 		}
@@ -369,6 +391,11 @@ func (s *shape) complete(v any) any {
 		}
 	}
 	return v
+}
+
+// mayStandIn reports whether an object has all that the field needs beside it.
+func (s *shape) mayStandIn(object map[string]any) bool {
+	return !slices.ContainsFunc(s.needs, func(name string) bool { _, given := object[name]; return !given })
 }
 
 // needless is a field that was left out as missing, and is no more needed beside

@@ -38,6 +38,8 @@ type Source struct {
 	Clip  string
 	Voice string
 
+	Fields map[string]any // of the request that name it, with their defaults
+
 	Button string // as named; empty for the one that the fields say
 
 	prefixes []string // of that button
@@ -95,7 +97,7 @@ func (r *SourceRule) take(params map[string]any) *Source {
 	if r == nil {
 		return nil
 	}
-	s := &Source{Rule: *r, times: map[string]float64{}}
+	s := &Source{Rule: *r, Fields: map[string]any{}, times: map[string]float64{}}
 	s.Task, _ = params[r.Task].(string)
 	s.Clip, _ = params[r.Clip].(string)
 	s.Voice, _ = params[r.Voice].(string)
@@ -107,6 +109,9 @@ func (r *SourceRule) take(params map[string]any) *Source {
 	}
 	s.prefixes = r.prefixes(params)
 	for _, name := range r.taken() {
+		if value, given := params[name]; given {
+			s.Fields[name] = value
+		}
 		delete(params, name)
 	}
 	for _, name := range r.Within {

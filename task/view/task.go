@@ -29,6 +29,7 @@ type Task struct {
 	Reference       string             `json:"reference,omitempty"`
 	CancelRequested bool               `json:"cancel_requested,omitempty"` // until the end
 	Webhook         *Webhook           `json:"webhook,omitempty"`
+	Request         map[string]any     `json:"request,omitempty"` // for readers who ask for it, see Request
 }
 
 // Webhook is the state of the task's callback.
