@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -130,9 +131,9 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 	default:
 		return nil
 	}
-	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, 'round', ?, ?)
+	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, 'round', ?, ?, ?)
 		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`,
-		after.ID, after.AccountID, at(next))
+		after.ID, after.AccountID, at(next), true)
 	return err
 }
 
@@ -161,50 +162,117 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if err != nil {
 		return err
 	}
-	_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at)
-		SELECT v.task_id, 'run', v.account_id, `+s.timeOf("v.at_us")+" FROM "+s.rowsOf(listedWakes)+`
+	_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked)
+		SELECT v.task_id, 'run', v.account_id, `+s.timeOf("v.at_us")+", true FROM "+s.rowsOf(listedWakes)+`
 		WHERE true ORDER BY v.task_id
 		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at
 		WHERE wakes.wake_at > excluded.wake_at`, list)
 	return err
 }
 
-// dueWakes finds the first wake of each account by the index, takes the accounts whose
+// The tasks that have no run yet wait here and not in Temporal, where the runs that can go on
+// would wait behind them. A run is new while nobody has tried to start it but its API process, and
+// its start is unanswered from the scan's try until its first step begins, for a minute at most.
+const (
+	isNew        = "NOT asked AND tries = 0"
+	isUnanswered = "NOT asked AND tries = 1"
+	goesOn       = "(asked OR tries > 0)"
+
+	newOfProcesses   = 64  // the most new tasks with which an API process starts one itself
+	unansweredStarts = 128 // the most of the scan
+)
+
+// dueOf finds the first wake of each account by the index, takes the accounts whose
 // first is longest due, and of each its share of the limit. So it reads little more than
 // it returns, however many wakes there are, and whosever they are. A join with the tasks
 // might be a merge, which reads all tasks up to the newest: each is looked up instead.
-const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
-		SELECT MIN(account_id) FROM wakes
+func dueOf(which string) string {
+	return strings.ReplaceAll(`WITH RECURSIVE accounts (account_id) AS (
+		SELECT MIN(account_id) FROM wakes WHERE {which}
 		UNION ALL SELECT (
-			SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1
+			SELECT account_id FROM wakes WHERE {which} AND account_id > accounts.account_id ORDER BY account_id LIMIT 1
 		) FROM accounts WHERE account_id IS NOT NULL),
 	firsts AS (
 		SELECT account_id, (
-			SELECT wake_at FROM wakes WHERE account_id = accounts.account_id ORDER BY wake_at LIMIT 1
+			SELECT wake_at FROM wakes WHERE {which} AND account_id = accounts.account_id ORDER BY wake_at LIMIT 1
 		) AS first_at FROM accounts),
 	due AS MATERIALIZED (
 		SELECT account_id FROM firsts WHERE first_at <= ? ORDER BY first_at LIMIT ?),
 	lasts AS MATERIALIZED (
 		SELECT account_id, COALESCE((
-			SELECT wake_at FROM wakes WHERE account_id = due.account_id AND wake_at <= ?
+			SELECT wake_at FROM wakes WHERE {which} AND account_id = due.account_id AND wake_at <= ?
 			ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)
 		), ?) AS last_at FROM due),
 	found AS (
 		SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
-		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at
+		FROM lasts JOIN wakes w ON {which} AND w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at
 		ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
 	SELECT w.task_id, w.account_id, w.kind,
 		CASE WHEN w.kind = 'round' THEN COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0) ELSE 0 END,
 		COALESCE((SELECT trace_parent FROM tasks WHERE id = w.task_id), ''),
 		w.wake_at, w.tries, w.asked
-	FROM found w ORDER BY turn, wake_at, task_id`
+	FROM found w ORDER BY turn, wake_at, task_id`, "{which}", which)
+}
+
+var dueWakes, dueStarts = dueOf(goesOn), dueOf(isNew)
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
-// of each first, so that what one account has many of delays no other.
+// of each first, so that what one account has many of delays no other. What can go on or
+// end comes before new runs, for which a quarter is kept. Of these there are no more
+// than may be unanswered.
 func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
+	now, most := at(s.clock()), limit-limit/4
+	if err := read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err != nil {
+		return nil, dbError(err, "list due wakes")
+	}
+	starts, err := s.dueStarts(ctx, now, limit-len(wakes))
+	return append(wakes, starts...), dbError(err, "list due starts")
+}
+
+// dueStarts are the due wakes of new runs. An account may have as many unanswered starts as
+// others may still have beside it, as in package limit: a provider whose queue nobody serves
+// keeps other accounts' starts no more than another one's backlog does.
+func (s *Store) dueStarts(ctx context.Context, now stamp, limit int) (wakes []mediagate.Wake, err error) {
+	var held []struct {
+		AccountID string
+		Starts    int
+	}
+	err = read(s.on(ctx), &held, "SELECT account_id, COUNT(*) AS starts FROM wakes WHERE "+isUnanswered+" GROUP BY account_id")
+	if err != nil {
+		return nil, err
+	}
+	free, of := unansweredStarts, map[string]int{}
+	for _, h := range held {
+		of[h.AccountID] = h.Starts
+		free -= h.Starts
+	}
+	if free <= 0 {
+		return nil, nil
+	}
+	var due []mediagate.Wake
+	const most = unansweredStarts
+	if err := read(s.on(ctx), &due, dueStarts, now, most, now, most, now, most); err != nil {
+		return nil, err
+	}
+	for _, w := range due {
+		if len(wakes) < limit && of[w.AccountID] < free {
+			wakes = append(wakes, w)
+			of[w.AccountID]++
+			free--
+		}
+	}
+	return wakes, nil
+}
+
+// MayStart reports whether an API process starts the task's run itself. Where as many new
+// tasks wait as processes start themselves, it leaves the task to the wake scan, which starts it in its
+// account's turn: its wake is due from now on.
+func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 	now := at(s.clock())
-	err = read(s.on(ctx), &wakes, dueWakes, now, limit, now, limit, now, limit)
-	return wakes, dbError(err, "list due wakes")
+	left, err := exec(s.on(ctx), "UPDATE wakes SET wake_at = ? WHERE task_id = ? AND kind = 'run' AND "+isNew+` AND wake_at > ?
+		AND (SELECT COUNT(*) FROM (SELECT 1 FROM wakes WHERE `+isNew+` ORDER BY account_id LIMIT ?) AS waiting) >= ?`,
+		now, taskID, now, newOfProcesses, newOfProcesses)
+	return left == 0, dbError(err, "leave a start")
 }
 
 // PutOff sets the next try of wakes: in a minute after the first, then doubling up to an
