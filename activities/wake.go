@@ -50,10 +50,7 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 		if noted != nil || len(tried) == 0 {
 			return errors.Join(noted, err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(wakeSoon):
-		}
+		time.Sleep(wakeSoon)
 	}
 	return err
 }

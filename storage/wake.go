@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -170,16 +171,15 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	return err
 }
 
-// The tasks that have no run yet wait here and not in Temporal, where the runs that can go on
-// would wait behind them. A run is new while nobody has tried to start it but its API process, and
-// its start is unanswered from the scan's try until its first step begins, for a minute at most.
+// New tasks, which nobody has tried to start but their API process, wait here and not in Temporal: there
+// they would be before the runs that can go on. A start of the scan is unanswered until the run's first
+// step begins, for a minute at most.
 const (
-	isNew        = "NOT asked AND tries = 0"
-	isUnanswered = "NOT asked AND tries = 1"
-	goesOn       = "(asked OR tries > 0)"
-
-	newOfProcesses   = 64  // the most new tasks with which an API process starts one itself
-	unansweredStarts = 128 // the most of the scan
+	isNew          = "NOT asked AND tries = 0"
+	isUnanswered   = "NOT asked AND tries = 1"
+	goesOn         = "(asked OR tries > 0)"
+	mostNew        = 64  // beside as many, API processes leave starts to the scan
+	mostUnanswered = 128 // starts of the scan
 )
 
 // dueOf finds the first wake of each account by the index, takes the accounts whose
@@ -217,62 +217,48 @@ func dueOf(which string) string {
 var dueWakes, dueStarts = dueOf(goesOn), dueOf(isNew)
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
-// of each first, so that what one account has many of delays no other. What can go on or
-// end comes before new runs, for which a quarter is kept. Of these there are no more
-// than may be unanswered.
+// of each first, so that what one account has many of delays no other. New tasks come last: they
+// have a quarter, and what is left.
 func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
 	now, most := at(s.clock()), limit-limit/4
-	if err := read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err != nil {
-		return nil, dbError(err, "list due wakes")
+	if err = read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err == nil {
+		wakes, err = s.addStarts(s.on(ctx), wakes, now, limit)
 	}
-	starts, err := s.dueStarts(ctx, now, limit-len(wakes))
-	return append(wakes, starts...), dbError(err, "list due starts")
+	return wakes, dbError(err, "list due wakes")
 }
 
-// dueStarts are the due wakes of new runs. An account may have as many unanswered starts as
-// others may still have beside it, as in package limit: a provider whose queue nobody serves
-// keeps other accounts' starts no more than another one's backlog does.
-func (s *Store) dueStarts(ctx context.Context, now stamp, limit int) (wakes []mediagate.Wake, err error) {
-	var held []struct {
-		AccountID string
-		Starts    int
-	}
-	err = read(s.on(ctx), &held, "SELECT account_id, COUNT(*) AS starts FROM wakes WHERE "+isUnanswered+" GROUP BY account_id")
-	if err != nil {
-		return nil, err
-	}
-	free, of := unansweredStarts, map[string]int{}
-	for _, h := range held {
-		of[h.AccountID] = h.Starts
-		free -= h.Starts
-	}
-	if free <= 0 {
-		return nil, nil
-	}
+// addStarts adds the due wakes of new tasks that may be started now. An account has no more unanswered
+// starts than are free beside all, as in package limit: others find room even if its runs hang.
+func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
+	const most = mostUnanswered
+	var started []struct{ AccountID string }
 	var due []mediagate.Wake
-	const most = unansweredStarts
-	if err := read(s.on(ctx), &due, dueStarts, now, most, now, most, now, most); err != nil {
-		return nil, err
+	err := errors.Join(
+		read(db, &started, "SELECT account_id FROM wakes WHERE "+isUnanswered),
+		read(db, &due, dueStarts, now, most, now, most, now, most))
+	free, held := most-len(started), map[string]int{}
+	for _, start := range started {
+		held[start.AccountID]++
 	}
 	for _, w := range due {
-		if len(wakes) < limit && of[w.AccountID] < free {
+		if held[w.AccountID] < free && len(wakes) < limit {
 			wakes = append(wakes, w)
-			of[w.AccountID]++
+			held[w.AccountID]++
 			free--
 		}
 	}
-	return wakes, nil
+	return wakes, err
 }
 
-// MayStart reports whether an API process starts the task's run itself. Where as many new
-// tasks wait as processes start themselves, it leaves the task to the wake scan, which starts it in its
-// account's turn: its wake is due from now on.
+// MayStart reports whether an API process starts the task's run itself. Otherwise the task's wake is
+// due from now on, and the scan starts the run in the account's turn.
 func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 	now := at(s.clock())
-	left, err := exec(s.on(ctx), "UPDATE wakes SET wake_at = ? WHERE task_id = ? AND kind = 'run' AND "+isNew+` AND wake_at > ?
-		AND (SELECT COUNT(*) FROM (SELECT 1 FROM wakes WHERE `+isNew+` ORDER BY account_id LIMIT ?) AS waiting) >= ?`,
-		now, taskID, now, newOfProcesses, newOfProcesses)
-	return left == 0, dbError(err, "leave a start")
+	left, err := exec(s.on(ctx), `UPDATE wakes SET wake_at = ?
+		WHERE task_id = ? AND kind = 'run' AND `+isNew+` AND wake_at > ? AND (
+			SELECT COUNT(*) FROM (SELECT 1 FROM wakes WHERE `+isNew+` ORDER BY account_id LIMIT ?) AS waiting) >= ?`,
+		now, taskID, now, mostNew, mostNew)
+	return left == 0, dbError(err, "leave a start to the wake scan")
 }
 
 // PutOff sets the next try of wakes: in a minute after the first, then doubling up to an
