@@ -16,18 +16,19 @@ import (
 // commands, and replaces runs that do not ask any more. Signals elsewhere are only faster.
 
 const (
-	wakeEvery = time.Second // between two scans
-	wakeBatch = 256         // wakes that are worked off at once: the most that are unanswered
-	wakeWide  = 16          // of them at the same time
-	roundTry  = 3           // from which try on a round's run is replaced: some ten minutes after its time
+	wakeEvery = time.Second            // between a scan that finds nothing and the next
+	wakeSoon  = 100 * time.Millisecond // after one that finds something: starts may have been answered
+	wakeBatch = 256                    // wakes that are worked off at once
+	wakeWide  = 16                     // of them at the same time
+	roundTry  = 3                      // from which try on a round's run is replaced: some ten minutes after its time
 )
 
 // wakeDue works off the wakes that are past their time, batch after batch.
-func (a *Activities) wakeDue(ctx context.Context, t *tally) error {
-	for ctx.Err() == nil {
-		due, err := a.Store.DueWakes(ctx, wakeBatch)
-		if err != nil || len(due) == 0 {
-			return err
+func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
+	for began := time.Now(); time.Since(began) < batchLimit/2 && ctx.Err() == nil; {
+		due, failed := a.Store.DueWakes(ctx, wakeBatch)
+		if failed != nil || len(due) == 0 {
+			return errors.Join(err, failed)
 		}
 		var (
 			mu          sync.Mutex
@@ -46,11 +47,12 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) error {
 			return err
 		})
 		noted := errors.Join(a.putOff(ctx, tried, true), a.putOff(ctx, away, false))
-		if noted != nil || len(tried) == 0 || len(due) < wakeBatch {
+		if noted != nil || len(tried) == 0 {
 			return errors.Join(noted, err)
 		}
+		time.Sleep(wakeSoon)
 	}
-	return nil
+	return err
 }
 
 // putOff notes tries also where the worker stops.

@@ -256,15 +256,15 @@ func (s *wakeScene) started() (ids []string) {
 	return ids
 }
 
-// D2: a full batch is followed by the next at once, accounts take turns, what falls due
-// meanwhile waits for one batch, and the database is asked as often as there are batches.
-func TestD2BatchesFollowEachOther(t *testing.T) {
+// D2: new runs follow each other as their starts are answered, accounts take turns, and
+// what falls due meanwhile waits for no more than may be unanswered.
+func TestD2StartsFollowAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const (
-			many  = 600 // more than two batches
-			each  = 250 * time.Millisecond
-			batch = 256 / 16 * each
+			many     = 300 // more than may be unanswered
+			start    = 20 * time.Millisecond
+			answered = 2 * time.Second // after a start
 		)
 		s := wakes(t, "")
 		s.Store.Remove(taskID)
@@ -272,32 +272,37 @@ func TestD2BatchesFollowEachOther(t *testing.T) {
 		s.backlog("acc_zz", 1)
 		time.Sleep(time.Minute)
 		s.backlog("acc_late", 1) // due in five seconds
-		var mu sync.Mutex
-		asked, at, began := map[string]int{}, map[string]time.Duration{}, time.Now()
-		s.Store.Fault = func(method string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			asked[method]++
-			return nil
-		}
+		var (
+			mu   sync.Mutex
+			asks sync.WaitGroup
+		)
+		at, began, waiting, most := map[string]time.Duration{}, time.Now(), 0, 0
 		s.Engine.OnStart = func(_ context.Context, id string) error {
-			time.Sleep(each)
+			time.Sleep(start)
 			mu.Lock()
 			defer mu.Unlock()
 			at[id] = time.Since(began)
+			waiting++
+			most = max(most, waiting)
+			asks.Go(func() {
+				time.Sleep(answered)
+				mu.Lock()
+				waiting--
+				mu.Unlock()
+				_, err := s.Store.Steady.Change(context.Background(), id, task.Asked{})
+				s.ok(err)
+			})
 			return nil
 		}
-		housekeep(t, s.World, (many+2)/16*each+2*each)
-		if len(at) != many+2 {
-			t.Errorf("%d started, want all", len(at))
+		housekeep(t, s.World, 15*time.Second)
+		asks.Wait()
+		if len(at) != many+2 || most > 128 {
+			t.Errorf("%d started, want all; %d were unanswered at once", len(at), most)
 		}
-		for id, most := range map[string]time.Duration{"task-acc_zz-0000": each, "task-acc_late-0000": 5*time.Second + batch + each} {
+		for id, most := range map[string]time.Duration{"task-acc_zz-0000": start, "task-acc_late-0000": 5*time.Second + answered} {
 			if got := at[id]; got == 0 || got > most {
 				t.Errorf("%s was started after %v, want %v at most", id, got, most)
 			}
-		}
-		if most := many/256 + 2; asked["DueWakes"] > most || asked["PutOff"] > most {
-			t.Errorf("%d calls of DueWakes and %d of PutOff, want %d at most", asked["DueWakes"], asked["PutOff"], most)
 		}
 	})
 }
@@ -307,7 +312,7 @@ func TestD2ScanOfATemporalThatIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := wakes(t, "")
-		s.backlog("acc_1", 300) // more than a batch
+		s.backlog("acc_1", 300) // more than is started at once
 		time.Sleep(time.Minute)
 		s.Engine.OnStart = func(context.Context, string) error { return errors.New("unavailable") }
 		housekeep(t, s.World, time.Millisecond)
@@ -333,7 +338,7 @@ func TestD2OneWakeKeepsNoOther(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			s := wakes(t, "")
 			s.Store.Remove(taskID)
-			s.backlog("acc_1", 300)
+			s.backlog("acc_1", 60) // as many as may be unanswered of an account
 			time.Sleep(time.Minute)
 			s.Engine.OnStart = func(ctx context.Context, id string) error {
 				if id == bad {
@@ -344,8 +349,8 @@ func TestD2OneWakeKeepsNoOther(t *testing.T) {
 			housekeep(t, s.World, c.within)
 			got := s.started()
 			slices.Sort(got)
-			if got = slices.Compact(got); len(got) != 300 {
-				t.Errorf("%d started, want all 300", len(got))
+			if got = slices.Compact(got); len(got) != 60 {
+				t.Errorf("%d started, want all 60", len(got))
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 		throttle: &loginThrottle{now: cfg.Now},
 		logins:   listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
 		lastUses: newLastUses(cfg.Store, cfg.Logger),
-		starts:   newStarts(cfg.Starter, cfg.Limits, cfg.Logger),
+		starts:   newStarts(cfg.Starter, cfg.Store, cfg.Limits, cfg.Logger),
 		watch:    newWatcher(cfg.Store, cfg.Logger),
 		rest:     streamRest,
 		entropy:  &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},

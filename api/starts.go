@@ -21,12 +21,14 @@ const (
 // starts are the runs that are to be started, of tasks whose clients are
 // acknowledged. The row is the promise: its wake is due startPatience after the
 // submit, and the wake scan starts what has no run by then (D2). A start from here
-// is the fast path, and may get lost at any moment.
+// is the fast path, and may get lost at any moment. In a burst the rows are the queue:
+// the store then leaves the start to the scan.
 //
 // Limits.Starts bounds them, Limits.Starters those under way, accounts in turns. A
 // submit never waits for a start: without room the row is left to the wake scan.
 type starts struct {
 	starter Starter
+	queue   StartStore
 	limits  *limit.Process
 	log     *slog.Logger
 	life    context.Context
@@ -38,8 +40,8 @@ type starts struct {
 	open   sync.WaitGroup // nothing is added once closed
 }
 
-func newStarts(starter Starter, limits *limit.Process, log *slog.Logger) *starts {
-	s := &starts{starter: starter, limits: limits, log: log, left: xrate.Sometimes{Interval: reportEvery}}
+func newStarts(starter Starter, queue StartStore, limits *limit.Process, log *slog.Logger) *starts {
+	s := &starts{starter: starter, queue: queue, limits: limits, log: log, left: xrate.Sometimes{Interval: reportEvery}}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -76,6 +78,9 @@ func (s *starts) start(t mediagate.Task, expiry time.Time) error {
 	defer turn.Release()
 	ctx, cancel = context.WithTimeout(ctx, startDeadline)
 	defer cancel()
+	if mine, err := s.queue.MayStart(ctx, t.ID); err != nil || !mine {
+		return err
+	}
 	err = mediagate.Guarded(func() error { return s.starter.Start(ctx, t) })
 	if mediagate.Is(err, mediagate.KindConflict) {
 		return nil // the wake scan was first

@@ -29,7 +29,10 @@ type temporal struct {
 	mu      sync.Mutex
 	asked   []mediagate.Task // in their order
 	started int
+	full    atomic.Bool // as many tasks wait as the process starts itself
 }
+
+func (p *temporal) MayStart(context.Context, string) (bool, error) { return !p.full.Load(), nil }
 
 func (p *temporal) Start(ctx context.Context, t mediagate.Task) error {
 	p.mu.Lock()
@@ -93,7 +96,7 @@ func withQueue(t *testing.T, test func(*queue)) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{t: t, temporal: &temporal{}}
 		q.temporal.does.Store(taking(10 * time.Millisecond))
-		q.starts = newStarts(q.temporal, &limit.Process{Starts: limit.New("", mostStarts), Starters: limit.New("", 2*starters)}, slog.New(slog.NewJSONHandler(&q.log, nil)))
+		q.starts = newStarts(q.temporal, q.temporal, &limit.Process{Starts: limit.New("", mostStarts), Starters: limit.New("", 2*starters)}, slog.New(slog.NewJSONHandler(&q.log, nil)))
 		defer q.close()
 		test(q)
 		q.close()
@@ -178,6 +181,25 @@ func TestStartsExpire(t *testing.T) {
 			})
 		})
 	}
+}
+
+// In a burst the starts are left to the wake scan, of which the log says nothing.
+func TestStartsOfABurst(t *testing.T) {
+	t.Parallel()
+	withQueue(t, func(q *queue) {
+		q.temporal.full.Store(true)
+		q.submit("a", 1000)
+		synctest.Wait()
+		if asked, _ := q.temporal.count(); asked > 0 || q.log.Len() > 0 {
+			q.t.Errorf("%d are started, the log says %s", asked, q.log.String())
+		}
+		q.temporal.full.Store(false)
+		q.submit("a", 1)
+		time.Sleep(time.Second)
+		if _, started := q.temporal.count(); started != 1 {
+			q.t.Errorf("%d are started after the burst, want 1", started)
+		}
+	})
 }
 
 // A stop starts what waits, and ends within seconds. Nothing is started after it.

@@ -13,6 +13,7 @@ import (
 // Store is the database as the API sees it, one interface a concern.
 type Store interface {
 	SubmitStore
+	StartStore
 	AdoptionStore
 	SpeechStore
 	TaskStore
@@ -42,6 +43,13 @@ type SubmitStore interface {
 	// CheckHold tells whether account and key can bear a hold: KindPayment where they
 	// cannot, KindUnauthenticated where the key is gone.
 	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
+}
+
+// StartStore is the queue of tasks that have no run yet.
+type StartStore interface {
+	// MayStart reports whether the caller starts the task's run itself. If not, the wake
+	// scan starts it.
+	MayStart(ctx context.Context, taskID string) (bool, error)
 }
 
 // AdoptionStore knows of requests that wait for their tasks, and of those whose clients did

@@ -31,8 +31,10 @@ const openFigures = `SELECT t.type, t.status,
 		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
 
+// wakeFigures has new tasks wait for their turn, and not overdue, while starts are unanswered.
 const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
-		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now THEN wake_at END) AS overdue
+		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now AND (
+			` + goesOn + ` OR NOT EXISTS (SELECT 1 FROM wakes WHERE ` + isUnanswered + `)) THEN wake_at END) AS overdue
 	FROM wakes GROUP BY kind`
 
 // channelFigures reads the partial index of attempts without an end, the queue and the

@@ -70,6 +70,22 @@ func TestFigureFacts(t *testing.T) {
 				b.noError(b.PutOff(b.Context(), must(b.DueWakes(b.Context(), 10)), true))
 			}
 		},
+		"new tasks are overdue only while nobody starts others": func(b *bench) {
+			p := b.newPayer(unit(10))
+			first := b.submit(p, unit(1))
+			b.pass(time.Minute)
+			overdue := func(what string, want bool) {
+				b.Helper()
+				same(b, what, !must(b.Figures(b.Context())).Wakes[0].Overdue.IsZero(), want)
+			}
+			overdue("nobody has started it", true)
+			b.noError(b.PutOff(b.Context(), must(b.DueWakes(b.Context(), 10)), true))
+			b.submit(p, unit(1))
+			b.pass(30 * time.Second)
+			overdue("a start is unanswered", false)
+			b.change(first, task.Asked{})
+			overdue("it was answered", true)
+		},
 		"jobs are counted by channel": func(b *bench) {
 			p := b.newPayer(unit(10))
 			b.accepted(p, unit(1))

@@ -104,6 +104,7 @@ func TestLooksReadNoPast(t *testing.T) {
 		},
 		"abandoned jobs of an account": func(s *storage.Store) error { return errOf(s.Abandoned(ctx, "acc_many")) },
 		"due wakes":                    func(s *storage.Store) error { return errOf(s.DueWakes(ctx, 10)) },
+		"new tasks":                    func(s *storage.Store) error { return errOf(s.MayStart(ctx, "task_unknown")) },
 		"the oldest open task":         func(s *storage.Store) error { return errOf(s.OldestOpen(ctx)) },
 		"figures":                      func(s *storage.Store) error { return errOf(s.Figures(ctx)) },
 		"abandoned attempts":           func(s *storage.Store) error { return s.ExpireSlots(ctx) },

@@ -2,7 +2,9 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -140,9 +142,9 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 	default:
 		return nil
 	}
-	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at) VALUES (?, 'round', ?, ?)
+	_, err := exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked) VALUES (?, 'round', ?, ?, ?)
 		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at, tries = 0`,
-		after.ID, after.AccountID, at(next))
+		after.ID, after.AccountID, at(next), true)
 	return err
 }
 
@@ -171,50 +173,102 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if err != nil {
 		return err
 	}
-	_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at)
-		SELECT v.task_id, 'run', v.account_id, `+s.timeOf("v.at_us")+" FROM "+s.rowsOf(listedWakes)+`
+	_, err = exec(tx, `INSERT INTO wakes (task_id, kind, account_id, wake_at, asked)
+		SELECT v.task_id, 'run', v.account_id, `+s.timeOf("v.at_us")+", true FROM "+s.rowsOf(listedWakes)+`
 		WHERE true ORDER BY v.task_id
 		ON CONFLICT (task_id, kind) DO UPDATE SET wake_at = excluded.wake_at
 		WHERE wakes.wake_at > excluded.wake_at`, list)
 	return err
 }
 
-// dueWakes finds the first wake of each account by the index, takes the accounts whose
+// New tasks, which nobody has tried to start but their API process, wait here and not in Temporal: there
+// they would be before the runs that can go on. A start of the scan is unanswered until the run's first
+// step begins, for a minute at most.
+const (
+	isNew          = "NOT asked AND tries = 0"
+	isUnanswered   = "NOT asked AND tries = 1"
+	goesOn         = "(asked OR tries > 0)"
+	mostNew        = 64  // beside as many, API processes leave starts to the scan
+	mostUnanswered = 128 // starts of the scan
+)
+
+// dueOf finds the first wake of each account by the index, takes the accounts whose
 // first is longest due, and of each its share of the limit. So it reads little more than
 // it returns, however many wakes there are, and whosever they are. A join with the tasks
 // might be a merge, which reads all tasks up to the newest: each is looked up instead.
-const dueWakes = `WITH RECURSIVE accounts (account_id) AS (
-		SELECT MIN(account_id) FROM wakes
+func dueOf(which string) string {
+	return strings.ReplaceAll(`WITH RECURSIVE accounts (account_id) AS (
+		SELECT MIN(account_id) FROM wakes WHERE {which}
 		UNION ALL SELECT (
-			SELECT account_id FROM wakes WHERE account_id > accounts.account_id ORDER BY account_id LIMIT 1
+			SELECT account_id FROM wakes WHERE {which} AND account_id > accounts.account_id ORDER BY account_id LIMIT 1
 		) FROM accounts WHERE account_id IS NOT NULL),
 	firsts AS (
 		SELECT account_id, (
-			SELECT wake_at FROM wakes WHERE account_id = accounts.account_id ORDER BY wake_at LIMIT 1
+			SELECT wake_at FROM wakes WHERE {which} AND account_id = accounts.account_id ORDER BY wake_at LIMIT 1
 		) AS first_at FROM accounts),
 	due AS MATERIALIZED (
 		SELECT account_id FROM firsts WHERE first_at <= ? ORDER BY first_at LIMIT ?),
 	lasts AS MATERIALIZED (
 		SELECT account_id, COALESCE((
-			SELECT wake_at FROM wakes WHERE account_id = due.account_id AND wake_at <= ?
+			SELECT wake_at FROM wakes WHERE {which} AND account_id = due.account_id AND wake_at <= ?
 			ORDER BY wake_at LIMIT 1 OFFSET (SELECT ? / COUNT(*) FROM due)
 		), ?) AS last_at FROM due),
 	found AS (
 		SELECT w.*, row_number() OVER (PARTITION BY w.account_id ORDER BY w.wake_at, w.task_id) AS turn
-		FROM lasts JOIN wakes w ON w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at
+		FROM lasts JOIN wakes w ON {which} AND w.account_id = lasts.account_id AND w.wake_at <= lasts.last_at
 		ORDER BY turn, w.wake_at, w.task_id LIMIT ?)
 	SELECT w.task_id, w.account_id, w.kind,
 		CASE WHEN w.kind = 'round' THEN COALESCE((SELECT webhook_round FROM tasks WHERE id = w.task_id), 0) ELSE 0 END,
 		COALESCE((SELECT trace_parent FROM tasks WHERE id = w.task_id), ''),
 		w.wake_at, w.tries, w.asked
-	FROM found w ORDER BY turn, wake_at, task_id`
+	FROM found w ORDER BY turn, wake_at, task_id`, "{which}", which)
+}
+
+var dueWakes, dueStarts = dueOf(goesOn), dueOf(isNew)
 
 // DueWakes lists wakes that are past their time, accounts in turns and the longest due
-// of each first, so that what one account has many of delays no other.
+// of each first, so that what one account has many of delays no other. New tasks come last: they
+// have a quarter, and what is left.
 func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
-	now := at(s.clock())
-	err = read(s.on(ctx), &wakes, dueWakes, now, limit, now, limit, now, limit)
+	now, most := at(s.clock()), limit-limit/4
+	if err = read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err == nil {
+		wakes, err = s.addStarts(s.on(ctx), wakes, now, limit)
+	}
 	return wakes, dbError(err, "list due wakes")
+}
+
+// addStarts adds the due wakes of new tasks that may be started now. An account has no more unanswered
+// starts than are free beside all, as in package limit: others find room even if its runs hang.
+func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
+	const most = mostUnanswered
+	var started []struct{ AccountID string }
+	var due []mediagate.Wake
+	err := errors.Join(
+		read(db, &started, "SELECT account_id FROM wakes WHERE "+isUnanswered),
+		read(db, &due, dueStarts, now, most, now, most, now, most))
+	free, held := most-len(started), map[string]int{}
+	for _, start := range started {
+		held[start.AccountID]++
+	}
+	for _, w := range due {
+		if held[w.AccountID] < free && len(wakes) < limit {
+			wakes = append(wakes, w)
+			held[w.AccountID]++
+			free--
+		}
+	}
+	return wakes, err
+}
+
+// MayStart reports whether an API process starts the task's run itself. Otherwise the task's wake is
+// due from now on, and the scan starts the run in the account's turn.
+func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
+	now := at(s.clock())
+	left, err := exec(s.on(ctx), `UPDATE wakes SET wake_at = ?
+		WHERE task_id = ? AND kind = 'run' AND `+isNew+` AND wake_at > ? AND (
+			SELECT COUNT(*) FROM (SELECT 1 FROM wakes WHERE `+isNew+` ORDER BY account_id LIMIT ?) AS waiting) >= ?`,
+		now, taskID, now, mostNew, mostNew)
+	return left == 0, dbError(err, "leave a start to the wake scan")
 }
 
 // PutOff sets the next try of wakes: in a minute after the first, then doubling up to an

@@ -146,7 +146,7 @@ func TestWakeFacts(t *testing.T) {
 			id := b.accepted(p, unit(1))
 			b.noError(b.database().Exec("DELETE FROM wakes WHERE task_id = ?", id).Error)
 			must(b.RequestCancel(b.Context(), p.account, id))
-			same(b, "asked", b.wakesIn("cancelled", id, 2*time.Second).Asked, false)
+			same(b, "asked", b.wakesIn("cancelled", id, 2*time.Second).Asked, true)
 		},
 		"a round of the callback is due until it has ended": func(b *bench) {
 			p := b.newPayer(unit(20))
@@ -158,7 +158,7 @@ func TestWakeFacts(t *testing.T) {
 			b.settle(cancelled(gone))
 			b.settle(failed(quiet.Task.ID))
 			same(b, "wake", b.roundWakesIn("ended", id, time.Minute), mediagate.Wake{
-				TaskID: id, AccountID: p.account, Kind: mediagate.WakeRound, Round: 1, At: b.now().Add(time.Minute),
+				TaskID: id, AccountID: p.account, Kind: mediagate.WakeRound, Round: 1, At: b.now().Add(time.Minute), Asked: true,
 			})
 			b.roundWakesIn("cancelled", gone, never)
 			b.roundWakesIn("without a callback", quiet.Task.ID, never)
@@ -231,6 +231,67 @@ func TestWakeFacts(t *testing.T) {
 			same(b, "done, but for its callback", b.woken(2), []string{many[0], two})
 			b.pass(time.Minute)
 			same(b, "with the callback", len(b.woken(100)), 7)
+		},
+		"what can go on comes before what is new, for which a quarter is kept": func(b *bench) {
+			p := b.newPayer(unit(100))
+			var fresh, old []string
+			for range 4 {
+				fresh = append(fresh, b.submit(p, unit(1)))
+			}
+			b.pass(time.Minute)
+			for range 8 {
+				id := b.submit(p, unit(1))
+				b.change(id, task.Asked{})
+				b.change(id, task.StepStopped{})
+				old = append(old, id)
+			}
+			b.pass(time.Minute)
+			for limit, want := range map[int][]string{
+				8: append(old[:6:6], fresh[:2]...), 1: old[:1], 100: append(old[:8:8], fresh...),
+			} {
+				same(b, fmt.Sprint(limit), b.woken(limit), want)
+			}
+		},
+		"no more starts are unanswered than 128, and an account leaves others as many as it has": func(b *bench) {
+			crowd, other := b.newPayer(unit(1000)), b.newPayer(unit(10))
+			for range 70 {
+				b.submit(crowd, unit(1))
+			}
+			b.pass(5 * time.Second)
+			starts := func(what string, want int) {
+				b.Helper()
+				due := must(b.DueWakes(b.Context(), 256))
+				same(b, what, len(due), want)
+				b.noError(b.PutOff(b.Context(), due, true))
+			}
+			starts("of one account", 64)
+			starts("while none is answered", 0)
+			one := b.submit(other, unit(1))
+			b.pass(5 * time.Second)
+			starts("beside it", 1)
+			b.change(one, task.Asked{})
+			b.pass(time.Minute)
+			starts("a minute later they are described", 64)
+			starts("and do not count", 6)
+		},
+		"a process starts runs itself while few tasks are new": func(b *bench) {
+			p := b.newPayer(unit(1000))
+			var ids []string
+			may := func(what, id string, want bool, wake time.Duration) {
+				b.Helper()
+				same(b, what, must(b.MayStart(b.Context(), id)), want)
+				b.wakesIn(what, id, wake)
+			}
+			for range 63 {
+				ids = append(ids, b.submit(p, unit(1)))
+			}
+			may("the 63rd", ids[62], true, 5*time.Second)
+			last := b.submit(p, unit(1))
+			may("the 64th", last, false, 0)
+			may("it is due, and would be started twice at most", last, true, 0)
+			b.change(ids[0], task.Asked{})
+			may("one has asked", ids[1], true, 5*time.Second)
+			may("what has asked", ids[0], true, 10*time.Minute)
 		},
 		"each try puts the next one off further": func(b *bench) {
 			id := b.submit(b.newPayer(unit(10)), unit(1))

@@ -16,5 +16,5 @@
 // The files, in reading order: main.go has the servers and the page, measure.go
 // the turns of floor and subject; gateway.go and vendor.go set up what is
 // measured. The questions are in api.go (submit, read), task.go (full, visible,
-// waiting, memory) and fairness.go.
+// waiting, memory), burst.go and fairness.go.
 package main

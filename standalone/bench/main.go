@@ -41,6 +41,7 @@ func questions() []question {
 		{"full", "What does a whole task cost the machine?", measureFullTasks},
 		{"visible", "How soon after the vendor's end is a task completed?", measureVisible},
 		{"waiting", "What do thousands of waiting tasks cost, and are they polled in time?", measureWaiting},
+		{"burst", "How does a burst of tasks go on, and what waits at its vendor beside one?", measureBursts},
 		{"memory", "How much memory does the standalone program take?", measureMemory},
 		{"fairness", "What does one account notice of another one's crowd and backlog?", measureFairness},
 	}
@@ -48,7 +49,7 @@ func questions() []question {
 
 func main() {
 	quick := flag.Bool("quick", false, "shorter, with more noise: 1,000 waiting tasks instead of 10,000")
-	only := flag.String("only", "", "`NAMES` of questions: submit,read,full,visible,waiting,memory,fairness")
+	only := flag.String("only", "", "`NAMES` of questions: submit,read,full,visible,waiting,burst,memory,fairness")
 	temporal := flag.String("temporal", "", "be the Temporal of another bench, over the PostgreSQL at `URL`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -64,16 +64,18 @@ func measureFullTasks(b *bench) {
 // drain is a slice that starts a batch of workflows and lasts until all have ended.
 func (b *bench) drain(prefix string, start func(context.Context) error) slice {
 	batch := b.size(150, 60)
-	ended := func() int {
-		return b.workflows("starts_with(workflow_id, $1) AND state = 3", prefix) // 3 is completed
-	}
 	return func() []time.Duration {
-		before := ended()
+		before := b.ended(prefix)
 		took := b.times(32, batch, start)
 		// Each look goes through Temporal's table. More of them would weigh on the slower of the two.
-		b.until("the batch has ended", 100*time.Millisecond, func() bool { return ended()-before >= batch })
+		b.until("the batch has ended", 100*time.Millisecond, func() bool { return b.ended(prefix)-before >= batch })
 		return took
 	}
+}
+
+// ended counts the completed workflows whose ids begin so.
+func (b *bench) ended(prefix string) int {
+	return b.workflows("starts_with(workflow_id, $1) AND state = 3", prefix) // 3 is completed
 }
 
 // measureVisible measures how long after its end at the vendor a task is

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing/fstest"
 	"time"
@@ -72,6 +74,33 @@ func (v *vendor) accepted() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.jobs)
+}
+
+// finish ends n of the jobs at even times from now on, a second for each so many, and
+// returns the ids of their tasks.
+func (v *vendor) finish(n, perSecond int) (ids []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for id, j := range v.jobs {
+		if len(ids) == n {
+			break
+		}
+		j.made = time.Now().Add(time.Duration(len(ids)) * time.Second / time.Duration(perSecond))
+		v.jobs[id] = j
+		ids = append(ids, strings.TrimPrefix(id, "job-"))
+	}
+	return ids
+}
+
+// arrivals are when jobs were accepted, in order.
+func (v *vendor) arrivals() (times []time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, j := range v.jobs {
+		times = append(times, j.accepted)
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	return times
 }
 
 // takeGaps returns the gaps between polls since it was called last.

@@ -316,7 +316,9 @@ CREATE TABLE wakes (
     asked      {{.bool}}   NOT NULL DEFAULT {{.false}},
     PRIMARY KEY (task_id, kind)
 ) {{.strict}};
-CREATE INDEX wakes_due ON wakes (account_id, wake_at);
+-- The queue of runs that were never started, with the unanswered starts, and all other wakes.
+CREATE INDEX wakes_new ON wakes (tries, account_id, wake_at) WHERE NOT asked;
+CREATE INDEX wakes_due ON wakes (account_id, wake_at) WHERE asked OR tries > 0;
 CREATE INDEX wakes_stuck ON wakes (task_id {{.bytewise}}) WHERE kind = 'run' AND tries >= 3;
 
 -- Submissions of a task to channels. One that has not ended counts for its channel's slots,

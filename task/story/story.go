@@ -57,8 +57,8 @@ func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 			"the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
 	case !s.Lease.WakeAt.IsZero() && s.At.Sub(s.Lease.WakeAt) > firstTry:
 		until = s.Lease.WakeAt
-		then = "this time is over, and the wake scan has not come: no worker lives, or Temporal is away. " +
-			"After that, " + then
+		then = "this time is over, and the wake scan has not come: in a burst other tasks have their turn, " +
+			"else no worker lives, or Temporal is away. After that, " + then
 	case until.IsZero():
 		until = s.Lease.WakeAt
 		then += ". A run that has not gone on by this time is looked after by the wake scan"
