@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -144,13 +145,50 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// StepsChanged wakes the runs of tasks.
+// StepsChanged wakes the runs of tasks. Copies, of which each may take seconds, hold up
+// no signal of other tasks.
 func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.StepChange) {
-	_ = each(ctx, woken, signalWidth, func(e channel.StepChange) error {
-		s.carryOut(ctx, e.Changed)
-		s.traceJob(ctx, e)
-		return s.wake(ctx, name, e.Changed.State.ID)
-	})
+	var copies sync.WaitGroup
+	defer copies.Wait()
+	var others []channel.StepChange
+	for _, e := range woken {
+		if e.Release == nil {
+			others = append(others, e)
+			continue
+		}
+		copies.Go(func() {
+			s.copyResult(ctx, e)
+			_ = s.stepChanged(ctx, name, e)
+		})
+	}
+	_ = each(ctx, others, signalWidth, func(e channel.StepChange) error { return s.stepChanged(ctx, name, e) })
+}
+
+func (s signals) stepChanged(ctx context.Context, name string, e channel.StepChange) error {
+	s.carryOut(ctx, e.Changed)
+	s.traceJob(ctx, e)
+	return s.wake(ctx, name, e.Changed.State.ID)
+}
+
+// RoomToCopy takes room among the copies that pollers of this process make.
+func (s signals) RoomToCopy(provider string) (release func()) {
+	if s.Settings.QuickCopy <= 0 {
+		return nil
+	}
+	permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1)
+	if !ok {
+		return nil
+	}
+	return permit.Release
+}
+
+// copyResult copies the files of a job whose end a poller has stored. The run copies what
+// fails here, or what a worker that stops leaves.
+func (s signals) copyResult(ctx context.Context, e channel.StepChange) {
+	defer e.Release()
+	ctx, cancel := untilStopped(ctx)
+	defer cancel()
+	_ = s.copyQuickly(ctx, e.Changed)
 }
 
 // Wake wakes the runs of tasks.

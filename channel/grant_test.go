@@ -41,6 +41,8 @@ func (w *waiters) StepsChanged(_ context.Context, _ string, ended []channel.Step
 }
 
 // Wake uses the slots.
+func (*waiters) RoomToCopy(string) func() { return nil }
+
 func (w *waiters) Wake(_ context.Context, _ string, ids []string) {
 	for _, id := range ids {
 		w.mu.Lock()

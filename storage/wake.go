@@ -24,7 +24,8 @@ import (
 //	a question       renews it for as long as the step may take, and deletes it once
 //	                 nothing is left to do. No other change makes it longer
 //	other changes    of the next step bring it forward to signalLease. Whoever made the
-//	                 change signals the run as well; the lease is for the signal that is lost
+//	                 change signals the run as well; the lease is for the signal that is lost.
+//	                 A poller that copies the files itself signals after that: copyLease
 //	a try            of the scan puts it off, by more each time (PutOff)
 //
 // An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
@@ -39,6 +40,7 @@ const (
 	stepLease    = 10 * time.Minute      // of a step that is an activity
 	leaseMargin  = 30 * time.Second      // of a sleep, after its end
 	signalLease  = 2 * time.Second       // of a change: who made it signals the run
+	copyLease    = 10 * time.Second      // of an end whose poller copies the files before it signals the run
 	roundLease   = time.Minute           // of an attempt at the callback, after its time
 	untriedAgain = 5 * time.Second       // of a wake for which Temporal could not be asked
 	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
@@ -73,10 +75,14 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 	case asks:
 		err = renewLease(tx, c, changed.Step, now)
 	case changed.Effects.Wake && !c.before.Status.Terminal():
+		lease := signalLease
+		if changed.Effects.Copy {
+			lease = copyLease
+		}
 		err = s.wakeRuns(tx, []mediagate.Wake{{
 			TaskID:    c.before.ID,
 			AccountID: c.before.AccountID,
-			At:        now.Add(signalLease),
+			At:        now.Add(lease),
 		}})
 	}
 	if err != nil {
