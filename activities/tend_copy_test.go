@@ -34,7 +34,7 @@ func (d *tending) state(id string) task.State {
 // A poller copies small files itself. The run is signalled once, after its task has ended.
 func TestTendCopies(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "all", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := jobsEnded(t, 2)
 		d.Engine.OnWake = func(_ context.Context, id string) error {
 			if st := d.state(id); st.Status != mediagate.StatusCompleted || len(st.Results) != 1 {
@@ -106,10 +106,10 @@ func (d *tending) slow() *slowFile {
 }
 
 // A slow file holds up neither the channel's polls nor the signals of other tasks. After
-// five seconds its copy is left to the run, in one piece with all that it holds.
+// five seconds its copy is left to the run.
 func TestTendLeavesASlowCopy(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "all", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := jobsEnded(t, 2)
 		file := d.slow()
 		var signalled atomic.Int64 // when, of the slow one
@@ -143,7 +143,7 @@ func TestTendLeavesASlowCopy(t *testing.T) {
 // A worker that stops hands its copies to their runs at once.
 func TestTendHandsCopiesBack(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "all", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		d := jobsEnded(t, 1)
 		file := d.slow()
 		d.begin()

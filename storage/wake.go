@@ -29,9 +29,10 @@ import (
 //	a try            of the scan puts it off, by more each time (PutOff)
 //
 // An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
-// the lease ends at 14:00:30. At 12:05 the poller stores the job's end, which brings the
-// lease forward to 12:05:02, and signals the run. The run asks at 12:05:00, and has ten
-// minutes for the copy. If the signal is lost, the scan finds the lease at 12:05:02.
+// the lease ends at 14:00:30. At 12:05:00 the poller stores the job's end, and copies the
+// files itself: the lease ends at 12:05:10. If the copy fails at 12:05:01, the poller signals
+// the run, which asks, and has ten minutes for the copy. If the poller dies, or the signal is
+// lost, the scan finds the lease at 12:05:10.
 //
 // The wake of a callback is the time by which its round must have recorded an attempt.
 // Rows of wakes are locked after all others, in the order of their tasks' ids.
