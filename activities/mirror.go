@@ -136,7 +136,7 @@ func (f *files) opener(m mediagate.Media) Opener {
 		}
 		if err == nil && f.quick && length > quickMost {
 			_ = body.Close()
-			return nil, 0, errNotQuick
+			return nil, 0, mediagate.Errorf(mediagate.KindInternal, "%d bytes are no quick copy", length)
 		}
 		return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
 	}
@@ -234,8 +234,6 @@ const (
 	// quickMost is the size of the largest file that is copied quickly.
 	quickMost = 64 << 20
 )
-
-var errNotQuick = errors.New("the file is too large for a quick copy")
 
 // copyQuickly copies the files of a job that has just ended, which ends the task. A submit
 // whose answer has the result calls it, and so does a poller that sees the end: a step of

@@ -146,7 +146,7 @@ func (a *Activities) accounts() *channel.Accounts {
 type signals struct{ *Activities }
 
 // StepsChanged wakes the runs of tasks. Copies, of which each may take seconds, hold up
-// no signal of other tasks.
+// no signal of other tasks. A worker that stops leaves its copies to the runs.
 func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.StepChange) {
 	var copies sync.WaitGroup
 	defer copies.Wait()
@@ -157,38 +157,32 @@ func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.
 			continue
 		}
 		copies.Go(func() {
-			s.copyResult(ctx, e)
-			_ = s.stepChanged(ctx, name, e)
+			calls, stop := untilStopped(ctx)
+			_ = s.copyQuickly(calls, e.Changed)
+			stop()
+			e.Release()
+			s.wakeChanged(ctx, name, e)
 		})
 	}
-	_ = each(ctx, others, signalWidth, func(e channel.StepChange) error { return s.stepChanged(ctx, name, e) })
+	s.wakeChanged(ctx, name, others...)
 }
 
-func (s signals) stepChanged(ctx context.Context, name string, e channel.StepChange) error {
-	s.carryOut(ctx, e.Changed)
-	s.traceJob(ctx, e)
-	return s.wake(ctx, name, e.Changed.State.ID)
+func (s signals) wakeChanged(ctx context.Context, name string, changes ...channel.StepChange) {
+	_ = each(ctx, changes, signalWidth, func(e channel.StepChange) error {
+		s.carryOut(ctx, e.Changed)
+		s.traceJob(ctx, e)
+		return s.wake(ctx, name, e.Changed.State.ID)
+	})
 }
 
 // RoomToCopy takes room among the copies that pollers of this process make.
 func (s signals) RoomToCopy(provider string) (release func()) {
-	if s.Settings.QuickCopy <= 0 {
-		return nil
+	if s.Settings.QuickCopy > 0 {
+		if permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1); ok {
+			return permit.Release
+		}
 	}
-	permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1)
-	if !ok {
-		return nil
-	}
-	return permit.Release
-}
-
-// copyResult copies the files of a job whose end a poller has stored. The run copies what
-// fails here, or what a worker that stops leaves.
-func (s signals) copyResult(ctx context.Context, e channel.StepChange) {
-	defer e.Release()
-	ctx, cancel := untilStopped(ctx)
-	defer cancel()
-	_ = s.copyQuickly(ctx, e.Changed)
+	return nil
 }
 
 // Wake wakes the runs of tasks.
