@@ -92,6 +92,7 @@ func TestD11TendRenewedChannel(t *testing.T) {
 	for name, c := range cases {
 		inBubble(t, name, func(t *testing.T) {
 			d := newTending(t, 1)
+			d.Activities.Settings.QuickCopy = 0 // a copy with a new key asks whose the job is, too
 			d.Store.SeeChannel(former)
 			c.set(d)
 			d.endJobs("task-0")

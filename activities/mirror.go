@@ -60,7 +60,8 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 		// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
 		// none come is noticed by the source.
 		defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
-		return a.copyFiles(ctx, t, row, copied, tryOf(ctx), a.Settings.PermitWait)
+		f := &files{Activities: a, task: t, row: row, copied: copied, try: tryOf(ctx)}
+		return f.copyAll(ctx, a.Settings.PermitWait)
 	}()
 	switch {
 	case errors.Is(err, errNoPermit):
@@ -133,6 +134,10 @@ func (f *files) opener(m mediagate.Media) Opener {
 			}
 			body, length, err = vendor.Open(ctx, f.row.Ref, m)
 		}
+		if err == nil && f.quick && length > quickMost {
+			_ = body.Close()
+			return nil, 0, mediagate.Errorf(mediagate.KindInternal, "%d bytes are no quick copy", length)
+		}
 		return body, length, withCode(err, string(mediagate.CodeResultUnavailable))
 	}
 }
@@ -198,57 +203,65 @@ func (p *progress) details(refused int32) []any {
 	return []any{p.index.Load(), p.bytes.Load(), refused}
 }
 
-// copyFiles copies the files of an attempt and stores where they are, which ends the
-// task. try is which one this is of the step's; see media.Dispensable. Returns
+// copyAll copies the files and stores where they are, which ends the task. Returns
 // errNoPermit where there is no permit for it while patience lasts.
 //
 // The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
 // The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
 // the activity's own context: that of the copy may end before.
-func (a *Activities) copyFiles(
-	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32, patience time.Duration,
-) error {
+func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
 	permit, err := waitForPermit(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
-		return a.Limits.Copies.Acquire(ctx, row.Provider, 1)
+		return f.Limits.Copies.Acquire(ctx, f.row.Provider, 1)
 	})
 	if err != nil {
 		return err
 	}
 	defer permit.Release()
 	return mediagate.Guarded(func() error {
-		results, err := a.mirrorAll(ctx, t, row, copied, try)
+		results, err := f.mirrorAll(ctx)
 		if err != nil {
 			return err
 		}
-		a.sweepLosers(ctx, t.ID, row.N, results)
+		f.sweepLosers(ctx, f.task.ID, f.row.N, results)
 		failpoint.Hit(failpoint.Mirrored)
-		return a.mirrored(ctx, t, row, results)
+		return f.mirrored(ctx, f.task, f.row, results)
 	})
 }
 
-// finishWait is how long a submit waits for a permit to copy.
-const finishWait = 50 * time.Millisecond
+const (
+	// quickWait is how long a quick copy waits for a permit.
+	quickWait = 50 * time.Millisecond
+	// quickMost is the size of the largest file that is copied quickly.
+	quickMost = 64 << 20
+)
 
-// finish copies the files of a job that ended with its submit, which ends the task. A
-// step of its own would cost more than most of such copies. A copy that gets no permit at
-// once, takes long or fails is left to that step.
-func (a *Activities) finish(ctx context.Context, t mediagate.Task, in StepArgs, changed task.Changed) (Answer, error) {
-	row, err := a.Store.Attempt(ctx, t.ID, changed.Step.N)
-	if err != nil {
-		return answerTo(changed), nil //nolint:nilerr // the step finds out
-	}
+// copyQuickly copies the files of a job that has just ended, which ends the task. A submit
+// whose answer has the result calls it, and so does a poller that sees the end: a step of
+// its own would cost more than most of such copies. A copy that gets no permit at once, is
+// large, takes long or fails is left to that step.
+func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) error {
+	st := changed.State
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
 	defer cancel()
-	err = a.copyFiles(brief, t, row, &progress{}, 1, finishWait)
+	f := &files{Activities: a, task: st.Task, row: *st.Last(), copied: &progress{}, try: 1, quick: true}
+	err := f.copyAll(brief, quickWait)
+	if err != nil {
+		a.Logger.DebugContext(ctx, "the copy is left to a step of its own",
+			"task", st.ID, "attempt", f.row.N, "error", err)
+	}
+	return err
+}
+
+// finish copies the files of a job that ended with its submit, and returns the next step.
+func (a *Activities) finish(ctx context.Context, changed task.Changed) (Answer, error) {
+	err := a.copyQuickly(ctx, changed)
 	if isCancelled(ctx) {
 		return Answer{}, ctx.Err() // the step may not be Mirror any more
 	}
 	if err != nil {
-		a.Logger.DebugContext(ctx, "the copy is left to a step of its own",
-			"task", t.ID, "attempt", row.N, "error", err)
-		return answerTo(changed), nil
+		return answerTo(changed), nil //nolint:nilerr // the step finds out
 	}
-	return a.Ask(ctx, Question{TaskID: t.ID, Seen: changed.State.Seen()})
+	return a.Ask(ctx, Question{TaskID: changed.State.ID, Seen: changed.State.Seen()})
 }
 
 // mostFiles is how many files of one attempt are copied, which is far more than
@@ -276,20 +289,17 @@ type files struct {
 	refreshed bool // the links were asked for once more
 	answered  bool // and the vendor has said what there is, or cannot be asked
 	copied    *progress
-	try       int32         // of the step
+	try       int32         // of the step, see media.Dispensable
+	quick     bool          // large files are left to the step
 	patience  time.Duration // left of extraPatience
 }
 
 // mirrorAll copies what the task is about, and makes of it what is to be made,
 // before what comes along.
-func (a *Activities) mirrorAll(
-	ctx context.Context, t mediagate.Task, row task.Attempt, copied *progress, try int32,
-) ([]mediagate.Result, error) {
-	f := &files{
-		Activities: a, task: t, row: row, media: row.Outcome.Media,
-		copied: copied, try: try, patience: extraPatience,
-	}
-	f.channel, f.gone = a.accounts().Shown(ctx, row)
+func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
+	row := f.row
+	f.media, f.patience = row.Outcome.Media, extraPatience
+	f.channel, f.gone = f.accounts().Shown(ctx, row)
 	if len(f.media) > mostFiles {
 		f.warn(ctx, "a vendor offers more files than any job makes", "files", len(f.media))
 		f.media = f.media[:mostFiles]
@@ -383,7 +393,7 @@ func nothing(lost []error) error {
 // dead. What comes along is left out in the end.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
-	if staleLink(err) && f.refresh(ctx) {
+	if staleLink(err) && ctx.Err() == nil && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
 	m, try := f.media[position], f.try

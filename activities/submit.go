@@ -193,7 +193,7 @@ func (a *Activities) send(
 		return answerTo(changed), nil
 	}
 	c.permit.Release()
-	return a.finish(ctx, t, in, changed)
+	return a.finish(ctx, changed)
 }
 
 // rowLost has the vendor stop the job of a task whose row is gone: the database has lost its

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -143,13 +144,44 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// StepsChanged wakes the runs of tasks.
+// StepsChanged wakes the runs of tasks. Copies, of which each may take seconds, hold up
+// no signal of other tasks. A worker that stops leaves its copies to the runs.
 func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.StepChange) {
-	_ = each(ctx, woken, signalWidth, func(e channel.StepChange) error {
+	var copies sync.WaitGroup
+	defer copies.Wait()
+	var others []channel.StepChange
+	for _, e := range woken {
+		if e.Release == nil {
+			others = append(others, e)
+			continue
+		}
+		copies.Go(func() {
+			calls, stop := untilStopped(ctx)
+			_ = s.copyQuickly(calls, e.Changed)
+			stop()
+			e.Release()
+			s.wakeChanged(ctx, name, e)
+		})
+	}
+	s.wakeChanged(ctx, name, others...)
+}
+
+func (s signals) wakeChanged(ctx context.Context, name string, changes ...channel.StepChange) {
+	_ = each(ctx, changes, signalWidth, func(e channel.StepChange) error {
 		s.carryOut(ctx, e.Changed)
 		s.traceJob(ctx, e)
 		return s.wake(ctx, name, e.Changed.State.ID)
 	})
+}
+
+// RoomToCopy takes room among the copies that pollers of this process make.
+func (s signals) RoomToCopy(provider string) (release func()) {
+	if s.Settings.QuickCopy > 0 {
+		if permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1); ok {
+			return permit.Release
+		}
+	}
+	return nil
 }
 
 // Wake wakes the runs of tasks.

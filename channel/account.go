@@ -91,15 +91,21 @@ type GrantStore interface {
 // Workflows signals the runs of tasks. That is the fast path: each change of a task
 // sets the time of its wake as well (D2).
 type Workflows interface {
-	// StepsChanged signals the runs of tasks whose next step a poll has changed.
+	// StepsChanged signals the runs of tasks whose next step a poll has changed. Where a
+	// change has room for a copy, it copies the task's files first, beside all others.
 	StepsChanged(ctx context.Context, channel string, woken []StepChange)
+	// RoomToCopy takes room for one copy of a provider's result, until release is called.
+	// It returns nil where there is none now.
+	RoomToCopy(provider string) (release func())
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
 // StepChange is a change of a task by a poll of attempt N that gave it another next step.
+// Release gives back the room for the copy of its files; nil: the run copies them.
 type StepChange struct {
 	N       int
 	Changed task.Changed
+	Release func()
 }
 
 // Which channel serves an attempt (D11). An attempt has the name of the channel that made

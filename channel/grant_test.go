@@ -42,6 +42,8 @@ func (w *waiters) StepsChanged(_ context.Context, _ string, ended []channel.Step
 }
 
 // Wake uses the slots.
+func (*waiters) RoomToCopy(string) func() { return nil }
+
 func (w *waiters) Wake(_ context.Context, _ string, ids []string) {
 	beat, _ := w.last.Beat()
 	w.queued = max(w.queued, beat.Queued)

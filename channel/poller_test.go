@@ -24,17 +24,19 @@ type account struct {
 	channel  channel.Channel
 	accounts *channel.Accounts
 
-	mu    sync.Mutex
-	ends  map[string]time.Time // by external id
-	calls [][]string           // the jobs of each request
-	late  []time.Duration      // of ends, when their runs were signalled
-	woken []string             // tasks whose runs were signalled otherwise
-	last  *channel.Poller      // that ran
-	away  bool                 // the vendor does not answer for one job
-	back  time.Time            // nor before then
-	waits bool                 // jobs wait for modal parameters
-	spoil func() error         // what comes of asking for the job spoilt
-	busy  string               // the job that the vendor wants to be left alone with for a minute
+	mu     sync.Mutex
+	ends   map[string]time.Time // by external id
+	calls  [][]string           // the jobs of each request
+	late   []time.Duration      // of ends, when their runs were signalled
+	woken  []string             // tasks whose runs were signalled otherwise
+	last   *channel.Poller      // that ran
+	away   bool                 // the vendor does not answer for one job
+	back   time.Time            // nor before then
+	waits  bool                 // jobs wait for modal parameters
+	spoil  func() error         // what comes of asking for the job spoilt
+	busy   string               // the job that the vendor wants to be left alone with for a minute
+	room   int                  // for copies
+	copies []string             // tasks whose ends came with room for a copy
 
 	// offer, if set, is what the vendor says of a job that has ended.
 	offer func(report *mediagate.Report, since time.Duration)
@@ -155,6 +157,24 @@ func (a *account) StepsChanged(_ context.Context, _ string, ended []channel.Step
 	defer a.mu.Unlock()
 	for _, e := range ended {
 		a.late = append(a.late, time.Since(a.ends[e.Changed.State.ID]))
+		if e.Release != nil {
+			a.copies = append(a.copies, e.Changed.State.ID)
+		}
+	}
+}
+
+// RoomToCopy counts what is taken, and given back.
+func (a *account) RoomToCopy(string) (release func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.room == 0 {
+		return nil
+	}
+	a.room--
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.room++
 	}
 }
 

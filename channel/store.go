@@ -51,21 +51,17 @@ func (p *Poller) storePolls(
 // change applies each result to its task. It returns the changes that gave a task
 // another next step. A result that could not be stored is logged: its row comes up again.
 func (p *Poller) change(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
-	changes := make([]*task.Changed, len(results))
+	changes := make([]*StepChange, len(results))
 	var group sync.WaitGroup
 	width := make(chan struct{}, changeWidth)
 	for i, r := range results {
 		width <- struct{}{}
 		group.Go(func() {
 			defer func() { <-width }()
-			var changed task.Changed
-			err := mediagate.Guarded(func() (err error) { // a panic is that of one row (D8)
-				changed, err = p.changeTask(ctx, r.TaskID, event(r, claim))
-				return err
-			})
+			change, err := p.applyResult(ctx, claim, r)
 			switch {
 			case err == nil:
-				changes[i] = &changed
+				changes[i] = &change
 			case !mediagate.Is(err, mediagate.KindNotFound): // of a task that was deleted
 				p.log.WarnContext(ctx, "the answer to a poll was not stored",
 					"task", r.TaskID, "attempt", r.N, "error", err)
@@ -78,9 +74,9 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 		if changes[i] == nil {
 			continue
 		}
-		wake := changes[i].Effects.Wake
+		wake := changes[i].Changed.Effects.Wake
 		if wake {
-			woken = append(woken, StepChange{N: r.N, Changed: *changes[i]})
+			woken = append(woken, *changes[i])
 		}
 		over = over || r.Outcome != nil || r.Trouble != ""
 		waits = waits || r.Waiting && wake
@@ -97,6 +93,26 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 	return woken
 }
 
+// applyResult applies a result to its task. The change has room for a copy if the task's
+// files are to be copied next, and there is some. A panic is an error of this row (D8).
+func (p *Poller) applyResult(
+	ctx context.Context, claim string, r mediagate.PollResult,
+) (change StepChange, err error) {
+	change.N = r.N
+	if r.Outcome != nil && r.Outcome.Succeeded {
+		change.Release = p.Workflows.RoomToCopy(p.channel.Provider)
+	}
+	err = mediagate.Guarded(func() (err error) {
+		change.Changed, err = p.changeTask(ctx, r.TaskID, event(r, claim, change.Release != nil))
+		return err
+	})
+	if change.Release != nil && (err != nil || !change.Changed.Effects.Copy) {
+		change.Release()
+		change.Release = nil
+	}
+	return change, err
+}
+
 func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (task.Changed, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -105,10 +121,10 @@ func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (t
 }
 
 // event is what a result means for its task.
-func event(r mediagate.PollResult, claim string) task.Event {
+func event(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
 	switch {
 	case r.Outcome != nil:
-		return task.VendorEnded{N: r.N, Outcome: *r.Outcome}
+		return task.VendorEnded{N: r.N, Outcome: *r.Outcome, MayCopy: mayCopy}
 	case r.Trouble != "":
 		return task.Troubled{N: r.N, Claim: claim, Reason: r.Trouble}
 	case r.Waiting:

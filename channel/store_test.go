@@ -2,12 +2,14 @@ package channel_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/activities/activitytest"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/task"
 )
@@ -62,6 +64,46 @@ func TestD8OneEndIsNotStored(t *testing.T) {
 			t.Errorf("%d ends, want the others too", len(a.late))
 		}
 	})
+}
+
+// D2: an end has room for the copy of its files, if files are to be copied next and there
+// is some. What is not needed is given back.
+func TestD2RoomForACopy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		scene  func(a *account)
+		copies []string
+		left   int
+	}{
+		"a success":       {func(*account) {}, []string{"task-0"}, 1},
+		"no room":         {func(a *account) { a.room = 0 }, nil, 0},
+		"a cancel before": {func(a *account) { a.change("task-0", task.CancelRequested{}) }, nil, 2},
+		"a failure": {func(a *account) {
+			a.offer = func(r *mediagate.Report, _ time.Duration) {
+				*r.Outcome = activitytest.Failed(mediagate.CodeContentPolicy)
+			}
+		}, nil, 2},
+		"an end that is not stored": {func(a *account) {
+			a.accounts.Store = &changing{Store: a.Store, fail: func(string) error { return mediagate.Errorf(mediagate.KindUnavailable, "away") }}
+		}, nil, 2},
+		"a change that panics": {func(a *account) {
+			a.accounts.Store = &changing{Store: a.Store, fail: func(string) error { panic("a fault") }}
+		}, nil, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, mediagate.Channel{PollMin: time.Second, PollMax: time.Second})
+				a.room = 2
+				a.accept(1, time.Second)
+				c.scene(a)
+				a.poll(10 * time.Second)
+				if !slices.Equal(a.copies, c.copies) || a.room != c.left {
+					t.Errorf("room for the copies of %v, and for %d more, want %v and %d", a.copies, a.room, c.copies, c.left)
+				}
+			})
+		})
+	}
 }
 
 // D15: a vendor that waits for modal parameters is not polled any more, and the run is

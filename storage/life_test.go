@@ -284,6 +284,9 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 	l.run = wake
 	step := s.Advance(now)
 	latest := now.Add(2 * time.Second)
+	if effects.Copy { // before its poller signals
+		latest = now.Add(10 * time.Second)
+	}
 	_, asked := e.(task.Asked)
 	_, retried := e.(task.BreakerClosed) // wakes those too that are to end
 	l.told = l.told || asked && step.Kind == task.Done
@@ -304,6 +307,8 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 		}
 	case effects.Wake && wake.At.After(latest):
 		wrong = "is the run woken soon"
+	case effects.Copy && wake.At.Before(latest) && wake.At.Before(before.At):
+		wrong = "has the poller its time for the copy"
 	case effects.Wake && wake.At.After(before.At):
 		wrong = "does the run sleep no longer than before"
 	case !effects.Wake && wake != before && (!retried || !wake.At.Equal(now)):

@@ -27,13 +27,15 @@ import (
 //	                 nothing is left to do. No other change makes it longer, but the intent
 //	                 of a run that was started with its first step, and has never asked
 //	other changes    of the next step bring it forward to signalLease. Whoever made the
-//	                 change signals the run as well; the lease is for the signal that is lost
+//	                 change signals the run as well; the lease is for the signal that is lost.
+//	                 A poller that copies the files itself signals after that: copyLease
 //	a try            of the scan puts it off, by more each time (PutOff)
 //
 // An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
-// the lease ends at 14:00:30. At 12:05 the poller stores the job's end, which brings the
-// lease forward to 12:05:02, and signals the run. The run asks at 12:05:00, and has ten
-// minutes for the copy. If the signal is lost, the scan finds the lease at 12:05:02.
+// the lease ends at 14:00:30. At 12:05:00 the poller stores the job's end, and copies the
+// files itself: the lease ends at 12:05:10. If the copy fails at 12:05:01, the poller signals
+// the run, which asks, and has ten minutes for the copy. If the poller dies, or the signal is
+// lost, the scan finds the lease at 12:05:10.
 //
 // The wake of a callback is the time by which its round must have recorded an attempt.
 // Rows of wakes are locked after all others, in the order of their tasks' ids.
@@ -42,6 +44,7 @@ const (
 	stepLease    = 10 * time.Minute      // of a step that is an activity
 	leaseMargin  = 30 * time.Second      // of a sleep, after its end
 	signalLease  = 2 * time.Second       // of a change: who made it signals the run
+	copyLease    = 10 * time.Second      // of an end whose poller copies the files before it signals the run
 	roundLease   = time.Minute           // of an attempt at the callback, after its time
 	untriedAgain = 5 * time.Second       // of a wake for which Temporal could not be asked
 	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
@@ -85,10 +88,14 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 	case asks:
 		err = renewLease(tx, c, changed.Step, now)
 	case changed.Effects.Wake && !c.before.Status.Terminal():
+		lease := signalLease
+		if changed.Effects.Copy {
+			lease = copyLease
+		}
 		err = s.wakeRuns(tx, []mediagate.Wake{{
 			TaskID:    c.before.ID,
 			AccountID: c.before.AccountID,
-			At:        now.Add(signalLease),
+			At:        now.Add(lease),
 		}})
 	}
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 type Effects struct {
 	// Wake says that the next step has changed: the run has to ask.
 	Wake bool
+	// Copy says that the poller which stored the job's end copies the files, and signals the
+	// run after that: the run is to be woken later than after other changes (D2).
+	Copy bool
 	// Entry resolves the hold, once a task: a post of the state's Cost, which is never
 	// above the hold, or a void. Empty: no money moves.
 	Entry mediagate.EntryKind
@@ -43,7 +46,7 @@ type Changed struct {
 
 // And joins the effects of two events, of which next came second.
 func (e Effects) And(next Effects) Effects {
-	e.Wake, e.Sweep = e.Wake || next.Wake, e.Sweep || next.Sweep
+	e.Wake, e.Copy, e.Sweep = e.Wake || next.Wake, e.Copy || next.Copy, e.Sweep || next.Sweep
 	e.Entry = cmp.Or(e.Entry, next.Entry)
 	e.Stop = append(e.Stop, next.Stop...)
 	e.Stray = append(e.Stray, next.Stray...)

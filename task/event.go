@@ -136,10 +136,12 @@ type (
 		NextAt  time.Time
 	}
 
-	// VendorEnded is how the job ended. The first one counts (D9).
+	// VendorEnded is how the job ended. The first one counts (D9). MayCopy says that the
+	// poller has room to copy the files.
 	VendorEnded struct {
 		N       int
 		Outcome mediagate.Outcome
+		MayCopy bool
 	}
 
 	// VendorWaits says that the vendor waits for modal parameters (D15). NextAt is the

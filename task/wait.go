@@ -97,6 +97,7 @@ func (c *change) vendorEnded(e VendorEnded) {
 	c.record(a, e.Outcome)
 	if wanted {
 		c.endWait()
+		c.Copy = e.MayCopy && c.Advance(c.now).Kind == Mirror
 	} else {
 		c.Sweep = true
 	}

@@ -13,8 +13,8 @@
 //
 // A step is an activity, a sleep, or the end. A sleep is a timer. Every step has an end
 // by itself: the answer says when, by the database's clock. An image costs a submit, which
-// copies and ends the task too. A video costs a submit, a timer, a question after the
-// signal, and a copy.
+// copies and ends the task too. A video costs a submit, a timer, and a question after the
+// signal: its poller copies what is quick. Each copy that is not is a step.
 //
 // # Signals
 //

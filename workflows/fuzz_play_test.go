@@ -526,7 +526,7 @@ func (x *singletons) pass(f any, args ...any) error {
 	stop := make(chan struct{})
 	env.SetWorkerStopChannel(stop)
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: gently()})
-	time.AfterFunc(300*time.Millisecond, func() { close(stop) }) // of the bubble
+	time.AfterFunc(x.p.Tends, func() { close(stop) }) // of the bubble
 	_, err := env.ExecuteActivity(f, args...)
 	return err
 }

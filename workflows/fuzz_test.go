@@ -49,6 +49,7 @@ type scenario struct {
 	Slots     bool // each account has one slot
 	Spare     bool // there is another account with the vendor
 	FindLag   time.Duration
+	Tends     time.Duration // how long the singletons look; a slow copy of a poller's takes five seconds
 
 	Submits   []answer // of the vendor, call by call; then it takes what comes
 	Jobs      []plan   // of the vendor's jobs, in the order of their making
@@ -136,6 +137,7 @@ func drawScenario(t *rapid.T, vendor string) scenario {
 		Slots:     rapid.Bool().Draw(t, "slots"),
 		Spare:     rapid.Bool().Draw(t, "spare account"),
 		FindLag:   rapid.SampledFrom([]time.Duration{0, 0, 5 * time.Second, 30 * time.Second}).Draw(t, "lookups lag"),
+		Tends:     rapid.SampledFrom([]time.Duration{300 * time.Millisecond, 300 * time.Millisecond, 6 * time.Second}).Draw(t, "singletons look for"),
 	}
 	moments := rapid.OneOf(
 		seconds(0, 60), seconds(0, 60), seconds(0, 4*3600), seconds(0, 24*3600),

@@ -22,12 +22,13 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// succeeds makes the vendor's job of attempt n end well after d.
+// succeeds makes the vendor's job of attempt n end well after d. Its poller leaves the
+// copy to the run.
 func (b *bundle) succeeds(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()})
 }
 
-// copied is succeeds, with the files stored at the same moment, which ends the task.
+// copied is succeeds, with a poller that copies the files, which ends the task.
 func (b *bundle) copied(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
 }
@@ -46,7 +47,12 @@ func TestStepsOfATask(t *testing.T) {
 			b.Activities.Settings.QuickCopy = 0
 			b.answersAtOnce()
 		}, []string{"SubmitJob", "MirrorResult"}, 0},
-		"a video": {video, func(b *bundle) { b.succeeds(2*time.Minute, 1) }, []string{"SubmitJob", "Ask", "MirrorResult"}, 2 * time.Minute},
+		"a video": {video, func(b *bundle) { b.copied(2*time.Minute, 1) }, []string{"SubmitJob", "Ask"}, 2 * time.Minute},
+		"a video whose copy is left": {
+			video, func(b *bundle) { b.succeeds(2*time.Minute, 1) },
+			[]string{"SubmitJob", "Ask", "MirrorResult"},
+			2 * time.Minute,
+		},
 		"a video that the vendor fails": {video, func(b *bundle) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"SubmitJob", "Ask", "Settle"}, time.Minute},

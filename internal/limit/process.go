@@ -21,6 +21,7 @@ type Process struct {
 	Looks      *Limit // attempts that look for a channel; tenant: the account
 	Calls      *Group // calls that make jobs, of each channel; tenant: the account
 	Signals    *Limit // runs that are told of their job's end; tenant: the channel
+	PollCopies *Limit // results that pollers copy, before runs are signalled; tenant: the provider
 	Copies     *Limit // results that are copied; tenant: the provider
 	CopyMemory *Limit // bytes of copies in memory; tenant: the provider
 	Callbacks  *Limit // attempts at callbacks; tenant: the account
@@ -59,6 +60,7 @@ func For(s Sizes) *Process {
 		Looks:      New("looks", 32),
 		Calls:      NewGroup("calls", 400),
 		Signals:    New("signals", 64),
+		PollCopies: New("poll_copies", 32),
 		Copies:     New("copies", 64),
 		CopyMemory: New("copy_memory", s.CopyMemory),
 		Callbacks:  New("callbacks", 256),
@@ -92,6 +94,7 @@ func (p *Process) Figures() []Figures {
 		{p.Looks, "account"},
 		{p.Calls, "account, of each channel"},
 		{p.Signals, "channel"},
+		{p.PollCopies, "provider"},
 		{p.Copies, "provider"},
 		{p.CopyMemory, "provider"},
 		{p.Callbacks, "account"},

@@ -17,6 +17,7 @@ import (
 func TestStepAtWorkIsSeen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
+	w.Activities.Settings.QuickCopy = 0
 	var opened atomic.Int32
 	letGo := make(chan struct{})
 	w.Fetcher.OnFetch = func(ctx context.Context, _, _ string) (io.ReadCloser, int64, error) {

@@ -164,6 +164,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		fail("completed after a promised cancel")
 	case (s.Failure != nil) != (s.Status == mediagate.StatusFailed):
 		fail("%s with failure %v", s.Status, s.Failure)
+	case effects.Copy && (!effects.Wake || s.Advance(w.Now).Kind != task.Mirror):
+		fail("a poller copies, and the next step is %s", s.Advance(w.Now).Kind)
 	}
 	if w.ended != nil && (s.Status != w.ended.Status || s.Cost != w.ended.Cost || len(s.Results) != len(w.ended.Results) || s.Failure != w.ended.Failure) {
 		fail("an end changed")
@@ -523,7 +525,7 @@ func (w *World) Poll() {
 		case "runs":
 			_ = w.apply(task.Progressed{N: n, Claim: claim, Percent: rapid.SampledFrom([]int{60, 30, -1, 0, 99, 100, 120}).Draw(w.t, "percent"), NextAt: w.Now.Add(time.Second)})
 		case "ends":
-			_ = w.apply(task.VendorEnded{N: n, Outcome: *w.Outcome()})
+			_ = w.apply(task.VendorEnded{N: n, Outcome: *w.Outcome(), MayCopy: w.chance("copy", 50)})
 		case "trouble":
 			_ = w.apply(task.Troubled{N: n, Claim: claim, Reason: rapid.SampledFrom([]mediagate.ParkReason{
 				mediagate.ParkCredentials, mediagate.ParkJobLost, mediagate.ParkChannelMissing,
