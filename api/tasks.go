@@ -439,7 +439,7 @@ func (s *Server) handleResultFile(c *call) error {
 		return err
 	}
 	n, err := strconv.Atoi(c.Param("n"))
-	file, ok := view.File(&t, n)
+	file, ok := t.File(n)
 	if err != nil || !ok || strconv.Itoa(n) != c.Param("n") {
 		return errNoResult
 	}
