@@ -203,7 +203,10 @@ func readPage(q url.Values, f *mediagate.TaskFilter) (err error) {
 
 // filterOf reads the filters that clients and operators share.
 func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
-	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference")}
+	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference"), Source: q.Get("source")}
+	if f.Source != "" && !looksLike(f.Source, taskPrefix) {
+		return f, false, mediagate.Invalid("source", "source must be the id of a task")
+	}
 	status, err := oneOfQuery(q, "status", words(mediagate.Statuses())...)
 	if err != nil {
 		return f, false, err
@@ -229,7 +232,7 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
+var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
 
 // operatorFilter reads the filters of an operator, of lists and of commands for many
 // tasks alike. An account that is not known is an error: a wrong id must not hide

@@ -28,8 +28,9 @@ const idempotencyTTL = 24 * time.Hour
 // KindRateLimited with code rate_limited when either has as many tasks in flight
 // as it may, KindConflict with code idempotency_conflict when the idempotency key
 // belongs to another request, KindRateLimited with code group_saturated when the
-// group has no room left, and KindNotFound when the task that the request works on
-// was erased meanwhile.
+// group has no room left, KindNotFound when the task that the request works on
+// was erased meanwhile, and KindInvalid, naming the field, when a task whose file it uses
+// has ended without that file.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	for range 3 { // a record may end between the insert that saw it and the look at it
 		row, err := s.newSubmission(n)
@@ -126,6 +127,7 @@ func (s *Store) Replay(
 // submission is a new task, or a speech, as rows.
 type submission struct {
 	row      *statement      // inserts the row itself
+	sourced  *task.State     // a task with sources, whose row is made under their locks; nil for others
 	record   *idempotencyRow // nil without a key
 	waiter   *idempotencyRow // nil for a request that cannot be adopted
 	wakeAt   stamp           // of a task's run; a speech has none
@@ -151,6 +153,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	row.GroupName = n.Group
 	sub := submission{
 		row:      insert("tasks", row, nil),
+		sourced:  withSources(t),
 		wakeAt:   at(now.Add(startLease)),
 		source:   row.SourceID,
 		group:    n.Group,
@@ -190,10 +193,7 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
 		}
-		if err := n.row.run(tx); err != nil {
-			if isDuplicate(err) {
-				err = conflict("%s exists", n.hold.TaskID)
-			}
+		if err := s.insertTask(tx, n); err != nil {
 			return err
 		}
 		if n.waiter != nil {
@@ -217,6 +217,41 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		return nil
 	})
 	return stored, err
+}
+
+// insertTask stores the row of a submission, and the sources of a task that has some.
+func (s *Store) insertTask(tx *gorm.DB, n submission) error {
+	row := n.row
+	if n.sourced != nil {
+		st := *n.sourced
+		if err := s.lockSources(tx, &st); err != nil {
+			return err
+		}
+		waiting, err := newTaskRow(&st)
+		if err != nil {
+			return err
+		}
+		waiting.GroupName = n.group
+		row = insert("tasks", waiting, nil)
+	}
+	err := row.run(tx)
+	switch {
+	case isDuplicate(err):
+		return conflict("%s exists", n.hold.TaskID)
+	case err != nil || n.sourced == nil:
+		return err
+	default:
+		return insertSources(tx, &n.sourced.Task)
+	}
+}
+
+// withSources is the state of a new task that uses files of other tasks; nil for one that
+// does not.
+func withSources(t mediagate.Task) *task.State {
+	if len(t.Sources) == 0 {
+		return nil
+	}
+	return &task.State{Task: t}
 }
 
 // sourceStands reports with KindNotFound that the task that a request works on
