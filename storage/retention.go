@@ -45,8 +45,8 @@ const (
 	ofOne = " LIMIT 1 OFFSET 0)"
 	// isWorkedOn is that an open task works on this one, or uses its files.
 	isWorkedOn = "(EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f." + isOpen + ofOne + `
-		OR EXISTS (SELECT 1 FROM sources u JOIN tasks f ON f.id = u.task_id
-			WHERE u.source_id = s.id AND f.` + isOpen + ofOne + ")"
+		OR EXISTS (SELECT 1 FROM sources u WHERE u.source_id = s.id
+			AND EXISTS (SELECT 1 FROM tasks f WHERE f.id = u.task_id AND f.` + isOpen + ofOne + ofOne + ")"
 	// isRemembered is that an idempotency record of the task may still be used.
 	isRemembered = `EXISTS (SELECT 1 FROM idempotency i
 		WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne
