@@ -169,6 +169,9 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
 	}
+	if mediagate.Is(err, mediagate.KindInvalid) { // of a source, which has ended since
+		err = asSent(err, sub.validated.Folded)
+	}
 	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
 		return mediagate.Task{ID: id}, replayed, err
 	}

@@ -44,7 +44,8 @@ const (
 	// an index; else it may read the answers for all ids there are.
 	ofOne = " LIMIT 1 OFFSET 0)"
 	// isWorkedOn is that an open task works on this one, or uses its files.
-	isWorkedOn = "(EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f." + isOpen + ofOne + `
+	isWorkedOn = `(EXISTS (SELECT 1 FROM tasks f
+			WHERE f.source_id = s.id AND f.source_id <> '' AND f.` + isOpen + ofOne + `
 		OR EXISTS (SELECT 1 FROM sources u WHERE u.source_id = s.id
 			AND EXISTS (SELECT 1 FROM tasks f WHERE f.id = u.task_id AND f.` + isOpen + ofOne + ofOne + ")"
 	// isRemembered is that an idempotency record of the task may still be used.
