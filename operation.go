@@ -177,6 +177,7 @@ type WaitStep string
 
 // What tasks wait for.
 const (
+	WaitSource WaitStep = "source" // the end of another task, whose file they use
 	WaitStart  WaitStep = "start"  // their first attempt, or the next one
 	WaitSubmit WaitStep = "submit" // the answer to a call that makes a job
 	WaitLookup WaitStep = "lookup" // what became of such a call
@@ -189,7 +190,7 @@ const (
 
 // WaitSteps lists them.
 func WaitSteps() []WaitStep {
-	return []WaitStep{WaitStart, WaitSubmit, WaitLookup, WaitVendor, WaitModal, WaitQueue, WaitEnd, WaitParked}
+	return []WaitStep{WaitSource, WaitStart, WaitSubmit, WaitLookup, WaitVendor, WaitModal, WaitQueue, WaitEnd, WaitParked}
 }
 
 // OpenTasks are the open tasks of a type and status that wait for the same thing.

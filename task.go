@@ -42,11 +42,13 @@ type Task struct {
 	RequestID string          `json:"request_id,omitempty"`
 	// TraceParent is the span of the submit, as the W3C header writes it; empty where
 	// traces were off.
-	TraceParent string    `json:"-"`
-	Plan        Plan      `json:"plan"`
-	Charges     []Charge  `json:"charges,omitempty"` // the chosen prices, fixed at submit
-	Hold        Micros    `json:"-"`                 // what Charges add up to
-	CreatedAt   time.Time `json:"-"`
+	TraceParent string `json:"-"`
+	Plan        Plan   `json:"plan"`
+	// Sources are the inputs that are files of other tasks.
+	Sources   []TaskFile `json:"sources,omitempty"`
+	Charges   []Charge   `json:"charges,omitempty"` // the chosen prices, fixed at submit
+	Hold      Micros     `json:"-"`                 // what Charges add up to
+	CreatedAt time.Time  `json:"-"`
 
 	Status            Status    `json:"-"`
 	Progress          int       `json:"-"` // 0 to 100; 100 exactly when completed
@@ -85,8 +87,9 @@ type Wait struct {
 // WaitWhy is what a task waits for.
 type WaitWhy string
 
-// What tasks wait for. All but a pause have an end.
+// What tasks wait for. All but a pause and a source, which ends by itself, have an end.
 const (
+	WhySource  WaitWhy = "source"  // a source has not ended (D21)
 	WhyPause   WaitWhy = "pause"   // before the next try
 	WhyParked  WaitWhy = "parked"  // a step is stuck, and is tried again by itself
 	WhySlot    WaitWhy = "slot"    // no channel has a slot free (D7)
@@ -96,8 +99,10 @@ const (
 )
 
 // StopsClock reports that the time of the wait does not count against the deadline (D10):
-// the time that a task is stuck, queued, or waits for its client.
-func (w Wait) StopsClock() bool { return w.Reason != "" || w.Why == WhySlot || w.Why == WhyModal }
+// the time that a task is stuck, queued, or waits for its client or a source.
+func (w Wait) StopsClock() bool {
+	return w.Reason != "" || w.Why == WhySlot || w.Why == WhyModal || w.Why == WhySource
+}
 
 // Moves is the deadline as it stands now: moved by the time that the task has waited.
 func (w Wait) Moves(deadline, now time.Time) time.Time {
@@ -247,6 +252,7 @@ const (
 	CodeSubmissionUnknown FailureCode = "provider_submission_unknown"
 	CodeResultUnavailable FailureCode = "result_unavailable"
 	CodeModalExpired      FailureCode = "modal_expired"
+	CodeSourceFailed      FailureCode = "source_failed"
 	CodeInternal          FailureCode = "internal_error"
 
 	// Of an attempt only: its task parks, and never ends with it.
@@ -257,7 +263,8 @@ const (
 func FailureCodes() []FailureCode {
 	return []FailureCode{
 		CodeContentPolicy, CodeInvalidParameters, CodeImageProcessing, CodeGenerationFailed, CodeGenerationTimeout,
-		CodeProviderAway, CodeProviderRefused, CodeSubmissionUnknown, CodeResultUnavailable, CodeModalExpired, CodeInternal,
+		CodeProviderAway, CodeProviderRefused, CodeSubmissionUnknown, CodeResultUnavailable, CodeModalExpired,
+		CodeSourceFailed, CodeInternal,
 	}
 }
 
@@ -326,6 +333,7 @@ type TaskFilter struct {
 	Model         string       `json:"model,omitempty"`
 	Type          Type         `json:"type,omitempty"`
 	Reference     string       `json:"reference,omitempty"`
+	Source        string       `json:"source,omitempty"` // the id of a task that they use a file of
 	CreatedAfter  time.Time    `json:"created_after,omitzero"`
 	CreatedBefore time.Time    `json:"created_before,omitzero"`
 	Channel       string       `json:"channel,omitempty"` // of the last attempt
@@ -508,7 +516,7 @@ func (p Plan) WithoutInputs() Plan {
 
 // WithoutInputs is the task as readers see it once its inputs are erased.
 func (t Task) WithoutInputs() Task {
-	t.Params, t.Modal.Input = NoParams, nil
+	t.Params, t.Modal.Input, t.Sources = NoParams, nil, nil
 	t.Plan, t.Made, t.Failure = t.Plan.WithoutInputs(), t.Made.WithoutPrompt(), t.Failure.Wordless()
 	return t
 }

@@ -124,12 +124,12 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 }
 
 // FirstAnswer answers the first question of a new task's run in advance: its start carries the
-// answer. It is nil if the task cannot begin with a check or a submit. The row may have changed
+// answer. It is nil if the task cannot begin with a check or a submit, or may have to wait for a source. The row may have changed
 // by the time that the run takes the step. The step then finds so, like one that comes late.
 func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 	st := task.State{Task: t}
 	step := st.Advance(now)
-	if len(t.Plan.Routes) == 0 || step.Kind != task.CheckInputs && step.Kind != task.Submit {
+	if len(t.Plan.Routes) == 0 || len(t.Sources) > 0 || step.Kind != task.CheckInputs && step.Kind != task.Submit {
 		return nil
 	}
 	return new(answerTo(task.Changed{State: st, Step: step, At: now}))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -169,7 +170,7 @@ func (a *Activities) job(
 ) (job mediagate.Job, own map[string]string, err error) {
 	own = map[string]string{}
 	if t.Modal.Resumes(row.N) { // with what the client told instead of its request
-		t.Params, t.Plan.Uploads = t.Modal.Input, nil
+		t.Params, t.Plan.Uploads, t.Sources = t.Modal.Input, nil, nil
 	}
 	if t.Params, err = a.withFiles(ctx, t, own); err != nil {
 		return mediagate.Job{}, nil, err
@@ -220,17 +221,23 @@ func askable(t mediagate.Task) mediagate.Job {
 	return mediagate.Job{Params: params, Source: t.Plan.Source}
 }
 
-// withLinks puts a link into each field whose media came within the request.
+// withLinks puts a link into each field whose media came within the request, and in place of
+// each address of another task's file.
 func withLinks(t mediagate.Task, link func(key string) (string, error)) (json.RawMessage, error) {
-	if len(t.Plan.Uploads) == 0 {
+	if len(t.Plan.Uploads)+len(t.Sources) == 0 {
 		return t.Params, nil
 	}
 	params, err := media.Decode(t.Params)
 	if err != nil {
 		return nil, err
 	}
-	links := make(map[string]string, len(t.Plan.Uploads))
-	for field, key := range t.Plan.Uploads {
+	keys := make(map[string]string, len(t.Plan.Uploads)+len(t.Sources))
+	maps.Copy(keys, t.Plan.Uploads)
+	for _, f := range t.Sources {
+		keys[f.Field] = f.Key
+	}
+	links := make(map[string]string, len(keys))
+	for field, key := range keys {
 		if links[field], err = link(key); err != nil {
 			return nil, err
 		}

@@ -203,6 +203,11 @@ func (a *Activities) openInput(
 	if key, ok := t.Plan.Uploads[field]; ok {
 		return a.openOwn(ctx, key, field)
 	}
+	for _, source := range t.Sources {
+		if source.Field == field {
+			return a.openOwn(ctx, source.Key, field)
+		}
+	}
 	url, ok := media.FieldAt(request, field).(string)
 	if !ok {
 		return nil, 0, mediagate.Errorf(mediagate.KindInternal, "no address in the request at %s", field)

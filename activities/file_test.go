@@ -97,7 +97,7 @@ func TestFilesOfClients(t *testing.T) {
 }
 
 // What is in the bucket is checked where it lies, and not fetched by a link: what came within
-// the request, and an upload whose link the request has.
+// the request, an upload whose link the request has, and a file of another task.
 func TestCheckInputsInTheBucket(t *testing.T) {
 	t.Parallel()
 	const within = "uploads/acc_1/A"
@@ -108,6 +108,9 @@ func TestCheckInputsInTheBucket(t *testing.T) {
 	}{
 		"within the request": {"first_frame_image", within, func(task *mediagate.Task) {
 			task.Plan.Uploads = map[string]string{"first_frame_image": within}
+		}},
+		"a file of another task": {"image_urls[2]", "results/task_S/1/0", func(task *mediagate.Task) {
+			task.Sources = []mediagate.TaskFile{{Field: "image_urls[2]", TaskID: "task_S", N: 1, Key: "results/task_S/1/0"}}
 		}},
 		"an upload": {"image_urls[0]", f.Key(), func(task *mediagate.Task) {
 			task.Params = json.RawMessage(`{"prompt":"p","image_urls":["` + link + `"]}`)
@@ -120,11 +123,8 @@ func TestCheckInputsInTheBucket(t *testing.T) {
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				b := setup(t, func(w *activitytest.World) mediagate.Task {
-					task := naming(input(c.field, anImage))(w)
-					c.edit(&task)
-					return task
-				})
+				b := setup(t, naming(input(c.field, anImage)))
+				b.Store.EditTask(taskID, c.edit)
 				b.Activities.FileOf = fileOf
 				if file.content != "" {
 					b.Bucket.Write(c.key, file.content)

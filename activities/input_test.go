@@ -223,17 +223,20 @@ func TestInputsAfterTheFirstByte(t *testing.T) {
 	}
 }
 
-// Media that came within the request are links in the job, signed for three
-// days, and read from the bucket where the adapter wants bytes. No row has them.
+// Media that came within the request, and files of other tasks, are links in the job, signed
+// for three days, and read from the bucket where the adapter wants bytes. No row has them.
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
 		task := w.NewImage()
-		task.Params = json.RawMessage(`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"https://x.example.com/1"],"subjects":[{"name":"s"}]}`)
+		task.Params = json.RawMessage(`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"https://x.example.com/1",null,"/v1/tasks/task_S/files/1"],"subjects":[{"name":"s"}]}`)
 		task.Plan.Uploads = map[string]string{
 			"image_urls[0]": "uploads/acc_1/A", "image_urls[2]": "uploads/acc_1/B", "mask": "uploads/acc_1/C", "subjects[0].face.url": "uploads/acc_1/D",
 		}
 		return task
+	})
+	b.Store.EditTask(taskID, func(task *mediagate.Task) {
+		task.Sources = []mediagate.TaskFile{{Field: "image_urls[3]", TaskID: "task_S", N: 1, Key: "results/task_S/1/0"}}
 	})
 	b.Bucket.Write("uploads/acc_1/C", string(png(16, 16)))
 	var params string
@@ -252,7 +255,7 @@ func TestUploads(t *testing.T) {
 	link := func(key string) string {
 		return `"https://bucket.example.com/` + key + `?signature=` + activitytest.Secret + `"`
 	}
-	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link("uploads/acc_1/B") + `],"mask":` + link("uploads/acc_1/C") +
+	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link("uploads/acc_1/B") + `,` + link("results/task_S/1/0") + `],"mask":` + link("uploads/acc_1/C") +
 		`,"prompt":"p","seed":12345678901234567890,"subjects":[{"face":{"url":` + link("uploads/acc_1/D") + `},"name":"s"}]}`
 	same(t, "params", params, want)
 	if !bytes.Equal(mask, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {

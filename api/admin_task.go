@@ -27,7 +27,7 @@ type operatorTask struct {
 
 // waitView is what a task does or waits for, until when, what happens then by itself,
 // and which commands apply now. Kind is the same in one word. Channels are those that it
-// is queued for, or that of its last attempt.
+// is queued for, or that of its last attempt. Sources are the tasks whose end it waits for.
 type waitView struct {
 	Kind     string   `json:"kind"`
 	Step     string   `json:"step"`
@@ -35,6 +35,7 @@ type waitView struct {
 	Then     string   `json:"then"`
 	Actions  []string `json:"actions"`
 	Channels []string `json:"channels"`
+	Sources  []string `json:"sources,omitempty"`
 }
 
 // stuckView is why a task is stuck. Drained are the channels of it that an operator has
@@ -98,7 +99,7 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *st
 	if len(channels) == 0 && e.N > 0 {
 		channels = []string{e.Channel}
 	}
-	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels)}
+	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels), e.WaitsFor}
 	if stuck := st.Stuck(); stuck != nil {
 		v.Stuck = &stuckView{Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions)}
 		if stuck.Reason == string(mediagate.ParkProviderAway) {

@@ -27,12 +27,15 @@ type Config struct {
 	Uploads Uploads
 	Files   Files
 	FileURL func(mediagate.File) string // where clients and vendors reach an upload
-	Starter Starter
-	Runs    Runs
-	Signer  Signer
-	Remover Remover
-	Speaker Speaker
-	Checks  Checks
+	// TaskFileOf reads the address of a task's file, a path or below our public address.
+	// Nil: no field takes one.
+	TaskFileOf func(url string) (taskID string, n int, ok bool)
+	Starter    Starter
+	Runs       Runs
+	Signer     Signer
+	Remover    Remover
+	Speaker    Speaker
+	Checks     Checks
 	// CheckWebhookURL judges the callback address of a submit without asking
 	// DNS; its error's message becomes the reason why nothing will be sent.
 	// Nil accepts any.

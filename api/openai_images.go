@@ -207,7 +207,7 @@ func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
 	defer cancel()
 	var pictures []io.Reader
 	for n := 1; ; n++ {
-		file, ok := view.File(t, n)
+		file, ok := t.File(n)
 		if !ok {
 			break
 		}

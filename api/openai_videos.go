@@ -242,7 +242,7 @@ func (s *Server) handleOpenAIVideoFile(c *call) error {
 	if err != nil {
 		return err
 	}
-	find := view.File
+	find := (*mediagate.Task).File
 	if variant == "thumbnail" {
 		find = view.Cover
 	}

@@ -20,8 +20,9 @@ type validated struct {
 	model    string // its id, or the alias by which it was named
 	kind     mediagate.Type
 	pictures []picture // that came within it
-	group    string    // on whose terms it is
-	capacity int       // of the group
+	sources  []mediagate.TaskFile
+	group    string // on whose terms it is
+	capacity int    // of the group
 }
 
 // hold is what the request costs at most.
@@ -59,10 +60,16 @@ func (s *Server) validate(c *call, from order) (validated, error) {
 		return validated{}, err
 	}
 	if from.endpoint == catalog.ModalEndpoint {
+		if err := s.noTaskFiles(request); err != nil {
+			return validated{}, err
+		}
 		o.Params, err = s.resumed(c, request)
 		return o, err
 	}
 	if o.Plan.Source, err = s.source(c, request.Source); err != nil {
+		return validated{}, err
+	}
+	if o.sources, err = s.taskFiles(c, request); err != nil {
 		return validated{}, err
 	}
 	turn, err := s.cfg.Limits.Quotes.Acquire(c.ctx, c.tenant(), 1)
@@ -70,7 +77,7 @@ func (s *Server) validate(c *call, from order) (validated, error) {
 		return validated{}, c.noRoom(s.cfg.Limits.Quotes, "the requests that are judged")
 	}
 	defer turn.Release()
-	if o.Plan, o.Charges, err = s.express(c.ctx, c.models.routes, model.ID, o.Request); err != nil {
+	if o.Plan, o.Charges, err = s.express(c.ctx, c.models.routes, model.ID, o); err != nil {
 		return validated{}, err
 	}
 	return o, nil
@@ -205,11 +212,14 @@ type Expression struct {
 // has a channel, those without are not looked at for it. A route whose adapter
 // failed is left out while another can; when none can, it is a fault: nobody
 // knows whether the request was to blame.
-func (s *Server) express(ctx context.Context, routes Routes, model string, r catalog.Request) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
+func (s *Server) express(ctx context.Context, routes Routes, model string, r validated) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
 	plan, charges = r.Plan, r.Charges
 	plan.Routes, plan.Skipped = nil, nil
-	params, fields, err := withMedia(r)
+	params, fields, err := withMedia(r.Request)
 	if err != nil {
+		return plan, charges, err
+	}
+	if params, err = withComing(params, r.sources); err != nil {
 		return plan, charges, err
 	}
 	said := make([]Expression, len(r.Plan.Routes))

@@ -112,10 +112,10 @@ func TestExpress(t *testing.T) {
 			if _, two := test.says["other"]; two {
 				offered[2] = mediagate.Route{Provider: "q", Upstream: "other"}
 			}
-			plan, _, err := s.express(t.Context(), test.says, "m", catalog.Request{
+			plan, _, err := s.express(t.Context(), test.says, "m", validated{Request: catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
-			})
+			}})
 			if test.routes == nil {
 				if !mediagate.Is(err, test.kind) || domainError(err).Param != test.param {
 					t.Fatalf("the error is %v", err)

@@ -169,6 +169,9 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
 		err = unusable(sub.validated.Source, "is unknown")
 	}
+	if mediagate.Is(err, mediagate.KindInvalid) { // of a source, which has ended since
+		err = asSent(err, sub.validated.Folded)
+	}
 	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
 		return mediagate.Task{ID: id}, replayed, err
 	}
@@ -297,7 +300,7 @@ func (s *Server) newTask(c *call, o validated) mediagate.Task {
 		ID: s.newIDAt(taskPrefix, now), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
 		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
 		Params: o.Params, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
-		Plan: plan, Charges: o.Charges, Hold: o.hold(),
+		Plan: plan, Sources: o.sources, Charges: o.Charges, Hold: o.hold(),
 		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
 		Webhook: s.webhookOf(cmp.Or(o.Webhook, c.caller.account.Webhook)),
 	}

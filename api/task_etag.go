@@ -38,11 +38,13 @@ func (s *Server) answerRead(
 // may end at different times. It changes with all that an answer shows: with the task's
 // version (D19), with the query, with the age of the links, and with the program and its
 // settings. Status and end are in it since a database that was restored counts versions once
-// more. An answer that shows something of another task, such as a source, needs that task's
-// version in here, too.
+// more. Of the task's sources the answer shows the status, which is in here, too.
 func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, query string) string {
 	text := fmt.Appendf(nil, "%s %d %s %d %s %d",
 		s.cfg.Version, s.cfg.CreditsPerUnit, query, t.Version, t.Status, t.EndedAt.UnixMicro())
+	for _, source := range t.Sources {
+		text = fmt.Appendf(text, " %s", source.Status)
+	}
 	for _, link := range links {
 		text = fmt.Appendf(text, " %s", s.linkAge(link))
 	}

@@ -215,7 +215,10 @@ func readPage(q url.Values, f *mediagate.TaskFilter) (err error) {
 
 // filterOf reads the filters that clients and operators share.
 func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
-	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference")}
+	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference"), Source: q.Get("source")}
+	if f.Source != "" && !looksLike(f.Source, taskPrefix) {
+		return f, false, mediagate.Invalid("source", "source must be the id of a task")
+	}
 	status, err := oneOfQuery(q, "status", words(mediagate.Statuses())...)
 	if err != nil {
 		return f, false, err
@@ -241,7 +244,7 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
+var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
 
 // operatorFilter reads the filters of an operator, of lists and of commands for many
 // tasks alike. An account that is not known is an error: a wrong id must not hide
@@ -445,7 +448,7 @@ func (s *Server) handleResultFile(c *call) error {
 		return err
 	}
 	n, err := strconv.Atoi(c.Param("n"))
-	file, ok := view.File(&t, n)
+	file, ok := t.File(n)
 	if err != nil || !ok || strconv.Itoa(n) != c.Param("n") {
 		return errNoResult
 	}

@@ -16,6 +16,7 @@ import (
 type Request struct {
 	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
 	Uploads map[string]string  // fields whose files came within the request, as data URIs
+	Media   []mediagate.Input  // all fields that name a file, with what the file has to be
 	Folded  map[string]string  // fields of Params that the client did not send, by what it sent in their place
 	Prose   []string           // what the client wrote of Params for whoever reads it: texts that are no file and no word of a list
 	Source  *Source            // what an earlier task made and it works on, as the client named it; nil for none
@@ -100,7 +101,8 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		}
 		r.Folded[mediagate.SourceParam] = r.Source.Field()
 	}
-	inputs := o.bounded(params)
+	r.Media = o.media(params)
+	inputs := bounded(r.Media)
 	r.Uploads = o.takeUploads(params)
 	r.Prose = o.schema.shape.prose(params, nil)
 	if r.Params, err = plainJSON(params); err != nil {

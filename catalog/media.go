@@ -123,19 +123,28 @@ func (s *shape) takesItems() bool {
 	return s.items != nil && slices.ContainsFunc(s.items.names, func(name string) bool { return s.items.properties[name].media })
 }
 
-// bounded are the files of a request that a rule bounds, in the order of the
-// schema. It sees the fields whose files came within the request, too.
-func (o *Operation) bounded(params map[string]any) []mediagate.Input {
+// media are the files of a request, in the order of the schema, the fields whose files came
+// within the request among them.
+func (o *Operation) media(params map[string]any) []mediagate.Input {
 	var found []mediagate.Input
 	o.schema.shape.bounded(params, nil, func(r *mediaRule, path []any) {
 		in := mediagate.Input{Field: paramName(path), MediaBounds: r.bounds}
 		if seconds, ok := int64Of(params[r.covers]); ok && seconds > 0 {
 			in.Covers = &mediagate.Covers{Field: r.covers, Seconds: float64(seconds)}
 		}
+		found = append(found, in)
+	})
+	return found
+}
+
+// bounded are those of the files of which a rule says more than the kind.
+func bounded(files []mediagate.Input) []mediagate.Input {
+	var found []mediagate.Input
+	for _, in := range files {
 		if in.Bound() || in.Covers != nil {
 			found = append(found, in)
 		}
-	})
+	}
 	return found
 }
 

@@ -78,6 +78,34 @@ func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 	return nil, err
 }
 
+// FaultOf says in words what is wrong with a file of ours as an input, as far as is known of
+// it: words that follow the field's name, empty for none.
+func FaultOf(in mediagate.Input, r mediagate.Result) string {
+	format, ok := mediainfo.FormatOf(r.MimeType)
+	if !ok {
+		return "is " + r.MimeType + ", not " + aKind(in.Kind)
+	}
+	facts := mediainfo.Facts{Format: format, Info: mediainfo.Info{Width: r.Width, Height: r.Height, Duration: r.Duration}}
+	if r.Width == 0 {
+		in.MinSide, in.MaxSide, in.MinRatio, in.MaxRatio = 0, 0, mediagate.Ratio{}, mediagate.Ratio{}
+	}
+	if r.Duration == 0 {
+		in.MinSeconds, in.MaxSeconds, in.Covers = 0, 0, nil
+	}
+	if in.MaxBytes > 0 && r.Size > in.MaxBytes {
+		return tooManyBytes(in.MaxBytes).words
+	}
+	for _, judge := range []func() (flaw, bool){
+		func() (flaw, bool) { return sane(in.Kind, facts) },
+		func() (flaw, bool) { return within(in, facts) },
+	} {
+		if f, fine := judge(); !fine {
+			return f.words
+		}
+	}
+	return ""
+}
+
 // MostRead is how many bytes Check reads of a file at most that tells that length; -1
 // where it does not.
 func MostRead(in mediagate.Input, length int64) int64 {

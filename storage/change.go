@@ -208,6 +208,9 @@ func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.E
 		return err
 	}
 	if inputsGo {
+		if _, err := exec(tx, "DELETE FROM sources WHERE task_id = ?", after.ID); err != nil {
+			return err
+		}
 		if err := forgetWords(tx, after.Task); err != nil {
 			return err
 		}

@@ -53,6 +53,12 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if err != nil {
 			return err
 		}
+		if open == nil {
+			open, err = one[struct{ ID string }](tx, "SELECT id FROM tasks WHERE "+usesFile+" AND "+isOpen+" LIMIT 1", id)
+			if err != nil {
+				return err
+			}
+		}
 		if open != nil {
 			return conflict("the task is the source of %s, which has not ended", open.ID)
 		}
@@ -142,6 +148,8 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 		"UPDATE tasks SET webhook_body = NULL WHERE id = ?",
 		"DELETE FROM assets WHERE task_id = ?",
 		"DELETE FROM deliveries WHERE task_id = ?",
+		"DELETE FROM sources WHERE task_id = ?",
+		"DELETE FROM sources WHERE source_id = ?",
 		"DELETE FROM awaits WHERE task_id = ?",
 		"DELETE FROM wakes WHERE task_id = ? AND kind = 'round'", // its callback is dropped
 		"DELETE FROM idempotency WHERE task_id = ? AND opens_at IS NOT NULL",

@@ -12,6 +12,7 @@ import (
 const openFigures = `SELECT t.type, t.status,
 		CASE
 			WHEN t.wait_reason <> '' THEN 'parked'
+			WHEN t.wait = 'source' THEN 'source'
 			WHEN t.wait = 'slot' THEN 'queue'
 			WHEN t.wait = 'modal' THEN 'modal'
 			WHEN a.state = 'intent' THEN 'submit'
@@ -22,7 +23,7 @@ const openFigures = `SELECT t.type, t.status,
 		END AS step,
 		COUNT(*) AS count,
 		MIN(CASE
-			WHEN t.wait IN ('parked', 'slot', 'modal', 'unknown') THEN t.wait_since
+			WHEN t.wait IN ('source', 'parked', 'slot', 'modal', 'unknown') THEN t.wait_since
 			WHEN a.state IN ('intent', 'unknown') THEN a.created_at
 			WHEN a.state = 'accepted' THEN a.accepted_at
 			ELSE COALESCE((SELECT MAX(e.ended_at) FROM attempts e WHERE e.task_id = t.id), t.created_at)

@@ -16,6 +16,12 @@ func TestFigureFacts(t *testing.T) {
 			p := b.newPayer(unit(100))
 			want := map[mediagate.WaitStep]time.Time{}
 			for step, make := range map[mediagate.WaitStep]func() string{
+				mediagate.WaitSource: func() string {
+					source := b.accepted(p, unit(1))
+					id := b.user(p, source)
+					b.settle(completed(source, unit(1))) // and is counted no more
+					return id
+				},
 				mediagate.WaitStart: func() string { return b.submit(p, unit(1)) },
 				mediagate.WaitSubmit: func() string {
 					id := b.submit(p, unit(1))

@@ -17,6 +17,7 @@ import (
 //	type, model, channel, status     tasks_of_account: account, type, model,           tasks_of_all: the same
 //	                                 channel, status, id                               without the account
 //	reference                        tasks_references: reference, account, id          the same
+//	source                           the primary key of sources: source, task          the same
 //	webhook                          tasks_callbacks_of_account: account,              tasks_callbacks: the same
 //	                                 state of the callback, id                         without the account
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
@@ -69,8 +70,14 @@ func (s *Store) SelectTasks(
 		return nil, false, dbError(err, "list tasks")
 	}
 	rows, hasMore = page(rows, f.Limit)
-	tasks, err = convertAll(rows, taskRow.task)
-	return tasks, hasMore, err
+	if tasks, err = convertAll(rows, taskRow.task); err != nil {
+		return nil, hasMore, err
+	}
+	read := make([]*mediagate.Task, len(tasks))
+	for i := range tasks {
+		read[i] = &tasks[i]
+	}
+	return tasks, hasMore, dbError(s.noteSourceStates(s.on(ctx), read...), "list tasks")
 }
 
 // wholeMicros is the first of the times that a column can hold which is not before
@@ -88,6 +95,8 @@ func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement
 	switch {
 	case f.Stuck:
 		return s.listingOfStuck(f), nil
+	case f.Source != "":
+		return listingOfUsers(f), nil
 	case f.Reference != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return s.listingOfAll(f), nil
 	default:
@@ -105,6 +114,9 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 		}
 	}
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
+	if f.Source != "" {
+		list.with(" AND tasks."+usesFile, f.Source)
+	}
 	// The planner takes the partial indexes of references and callbacks only when the
 	// condition names their own.
 	and(f.Reference != "", "tasks.reference <> '' AND tasks.reference =", f.Reference)
@@ -138,6 +150,18 @@ func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").
 		where(f, id).
 		with(" ORDER BY "+id+" "+order(f)+" LIMIT ?", f.Limit+1)
+}
+
+// listingOfUsers is a list of the tasks that use a file of another, in the order in which
+// the table of sources has them.
+func listingOfUsers(f mediagate.TaskFilter) *statement {
+	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM sources",
+		" JOIN tasks ON tasks.id = sources.task_id")
+	source := f.Source
+	f.Source = ""
+	return list.where(f, "sources.task_id").
+		with(" AND sources.source_id = ?", source).
+		with(" ORDER BY sources.task_id "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
 // kindOfTask is what the index has in front of the id.

@@ -43,8 +43,11 @@ const (
 	// ofOne ends a question about one id. With an offset PostgreSQL asks it of each id by
 	// an index; else it may read the answers for all ids there are.
 	ofOne = " LIMIT 1 OFFSET 0)"
-	// isWorkedOn is that an open task works on this one.
-	isWorkedOn = "EXISTS (SELECT 1 FROM tasks f WHERE f.source_id = s.id AND f.source_id <> '' AND f." + isOpen + ofOne
+	// isWorkedOn is that an open task works on this one, or uses its files.
+	isWorkedOn = `(EXISTS (SELECT 1 FROM tasks f
+			WHERE f.source_id = s.id AND f.source_id <> '' AND f.` + isOpen + ofOne + `
+		OR EXISTS (SELECT 1 FROM sources u WHERE u.source_id = s.id
+			AND EXISTS (SELECT 1 FROM tasks f WHERE f.id = u.task_id AND f.` + isOpen + ofOne + ofOne + ")"
 	// isRemembered is that an idempotency record of the task may still be used.
 	isRemembered = `EXISTS (SELECT 1 FROM idempotency i
 		WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne
@@ -65,9 +68,11 @@ var retention = map[mediagate.Removal]retained{
 	mediagate.RemoveResults: {
 		table: "tasks", id: "id", prefix: "task_",
 		due: `EXISTS (SELECT 1 FROM tasks t WHERE t.id = s.id AND t.status = 'completed' AND t.ended_at < @before
-			AND ` + hasFiles + ` AND NOT (` + keptForever + `)` + ofOne,
+			AND ` + hasFiles + ` AND NOT (` + keptForever + `)` + ofOne + `
+			AND NOT ` + isWorkedOn,
 		settled: `NOT EXISTS (SELECT 1 FROM tasks t
-			WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)` + ofOne,
+			WHERE t.id = s.id AND (t.ended_at IS NULL OR t.ended_at >= @before)` + ofOne + `
+			AND NOT ` + isWorkedOn,
 		locked: true,
 	},
 	mediagate.RemoveTasks: {
@@ -89,6 +94,8 @@ var retention = map[mediagate.Removal]retained{
 			"DELETE FROM queue WHERE task_id IN @ids",
 			"DELETE FROM assets WHERE task_id IN @ids",
 			"DELETE FROM idempotency WHERE task_id IN @ids",
+			"DELETE FROM sources WHERE task_id IN @ids",
+			"DELETE FROM sources WHERE source_id IN @ids",
 			"DELETE FROM tasks WHERE id IN @ids",
 		},
 	},

@@ -41,6 +41,9 @@ func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	if err != nil {
 		return story.Story{}, dbError(err, "read the task's state")
 	}
+	if err := s.noteSourceStates(db, &state.Task); err != nil {
+		return story.Story{}, dbError(err, "read sources")
+	}
 	st := story.Story{State: state, Lease: lease, At: s.clock()}
 	if err := read(db, &st.Commands, `SELECT id, task_id, '', action, channel, by_whom, reason, at FROM actions
 		WHERE task_id = ? ORDER BY at DESC, id DESC LIMIT ?`, id, storyRows); err != nil {

@@ -28,8 +28,9 @@ const idempotencyTTL = 24 * time.Hour
 // KindRateLimited with code rate_limited when either has as many tasks in flight
 // as it may, KindConflict with code idempotency_conflict when the idempotency key
 // belongs to another request, KindRateLimited with code group_saturated when the
-// group has no room left, and KindNotFound when the task that the request works on
-// was erased meanwhile.
+// group has no room left, KindNotFound when the task that the request works on
+// was erased meanwhile, and KindInvalid, naming the field, when a task whose file it uses
+// has ended without that file.
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
 	for range 3 { // a record may end between the insert that saw it and the look at it
 		row, err := s.newSubmission(n)
@@ -124,6 +125,7 @@ func (s *Store) Replay(
 // submission is a new task, or a speech, as rows.
 type submission struct {
 	row      *statement      // inserts the row itself, from payer
+	sourced  *task.State     // a task with sources, whose row is made under their locks; nil for others
 	record   *idempotencyRow // nil without a key
 	waiter   *idempotencyRow // nil for a request that cannot be adopted
 	wakeAt   stamp           // of a task's run; a speech has none
@@ -149,6 +151,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	row.GroupName = n.Group
 	sub := submission{
 		row:      insert("tasks", row, nil).say(" FROM payer"),
+		sourced:  withSources(t),
 		wakeAt:   at(now.Add(startLease)),
 		source:   row.SourceID,
 		group:    n.Group,
@@ -175,7 +178,7 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 }
 
 // storeOnce stores a submission in one transaction. On PostgreSQL it is a single statement,
-// unless the request works on another task or its group has a capacity. The group is locked
+// unless the request works on other tasks or its group has a capacity. The group is locked
 // last, so a submit that waits for a busy account holds no lock that other accounts need.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	rows := func(tx *gorm.DB) error {
@@ -185,13 +188,18 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 		}
 		return err
 	}
-	if !s.lite && n.source == "" && n.capacity == 0 {
+	if !s.lite && n.source == "" && n.sourced == nil && n.capacity == 0 {
 		err = retry("submit", func() error { return rows(s.on(ctx)) })
 		return stored, err
 	}
 	err = s.write(ctx, "submit", func(tx *gorm.DB) error {
 		if err := s.sourceStands(tx, n.source); err != nil {
 			return err
+		}
+		if n.sourced != nil {
+			if n.row, err = s.sourcedRow(tx, n); err != nil {
+				return err
+			}
 		}
 		if err := rows(tx); err != nil || !stored {
 			return err
@@ -261,6 +269,11 @@ func (n submission) parts() []*statement {
 	for _, entry := range entries(transfer, 0) {
 		parts = append(parts, insert("ledger_entries", entry, nil).say(" FROM payer"))
 	}
+	if n.sourced != nil {
+		for _, id := range n.sourced.SourceIDs() {
+			parts = append(parts, (&statement{}).with("INSERT INTO sources (source_id, task_id) SELECT ?, ? FROM payer", id, n.hold.TaskID))
+		}
+	}
 	if n.waiter != nil {
 		parts = append(parts, insert("idempotency", *n.waiter, nil).say(" FROM payer"))
 	}
@@ -271,6 +284,29 @@ func (n submission) parts() []*statement {
 	return append(parts, n.holdOnKey(), (&statement{}).with(`UPDATE accounts
 		SET available = available - ?, held = held + ?, in_flight = in_flight + ?
 		WHERE id = ? AND EXISTS (SELECT 1 FROM payer)`, amount, amount, n.tasks, n.hold.AccountID))
+}
+
+// sourcedRow inserts the row of a task with sources, as it begins under their locks.
+func (s *Store) sourcedRow(tx *gorm.DB, n submission) (*statement, error) {
+	st := *n.sourced
+	if err := s.lockSources(tx, &st); err != nil {
+		return nil, err
+	}
+	row, err := newTaskRow(&st)
+	if err != nil {
+		return nil, err
+	}
+	row.GroupName = n.group
+	return insert("tasks", row, nil).say(" FROM payer"), nil
+}
+
+// withSources is the state of a new task that uses files of other tasks; nil for one that
+// does not.
+func withSources(t mediagate.Task) *task.State {
+	if len(t.Sources) == 0 {
+		return nil
+	}
+	return &task.State{Task: t}
 }
 
 // sourceStands reports with KindNotFound that the task that a request works on

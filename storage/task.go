@@ -149,6 +149,11 @@ func (s *Store) loadState(
 			return st, lease, err
 		}
 	}
+	if !st.Status.Terminal() && st.LacksSources() {
+		if st.SourceTasks, err = s.readSources(tx, &st.Task, ""); err != nil {
+			return st, lease, err
+		}
+	}
 	return st, row.Lease, nil
 }
 
@@ -188,25 +193,29 @@ func (s *Store) State(ctx context.Context, id string, n int) (task.State, error)
 // Task reads a task of the account. Returns KindNotFound, also for someone
 // else's, and for one that is erased.
 func (s *Store) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
-	return readTask(s.on(ctx), id, "WHERE id = ? AND account_id = ? AND erased_at IS NULL", id, accountID)
+	return s.readTask(ctx, id, "WHERE id = ? AND account_id = ? AND erased_at IS NULL", id, accountID)
 }
 
 // TaskByID reads a task, or what is left of one that is erased. Returns
 // KindNotFound.
 func (s *Store) TaskByID(ctx context.Context, id string) (mediagate.Task, error) {
-	return readTask(s.on(ctx), id, "WHERE id = ?", id)
+	return s.readTask(ctx, id, "WHERE id = ?", id)
 }
 
 // readTask is what clients ask for most.
-func readTask(db *gorm.DB, id, where string, args ...any) (mediagate.Task, error) {
-	row, err := one[taskRow](db, "SELECT "+columnsOf[taskRow]().text+" FROM tasks "+where, args...)
+func (s *Store) readTask(ctx context.Context, id, where string, args ...any) (mediagate.Task, error) {
+	row, err := one[taskRow](s.on(ctx), "SELECT "+columnsOf[taskRow]().text+" FROM tasks "+where, args...)
 	if err != nil {
 		return mediagate.Task{}, dbError(err, "read task")
 	}
 	if row == nil {
 		return mediagate.Task{}, notFound("task", id)
 	}
-	return row.task()
+	t, err := row.task()
+	if err != nil {
+		return t, err
+	}
+	return t, dbError(s.noteSourceStates(s.on(ctx), &t), "read sources")
 }
 
 // Versions reads the versions of tasks; unknown ids, and those of erased ones, are

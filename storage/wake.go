@@ -74,6 +74,11 @@ func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 // saveWakes sets the wakes after a change.
 func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err error) {
 	now := changed.At
+	if changed.State.Status.Terminal() && !c.before.Status.Terminal() {
+		if err := s.wakeWaiters(tx, c, changed); err != nil {
+			return err
+		}
+	}
 	asks := slices.ContainsFunc(c.events, func(e task.Event) bool {
 		switch e.(type) {
 		case task.Asked:
@@ -102,6 +107,23 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 		return err
 	}
 	return saveRound(tx, c, changed.State, now)
+}
+
+// wakeWaiters brings the wakes of those that wait for an ended task forward, in one
+// statement with its own, in the order of ids (D21).
+func (s *Store) wakeWaiters(tx *gorm.DB, c *changing, changed task.Changed) error {
+	wakes, err := waitersOf(tx, changed)
+	if err != nil || len(wakes) == 0 {
+		return err
+	}
+	if !c.lease.WakeAt.IsZero() {
+		wakes = append(wakes, mediagate.Wake{
+			TaskID:    c.before.ID,
+			AccountID: c.before.AccountID,
+			At:        changed.At.Add(signalLease),
+		})
+	}
+	return s.wakeRuns(tx, wakes)
 }
 
 // renewLease sets the run's lease for the step that it was given. If others have brought

@@ -26,6 +26,7 @@ type Why string
 
 // What a task sleeps on.
 const (
+	WhySource  Why = "source"  // a source has not ended (D21)
 	WhyVendor  Why = "vendor"  // the vendor works
 	WhyCall    Why = "call"    // a submission may be under way, and its answer counts (D5)
 	WhyUnknown Why = "unknown" // the vendor may have the job, and cannot be asked (D6)
@@ -73,6 +74,8 @@ func (s *State) next(now time.Time) Step {
 	switch {
 	case s.Unreadable:
 		return s.sleep(now.Add(s.parkRetry(now)), WhyParked)
+	case s.needsSources(): // D21
+		return s.sleep(now.Add(sourcePause), WhySource)
 	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
@@ -201,6 +204,8 @@ func (s *State) sleep(until time.Time, why Why) Step {
 // pauseReason is what a task sleeps on before its next try.
 func (s *State) pauseReason() Why {
 	switch w := s.Wait; {
+	case w.Why == mediagate.WhySource:
+		return WhySource
 	case w.Why == mediagate.WhySlot:
 		return WhySlot
 	case w.Reason != "" || s.Unreadable:
@@ -259,7 +264,7 @@ func (s *State) Actions(now time.Time) []string {
 	}
 	actions := []string{mediagate.ActionFail}
 	a := s.Last()
-	if s.Unreadable || s.waitsForClient() {
+	if s.Unreadable || s.waitsForClient() || s.needsSources() {
 		return actions
 	}
 	if step := s.Advance(now); step.Kind == Sleep && step.Why != WhyCall {

@@ -1,6 +1,6 @@
 // Package task decides what may happen to a task. It is a state machine without
 // I/O and without a clock: an event and the time go in; the changed state, effects
-// and the next step come out. It keeps the rules D3 to D15 and D17, as far as they say
+// and the next step come out. It keeps the rules D3 to D15, D17 and D21, as far as they say
 // what may happen: the code of each has its number, and docs/architecture.md lists them.
 // Which rows are locked, leased and deleted (D8's leases, D16) is storage's.
 //
@@ -18,7 +18,7 @@
 // commands apply ([State.Actions]); package task/story puts it into words.
 //
 // Read state.go and event.go first, then advance.go with end.go, then the file of the part
-// in question: submit.go, wait.go, park.go, command.go, memory.go, restore.go. Each race and
+// in question: submit.go, source.go, wait.go, park.go, command.go, memory.go, restore.go. Each race and
 // crash point is a scenario in testdata, named for its rule.
 //
 // # States
@@ -135,6 +135,8 @@
 //
 // A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
 //
+//	source   a task whose file this one uses has not ended (D21). It ends by itself, so
+//	         that this wait has no end of its own
 //	pause    a vendor refused for now, or a step achieved nothing: the next try comes
 //	         later. It has no end of its own
 //	parked   a step is stuck, so that a person may have to help: it is tried again by
@@ -145,8 +147,8 @@
 //	vendor   the deadline has passed, and the vendor is asked a last time (D10)
 //
 // A vendor that works before the deadline is no wait. A wait with a reason shows as stuck.
-// The time that a task is stuck, queued or waits for its client moves the deadline, once the
-// wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another
+// The time that a task is stuck, queued, or waits for its client or a source moves the
+// deadline, once the wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another
 // keeps the earlier end: a task that is parked at noon for a day, and queued since because
 // all channels refuse it, fails at the next noon. [change.wait] lists the waits that begin
 // anew. A call under way is no wait: while the attempt is an intent, nothing but its own

@@ -34,6 +34,8 @@ func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 	case !s.FailRequestedAt.IsZero():
 		return failed(s.parkFailure()), true
 	case s.Unreadable: // only its parking's end is known
+	case s.sourceFailure() != nil:
+		return failed(s.sourceFailure()), true
 	case a == nil && s.Inputs.Failure != nil:
 		return failed(s.Inputs.Failure), true
 	case a == nil:
@@ -76,6 +78,8 @@ func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
 	case s.Wait.Why == mediagate.WhyUnknown && s.failsUnknown(a) && a.bucketUnchecked():
+		return time.Time{}, nil
+	case s.Wait.Why == mediagate.WhySource: // its end is that of the source
 		return time.Time{}, nil
 	case !s.Wait.EndsAt.IsZero():
 		return s.Wait.EndsAt, s.waitFailure()

@@ -65,6 +65,8 @@ func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt 
 func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	a := c.Last()
 	switch {
+	case why == mediagate.WhySource:
+		return time.Time{}
 	case why == mediagate.WhyModal:
 		return c.now.Add(c.Plan.Modal)
 	case why == mediagate.WhySlot:
@@ -159,6 +161,7 @@ func (c *change) asked(e Asked) {
 		return
 	}
 	c.mendWait()
+	c.askSources()
 	c.putBackNext()
 	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}

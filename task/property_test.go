@@ -20,6 +20,7 @@ func TestPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := tasktest.New(t)
 		w.MayBeUnreadable = true
+		w.UseSources()
 		w.Play(rapid.IntRange(1, 60).Draw(t, "length"))
 	})
 }
@@ -30,7 +31,9 @@ func TestPromises(t *testing.T) {
 func TestOneJob(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tasktest.New(t).PlayLossy(rapid.IntRange(1, 40).Draw(t, "length"))
+		w := tasktest.New(t)
+		w.UseSources()
+		w.PlayLossy(rapid.IntRange(1, 40).Draw(t, "length"))
 	})
 }
 
@@ -38,7 +41,9 @@ func TestOneJob(t *testing.T) {
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tasktest.New(t).PlayRestored(rapid.IntRange(1, 40).Draw(t, "length"))
+		w := tasktest.New(t)
+		w.UseSources()
+		w.PlayRestored(rapid.IntRange(1, 40).Draw(t, "length"))
 	})
 }
 
@@ -47,7 +52,9 @@ func TestRestored(t *testing.T) {
 func TestLapsed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		tasktest.New(t).PlayLapsed(rapid.IntRange(1, 40).Draw(t, "length"))
+		w := tasktest.New(t)
+		w.UseSources()
+		w.PlayLapsed(rapid.IntRange(1, 40).Draw(t, "length"))
 	})
 }
 

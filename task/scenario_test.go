@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	switch d.Cmd {
 	case "task":
-		p.begin(d)
+		p.begin(t, d)
 		return p.show(task.Effects{})
 	case "after":
 		return p.pass(t, d)
@@ -66,6 +67,9 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	case "lapse": // the database is the backup, and nobody says so
 		p.state = p.backup
 		p.state.Attempts = slices.Clone(p.backup.Attempts)
+		return p.show(task.Effects{})
+	case "source":
+		p.changeSource(d)
 		return p.show(task.Effects{})
 	case "actions":
 		return strings.Join(p.state.Actions(p.now), " ")
@@ -99,7 +103,8 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 }
 
 // begin submits a task: a video at kling, five seconds at 0.1, with a callback.
-func (p *play) begin(d *datadriven.TestData) {
+func (p *play) begin(t *testing.T, d *datadriven.TestData) {
+	t.Helper()
 	p.now, p.sends = noon, map[int]task.Sending{}
 	p.route = mediagate.Route{Provider: "kling", Operation: "video", Sync: d.HasArg("sync"), Find: d.HasArg("find")}
 	p.stop = d.HasArg("stop")
@@ -129,6 +134,46 @@ func (p *play) begin(d *datadriven.TestData) {
 	if d.HasArg("free") {
 		p.state.Charges[0].UnitPrice, p.state.Hold = 0, 0
 	}
+	p.beginWithSources(t, d)
+}
+
+// beginWithSources has the task use the first file of each source, which runs, or has ended.
+func (p *play) beginWithSources(t *testing.T, d *datadriven.TestData) {
+	t.Helper()
+	p.state.SourceTasks = map[string]mediagate.Task{}
+	for i, id := range strings.FieldsFunc(text(d, "source"), func(c rune) bool { return c == ',' }) {
+		p.state.Sources = append(p.state.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1})
+		p.state.SourceTasks[id] = mediagate.Task{ID: id, Status: mediagate.StatusProcessing}
+		if d.HasArg("source-ended") {
+			p.state.SourceTasks[id] = ended(id, mediagate.StatusCompleted, 1, noon)
+		}
+	}
+	if err := p.state.Begin(p.now); err != nil {
+		t.Fatalf("%s: %s", d.Pos, err)
+	}
+}
+
+// changeSource ends a source, or has it vanish.
+func (p *play) changeSource(d *datadriven.TestData) {
+	id, files := text(d, "id"), 1
+	if text(d, "files") != "" {
+		files = number(d, "files")
+	}
+	p.state.SourceTasks = maps.Clone(p.state.SourceTasks)
+	delete(p.state.SourceTasks, id)
+	for _, status := range mediagate.Statuses() {
+		if d.HasArg(string(status)) {
+			p.state.SourceTasks[id] = ended(id, status, files, p.now)
+		}
+	}
+}
+
+func ended(id string, status mediagate.Status, files int, at time.Time) mediagate.Task {
+	t := mediagate.Task{ID: id, Status: status, EndedAt: at}
+	for i := range files {
+		t.Results = append(t.Results, mediagate.Result{Index: i, Key: fmt.Sprintf("results/%s/%d", id, i)})
+	}
+	return t
 }
 
 // pass lets time go by, and the run ask.
@@ -374,6 +419,9 @@ func (p *play) show(e task.Effects) string {
 	}
 	if s.Wait.Reason != "" {
 		fmt.Fprintf(&b, ", parked at %s: %s", at(s.Wait.Since), s.Wait.Reason)
+	}
+	if s.Wait.Why == mediagate.WhySource {
+		fmt.Fprintf(&b, ", waits since %s for %s", at(s.Wait.Since), strings.Join(s.OpenSources(), ", "))
 	}
 	if s.Wait.Why == mediagate.WhySlot {
 		fmt.Fprintf(&b, ", queued at %s", at(s.Wait.Since))

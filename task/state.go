@@ -22,6 +22,10 @@ type State struct {
 	QueuedFor []string `json:"-"` // the channels of which any may grant one
 	Granted   bool     `json:"-"` // one of them holds a slot for it: only its poller grants, and takes back
 
+	// SourceTasks are the sources as they are, by id, while the task needs them: without
+	// what they were asked for. One that is missing is erased.
+	SourceTasks map[string]mediagate.Task `json:"-"`
+
 	RestoredAt time.Time `json:"-"` // when it was noted that its database had been restored
 	// TailLost says that attempts after the last one may be missing, since the database
 	// was restored. Nothing is sent meanwhile (D17).

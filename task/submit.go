@@ -59,6 +59,8 @@ func (c *change) mayOpen(n int) error {
 		return conflict("attempt %d is %s", a.N, a.State)
 	case c.Modal.State == mediagate.ModalWaiting:
 		return conflict("the task waits for its client")
+	case c.LacksSources():
+		return conflict("the task waits for its sources")
 	}
 	return nil
 }

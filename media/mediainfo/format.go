@@ -64,6 +64,9 @@ func Words(c Class) []string {
 	return words
 }
 
+// FormatOf is the format of a media type; ok is false for one that we do not store.
+func FormatOf(mimeType string) (f Format, ok bool) { return formatOf(mimeType) }
+
 // formatOf translates a detected type. Types that can carry script, such as
 // SVG, and those that browsers don't show are left out on purpose.
 func formatOf(detected string) (Format, bool) {

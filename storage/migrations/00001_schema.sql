@@ -230,7 +230,7 @@ CREATE TABLE tasks (
     started_at          {{.time}},
     ended_at            {{.time}},
     deadline_at         {{.time}}   NOT NULL,
-    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'pause', 'parked', 'slot', 'modal', 'unknown', 'vendor')),
+    wait                text        NOT NULL DEFAULT '' CHECK (wait IN ('', 'source', 'pause', 'parked', 'slot', 'modal', 'unknown', 'vendor')),
     wait_reason         text        NOT NULL DEFAULT '',  -- why it is stuck
     wait_since          {{.time}},
     try_at              {{.time}},                        -- no step begins before
@@ -255,7 +255,7 @@ CREATE TABLE tasks (
     CONSTRAINT tasks_full_progress CHECK ((progress = 100) = (status = 'completed')),
     CONSTRAINT tasks_end_time CHECK ((ended_at IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
     CONSTRAINT tasks_cost CHECK (cost BETWEEN 0 AND hold AND (cost = 0 OR status = 'completed')),
-    CONSTRAINT tasks_wait CHECK ((wait = '') = (wait_since IS NULL) AND (wait IN ('', 'pause')) = (wait_ends_at IS NULL)),
+    CONSTRAINT tasks_wait CHECK ((wait = '') = (wait_since IS NULL) AND (wait IN ('', 'pause', 'source')) = (wait_ends_at IS NULL)),
     CONSTRAINT tasks_stuck_wait CHECK (wait_reason = '' OR wait IN ('parked', 'slot', 'unknown'))
 ) {{.strict}};
 -- Lists of clients find their tasks next to each other, in bytewise order of their ids.
@@ -275,6 +275,15 @@ CREATE INDEX tasks_callbacks ON tasks (webhook_state, id {{.bytewise}}) WHERE we
 CREATE INDEX tasks_parked ON tasks (channel, try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_parked_retry ON tasks (try_at) WHERE status IN ('pending', 'processing') AND wait_reason <> '';
 CREATE INDEX tasks_sweeps ON tasks (sweep_at) WHERE sweep_at IS NOT NULL;
+
+-- Tasks that use files of other tasks, which are their sources. The rest of such an input is
+-- in the document of the task that uses it.
+CREATE TABLE sources (
+    source_id text NOT NULL REFERENCES tasks (id),
+    task_id   text NOT NULL REFERENCES tasks (id),
+    PRIMARY KEY (source_id, task_id)
+) {{.strict}};
+CREATE INDEX sources_task ON sources (task_id);
 
 -- A record without an end belongs to a task that is still open. A record with opens_at is
 -- of a request that waits for its task's answer: its key is no client's, body_sha256 is the
@@ -510,6 +519,7 @@ DROP TABLE attempts;
 DROP TABLE wakes;
 DROP TABLE assets;
 DROP TABLE idempotency;
+DROP TABLE sources;
 DROP TABLE tasks;
 DROP TABLE audit;
 DROP TABLE rates;

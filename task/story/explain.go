@@ -7,6 +7,7 @@ package story
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
@@ -29,6 +30,7 @@ type Explanation struct {
 	ParkedAt   time.Time              `json:"parked_at,omitzero"`
 	FailsAt    time.Time              `json:"fails_at,omitzero"` // if nothing happens
 	QueuedFor  []string               `json:"queued_for,omitempty"`
+	WaitsFor   []string               `json:"waits_for,omitempty"` // sources that have not ended, by id
 	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
 	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
 }
@@ -47,6 +49,9 @@ func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	}
 	if s.Failure != nil {
 		e.Failure = s.Failure.Code
+	}
+	if step.Why == task.WhySource {
+		e.WaitsFor = s.OpenSources()
 	}
 	if last := s.Last(); last != nil {
 		e.N, e.State, e.Channel = last.N, last.State, last.Channel
@@ -89,6 +94,11 @@ func (e Explanation) Doing() string {
 
 func (e Explanation) sleeping() string {
 	switch e.Step.Why {
+	case task.WhySource:
+		if len(e.WaitsFor) == 0 {
+			return "its sources have ended: about to look at them"
+		}
+		return "waiting for the end of " + strings.Join(e.WaitsFor, ", ")
 	case task.WhyVendor:
 		return fmt.Sprintf("waiting for %s (attempt %d)", e.Provider, e.Step.N)
 	case task.WhyCall:
@@ -142,6 +152,9 @@ func (e Explanation) awakening() string {
 		return "the task fails and is refunded"
 	}
 	switch e.Step.Why {
+	case task.WhySource:
+		return "the sources are looked at; the end of one has them looked at earlier. The task goes on with their " +
+			"files, or fails with source_failed and is refunded as soon as one ends without"
 	case task.WhyVendor:
 		return "the vendor is asked a last time, and the task fails and is refunded if the job has not ended"
 	case task.WhyCall:

@@ -108,6 +108,38 @@ func New(t *rapid.T) *World {
 	return w
 }
 
+// UseSources has the task use a file of each of two tasks that still run, or of none.
+func (w *World) UseSources() {
+	if !w.chance("uses sources", 30) {
+		return
+	}
+	w.State.SourceTasks = map[string]mediagate.Task{}
+	for i, id := range []string{"task_a", "task_b"} {
+		w.State.Sources = append(w.State.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1})
+		w.State.SourceTasks[id] = mediagate.Task{ID: id, Status: mediagate.StatusProcessing}
+	}
+	if err := w.State.Begin(w.Now); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// endSource ends one of the sources that still run, well or badly.
+func (w *World) endSource() {
+	open := w.State.OpenSources()
+	if len(open) == 0 {
+		return
+	}
+	source := mediagate.Task{ID: open[0], EndedAt: w.Now}
+	source.Status = rapid.SampledFrom([]mediagate.Status{
+		mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusFailed, mediagate.StatusCancelled,
+	}).Draw(w.t, "source ends")
+	if w.chance("with a file", 90) {
+		source.Results = []mediagate.Result{{Key: "results/" + source.ID}}
+	}
+	w.State.SourceTasks = maps.Clone(w.State.SourceTasks)
+	w.State.SourceTasks[source.ID] = source
+}
+
 func (w *World) chance(what string, percent int) bool {
 	return rapid.IntRange(0, 99).Draw(w.t, what) < percent
 }
@@ -371,6 +403,10 @@ func (w *World) step() {
 	w.ask(w.seen)
 	step := w.State.Advance(w.Now)
 	w.steps = append(w.steps, step)
+	if step.Kind == task.Sleep && step.Why == task.WhySource && w.chance("a source ends", 70) {
+		w.endSource()
+		return
+	}
 	if step.Kind == task.Sleep {
 		w.Wait(step.Until.Sub(w.Now))
 		return
@@ -639,6 +675,7 @@ func (w *World) Exhaust() {
 		switch step := w.State.Advance(w.Now); step.Kind {
 		case task.Sleep:
 			w.Wait(step.Until.Sub(w.Now))
+			w.endSource()
 		case task.Settle:
 			_ = w.apply(task.EndDue{})
 		default:

@@ -44,6 +44,7 @@ var plain = map[mediagate.FailureCode]string{
 	mediagate.CodeSubmissionUnknown: "nobody can tell whether the provider has the task",
 	mediagate.CodeResultUnavailable: "the result could not be fetched",
 	mediagate.CodeModalExpired:      "no modal parameters came in time",
+	mediagate.CodeSourceFailed:      "a task whose file this one needs ended without it",
 	mediagate.CodeInternal:          "internal error",
 }
 
@@ -98,6 +99,11 @@ var messages = map[mediagate.FailureCode]map[string]string{
 		"zh": "等待补充参数超时",
 		"ko": "추가 매개변수 입력 시간이 만료되었습니다",
 		"ja": "追加パラメータの入力期限が切れました",
+	},
+	mediagate.CodeSourceFailed: {
+		"zh": "所引用的任务未能提供需要的文件",
+		"ko": "참조한 작업이 필요한 파일 없이 종료되었습니다",
+		"ja": "参照元のタスクが必要なファイルを作らずに終了しました",
 	},
 	mediagate.CodeInternal: {
 		"zh": "内部错误",

@@ -73,7 +73,7 @@ func (v *Video) delivered(t *mediagate.Task, until time.Time) {
 		end := until.Unix()
 		v.ExpiresAt = &end
 	}
-	file, ok := File(t, 1)
+	file, ok := t.File(1)
 	if !ok {
 		return
 	}
@@ -87,7 +87,7 @@ func (v *Video) delivered(t *mediagate.Task, until time.Time) {
 
 // Cover is the picture that stands for the n-th file of a completed task, from 1.
 func Cover(t *mediagate.Task, n int) (r mediagate.Result, ok bool) {
-	of, ok := File(t, n)
+	of, ok := t.File(n)
 	if !ok {
 		return mediagate.Result{}, false
 	}

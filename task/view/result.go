@@ -46,16 +46,6 @@ func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []f
 	return files
 }
 
-// File is the n-th file of a completed task, from 1, in the order of the URLs in its
-// result; ok is false where there is none.
-func File(t *mediagate.Task, n int) (r mediagate.Result, ok bool) {
-	files := deliveredOf(t, nil)
-	if t.Status != mediagate.StatusCompleted || n < 1 || n > len(files) {
-		return mediagate.Result{}, false
-	}
-	return files[n-1].Result, true
-}
-
 // deliveredOf are the files that count as results, in the order of answers. Four
 // pictures that came as one come after that one.
 func deliveredOf(t *mediagate.Task, links []mediagate.Link) []file {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -30,6 +31,25 @@ type Task struct {
 	CancelRequested bool               `json:"cancel_requested,omitempty"` // until the end
 	Webhook         *Webhook           `json:"webhook,omitempty"`
 	Request         map[string]any     `json:"request,omitempty"` // for readers who ask for it, see Request
+	Sources         []Source           `json:"sources,omitempty"` // tasks whose files it uses
+}
+
+// Source is an input of the task that is a file of another task.
+type Source struct {
+	TaskID string `json:"task_id"`
+	File   int    `json:"file"`
+	Field  string `json:"field"`
+	Status string `json:"status"` // of that task, or "erased"
+}
+
+const erased = "erased"
+
+func sourcesOf(t *mediagate.Task) []Source {
+	var sources []Source
+	for _, f := range t.Sources {
+		sources = append(sources, Source{f.TaskID, f.N, f.Field, cmp.Or(string(f.Status), erased)})
+	}
+	return sources
 }
 
 // Webhook is the state of the task's callback.
@@ -46,7 +66,7 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 		Created:       t.CreatedAt.Unix(),
 		EstimatedTime: mediagate.ShownSeconds(t.Plan.Expected.Seconds()),
 		Cost:          t.Cost.Number(), CreditsCost: t.Cost.Credits(creditsPerUnit),
-		Reference: t.Reference,
+		Reference: t.Reference, Sources: sourcesOf(t),
 	}
 	if t.Webhook.State != "" {
 		v.Webhook = &Webhook{State: t.Webhook.State, Reason: t.Webhook.Reason}

@@ -69,9 +69,35 @@ func (g *Gateway) fileName(url string) (name string, ok bool) {
 	return strings.CutPrefix(path, mediagate.FileFolder)
 }
 
+// taskPath is where an address leads that is a path, or below our public address; ours is
+// false for any that is not of a task.
+func (g *Gateway) taskPath(raw string) (path string, ours bool) {
+	path, ours = strings.CutPrefix(raw, "/")
+	if !ours {
+		path, ours = g.site.Path(raw)
+	}
+	return "/" + path, ours && strings.HasPrefix(path, "v1/tasks/")
+}
+
+// taskFileOf is the file of a task behind an address of ours.
+func (g *Gateway) taskFileOf(url string) (taskID string, n int, ok bool) {
+	path, ours := g.taskPath(url)
+	if !ours || !strings.HasSuffix(url, path) { // with a query or a fragment
+		return "", 0, false
+	}
+	return mediagate.ParseTaskFile(path)
+}
+
 // checkMediaURL judges an address that a request names. A link of ours may be
-// where no other may lead; whatever else is where uploads are is refused.
+// where no other may lead; whatever else is where uploads and tasks are is refused.
 func (g *Gateway) checkMediaURL(raw string) error {
+	if _, ours := g.taskPath(raw); ours {
+		if _, _, ok := g.taskFileOf(raw); !ok {
+			return mediagate.Errorf(mediagate.KindInvalid,
+				"a file of a task is /v1/tasks/{id}/files/{n} with n from 1, without a query or a fragment")
+		}
+		return nil
+	}
 	name, ours := g.fileName(raw)
 	if !ours {
 		return g.rules.CheckMediaURL(raw)

@@ -9,6 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/channel"
 	"github.com/mediagate/mediagate/internal/hint"
+	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/task"
 )
 
@@ -135,6 +136,38 @@ func TestPublicURL(t *testing.T) {
 		}
 		if got := g.publicURL(); got != want {
 			t.Errorf("of %q: %q, want %q", public, got, want)
+		}
+	}
+}
+
+// A file of a task is named by its path, or below our public address, to the letter.
+func TestTaskAddresses(t *testing.T) {
+	t.Parallel()
+	site, err := outbound.ParseSite("https://API.example.com:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Gateway{site: site}
+	const id = "task_01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	const file = "/v1/tasks/" + id + "/files/3"
+	for _, address := range []string{file, "https://api.example.com" + file, "HTTPS://api.example.com:443" + file} {
+		if got, n, ok := g.taskFileOf(address); got != id || n != 3 || !ok || g.checkMediaURL(address) != nil {
+			t.Errorf("%s is file %d of %q, %v", address, n, got, g.checkMediaURL(address))
+		}
+	}
+	for _, address := range []string{
+		"/v1/tasks/" + id + "/files/0", "/v1/tasks/" + id + "/files/03", "/v1/tasks/" + id + "/files/-1", "/v1/tasks/" + id + "/files/",
+		"/v1/tasks/" + id, "/v1/tasks/../tasks/" + id + "/files/3", file + "/..", file + "?stream=true", file + "#x", file + "?",
+		"https://api.example.com" + file + "?x=1", "https://api.example.com" + file + "#x", "https://me@api.example.com" + file,
+		"https://api.example.com/v1/tasks/" + id + "/files/%33", "/v1/tasks//files/3", "/v1/videos", "/",
+	} {
+		if _, _, ok := g.taskFileOf(address); ok || g.checkMediaURL(address) == nil {
+			t.Errorf("%s is taken", address)
+		}
+	}
+	for _, address := range []string{"https://other.example.com" + file, "http://api.example.com" + file, "https://api.example.com:8443" + file} {
+		if _, _, ok := g.taskFileOf(address); ok || g.checkMediaURL(address) != nil {
+			t.Errorf("%s is no ordinary address: %v", address, g.checkMediaURL(address))
 		}
 	}
 }

@@ -305,7 +305,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		return nil, err
 	}
 	server, err := api.New(api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL,
+		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
 		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
 		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,

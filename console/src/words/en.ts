@@ -230,6 +230,7 @@ export const en = {
       provider_rejected_credentials: { title: 'The service could not sign in with the model’s provider', advice: 'Tell the operator of this service: you cannot mend it yourself.' },
       provider_submission_unknown: { title: 'It is not known whether the generation was started', advice: 'You can submit it anew.' },
       result_unavailable: { title: 'The result could not be fetched', advice: 'Try it again.' },
+      source_failed: { title: 'A task that it uses has ended without the file', advice: 'Make that file again, then this task with it.' },
       modal_expired: { title: 'It waited too long for its mask or prompt', advice: 'Press the button of the picture again, and send the mask within 30 minutes.' },
       internal_error: { title: 'An error of this service', advice: 'Try it again. If it fails again, give the task’s id to the operator.' },
     } as Record<string, { title: string; advice: string } | undefined>,

@@ -1,0 +1,180 @@
+package e2e_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/mediagate/mediagate/internal/failpoint"
+)
+
+// TestD21Chain submits five tasks at once, each of which uses files of the ones before, while
+// the first one has yet to run: a picture, another picture of it, a video of that, the video
+// edited, and a video with the second picture and the edited video. In the other worlds the
+// process dies at a point of the second link.
+func TestD21Chain(t *testing.T) {
+	t.Parallel()
+	points := []string{"", failpoint.HandedOver, failpoint.SettleCommitted}
+	if suite.verify {
+		points = append(slices.DeleteFunc(failpoint.Names(), func(point string) bool { return !passes(zeta, point) }), "")
+	}
+	for _, point := range points {
+		t.Run("killed at "+point, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, options{shape: standalone, failpoint: point})
+			l := &sourceChain{chain: w.user(t), point: point}
+			l.play()
+		})
+	}
+}
+
+// sourceChain is a chain of five links whose process dies at a point of the second one.
+type sourceChain struct {
+	*chain
+	point string // empty: it does not die
+}
+
+func (l *sourceChain) play() {
+	l.t.Helper()
+	l.guard()
+	file := func(t *task) string { return "/v1/tasks/" + t.id + "/files/1" }
+	still := l.orderQuietly(step{path: "/images/generations", price: "0.092", body: map[string]any{
+		"model": "zeta-3.1-flash-image-preview", "prompt": "a paper boat",
+	}})
+	if l.point == failpoint.SubmitCommitted {
+		l.unguard()
+	}
+	second := l.link(step{path: "/images/generations", price: "0.092", body: map[string]any{
+		"model": "zeta-3.1-flash-image-preview", "prompt": "the same boat at dusk", "image_urls": []any{file(still)},
+	}})
+	film := l.order(step{path: "/videos/generations", price: "0.5", body: map[string]any{
+		"model": "beta-q3", "prompt": "it sails away", "image_urls": []any{l.apiURLs[0] + file(second)},
+	}})
+	edited := l.order(step{path: "/videos/generations", price: "1.5", body: map[string]any{
+		"model": "gamma2.7-videoedit", "prompt": "turn the sea into sand", "video_urls": []any{file(film)},
+	}})
+	both := l.order(step{path: "/videos/generations", price: "0.5", body: map[string]any{
+		"model": "delta-H3", "prompt": "they meet", "image_urls": []any{file(second)}, "video_urls": []any{file(edited)},
+	}})
+	if l.point != "" && l.point != failpoint.SubmitCommitted {
+		l.done(still)
+		l.unguard()
+		l.workers[0].awaitKilled(l.t, crashLimit)
+		l.workers[0].start(l.t)
+	}
+	jobs := map[string]int{"gemini": 2, "vidu": 1, "dashscope": 1, "minimax": 1}
+	if l.point == failpoint.IntentStored || l.point == failpoint.VendorAccepted {
+		// Nobody can ask what the vendor did: the second link fails, and all that follow with it.
+		second.want, second.code = "failed", "provider_submission_unknown"
+		for _, t := range []*task{film, edited, both} {
+			t.want, t.code = "failed", "source_failed"
+		}
+		jobs = map[string]int{"gemini": 2, "vidu": 0, "dashscope": 0, "minimax": 0}
+		if l.point == failpoint.IntentStored {
+			jobs["gemini"] = 1
+		} else {
+			second.left = 1 // it had handed its file over
+		}
+	}
+	l.settled()
+	for provider, want := range jobs {
+		if got := l.vendorHas(provider); got != want {
+			l.t.Errorf("%s has %d jobs, want %d", provider, got, want)
+		}
+	}
+	l.checkSources(both, second, edited)
+	l.checkBucket(l.ends)
+	l.checkWorkflows()
+}
+
+// guard has the process pass its failpoint alive, until unguard.
+func (l *sourceChain) guard() {
+	l.t.Helper()
+	if l.point == "" {
+		return
+	}
+	if err := os.WriteFile(l.mark(), nil, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *sourceChain) unguard() {
+	l.t.Helper()
+	if err := os.Remove(l.mark()); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *sourceChain) mark() string { return filepath.Join(l.dir, "data", "failpoint-"+l.point) }
+
+// orderQuietly submits a step without a callback, which would pass the points of callbacks
+// after the end of the task.
+func (l *sourceChain) orderQuietly(s step) *task {
+	l.t.Helper()
+	t := &task{model: s.path, price: s.price}
+	var err error
+	if t.id, err = taskID(l.call(http.MethodPost, s.path, s.body)); err != nil {
+		l.t.Fatalf("%s: %v", s.path, err)
+	}
+	l.tasks = append(l.tasks, t)
+	return t
+}
+
+// link orders the second link. Where the process dies with the submit, the client says the
+// same again.
+func (l *sourceChain) link(s step) *task {
+	l.t.Helper()
+	if l.point != failpoint.SubmitCommitted {
+		return l.order(s)
+	}
+	t := &task{model: s.path, price: s.price}
+	r := request{
+		method: http.MethodPost, url: l.apiURLs[0] + "/v1" + s.path, key: l.key, body: s.body,
+		header: map[string]string{"Idempotency-Key": randomText(20)},
+	}
+	if a, err := r.do(l.t.Context()); err == nil {
+		l.t.Fatalf("it is answered: %d %s", a.status, a.body)
+	}
+	l.workers[0].awaitKilled(l.t, crashLimit)
+	l.workers[0].start(l.t)
+	a, err := r.do(l.t.Context())
+	if err == nil {
+		t.id, err = taskID(a)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.tasks = append(l.tasks, t)
+	return t
+}
+
+// checkSources compares what a task says of the tasks whose files it uses, and lists them.
+func (l *sourceChain) checkSources(t, picture, video *task) {
+	l.t.Helper()
+	var shown struct {
+		Data struct {
+			Sources []struct{ Field string }
+		}
+	}
+	if err := l.get("/v1/tasks/"+t.id, l.key, &shown); err != nil {
+		l.t.Fatal(err)
+	}
+	var fields []string
+	for _, source := range shown.Data.Sources {
+		fields = append(fields, source.Field)
+	}
+	if want := []string{"image_urls[0]", "video_urls[0]"}; !slices.Equal(fields, want) {
+		l.t.Errorf("the fields with sources are %v, want %v", fields, want)
+	}
+	for _, source := range []*task{picture, video} {
+		var list struct{ Data []struct{ ID string } }
+		if err := l.get("/v1/tasks?source="+source.id, l.key, &list); err != nil {
+			l.t.Fatal(err)
+		}
+		if len(list.Data) == 0 || list.Data[0].ID != t.id {
+			l.t.Errorf("%s is used by %+v, want %s first", source.id, list.Data, t.id)
+		}
+	}
+}

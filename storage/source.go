@@ -1,0 +1,115 @@
+package storage
+
+import (
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// Tasks that use files of other tasks (D21).
+//
+// A submit locks the rows of its sources FOR SHARE, in the order of their ids, and looks at
+// them under that lock. Every other change of a task locks its row in a way that excludes
+// this, and so does what erases it. So one of them comes first:
+//
+//	the end of a source     finds the new task in the table sources, and brings its wake
+//	                        forward; or the submit finds the source ended
+//	its erasure             finds the new task, and is refused; or the submit finds the
+//	                        source erased, and is refused
+//
+// The end of a source never locks the rows of those that wait for it: it brings their wakes
+// forward, which are locked after all rows, in the order of ids. A waiting task reads its
+// sources in its own question, without a lock. If the source ends after it was read, the
+// wake that this end brings forward is later than the lease that the question has read, so
+// that the question leaves it as it is (renewLease).
+
+// usesFile is the condition that a task uses a file of another.
+const usesFile = "id IN (SELECT task_id FROM sources WHERE source_id = ?)"
+
+// lockSources reads the sources of a new task under locks that keep their ends and
+// erasures out until the transaction ends, and decides how the task begins. Returns
+// KindInvalid, naming the field, for a source that has ended without the file.
+func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
+	sources, err := s.readSources(tx, &st.Task, s.lock("FOR SHARE"))
+	if err != nil {
+		return err
+	}
+	st.SourceTasks = sources
+	return st.Begin(s.clock())
+}
+
+// readSources reads what the task's sources have come to, by their ids. The clause locks
+// their rows. Those of other accounts are left out.
+func (s *Store) readSources(
+	db *gorm.DB, t *mediagate.Task, lock string,
+) (sources map[string]mediagate.Task, err error) {
+	ids, err := jsonText(t.SourceIDs())
+	if err != nil {
+		return nil, err
+	}
+	var rows []taskRow
+	query := "SELECT " + columnsOf[taskRow]().text + " FROM tasks WHERE account_id = ? AND id IN " + s.inList() +
+		" ORDER BY id" + lock
+	if err := read(db, &rows, query, t.AccountID, ids); err != nil {
+		return nil, err
+	}
+	sources = make(map[string]mediagate.Task, len(rows))
+	for _, row := range rows {
+		source, err := row.task()
+		if err != nil && !unreadable(err) {
+			return nil, err
+		}
+		sources[row.ID] = mediagate.Task{
+			ID:       row.ID,
+			Status:   row.Status,
+			EndedAt:  row.EndedAt,
+			ErasedAt: row.ErasedAt,
+			Results:  source.Results,
+		}
+	}
+	return sources, nil
+}
+
+// noteSourceStates notes in tasks that were read how their sources stand.
+func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
+	ids := []string{}
+	for _, t := range tasks {
+		ids = append(ids, t.SourceIDs()...)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	list, err := jsonText(ids)
+	if err != nil {
+		return err
+	}
+	var rows []struct {
+		ID     string
+		Status mediagate.Status
+	}
+	query := "SELECT id, status FROM tasks WHERE erased_at IS NULL AND id IN " + s.inList()
+	if err := read(db, &rows, query, list); err != nil {
+		return err
+	}
+	states := make(map[string]mediagate.Status, len(rows))
+	for _, row := range rows {
+		states[row.ID] = row.Status
+	}
+	for _, t := range tasks {
+		for i := range t.Sources {
+			t.Sources[i].Status = states[t.Sources[i].TaskID]
+		}
+	}
+	return nil
+}
+
+// waitersOf are the wakes, due now, of those that wait for a task which has just ended.
+func waitersOf(tx *gorm.DB, changed task.Changed) (wakes []mediagate.Wake, err error) {
+	var rows []struct{ ID, AccountID string }
+	err = read(tx, &rows, "SELECT id, account_id FROM tasks WHERE "+usesFile+" AND "+isOpen, changed.State.ID)
+	for _, r := range rows {
+		wakes = append(wakes, mediagate.Wake{TaskID: r.ID, AccountID: r.AccountID, At: changed.At})
+	}
+	return wakes, err
+}

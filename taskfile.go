@@ -1,0 +1,101 @@
+package mediagate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TaskFile is an input that is a file of another task of the account, by the address
+// /v1/tasks/{id}/files/{n}. That task is a source of the one that has the input. It may
+// still run when that one is submitted (D21).
+type TaskFile struct {
+	Field  string `json:"field"` // of the request, as image_urls[0]
+	TaskID string `json:"task_id"`
+	N      int    `json:"file"`          // from 1, in the order of Files
+	Key    string `json:"key,omitempty"` // of the object in our bucket; empty until all sources have ended
+	Status Status `json:"-"`             // of the source when the row was read; empty for one that is erased
+}
+
+// ParseTaskFile reads the path of a task's file; ok is false for any other text.
+func ParseTaskFile(path string) (taskID string, n int, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/v1/tasks/")
+	taskID, number, found := strings.Cut(rest, "/files/")
+	n, err := strconv.Atoi(number)
+	plain := err == nil && n >= 1 && strconv.Itoa(n) == number && taskID != "" && !strings.ContainsAny(taskID, "/%?#")
+	return taskID, n, ok && found && plain
+}
+
+// Files are the files of a completed task that count as results, in the order in which
+// answers list them: four pictures that came as one come after that one.
+func (t *Task) Files() []Result {
+	if t.Status != StatusCompleted {
+		return nil
+	}
+	var files []Result
+	for _, role := range []Role{RoleGrid, RoleMain} {
+		for _, r := range t.Results {
+			if r.Role == role {
+				files = append(files, r)
+			}
+		}
+	}
+	return files
+}
+
+// File is the n-th of Files, from 1; ok is false where there is none.
+func (t *Task) File(n int) (r Result, ok bool) {
+	files := t.Files()
+	if n < 1 || n > len(files) {
+		return Result{}, false
+	}
+	return files[n-1], true
+}
+
+const (
+	mostClips  = 8 // no vendor makes more songs at once
+	gridFiles  = 5 // a grid and its quarters
+	artUpscale = "UPSCALE"
+	artReads   = "DESCRIBE" // makes words, and no file
+)
+
+// MostFiles is how many files the task can have at most.
+func (t *Task) MostFiles() int {
+	switch {
+	case t.Status == StatusCompleted:
+		return len(t.Files())
+	case t.Type == TypeVideo:
+		return 1
+	case t.Type == TypeMusic:
+		return mostClips
+	case t.Type == TypeArt && t.Plan.Action == artReads:
+		return 0
+	case t.Type == TypeArt && t.Plan.Action == artUpscale:
+		return 1
+	case t.Type == TypeArt:
+		return gridFiles
+	}
+	images := int64(0)
+	for _, charge := range t.Charges {
+		if charge.Unit == UnitImage {
+			images += charge.Quantity
+		}
+	}
+	return max(int(images), 1)
+}
+
+// LacksSources reports that the task has sources of which not all are known to have ended
+// with their files.
+func (t *Task) LacksSources() bool {
+	return slices.ContainsFunc(t.Sources, func(f TaskFile) bool { return f.Key == "" })
+}
+
+// SourceIDs are the ids of the task's sources, each once and in order.
+func (t *Task) SourceIDs() []string {
+	ids := make([]string, len(t.Sources))
+	for i, f := range t.Sources {
+		ids[i] = f.TaskID
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
