@@ -287,7 +287,7 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 	_, asked := e.(task.Asked)
 	_, began := e.(task.IntentStored)
 	asked = asked || began && !before.Asked // the step that the start carried
-	_, retried := e.(task.BreakerClosed) // wakes those too that are to end
+	_, retried := e.(task.BreakerClosed)    // wakes those too that are to end
 	l.told = l.told || asked && step.Kind == task.Done
 	wrong := ""
 	switch {
