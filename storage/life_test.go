@@ -288,7 +288,9 @@ func (l *life) checkWakes(e task.Event, effects task.Effects) {
 		latest = now.Add(10 * time.Second)
 	}
 	_, asked := e.(task.Asked)
-	_, retried := e.(task.BreakerClosed) // wakes those too that are to end
+	_, began := e.(task.IntentStored)
+	asked = asked || began && !before.Asked // the step that the start carried
+	_, retried := e.(task.BreakerClosed)    // wakes those too that are to end
 	l.told = l.told || asked && step.Kind == task.Done
 	wrong := ""
 	switch {

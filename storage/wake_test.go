@@ -319,6 +319,7 @@ func TestWakeFacts(t *testing.T) {
 			p := b.newPayer(unit(20))
 			asked, changed, done, other := b.submit(p, unit(1)), b.accepted(p, unit(1)), b.submit(p, unit(1)), b.submit(p, unit(1))
 			b.settle(cancelled(done))
+			b.change(changed, task.StepStopped{})
 			b.pass(time.Minute)
 			due := must(b.DueWakes(b.Context(), 10))
 			same(b, "due", len(due), 4)
