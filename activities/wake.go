@@ -50,7 +50,10 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 		if noted != nil || len(tried) == 0 {
 			return errors.Join(noted, err)
 		}
-		time.Sleep(wakeSoon)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wakeSoon):
+		}
 	}
 	return err
 }
