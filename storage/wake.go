@@ -269,13 +269,12 @@ func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake
 // addStarts adds the due wakes of new tasks that may be started now. An account has no more unanswered
 // starts than are free beside all, as in package limit: others find room even if its runs hang.
 func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
-	const most = mostUnanswered
 	var started []struct{ AccountID string }
 	var due []mediagate.Wake
 	err := errors.Join(
 		read(db, &started, "SELECT account_id FROM wakes WHERE "+isUnanswered),
-		read(db, &due, dueStarts, now, most, now, most, now, most))
-	free, held := most-len(started), map[string]int{}
+		read(db, &due, dueStarts, now, mostUnanswered, now, mostUnanswered, now, mostUnanswered))
+	free, held := mostUnanswered-len(started), map[string]int{}
 	for _, start := range started {
 		held[start.AccountID]++
 	}
