@@ -64,8 +64,6 @@ func (t *Task) MostFiles() int {
 	switch {
 	case t.Status == StatusCompleted:
 		return len(t.Files())
-	case t.Type == TypeVideo:
-		return 1
 	case t.Type == TypeMusic:
 		return mostClips
 	case t.Type == TypeArt && t.Plan.Action == artReads:
@@ -75,13 +73,14 @@ func (t *Task) MostFiles() int {
 	case t.Type == TypeArt:
 		return gridFiles
 	}
-	images := int64(0)
+	files := int64(1)
 	for _, charge := range t.Charges {
+		files = max(files, charge.Files)
 		if charge.Unit == UnitImage {
-			images += charge.Quantity
+			files = max(files, charge.Quantity)
 		}
 	}
-	return max(int(images), 1)
+	return int(files)
 }
 
 // LacksSources reports that the task has sources of which not all are known to have ended

@@ -79,7 +79,7 @@ func TestSourcesThatCannotBe(t *testing.T) {
 		fileOf(running, 0):                           "is refused",
 		fileOf(running, 1) + "?x=1":                  "is refused",
 		"/v1/tasks/../tasks/" + running + "/files/1": "is refused",
-		"/v1/nothing":                                "must be an absolute http or https URL",
+		"/v1/nothing":                                "is refused",
 	} {
 		submitted := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: filmOf(address)})
 		quoted := g.quote(videos, filmOf(address))

@@ -188,6 +188,8 @@ func TestPlansUseIndexes(t *testing.T) {
 		"ledger_account_time": "SELECT id FROM ledger_transfers WHERE account_id = 'a' AND (at, id) < (SELECT at, id FROM ledger_transfers WHERE id = 'b') ORDER BY at DESC, id DESC LIMIT 10",
 		"tasks_sweeps":        "SELECT id FROM tasks WHERE sweep_at IS NOT NULL AND sweep_at < now() ORDER BY sweep_at LIMIT 10",
 		"tasks_source":        "SELECT id FROM tasks WHERE source_id = 'a' AND source_id <> '' AND status IN ('pending', 'processing') LIMIT 1",
+		"sources_pkey":        "SELECT task_id FROM sources WHERE source_id = 'a' AND task_id < 'b' ORDER BY task_id DESC LIMIT 10",
+		"sources_task":        "DELETE FROM sources WHERE task_id = 'a'",
 
 		"attempts_abandoned_account": "SELECT SUM(lt.hold) FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id WHERE l.state = 'abandoned' AND lt.status = 'cancelled' AND l.account_id = 'a'",
 	} {
