@@ -126,7 +126,7 @@ func (in input) fields(name string) (map[string]any, error) {
 // namesFile reports a field that takes the address of a file, such as image_urls or
 // first_frame_image. Others take a task's id as it is.
 func namesFile(name string) bool {
-	return slices.ContainsFunc([]string{"url", "urls", "image"}, func(end string) bool { return strings.HasSuffix(name, end) })
+	return strings.HasSuffix(name, "url") || strings.HasSuffix(name, "urls") || strings.HasSuffix(name, "image")
 }
 
 // withAddresses is the value of a field with addresses in place of TASK and TASK#N.

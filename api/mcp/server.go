@@ -43,8 +43,8 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
 		Instructions: "Makes video, images and music. Look for a model with models, read what it takes with schema, and make something with run. " +
 			"quote tells the price and makes nothing. A task that has begun goes on whatever happens here: run answers with its id after 45 s, " +
-			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task with tasks. " +
-			"A file that a task makes can go into the next request before it exists, by the task's id.",
+			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task " +
+			"with tasks. A file that a task makes can go into the next request before it exists, by the task's id.",
 		// The tools of a server never change. Whoever asks to hear of it is answered at once, and
 		// holds no connection.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
@@ -54,8 +54,9 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	model := argument{name: "model", kind: kindText, required: true, says: "a model's id"}
 	request := []argument{
 		model,
-		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's schema has them. " +
-			"Where a field takes the URL of a file, it also takes a file of a task by the task's id, as task_… or task_…#2 for its second file, even while that task still runs"},
+		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's " +
+			"schema has them. Where a field takes the URL of a file, it also takes a file of a task by the task's id, as task_… " +
+			"or task_…#2 for its second file, even while that task still runs"},
 		{name: "endpoint", kind: kindText, says: "the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"},
 	}
 	add(s, begin, sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, []argument{

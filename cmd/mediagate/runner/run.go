@@ -55,7 +55,7 @@ type command struct {
 	gateway *client.Client
 
 	model, prompt, endpoint, key, resume string
-	media                                map[string][]string // by the kind of upload, files and addresses, also of tasks' files
+	media                                map[string][]string // by the kind of upload, files and addresses
 	set                                  [][2]string         // fields and their values, as they were given
 	out, format, data                    string
 	yes                                  bool
