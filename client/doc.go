@@ -10,5 +10,8 @@
 // Whoever makes requests that a program must not lose keeps the idempotency key of each
 // with it, and submits it again after a crash: within 24 hours it is the same task.
 //
+// A file of a task is an input of the next one before it exists (FileOf): a program submits a
+// chain at once and waits for its last task alone, or for none.
+//
 // Promise: a request whose answer was lost is made once. It imports nothing of ours.
 package client

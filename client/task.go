@@ -28,6 +28,7 @@ type Task struct {
 	Created       int64       `json:"created"`   // Unix seconds
 	Completed     int64       `json:"completed"` // of any end
 	Failure       *Failure    `json:"error"`     // of a failed task
+	Sources       []Source    `json:"sources"`   // the inputs that are files of other tasks
 
 	Files []File          `json:"-"` // of a completed one
 	Raw   json.RawMessage `json:"-"` // the whole task as it came
@@ -42,7 +43,7 @@ type Failure struct {
 
 // File is one that a task made.
 type File struct {
-	N         int    // from 1; the file is also at /v1/tasks/{id}/files/{n}
+	N         int    // from 1, as in FileOf
 	URL       string // a link that needs no key
 	MediaType string
 	Size      int64     // in bytes; 0 where it is not known

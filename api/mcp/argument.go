@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mediagate/mediagate/client"
 )
 
 // argument is what a tool takes by a name.
@@ -101,14 +103,56 @@ func (in input) number(name string) int64 {
 	return n
 }
 
-// fields are an object's members, as they came.
-func (in input) fields(name string) map[string]any {
+// fields are an object's members as they came, but files of tasks, as TASK or TASK#N, by
+// their addresses. The error names the field.
+func (in input) fields(name string) (map[string]any, error) {
 	fields := map[string]any{}
 	members, _ := in[name].(map[string]json.RawMessage)
 	for name, member := range members {
-		fields[name] = member
+		decoder := json.NewDecoder(bytes.NewReader(member))
+		decoder.UseNumber()
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return nil, fmt.Errorf("%s is no JSON", name)
+		}
+		var err error
+		if fields[name], err = withAddresses(name, value); err != nil {
+			return nil, err
+		}
 	}
-	return fields
+	return fields, nil
+}
+
+// namesFile reports a field that takes the address of a file, such as image_urls or
+// first_frame_image. Others take a task's id as it is.
+func namesFile(name string) bool {
+	return strings.HasSuffix(name, "url") || strings.HasSuffix(name, "urls") || strings.HasSuffix(name, "image")
+}
+
+// withAddresses is the value of a field with addresses in place of TASK and TASK#N.
+func withAddresses(name string, value any) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case string:
+		if namesFile(name) {
+			if value, err = client.ParseFile(v); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	case []any:
+		for i := range v {
+			if v[i], err = withAddresses(name, v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for member := range v {
+			if v[member], err = withAddresses(member, v[member]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
 }
 
 // read checks the arguments of a call. The SDK's own check would tell of Go's types.

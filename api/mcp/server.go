@@ -43,7 +43,8 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
 		Instructions: "Makes video, images and music. Look for a model with models, read what it takes with schema, and make something with run. " +
 			"quote tells the price and makes nothing. A task that has begun goes on whatever happens here: run answers with its id after 45 s, " +
-			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task with tasks.",
+			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task " +
+			"with tasks. A file that a task makes can go into the next request before it exists, by the task's id.",
 		// The tools of a server never change. Whoever asks to hear of it is answered at once, and
 		// holds no connection.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
@@ -53,7 +54,9 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	model := argument{name: "model", kind: kindText, required: true, says: "a model's id"}
 	request := []argument{
 		model,
-		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's schema has them"},
+		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's " +
+			"schema has them. Where a field takes the URL of a file, it also takes a file of a task by the task's id, as task_… " +
+			"or task_…#2 for its second file, even while that task still runs"},
 		{name: "endpoint", kind: kindText, says: "the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"},
 	}
 	add(s, begin, sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, []argument{
@@ -110,24 +113,33 @@ func (t tools) schema(ctx context.Context, _ *sdk.CallToolRequest, in input) (*s
 	return textResult(t.gateway.Schema(ctx, in.text("model")))
 }
 
-func requestOf(in input) client.Request {
+func requestOf(in input) (client.Request, error) {
+	fields, err := in.fields("arguments")
 	return client.Request{
-		Model: in.text("model"), Fields: in.fields("arguments"), Endpoint: in.text("endpoint"), IdempotencyKey: in.text("idempotency_key"),
-	}
+		Model: in.text("model"), Fields: fields, Endpoint: in.text("endpoint"), IdempotencyKey: in.text("idempotency_key"),
+	}, err
 }
 
 func (t tools) quote(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	request, err := requestOf(in)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	q, err := t.gateway.Quote(ctx, requestOf(in))
+	q, err := t.gateway.Quote(ctx, request)
 	return textResult(q.Raw, err)
 }
 
 func (t tools) run(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
+	request, err := requestOf(in)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	defer reportProgress(ctx, call, "waiting for the task")()
-	state, err := t.gateway.SubmitAndWait(ctx, requestOf(in), runWait)
+	state, err := t.gateway.SubmitAndWait(ctx, request, runWait)
 	switch {
 	case err == nil:
 		return taskResult(call, state), nil
@@ -211,6 +223,9 @@ func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed"}
 	if !t.Ended() {
 		text := fmt.Sprintf(`The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
+		for _, source := range t.Sources {
+			text += fmt.Sprintf("\n%s is file %d of %s, which is %s.", source.Field, source.File, source.TaskID, source.Status)
+		}
 		r.Content = append(r.Content, &sdk.TextContent{Text: text})
 	}
 	for _, f := range t.Files {

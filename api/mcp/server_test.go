@@ -55,7 +55,10 @@ func textOf(r *sdk.CallToolResult) (text string) {
 	return text
 }
 
-const pending = `{"code": 200, "data": {"id": "task_1", "status": "processing", "progress": 0}}`
+const taskID = "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD"
+
+const pending = `{"code": 200, "data": {"id": "task_1", "status": "pending", "progress": 0,
+	"sources": [{"task_id": "task_0", "file": 2, "field": "image_urls[0]", "status": "processing"}]}}`
 
 // A run whose task takes minutes answers within 45 s, with the task's id and the words to
 // ask for the rest. Meanwhile each report of progress is more than the one before.
@@ -98,7 +101,7 @@ func TestRunAnswersInTime(t *testing.T) {
 				if took := time.Since(began); took > 45*time.Second {
 					t.Errorf("it answered after %s", took)
 				}
-				want := `{"task_id": "task_1", "wait": 45}`
+				want := `{"task_id": "task_1", "wait": 45}` + "\nimage_urls[0] is file 2 of task_0, which is processing."
 				if stuck {
 					want = "the same run within ten minutes gets it"
 				}
@@ -170,6 +173,9 @@ func TestArguments(t *testing.T) {
 		"a text of an object":      {tool: "quote", arguments: `{` + request + `, "arguments": "{\"seed\": 7}"}`, body: `{"seed":7}`},
 		"nulls":                    {tool: "quote", arguments: `{` + request + `, "arguments": {"seed": 7, "size": null}}`, body: `{"seed":7}`},
 		"all as a text":            {tool: "quote", arguments: `"{\"model\": \"a\", \"endpoint\": \"/v1/videos/generations\", \"arguments\": \"{}\"}"`, body: `{}`},
+		"files of tasks":           {tool: "quote", arguments: `{` + request + `, "arguments": {"image_urls": ["` + taskID + `", {"url": "` + taskID + `#2"}]}}`, body: `{"image_urls":["/v1/tasks/` + taskID + `/files/1",{"url":"/v1/tasks/` + taskID + `/files/2"}]}`},
+		"ids of tasks":             {tool: "quote", arguments: `{` + request + `, "arguments": {"task_id": "` + taskID + `"}}`, body: `{"task_id":"` + taskID + `"}`},
+		"no file of a task":        {tool: "run", arguments: `{` + request + `, "arguments": {"first_frame_image": "` + taskID + `#0"}}`, says: `first_frame_image: "` + taskID + `#0" is no file of a task, which is TASK or TASK#N with N from 1`},
 		"no object":                {tool: "quote", arguments: `[1]`, says: "the arguments must be an object"},
 		"a list":                   {tool: "quote", arguments: `{` + request + `, "arguments": [1]}`, says: "arguments must be an object"},
 		"a text of no object":      {tool: "quote", arguments: `{` + request + `, "arguments": "a boat"}`, says: "arguments must be an object"},

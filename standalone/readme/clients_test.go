@@ -79,14 +79,21 @@ func TestOwnClients(t *testing.T) {
 		t.Error(err)
 	}
 
-	folder := t.TempDir()
-	program := filepath.Join(folder, "main.go")
-	if err := os.WriteFile(program, []byte(blocks(t, "docs/clients.md", "go clients")[0]), 0o600); err != nil {
-		t.Fatal(err)
+	const chained = "image_urls[0]" // the field by which a film has its source
+	for _, code := range blocks(t, "docs/clients.md", "go clients") {
+		folder := t.TempDir()
+		program := filepath.Join(folder, "main.go")
+		if err := os.WriteFile(program, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		binary := filepath.Join(folder, "program")
+		run(root, "go", "build", "-o", binary, program)
+		out := run(folder, binary)
+		holds(out, folder)
+		if strings.Contains(code, "FileOf") && !strings.Contains(string(out), chained) {
+			t.Errorf("the film has no source: %s", out)
+		}
 	}
-	binary := filepath.Join(folder, "program")
-	run(root, "go", "build", "-o", binary, program)
-	holds(run(folder, binary), folder)
 
 	pkg := npmtest.InstallPackage(t, filepath.Join(root, "client", "typescript"))
 	document, err := filepath.Abs(filepath.Join(root, "api", "openapi.yaml"))
@@ -96,10 +103,16 @@ func TestOwnClients(t *testing.T) {
 	run(pkg, "node", "types.mjs", document)
 	run(pkg, "node_modules/.bin/tsc")
 	run(pkg, "npm", "test")
-	if err := os.WriteFile(filepath.Join(pkg, "example.mjs"), []byte(blocks(t, "docs/clients.md", "js clients")[0]), 0o600); err != nil {
-		t.Fatal(err)
+	var said []byte
+	for _, code := range blocks(t, "docs/clients.md", "js clients") {
+		if err := os.WriteFile(filepath.Join(pkg, "example.mjs"), []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, run(pkg, "node", "example.mjs")...)
 	}
-	run(pkg, "node", "example.mjs")
+	if !strings.Contains(string(said), chained) || strings.Count(string(said), "completed") < 2 {
+		t.Errorf("the chain did not complete: %s", said)
+	}
 	films, err := filepath.Glob(filepath.Join(pkg, "task_*.mp4"))
 	if err != nil || len(films) != 1 {
 		t.Fatalf("%v, %v", films, err)

@@ -42,6 +42,8 @@ func TestREADME(t *testing.T) {
 		"the video completes":               `"status":"completed","model":"alpha-v3"`,
 		"the image is found by reference":   `"reference":"order-18"`,
 		"the upload becomes a video":        `"status":"completed","model":"delta-02"`,
+		"the chain completes":               `"status":"completed","model":"beta-q3"`,
+		"the film has its source":           `"field":"image_urls[0]","status":"completed"}]`,
 		"the webhook is signed":             "/hooks/callback task_",
 		"the refused task says why":         `"code":"content_policy_violation"`,
 		"the slow task ends as cancelled":   `"status":"cancelled","model":"alpha-video-o1"`,

@@ -8,6 +8,7 @@ import { serverEvents } from './events.js';
 
 type Schemas = components['schemas'];
 export type Task = Schemas['Task'];
+export type Source = Schemas['Source'];
 export type Quote = Schemas['Quote'];
 export type Model = Schemas['ModelItem'];
 export type Contract = Schemas['Contract'];
@@ -56,7 +57,7 @@ export interface WaitOptions extends CallOptions {
 
 /** A file that a task made. */
 export interface File {
-  /** From 1; the file is also at /v1/tasks/{id}/files/{n}. */
+  /** From 1, as in fileOf. */
   n: number;
   /** A link that needs no key. */
   url: string;
@@ -457,6 +458,15 @@ async function sleep(milliseconds: number, signal: AbortSignal | undefined): Pro
     }, milliseconds);
     signal?.addEventListener('abort', leave, { once: true });
   });
+}
+
+/**
+ * The address of the n-th file of a task, from 1. A field of a request takes it where it takes the
+ * URL of a file, also while that task still runs: the new task waits for it. So a whole chain can
+ * be submitted at once.
+ */
+export function fileOf(taskId: string, n = 1): string {
+  return `${taskPath(taskId)}/files/${n}`;
 }
 
 /** The files of a completed task. */

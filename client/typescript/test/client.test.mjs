@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { runInNewContext } from 'node:vm';
-import { files, GatewayError, Mediagate, TaskError, UnknownError, verifyWebhook } from '../dist/index.js';
+import { fileOf, files, GatewayError, Mediagate, TaskError, UnknownError, verifyWebhook } from '../dist/index.js';
 
 const ack = { code: 200, data: [{ status: 'submitted', task_id: 'task_1' }] };
 const away = { error: { message: 'away', request_id: 'r' } };
@@ -257,6 +257,14 @@ test('an end that is not known tells how to go on', async () => {
   assert.ok(unknown instanceof UnknownError, String(unknown));
   assert.deepEqual([unknown.taskId, unknown.idempotencyKey], [undefined, calls[0].key]);
   assert.ok(unknown.message.includes(calls[0].key));
+});
+
+test('a chain is submitted at once, by files that do not exist yet', async () => {
+  const { calls, client } = gateway(says(200, ack), says(200, ack));
+  const endpoint = '/v1/images/generations';
+  const still = await client.submit('a', { prompt: 'a boat' }, { endpoint });
+  await client.submit('b', { image_urls: [fileOf(still), fileOf(still, 2)] }, { endpoint });
+  assert.deepEqual(JSON.parse(calls[1].body), { image_urls: ['/v1/tasks/task_1/files/1', '/v1/tasks/task_1/files/2'], model: 'b' });
 });
 
 test('unknown fields are refused where that was asked for', async () => {

@@ -33,10 +33,12 @@ const (
 )
 
 // usage is how the command is called.
-const usage = `usage: mediagate run MODEL [-p PROMPT] [-image|-video|-audio FILE|URL]... [-set FIELD=VALUE]...
+const usage = `usage: mediagate run MODEL [-p PROMPT] [-image|-video|-audio FILE|URL|TASK[#N]]... [-set FIELD=VALUE]...
                      [-endpoint PATH] [-out DIR] [-o text|json] [-yes] [-key IDEMPOTENCY-KEY] [-data DIR]
        mediagate run -resume TASK [-out DIR] [-o text|json] [-data DIR]
 
+A FILE is uploaded. TASK is the id of a task of yours, which may still run, and #N the number of its file, 1 without it.
+A file whose name is a task's id is ./NAME.
 MEDIAGATE_URL and MEDIAGATE_API_KEY name the gateway and a key, or -data the folder of a standalone.
 `
 
@@ -71,9 +73,10 @@ func (c *command) flags() *flag.FlagSet {
 	f.StringVar(&c.prompt, "p", "", "the prompt")
 	c.media = map[string][]string{}
 	for name, kind := range map[string]string{"image": client.Images, "video": client.Videos, "audio": client.Audios} {
-		f.Func(name, "a file, which is uploaded, or its address", func(s string) error {
-			c.media[kind] = append(c.media[kind], s)
-			return nil
+		f.Func(name, "a file, which is uploaded, its address, or a task that makes it", func(s string) error {
+			address, err := client.ParseFile(s)
+			c.media[kind] = append(c.media[kind], address)
+			return err
 		})
 	}
 	f.Func("set", "FIELD=VALUE: a field of the request", func(s string) error {
@@ -265,7 +268,7 @@ func (c *command) same(key string) string {
 	flags := []string{"-key", key}
 	for _, kind := range slices.Sorted(maps.Keys(c.media)) {
 		for _, address := range c.media[kind] {
-			flags = append(flags, "-"+strings.TrimSuffix(kind, "s"), address)
+			flags = append(flags, "-"+singular(kind), address)
 		}
 	}
 	return strings.Join(flags, " ")
@@ -329,16 +332,19 @@ func (c *command) request(ctx context.Context) (client.Request, error) {
 
 // isFile reports what has no address yet.
 func isFile(given string) bool {
-	return !strings.HasPrefix(given, "http://") && !strings.HasPrefix(given, "https://") && !strings.HasPrefix(given, "data:")
+	isAddress := func(prefix string) bool { return strings.HasPrefix(given, prefix) }
+	return !slices.ContainsFunc([]string{"http://", "https://", "data:", "/v1/tasks/"}, isAddress)
 }
+
+// singular is a kind of upload as flags and fields name it.
+func singular(kind string) string { return strings.TrimSuffix(kind, "s") }
 
 // placesOf names the field that so many files go to as a list, or else a field for each.
 func placesOf(kind string, n int, has func(name string) bool) (list string, fields []string, err error) {
-	singular := strings.TrimSuffix(kind, "s")
-	if list = singular + "_urls"; has(list) {
+	if list = singular(kind) + "_urls"; has(list) {
 		return list, nil, nil
 	}
-	fields = []string{singular + "_url"}
+	fields = []string{singular(kind) + "_url"}
 	if kind == client.Images {
 		fields = []string{"first_frame_image", "last_frame_image"}
 	}
@@ -355,7 +361,7 @@ func (c *command) address(ctx context.Context, kind, given string) (string, erro
 	}
 	file, err := os.Open(given)
 	if err != nil {
-		return "", errUsage{err.Error()}
+		return "", errUsage{fmt.Sprintf("-%s: %s", singular(kind), err)}
 	}
 	defer file.Close()
 	return c.gateway.Upload(ctx, kind, filepath.Base(given), file)

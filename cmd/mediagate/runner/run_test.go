@@ -104,6 +104,9 @@ func serve(t *testing.T) *gateway {
 	return g
 }
 
+// taskID is the id of a task whose files are inputs.
+const taskID = "task_01KAJ5XW4M9Q7T2C8N6BVRE3HD"
+
 // run runs the command there.
 func (g *gateway) run(ctx context.Context, s runner.Streams, args ...string) (code int, stdout, stderr string) {
 	var out, problems bytes.Buffer
@@ -131,6 +134,8 @@ func TestRun(t *testing.T) {
 		"two frames":    {[]string{"film", "-image", cat, "-image", "https://x/y.png"}, `{"first_frame_image":"https://gw/cat.png","last_frame_image":"https://x/y.png","model":"film"}`},
 		"many pictures": {[]string{"picture", "-image", "https://x/y.png", "-key", "k"}, `/v1/images/generations k {"image_urls":["https://x/y.png"],"model":"picture"}`},
 		"a sound":       {[]string{"picture", "-audio", "https://x/y.mp3", "-video", cat}, `{"audio_url":"https://x/y.mp3","model":"picture","video_urls":["https://gw/cat.png"]}`},
+		"a task":        {[]string{"picture", "-image", taskID, "-image", taskID + "#2", "-key", "k"}, `k {"image_urls":["/v1/tasks/` + taskID + `/files/1","/v1/tasks/` + taskID + `/files/2"],"model":"picture"}`},
+		"a task's file": {[]string{"picture", "-image", "/v1/tasks/" + taskID + "/files/2", "-key", "k"}, `k {"image_urls":["/v1/tasks/` + taskID + `/files/2"],"model":"picture"}`},
 		"music":         {[]string{"song", "-endpoint", "/v1/music/generations", "-p", "la", "-key", "k"}, `/v1/music/generations k {"model":"song","prompt":"la"}`},
 	} {
 		g, out := serve(t), t.TempDir()
@@ -169,7 +174,9 @@ func TestExitCodes(t *testing.T) {
 		"no folder":            {[]string{"film", "-out", "/does/not/exist"}, "completed", 0, "", false, 2, "", "-out must be a folder", 0},
 		"another format":       {[]string{"film", "-o", "yaml"}, "completed", 0, "", false, 2, "", "text or json", 0},
 		"a resumed request":    {[]string{"-resume", "task_1", "-p", "a boat"}, "completed", 0, "", false, 2, "", "-resume", 0},
-		"no such file":         {[]string{"film", "-image", "none.png"}, "completed", 0, "", false, 2, "", "none.png", 0},
+		"no such file":         {[]string{"film", "-image", "none.png"}, "completed", 0, "", false, 2, "", "-image: open none.png", 0},
+		"a file like a task":   {[]string{"film", "-image", "./" + taskID}, "completed", 0, "", false, 2, "", "-image: open ./" + taskID, 0},
+		"no file of a task":    {[]string{"film", "-image", taskID + "#0"}, "completed", 0, "", false, 2, "", "-image: \"" + taskID + "#0\" is no file of a task, which is TASK or TASK#N with N from 1", 0},
 		"nowhere for pictures": {[]string{"film", "-image", "https://a/1", "-image", "https://a/2", "-image", "https://a/3"}, "completed", 0, "", false, 2, "", "where 3 images go", 0},
 		"no contract":          {[]string{"song", "-p", "la"}, "completed", 0, "", false, 2, "", "-endpoint /v1/music/generations", 0},
 		"a key for a file":     {[]string{"film", "-image", "cat.png", "-key", "k"}, "completed", 0, "", false, 2, "", "upload it once", 0},
