@@ -313,7 +313,7 @@ func TestTenancyOfEveryRoute(t *testing.T) {
 		t.Fatalf("routes, and those that have probes (-want +got):\n%s", diff)
 	}
 	statements := &counter{}
-	g := newGateway(t, func(c *api.Config) { c.Store = statements.through(t, c) })
+	g := newGateway(t, func(c *api.Config) { c.Store = answered{statements.through(t, c)} })
 	a, b := newTenant(g, "a"), newTenant(g, "b")
 	for _, route := range slices.Sorted(maps.Keys(table)) {
 		names, tells := false, false

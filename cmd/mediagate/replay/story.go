@@ -48,7 +48,7 @@ func (t *teller) tell(e *historypb.HistoryEvent) (what, detail string) {
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		a := e.GetWorkflowExecutionStartedEventAttributes()
-		detail = text(a.GetInput().GetPayloads()...)
+		detail = input(a.GetInput())
 		if before := a.GetContinuedExecutionRunId(); before != "" {
 			detail += ", continues run " + before
 		}
@@ -135,10 +135,26 @@ func local(m *historypb.MarkerRecordedEventAttributes) (what, detail string) {
 	return what, result(m.GetDetails()["result"])
 }
 
-// result is what an activity returned. Of an answer to a run's question it is the next
-// step, and what that follows from.
-func result(p *commonpb.Payloads) string {
+// input is what a run started with. A first step that the start carried is told like an
+// answer to the run's question.
+func input(p *commonpb.Payloads) string {
 	written := text(p.GetPayloads()...)
+	var in struct {
+		Task  string
+		First json.RawMessage
+	}
+	if json.Unmarshal([]byte(written), &in) != nil || in.First == nil {
+		return written
+	}
+	return in.Task + "; " + answer(string(in.First))
+}
+
+// result is what an activity returned.
+func result(p *commonpb.Payloads) string { return answer(text(p.GetPayloads()...)) }
+
+// answer is the text itself, but of an answer to a run's question the next step, and what that
+// follows from.
+func answer(written string) string {
 	var a activities.Answer
 	if json.Unmarshal([]byte(written), &a) != nil || a.Step.Kind == "" && !a.Missing {
 		return written
