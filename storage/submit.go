@@ -271,7 +271,8 @@ func (n submission) parts() []*statement {
 	}
 	if n.sourced != nil {
 		for _, id := range n.sourced.SourceIDs() {
-			parts = append(parts, (&statement{}).with("INSERT INTO sources (source_id, task_id) SELECT ?, ? FROM payer", id, n.hold.TaskID))
+			parts = append(parts, (&statement{}).with(`INSERT INTO sources (source_id, task_id)
+				SELECT ?, ? FROM payer`, id, n.hold.TaskID))
 		}
 	}
 	if n.waiter != nil {

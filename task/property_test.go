@@ -90,7 +90,7 @@ func TestAdvanceIsTotal(t *testing.T) {
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkFunds}).Draw(t, "reason")
 			case mediagate.WhyUnknown:
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkSubmissionUnknown}).Draw(t, "reason")
-			case mediagate.WhyPause, mediagate.WhyModal, mediagate.WhyVendor:
+			case mediagate.WhyPause, mediagate.WhyModal, mediagate.WhyVendor, mediagate.WhySource:
 			}
 		}
 		s.Granted = rapid.Bool().Draw(t, "granted")

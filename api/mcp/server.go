@@ -222,11 +222,12 @@ func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message stri
 func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed"}
 	if !t.Ended() {
-		text := fmt.Sprintf(`The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
+		var text strings.Builder
+		fmt.Fprintf(&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
 		for _, source := range t.Sources {
-			text += fmt.Sprintf("\n%s is file %d of %s, which is %s.", source.Field, source.File, source.TaskID, source.Status)
+			fmt.Fprintf(&text, "\n%s is file %d of %s, which is %s.", source.Field, source.File, source.TaskID, source.Status)
 		}
-		r.Content = append(r.Content, &sdk.TextContent{Text: text})
+		r.Content = append(r.Content, &sdk.TextContent{Text: text.String()})
 	}
 	for _, f := range t.Files {
 		if takesLinks(call) {

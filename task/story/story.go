@@ -154,6 +154,8 @@ func (s *Story) Lines() []Line {
 // waitLines adds the line of the task's present wait.
 func waitLines(st *task.State, say func(at time.Time, what, detail string, args ...any)) {
 	switch since := st.Wait.Since; st.Wait.Why {
+	case mediagate.WhySource:
+		say(since, "waits for sources", "%s", strings.Join(st.SourceIDs(), ", "))
 	case mediagate.WhySlot:
 		say(since, "queued", "for a slot of %s", strings.Join(st.QueuedFor, ", "))
 	case mediagate.WhyModal:
