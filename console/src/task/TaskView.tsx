@@ -1,9 +1,11 @@
 // A task as it grows: its state, then what came of it.
 import { Loading, Problem } from '../ui';
 import { words } from '../words';
+import { waitsForSource } from './Chain';
 import { ModalForm } from './ModalForm';
 import { Result } from './Result';
 import { FailureNote, Money, Progress, StateBadge, Took } from './State';
+import { UseAsInput } from './UseAsInput';
 import { isOpen, isUnknown, useArt, useTask } from './useTask';
 import type { Task } from '../api/types';
 import '../styles/task.css';
@@ -28,7 +30,12 @@ function View({ task }: { task: Task }) {
           <Money task={task} />
         </span>
       </div>
-      {isOpen(task) && !waits && <Progress task={task} />}
+      {isOpen(task) && !waits && (waitsForSource(task) ? <p className="note">{words.task.chain.waits}</p> : <Progress task={task} />)}
+      {isOpen(task) && !task.cancel_requested && (task.type === 'video' || task.type === 'image') && (
+        <p>
+          <UseAsInput task={task} />
+        </p>
+      )}
       {waits && <ModalForm task={task} art={art} />}
       <FailureNote task={task} />
       {task.result && <Result task={task} />}
