@@ -1,9 +1,9 @@
 // A task as it grows: its state, then what came of it.
 import { Loading, Problem } from '../ui';
 import { words } from '../words';
-import { waitsForSource } from './Chain';
 import { ModalForm } from './ModalForm';
 import { Result } from './Result';
+import { waitsForSource } from './sources';
 import { FailureNote, Money, Progress, StateBadge, Took } from './State';
 import { UseAsInput } from './UseAsInput';
 import { isOpen, isUnknown, useArt, useTask } from './useTask';

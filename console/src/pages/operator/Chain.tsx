@@ -6,7 +6,7 @@ import type { OperatorTask, Story } from '../../api/admin';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { List, Source } from '../../api/types';
-import { groupSources } from '../../task/Chain';
+import { groupSources } from '../../task/sources';
 import { StateBadge, StatusBadge } from '../../task/State';
 import { isOpen } from '../../task/useTask';
 import { Table } from '../../ui';
