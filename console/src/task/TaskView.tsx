@@ -32,8 +32,9 @@ function View({ task }: { task: Task }) {
       </div>
       {isOpen(task) && !waits && (waitsForSource(task) ? <p className="note">{words.task.chain.waits}</p> : <Progress task={task} />)}
       {isOpen(task) && !task.cancel_requested && (task.type === 'video' || task.type === 'image') && (
-        <p>
+        <p className="row">
           <UseAsInput task={task} />
+          <span className="hint">{words.task.chain.coming}</span>
         </p>
       )}
       {waits && <ModalForm task={task} art={art} />}

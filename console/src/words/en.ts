@@ -149,7 +149,7 @@ export const en = {
         video: 'Choose the model that is to use this video.',
         audio: 'Choose the model that is to use this sound.',
       },
-      file: (n: number) => `File ${n} of the task`,
+      of: (n: number) => `File ${n} of`,
       without: 'Go on without it',
     },
     source: {
@@ -268,6 +268,7 @@ export const en = {
       use: (field: string, file: number) => (file === 1 ? field : `${field}, file ${file}`),
       erased: 'Erased',
       all: 'Show all',
+      coming: 'You need not wait for the file: a task that uses it starts when it is there.',
       waits: 'It waits for the tasks that it is made from, and starts when they have completed.',
     },
     page: {

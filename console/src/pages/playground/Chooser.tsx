@@ -2,7 +2,7 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Badge, Empty, Loading, PageHead, Problem } from '../../ui';
-import { addressOf } from '../../task/files';
+import { shortId } from '../../task/useTask';
 import { words } from '../../words';
 import { types, useModels, type ListedModel } from './catalog';
 import { TaskThumb, type InputFile } from './input';
@@ -27,8 +27,13 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
       <PageHead title={w.title} lead={input ? w.input.choose[input.media] : w.lead} />
       {input && (
         <div className="pg-input">
-          <TaskThumb file={input} alt={w.input.file(input.file)} />
-          <span className="mono foreign">{addressOf(input)}</span>
+          <TaskThumb file={input} alt="" />
+          <span>
+            <span>{w.input.of(input.file)} </span>
+            <Link to="/tasks/$id" params={{ id: input.task }} className="mono">
+              {shortId(input.task)}
+            </Link>
+          </span>
           <Link to="/playground" search={{}} className="button">
             {w.input.without}
           </Link>

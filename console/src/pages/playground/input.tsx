@@ -24,7 +24,7 @@ export function useInputFile(): { input: InputFile | undefined; pending: boolean
 export function TaskThumb({ file, alt }: { file: TaskFile; alt: string }) {
   const { data } = useQuery(taskQuery(file.task));
   return (
-    <span className="pg-thumb pg-taskthumb" role="img" aria-label={alt}>
+    <span className="pg-thumb pg-taskthumb" {...(alt ? { role: 'img', 'aria-label': alt } : { 'aria-hidden': true })}>
       {data && <Poster task={data} file={file.file} small />}
     </span>
   );
