@@ -59,17 +59,18 @@ const home = createRoute({
 });
 
 // `from` is a task to run again, `source` one to make something of: of which of its clips, says `clip`, from 1.
+// `input` is a task of which a file is an input: which one, says `file`, from 1.
 const playground = createRoute({
   getParentRoute: () => frame,
   path: '/playground',
   component: page(() => import('./pages/playground/Playground'), 'Playground'),
-  validateSearch: texts('model', 'type', 'tag', 'endpoint', 'from', 'source', 'clip', 'task'),
+  validateSearch: texts('model', 'type', 'tag', 'endpoint', 'from', 'source', 'clip', 'input', 'file', 'task'),
 });
 const tasks = createRoute({
   getParentRoute: () => frame,
   path: '/tasks',
   component: page(() => import('./pages/tasks/Tasks'), 'Tasks'),
-  validateSearch: texts('view', 'status', 'model', 'type', 'reference', 'webhook', 'created_after', 'created_before', 'after'),
+  validateSearch: texts('view', 'status', 'model', 'type', 'reference', 'source', 'webhook', 'created_after', 'created_before', 'after'),
 });
 const task = createRoute({
   getParentRoute: () => frame,
@@ -101,7 +102,7 @@ const stuck = createRoute({
   getParentRoute: () => operator,
   path: '/',
   component: page(() => import('./pages/operator/Stuck'), 'Stuck'),
-  validateSearch: texts('status', 'model', 'type', 'account', 'channel', 'webhook', 'stuck', 'reference', 'created_after', 'created_before', 'after'),
+  validateSearch: texts('status', 'model', 'type', 'account', 'channel', 'webhook', 'stuck', 'reference', 'source', 'created_after', 'created_before', 'after'),
 });
 const operatorTask = createRoute({
   getParentRoute: () => operator,

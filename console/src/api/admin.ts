@@ -21,6 +21,8 @@ export interface Wait {
   then: string;
   actions: Action[];
   channels: string[];
+  /** The tasks whose end it waits for. */
+  sources?: string[];
 }
 
 export interface OperatorTask extends Task {
@@ -63,7 +65,6 @@ export interface Story extends OperatorTask {
   deliveries: Delivery[];
   events: { at: number; what: string; detail: string }[];
   workflow: { id: string; run_id: string | null; url: string | null };
-  request?: unknown;
 }
 
 /** What a command for many tasks would do, or the job that it began. */

@@ -6,6 +6,7 @@ export type Task = Schemas['Task'];
 export type TaskList = Schemas['TaskList'];
 export type Item = Schemas['Item'];
 export type Result = Schemas['Result'];
+export type Source = Schemas['Source'];
 export type Button = Schemas['Button'];
 export type Key = Schemas['ApiKey'];
 export type NewKey = Schemas['NewKey'];

@@ -12,6 +12,7 @@ import { Button, Problem, formatAmount } from '../ui';
 import { words } from '../words';
 import { Download } from './Download';
 import { Lightbox, Pictures, Thumb } from './Pictures';
+import { UseAsInput } from './UseAsInput';
 
 const w = words.task.art;
 
@@ -42,6 +43,7 @@ export function Art({ task, items }: { task: Task; items: Item[] }) {
           <figure key={i} className="media">
             <Thumb task={task} item={item} label={words.task.openPictureOf(i + 1, 4)} onOpen={() => setLarge(i)} />
             <Buttons {...buttons} of={(task.buttons ?? []).filter((b) => b.label === `U${i + 1}` || b.label === `V${i + 1}`)} />
+            <UseAsInput task={task} item={item} />
           </figure>
         ))}
       </div>

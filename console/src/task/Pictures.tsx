@@ -5,6 +5,7 @@ import { Button, Dialog } from '../ui';
 import { words } from '../words';
 import { Download } from './Download';
 import { useLink } from './links';
+import { UseAsInput } from './UseAsInput';
 
 const w = words.task;
 
@@ -19,6 +20,7 @@ export function Pictures({ task, items }: { task: Task; items: Item[] }) {
             <Thumb task={task} item={item} label={shown.length === 1 ? w.openPicture : w.openPictureOf(i + 1, shown.length)} onOpen={() => setLarge(i)} />
             <figcaption>
               <Download item={item} url={item.url[0]!} />
+              <UseAsInput task={task} item={item} />
             </figcaption>
           </figure>
         ))}
@@ -61,6 +63,7 @@ export function Lightbox({ task, items, at, onMove }: { task: Task; items: Item[
               </>
             )}
             <Download item={item} url={item.url[0]!} />
+            <UseAsInput task={task} item={item} />
           </div>
         </div>
       )}

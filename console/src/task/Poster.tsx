@@ -6,33 +6,41 @@ import { filesOf, isOpen } from './useTask';
 
 const signs: Record<Task['type'], string> = { video: '▶', image: '▦', music: '♪', art: '✦' };
 
-export function Poster({ task }: { task: Task }) {
-  const item = filesOf(task).find((f) => f.url.length > 0);
+/** Shows one file of the task, from 1, or the first that there is. Without a picture, and small, it is a sign only. */
+export function Poster({ task, file = 0, small = false }: { task: Task; file?: number; small?: boolean }) {
+  const item = file > 0 ? filesOf(task)[file - 1] : filesOf(task).find((f) => f.url.length > 0);
   const url = item && (task.type === 'music' ? item.thumbnail_url : item.url[0]);
-  if (!item || !url) return <Sign task={task} />;
-  return task.type === 'video' ? <Frame task={task} item={item} url={url} /> : <Still task={task} item={item} url={url} />;
+  if (!item || !url) return <Sign task={task} small={small} />;
+  return task.type === 'video' ? <Frame task={task} item={item} url={url} small={small} /> : <Still task={task} item={item} url={url} small={small} />;
 }
 
-function Sign({ task }: { task: Task }) {
+function Sign({ task, small }: { task: Task; small: boolean }) {
   const code = task.error?.code;
   return (
     <span className="sign">
       <span aria-hidden="true">{signs[task.type]}</span>
-      {isOpen(task) && <span className="signtext">{words.tasks.progress(task.progress)}</span>}
-      {code && <span className="signtext">{words.task.failure[code]?.title ?? code}</span>}
+      {!small && isOpen(task) && <span className="signtext">{words.tasks.progress(task.progress)}</span>}
+      {!small && code && <span className="signtext">{words.task.failure[code]?.title ?? code}</span>}
     </span>
   );
 }
 
-function Still({ task, item, url }: { task: Task; item: Item; url: string }) {
+interface Shown {
+  task: Task;
+  item: Item;
+  url: string;
+  small: boolean;
+}
+
+function Still({ task, item, url, small }: Shown) {
   const { src, onError, broken } = useLink(task.id, url, item.expires_at);
-  return broken ? <Sign task={task} /> : <img src={src} alt="" loading="lazy" onError={onError} />;
+  return broken ? <Sign task={task} small={small} /> : <img src={src} alt="" loading="lazy" onError={onError} />;
 }
 
 // The video plays while the pointer is on it, for those who did not ask for less motion.
-function Frame({ task, item, url }: { task: Task; item: Item; url: string }) {
+function Frame({ task, item, url, small }: Shown) {
   const { src, onError, broken } = useLink(task.id, url, item.expires_at);
-  if (broken) return <Sign task={task} />;
+  if (broken) return <Sign task={task} small={small} />;
   return (
     <video
       src={`${src}#t=0.1`}

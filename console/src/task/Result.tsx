@@ -8,6 +8,7 @@ import { Foreign } from './Foreign';
 import { useLink } from './links';
 import { Pictures } from './Pictures';
 import { Songs } from './Songs';
+import { UseAsInput } from './UseAsInput';
 
 const w = words.task;
 
@@ -50,6 +51,7 @@ function Player({ task, item, url }: { task: Task; item: Item; url: string }) {
       )}
       <figcaption>
         <Download item={item} url={src} />
+        <UseAsInput task={task} item={item} />
       </figcaption>
     </figure>
   );

@@ -8,6 +8,7 @@ import { Download, formatLength } from './Download';
 import { Foreign } from './Foreign';
 import { lasting, useLink } from './links';
 import { Sound } from './Sound';
+import { UseAsInput } from './UseAsInput';
 
 const w = words.task.music;
 
@@ -54,7 +55,8 @@ function Voice({ id }: { id: string }) {
 function SongCard({ task, song, number, until }: { task: Task; song: Song; number: number; until: number }) {
   const failed = 'status' in song && song.status === 'failed';
   const title = song.title || w.untitled(number);
-  const bytes = task.result?.audios?.[number - 1]?.size_bytes;
+  const item = task.result?.audios?.[number - 1];
+  const bytes = item?.size_bytes;
   const link = (url: string | null | undefined) => (url ? lasting(url, until) : null);
   const wav = 'wav_url' in song ? link(song.wav_url) : null;
   const film = 'video_url' in song ? link(song.video_url) : null;
@@ -83,6 +85,7 @@ function SongCard({ task, song, number, until }: { task: Task; song: Song; numbe
             <Download url={link(song.audio_url)!} label={w.downloadSong} />
             {wav && <Download url={wav} label={w.downloadWav} />}
             {film && <Download url={film} label={w.film} />}
+            {item && <UseAsInput task={task} item={item} />}
           </p>
         )}
         {!failed && <Operations task={task} song={song} number={number} title={title} />}

@@ -1,5 +1,5 @@
 // How far a task is, what it costs, and why it failed.
-import type { Task } from '../api/types';
+import type { Source, Task } from '../api/types';
 import { useSession } from '../session';
 import { Amount, Badge, formatDuration, useNow, type Tone } from '../ui';
 import { words } from '../words';
@@ -8,12 +8,17 @@ import { isOpen } from './useTask';
 
 const w = words.task;
 
-const tones: Record<Task['status'], Tone> = { pending: 'neutral', processing: 'busy', completed: 'good', failed: 'bad', cancelled: 'neutral' };
+const tones: Record<Source['status'], Tone> = { pending: 'neutral', processing: 'busy', completed: 'good', failed: 'bad', cancelled: 'neutral', erased: 'neutral' };
+
+/** The state of a task, also of one that is erased. */
+export function StatusBadge({ status }: { status: Source['status'] }) {
+  return <Badge tone={tones[status]}>{status === 'erased' ? w.chain.erased : w.status[status]}</Badge>;
+}
 
 export function StateBadge({ task, waits = false }: { task: Task; waits?: boolean }) {
   if (isOpen(task) && task.cancel_requested) return <Badge tone="warn">{w.cancelling}</Badge>;
   if (isOpen(task) && waits) return <Badge tone="warn">{w.modal.badge}</Badge>;
-  return <Badge tone={tones[task.status]}>{w.status[task.status]}</Badge>;
+  return <StatusBadge status={task.status} />;
 }
 
 /** What the task costs: the hold while it is open, then the charge. */

@@ -3,7 +3,9 @@ import { Loading, Problem } from '../ui';
 import { words } from '../words';
 import { ModalForm } from './ModalForm';
 import { Result } from './Result';
+import { waitsForSource } from './sources';
 import { FailureNote, Money, Progress, StateBadge, Took } from './State';
+import { UseAsInput } from './UseAsInput';
 import { isOpen, isUnknown, useArt, useTask } from './useTask';
 import type { Task } from '../api/types';
 import '../styles/task.css';
@@ -28,7 +30,13 @@ function View({ task }: { task: Task }) {
           <Money task={task} />
         </span>
       </div>
-      {isOpen(task) && !waits && <Progress task={task} />}
+      {isOpen(task) && !waits && (waitsForSource(task) ? <p className="note">{words.task.chain.waits}</p> : <Progress task={task} />)}
+      {isOpen(task) && !task.cancel_requested && (task.type === 'video' || task.type === 'image') && (
+        <p className="row">
+          <UseAsInput task={task} />
+          <span className="hint">{words.task.chain.coming}</span>
+        </p>
+      )}
       {waits && <ModalForm task={task} art={art} />}
       <FailureNote task={task} />
       {task.result && <Result task={task} />}

@@ -54,7 +54,7 @@ const longestTimer = 2_000_000; // seconds: what a browser's timer holds
 // When to read the task again by ourselves: a minute before its links expire, and while
 // its callback is on its way. An open task is streamed; the slow read beside the stream is
 // for a connection that died without a word.
-function nextRead(task: Task | undefined): number | false {
+export function nextRead(task: Task | undefined): number | false {
   if (!task) return false;
   if (isOpen(task)) return 30_000;
   if (task.webhook?.state === 'pending') return 5_000;

@@ -13,7 +13,8 @@ import { isOpen, isUnknown } from '../../task/useTask';
 import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Table, Time, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
-import { AccountLink, Elsewhere, Soon, Why, readable, useSaid } from './parts';
+import { MadeFrom, UsedBy } from './Chain';
+import { AccountLink, Elsewhere, Soon, TaskLink, Why, readable, useSaid } from './parts';
 import '../../styles/operator.css';
 import '../../styles/task.css';
 
@@ -57,6 +58,7 @@ function View({ story }: { story: Story }) {
               stuck && [w.why, <Why stuck={stuck} />],
               stuck && stuck.since !== null && [w.since, <><Time unix={stuck.since} />, <Ago unix={stuck.since} /></>],
               wait && !stuck && [w.waitsFor, wait.step],
+              wait?.sources && [w.endOf, <>{wait.sources.map((id) => <p key={id}><TaskLink id={id} /></p>)}</>],
               wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],
               wait && wait.until !== null && [w.until, <><Time unix={wait.until} />, <Soon unix={wait.until} /></>],
               wait && [w.then, readable(wait.then)],
@@ -103,6 +105,9 @@ function View({ story }: { story: Story }) {
             <Prompt id={story.id} />
           </section>
         </div>
+
+        <MadeFrom story={story} />
+        <UsedBy id={story.id} />
 
         <section>
           <h2>{w.attempts}</h2>
@@ -179,7 +184,7 @@ export function LedgerTable({ entries, currency, withTask = false }: { entries: 
           <td><Time unix={e.at} /></td>
           <th scope="row">{w.kind[e.kind] ?? e.kind}</th>
           <td className="number"><Amount value={e.amount} currency={currency} /></td>
-          {withTask && <td>{e.task ? <Link to="/operator/tasks/$id" params={{ id: e.task }} className="mono">{e.task}</Link> : words.ui.none}</td>}
+          {withTask && <td>{e.task ? <TaskLink id={e.task} /> : words.ui.none}</td>}
           <td className="foreign">{e.reference ?? words.ui.none}</td>
         </tr>
       ))}

@@ -1,7 +1,7 @@
 // Where whoever is on call begins: what is stuck, why, until when, and what can be done.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import type { OperatorTask } from '../../api/admin';
 import { ApiError, call, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
@@ -10,7 +10,7 @@ import { StateBadge } from '../../task/State';
 import { isOpen } from '../../task/useTask';
 import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import { dayOf, queryOf } from '../tasks/Filters';
+import { dayOf, queryOf, Typed } from '../tasks/Filters';
 import { Bulk } from './Bulk';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { Lasting, Soon, Why, readable, useSaid, whyOf } from './parts';
@@ -20,7 +20,7 @@ import '../../styles/operator.css';
 
 const w = words.operator;
 
-const names = ['status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'created_after', 'created_before'] as const;
+const names = ['status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'source', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];
 type Search = Partial<Record<Filter, string>>;
 
@@ -84,7 +84,7 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
     <Select label={label} error={fault(name)} value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} options={[any, ...options]} />
   );
   const worded = (list: Record<string, string>) => Object.entries(list).map(([value, label]) => ({ value, label }));
-  const typed = (name: Filter & keyof typeof w.field) => <Typed label={w.field[name]} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value)} />;
+  const typed = (name: Filter & keyof typeof w.field) => <Typed label={w.field[name]} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value.trim())} />;
   const known = channels?.data.map((c) => c.name) ?? [];
   return (
     <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
@@ -96,6 +96,7 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
       {typed('model')}
       {typed('account')}
       {typed('reference')}
+      {typed('source')}
       <Field label={words.tasks.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
       <Field label={words.tasks.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
       {names.some((n) => search[n] !== undefined) && (
@@ -105,20 +106,6 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
       )}
     </form>
   );
-}
-
-/** Asks when the typing rests. */
-function Typed({ label, value, error, onChange }: { label: string; value: string; error: string | null; onChange: (value: string) => void }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = window.setTimeout(() => onChange(text.trim()), 400);
-    return () => window.clearTimeout(timer);
-    // Only what is typed starts the clock.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [text]);
-  return <Field label={label} error={error} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
 }
 
 /** How many are stuck, and for what: one cause often has many tasks. */

@@ -60,6 +60,14 @@ export function AccountLink({ id }: { id: string }) {
   );
 }
 
+export function TaskLink({ id }: { id: string }) {
+  return (
+    <Link to="/operator/tasks/$id" params={{ id }} className="mono">
+      {id}
+    </Link>
+  );
+}
+
 /** A link into Temporal's web interface. */
 export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
   return (

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
 import { draft, keepDraft, madeRequests, requestOf, type Remembered, type Request } from '../../requests';
 import { mayUse, useSession } from '../../session';
+import { addressOf } from '../../task/files';
 import { TaskView } from '../../task/TaskView';
 import { Ago, Button, Empty, Problem, Select, keepEnter } from '../../ui';
 import { words } from '../../words';
@@ -13,7 +14,8 @@ import type { Target } from './catalog';
 import { Form } from './Form';
 import { ModelHead } from './ModelHead';
 import { Price, useQuote, useSettled } from './Price';
-import { carriedOver, initialValues, withExamples, type Values } from './schema';
+import type { InputFile } from './input';
+import { carriedOver, initialValues, withExamples, withFile, type Values } from './schema';
 import { Snippets } from './Snippets';
 import { Speech, type Spoken } from './Speech';
 import { useRun } from './useRun';
@@ -29,6 +31,8 @@ interface Props {
   again?: Request | undefined;
   /** The fields that name what the request works on. */
   source?: Values | undefined;
+  /** The file that the request is to use. */
+  input?: InputFile | undefined;
   sourceTask?: string | undefined;
   task?: string | undefined;
   note?: string;
@@ -37,13 +41,14 @@ interface Props {
 // What the form begins with: the request to run again, else what was typed for this model,
 // else the shown task's, else what of another model's request is of use here. Where the request
 // of a task to run again is not known, nothing else stands in for it.
-function valuesAtFirst({ target, again, source, task, note }: Props): Values {
+function valuesAtFirst({ target, again, source, input, task, note }: Props): Values {
   const isHere = (r: Request | undefined) => r?.endpoint === target.endpoint && r.model === target.model;
   const shown = task ? requestOf(task) : undefined;
   const typed = note ? undefined : draft();
   const known = again ?? (isHere(typed) && !source ? typed : isHere(shown) ? shown : undefined);
-  const start = known?.body ?? { ...initialValues(target.schema), ...(typed && !source ? carriedOver(target.schema, typed.body) : {}) };
-  return { ...start, ...source };
+  const start = known?.body ?? { ...initialValues(target.schema), ...(typed && !source && !input ? carriedOver(target.schema, typed.body) : {}) };
+  const values = { ...start, ...source };
+  return input ? withFile(target.schema, values, input.media, addressOf(input)) : values;
 }
 
 /** What the server found wrong, at the field that its message begins with where it has no param. */
@@ -152,7 +157,7 @@ export function Bench(props: Props) {
               label={w.operation}
               value={endpoint}
               options={target.operations.map((o) => ({ value: o.endpoint, label: o.summary }))}
-              onChange={(e) => void navigate({ search: (now) => ({ type: now.type, tag: now.tag, source: now.source, model, endpoint: e.target.value === target.operations[0]?.endpoint ? undefined : e.target.value }) })}
+              onChange={(e) => void navigate({ search: (now) => ({ type: now.type, tag: now.tag, source: now.source, input: now.input, file: now.file, model, endpoint: e.target.value === target.operations[0]?.endpoint ? undefined : e.target.value }) })}
             />
           )}
           <Form key={subject} schema={schema} values={values} onChange={change} onSubmit={() => mayRun && submit({ endpoint, model, body })} state={state}>

@@ -2,35 +2,53 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Badge, Empty, Loading, PageHead, Problem } from '../../ui';
+import { shortId } from '../../task/useTask';
 import { words } from '../../words';
 import { types, useModels, type ListedModel } from './catalog';
+import { TaskThumb, type InputFile } from './input';
 import { ModelPrice } from './ModelHead';
 
 const w = words.playground;
 
-export function Chooser() {
+/** Chooses among all models, or among those that take a file of a task. */
+export function Chooser({ input }: { input: InputFile | undefined }) {
   const { type, tag } = useSearch({ from: '/frame/playground' });
   const navigate = useNavigate({ from: '/playground' });
-  const { models, error } = useModels();
+  const { models: all, error } = useModels(input?.media);
   const [sought, setSought] = useState('');
-  if (!models) return error ? <Problem error={error} /> : <Loading />;
+  if (!all) return error ? <Problem error={error} /> : <Loading />;
 
+  const models = input ? all.filter((m) => m.taking) : all;
   const ofType = models.filter((m) => !type || m.type === type);
   const tags = [...new Set(ofType.flatMap((m) => m.tags))];
   const found = ofType.filter((m) => (!tag || m.tags.includes(tag)) && `${m.id} ${m.submit?.schema.description ?? ''} ${m.tags.join(' ')}`.toLowerCase().includes(sought.trim().toLowerCase()));
   return (
     <>
-      <PageHead title={w.title} lead={w.lead} />
+      <PageHead title={w.title} lead={input ? w.input.choose[input.media] : w.lead} />
+      {input && (
+        <div className="pg-input">
+          <TaskThumb file={input} alt="" />
+          <span>
+            <span>{w.input.of(input.file)} </span>
+            <Link to="/tasks/$id" params={{ id: input.task }} className="mono">
+              {shortId(input.task)}
+            </Link>
+          </span>
+          <Link to="/playground" search={{}} className="button">
+            {w.input.without}
+          </Link>
+        </div>
+      )}
       <div className="pg-filters">
         <div className="pg-segments" role="radiogroup" aria-label={w.type}>
           {[undefined, ...types.filter((t) => models.some((m) => m.type === t))].map((t) => (
             <label key={t ?? ''} className="pg-segment">
-              <input type="radio" name="type" checked={type === t} onChange={() => void navigate({ search: { type: t }, replace: true })} />
+              <input type="radio" name="type" checked={type === t} onChange={() => void navigate({ search: (now) => ({ input: now.input, file: now.file, type: t }), replace: true })} />
               <span>{t ? w.types[t] : w.all}</span>
             </label>
           ))}
         </div>
-        <select aria-label={w.tag} value={tag ?? ''} onChange={(e) => void navigate({ search: { type, tag: e.target.value || undefined }, replace: true })}>
+        <select aria-label={w.tag} value={tag ?? ''} onChange={(e) => void navigate({ search: (now) => ({ ...now, tag: e.target.value || undefined }), replace: true })}>
           <option value="">{w.anyTag}</option>
           {tags.map((t) => (
             <option key={t}>{t}</option>
@@ -58,7 +76,7 @@ export function Chooser() {
 
 function ModelCard({ model }: { model: ListedModel }) {
   return (
-    <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag, model: model.id })} className="card pg-model" data-type={model.type} preload={false}>
+    <Link to="/playground" search={(now) => ({ ...now, model: model.id, endpoint: model.taking && model.taking !== model.submit ? model.taking.endpoint : undefined })} className="card pg-model" data-type={model.type} preload={false}>
       <span className="pg-modelname">
         <h2>{model.id}</h2>
         {model.type && <Badge>{w.types[model.type]}</Badge>}

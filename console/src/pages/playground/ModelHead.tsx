@@ -12,7 +12,7 @@ export function ModelHead({ target }: { target: Target }) {
   return (
     <div className="pg-head">
       <div>
-        <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag })} className="pg-back">
+        <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag, input: now.input, file: now.file })} className="pg-back">
           ← {w.allModels}
         </Link>
         <h1>{target.model}</h1>

@@ -10,6 +10,7 @@ import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { useTarget } from './catalog';
 import { Chooser } from './Chooser';
+import { useInputFile, type InputFile } from './input';
 import { useSource } from './source';
 
 const w = words.playground;
@@ -20,11 +21,14 @@ const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => (
 export function Playground() {
   usePageTitle(w.title);
   const search = useSearch({ from: '/frame/playground' });
-  if (!search.from && !search.model && !search.endpoint) return <Chooser />;
-  return <Suspense fallback={<Loading />}>{search.from && !requestOf(search.from) ? <Elsewhere task={search.from} /> : <Chosen />}</Suspense>;
+  const { input, pending, error } = useInputFile();
+  if (error) return <Told error={error} />;
+  if (pending) return <Loading />;
+  if (!search.from && !search.model && !search.endpoint) return <Chooser input={input} />;
+  return <Suspense fallback={<Loading />}>{search.from && !requestOf(search.from) ? <Elsewhere task={search.from} /> : <Chosen input={input} />}</Suspense>;
 }
 
-function Chosen() {
+function Chosen({ input }: { input: InputFile | undefined }) {
   const search = useSearch({ from: '/frame/playground' });
   const again = search.from ? requestOf(search.from) : undefined;
   const { target, missing, error } = useTarget(again?.model ?? search.model, again?.endpoint ?? search.endpoint);
@@ -32,8 +36,8 @@ function Chosen() {
   if (error) return <Told error={error} />;
   if (missing) return <Told>{w.unknown}</Told>;
   if (!target || !source) return <Loading />;
-  const subject = [target.model, target.endpoint, search.from, search.source, search.clip].join(' ');
-  return <Bench subject={subject} target={target} again={search.task ? undefined : again} source={search.source ? source : undefined} sourceTask={search.source} task={search.task ?? search.from} />;
+  const subject = [target.model, target.endpoint, search.from, search.source, search.clip, search.input, search.file].join(' ');
+  return <Bench subject={subject} target={target} again={search.task ? undefined : again} source={search.source ? source : undefined} input={input} sourceTask={search.source ?? search.input} task={search.task ?? search.from} />;
 }
 
 /** A task whose request this browser does not have: its model is known, and that is all. */

@@ -5,7 +5,8 @@ import { ApiError, call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { modelsQuery } from '../../api/models';
 import type { Contract, Quote } from '../../api/types';
-import { withDefinitions, type Schema } from './schema';
+import type { Media } from '../../task/files';
+import { takesMedia, withDefinitions, type Schema } from './schema';
 
 export const types = ['video', 'image', 'music', 'art', 'speech'] as const;
 export type ModelType = (typeof types)[number];
@@ -66,18 +67,23 @@ export interface ListedModel {
   type: ModelType | undefined;
   tags: string[];
   submit: Submit | undefined;
+  /** The first way to use it with a file of the kind that was asked for. */
+  taking: Submit | undefined;
 }
 
-/** The models of the key, each with its first way to be used. */
-export function useModels(): { models: ListedModel[] | undefined; error: unknown } {
+/** The models of the key, each with its first way to be used, and to be used with a file of a kind. */
+export function useModels(media?: Media): { models: ListedModel[] | undefined; error: unknown } {
   const list = useQuery(modelsQuery);
   const submits = useQuery(documentQuery);
   const models =
     list.data && submits.data
       ? list.data.data.map((model) => {
-          const submit = submits.data.find((s) => s.model === model.id);
+          const own = submits.data.filter((s) => s.model === model.id);
+          const submit = own[0];
+          // The modal call goes on with a task, and takes no file of another one.
+          const taking = media && own.find((s) => !s.endpoint.endsWith('/modal') && takesMedia(s.schema, media));
           const type = submit ? typeOfEndpoint(submit.endpoint) : types.find((t) => t === model.category);
-          return { id: model.id, type, tags: model.capability_tags ?? [], submit };
+          return { id: model.id, type, tags: model.capability_tags ?? [], submit, taking };
         })
       : undefined;
   return { models, error: list.error ?? submits.error };
@@ -144,7 +150,7 @@ export function useTarget(model: string | undefined, endpoint: string | undefine
       type,
       // The art family has its first operation under two names.
       operations: submits.data.filter((s) => s.model === id && !s.endpoint.endsWith('/imagine')),
-      listed: { id, type, tags, submit: submits.data.find((s) => s.model === id) },
+      listed: { id, type, tags, submit: submits.data.find((s) => s.model === id), taking: undefined },
     },
     missing: false,
     error: null,

@@ -7,7 +7,9 @@ import type { Upload } from '../../api/types';
 import { mayUse, useSession } from '../../session';
 import { Button } from '../../ui';
 import { words } from '../../words';
+import { taskFileOf, typedAddress } from '../../task/files';
 import { useGroup, useInput } from './field';
+import { TaskThumb } from './input';
 import { isPicture } from './picture';
 import type { Schema } from './schema';
 import type { InputProps } from './widgets';
@@ -43,6 +45,11 @@ function previewOf(url: string): string | undefined {
 }
 
 function Thumb({ url, alt }: { url: string; alt: string }) {
+  const file = taskFileOf(url, window.location.origin);
+  return file ? <TaskThumb file={file} alt={alt} /> : <Preview url={url} alt={alt} />;
+}
+
+function Preview({ url, alt }: { url: string; alt: string }) {
   const [broken, setBroken] = useState(false);
   const source = previewOf(url);
   if (source && !broken) return <img className="pg-thumb" src={source} alt={alt} onError={() => setBroken(true)} />;
@@ -115,6 +122,31 @@ const Said = ({ text }: { text: string | undefined }) => (
   </p>
 );
 
+/** The line for one address. What is typed counts as it is until the line is left: it may be the id of a task. */
+function Address({ id, url, placeholder, onChange }: { id: string; url: string; placeholder: string; onChange: (value: unknown) => void }) {
+  return (
+    <input
+      {...useInput(id)}
+      type="url"
+      value={url}
+      placeholder={placeholder}
+      onChange={(e) => onChange(e.target.value || undefined)}
+      onBlur={() => typedAddress(url) !== url && onChange(typedAddress(url) || undefined)}
+    />
+  );
+}
+
+/** One sound or video, by its address. */
+export function LinkInput({ id, value, onChange }: InputProps) {
+  const url = typeof value === 'string' ? value : '';
+  return (
+    <div className="pg-drop">
+      {taskFileOf(url, window.location.origin) && <Thumb url={url} alt={w.preview} />}
+      <Address id={id} url={url} placeholder={w.paste} onChange={onChange} />
+    </div>
+  );
+}
+
 /** One picture: by its address, by a drop, or by a file that is chosen. */
 export function ImageInput({ id, schema, value, onChange }: InputProps) {
   const url = typeof value === 'string' ? value : '';
@@ -123,7 +155,7 @@ export function ImageInput({ id, schema, value, onChange }: InputProps) {
     <>
       <div className="pg-drop" {...uploads.drop}>
         {url !== '' && <Thumb url={url} alt={w.preview} />}
-        <input {...useInput(id)} type="url" value={url} placeholder={uploads.allowed ? w.dropOrPaste : w.paste} onChange={(e) => onChange(e.target.value || undefined)} />
+        <Address id={id} url={url} placeholder={uploads.allowed ? w.dropOrPaste : w.paste} onChange={onChange} />
         {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} busy={uploads.busy} onFiles={(files) => void uploads.take(files)} />}
         {url !== '' && (
           <Button variant="quiet" onClick={() => onChange(undefined)} aria-label={w.removeFrom(String(schema.title))}>
@@ -144,13 +176,13 @@ interface ListProps {
 }
 
 // Some lists take an object with the address as well, as requests made elsewhere may have it.
-const addressOf = (item: unknown) => (typeof item === 'string' ? item : String((item as { url?: unknown } | null)?.url ?? ''));
+const urlOf = (item: unknown) => (typeof item === 'string' ? item : String((item as { url?: unknown } | null)?.url ?? ''));
 
 /** A line into which addresses are typed, one after the other. */
 function AddAddress({ id, placeholder, onAdd, title }: { id: string; placeholder: string; title: string; onAdd: (url: string) => void }) {
   const [text, setText] = useState('');
   const add = () => {
-    if (text.trim()) onAdd(text.trim());
+    if (text.trim()) onAdd(typedAddress(text));
     setText('');
   };
   return (
@@ -177,7 +209,7 @@ function AddAddress({ id, placeholder, onAdd, title }: { id: string; placeholder
 /** Several pictures in their order. */
 export function Images({ id, schema, value, onChange }: ListProps) {
   const title = String(schema.title);
-  const urls = value.map(addressOf);
+  const urls = value.map(urlOf);
   const room = (schema.maxItems ?? 100) - urls.length;
   const uploads = useUploads((more) => onChange([...urls, ...more]), room);
   const swap = (i: number) => urls.map((u, j) => (j === i - 1 ? urls[i]! : j === i ? urls[i - 1]! : u));
@@ -215,11 +247,12 @@ export function Images({ id, schema, value, onChange }: ListProps) {
 
 /** Addresses of sounds and videos, which are not uploaded here. */
 export function Links({ id, schema, value, onChange }: ListProps) {
-  const urls = value.map(addressOf);
+  const urls = value.map(urlOf);
   return (
     <div {...useGroup(id)} className="pg-list">
       {urls.map((url, i) => (
         <div className="pg-link" key={i}>
+          {taskFileOf(url, window.location.origin) && <Thumb url={url} alt={w.file(i + 1)} />}
           <span className="foreign mono">{url}</span>
           <Button variant="quiet" onClick={() => onChange(urls.filter((_, j) => j !== i))} aria-label={w.removeAddress(i + 1)}>
             ✕

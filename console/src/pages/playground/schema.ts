@@ -93,7 +93,7 @@ export function optionsOf(schema: Schema): (string | number)[] | undefined {
   return undefined;
 }
 
-export type Kind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'images' | 'links' | 'task' | 'clip' | 'index' | 'other';
+export type Kind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'link' | 'images' | 'links' | 'task' | 'clip' | 'index' | 'other';
 
 const mediaOf = (schema: Schema) => (schema['x-media'] as { kind?: string } | undefined)?.kind;
 
@@ -115,7 +115,7 @@ export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
     const { minimum, maximum } = schema;
     return schema.default !== undefined && minimum !== undefined && maximum !== undefined && maximum - minimum <= 60 ? 'slider' : 'number';
   }
-  if (mediaOf(schema) === 'image') return 'image';
+  if (mediaOf(schema)) return mediaOf(schema) === 'image' ? 'image' : 'link';
   return isLongText(name, schema) ? 'long' : 'line';
 }
 
@@ -163,4 +163,43 @@ export function initialValues(schema: Schema): Values {
 export function carriedOver(schema: Schema, body: Values): Values {
   const kept = ['prompt', 'negative_prompt', 'image_urls', 'first_frame_image'];
   return Object.fromEntries(Object.entries(body).filter(([name]) => kept.includes(name) && schema.properties && name in schema.properties));
+}
+
+// Where a file of a task can be put: into a field itself, or into a property of the items of a list.
+interface Place {
+  field: string;
+  list: boolean;
+  /** How many items the list may have. */
+  most: number;
+  property: string | undefined;
+}
+
+/** The first place in requests of a schema for a file of a kind. A field that is needed comes before the
+ * others, and a field that takes the file itself before one whose items have it. */
+function placeOf(schema: Schema, media: string): Place | undefined {
+  const places: Place[] = [];
+  for (const [field, property] of Object.entries(schema.properties ?? {})) {
+    const p = asSchema(property);
+    const items = asSchema(Array.isArray(p.prefixItems) ? p.prefixItems[0] : p.items);
+    const place = { field, list: p.type === 'array', most: p.maxItems ?? (Array.isArray(p.prefixItems) ? p.prefixItems.length : 100) };
+    const within = Object.entries(items.properties ?? {}).find(([, q]) => mediaOf(asSchema(q)) === media);
+    if (mediaOf(p) === media) places.push({ ...place, property: undefined });
+    else if (within && !folded.includes(field)) places.push({ ...place, property: within[0] });
+  }
+  const order = (p: Place) => (p.property ? 2 : 0) + (schema.required?.includes(p.field) ? 0 : 1);
+  return places.sort((a, b) => order(a) - order(b))[0];
+}
+
+/** Whether a request of the schema can name a file of the kind. */
+export const takesMedia = (schema: Schema, media: string) => placeOf(schema, media) !== undefined;
+
+/** The values with the address of a file in the first place for its kind. A list that is full gives up its last item. */
+export function withFile(schema: Schema, values: Values, media: string, address: string): Values {
+  const place = placeOf(schema, media);
+  if (!place) return values;
+  const { field, list, most, property } = place;
+  if (!list) return { ...values, [field]: address };
+  const items = (values[field] ?? []) as unknown[];
+  if (items.some((item) => (property ? (item as Values | null)?.[property] : item) === address)) return values;
+  return { ...values, [field]: [...items.slice(0, most - 1), property ? { [property]: address } : address] };
 }

@@ -24,10 +24,18 @@ function validatorOf(schema: Schema, root: Schema): Validator {
   const text = JSON.stringify(schema);
   let validator = parts.get(text);
   if (!validator) {
-    validator = new Validator(structuredClone({ ...schema, $defs: root.$defs }) as Draft, '2020-12', false);
+    const copy = JSON.parse(JSON.stringify({ ...schema, $defs: root.$defs }), withoutFormat) as Draft;
+    validator = new Validator(copy, '2020-12', false);
     parts.set(text, validator);
   }
   return validator;
+}
+
+// The path of a task's file stands for a media URL, and is none: the pattern beside the format decides.
+function withoutFormat(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('format' in value)) return value;
+  const { format, ...rest } = value as { format: unknown; pattern?: unknown };
+  return format === 'uri' && typeof rest.pattern === 'string' && rest.pattern.includes('/v1/tasks/') ? rest : value;
 }
 
 /** What the form library asks for: which branch of a condition holds. It checks nothing else. */

@@ -3,7 +3,7 @@ import type { ComponentType } from 'react';
 import { Button } from '../../ui';
 import { words } from '../../words';
 import { useGroup, useInput } from './field';
-import { ImageInput } from './media';
+import { ImageInput, LinkInput } from './media';
 import { optionsOf, type Kind, type Schema } from './schema';
 import { Clip, ClipIndex, SourceTask } from './source';
 
@@ -149,6 +149,7 @@ function Ratio({ ratio }: { ratio: string }) {
 
 const Ratios = (props: InputProps) => <Segments {...props} drawn />;
 const Image = (props: InputProps) => <ImageInput {...props} />;
+const Link = (props: InputProps) => <LinkInput {...props} />;
 
 export const inputs: Record<Kind, ComponentType<InputProps>> = {
   long: LongText,
@@ -161,6 +162,7 @@ export const inputs: Record<Kind, ComponentType<InputProps>> = {
   number: NumberInput,
   seed: Seed,
   image: Image,
+  link: Link,
   task: SourceTask,
   clip: Clip,
   index: ClipIndex,

@@ -9,7 +9,7 @@ import { words } from '../../words';
 
 const w = words.tasks;
 
-const names = ['status', 'type', 'model', 'reference', 'webhook', 'created_after', 'created_before'] as const;
+const names = ['status', 'type', 'model', 'reference', 'source', 'webhook', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];
 export type Filtered = Partial<Record<Filter, string>>;
 
@@ -50,7 +50,8 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
       <Select label={w.type} error={fault('type')} value={search.type ?? ''} onChange={(e) => set('type', e.target.value)} options={[any, ...Object.entries(w.types).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.model} error={fault('model')} value={search.model ?? ''} onChange={(e) => set('model', e.target.value)} options={[any, ...choices]} />
       <Select label={words.task.page.callback} error={fault('webhook')} value={search.webhook ?? ''} onChange={(e) => set('webhook', e.target.value)} options={[any, ...Object.entries(words.task.page.callbackState).map(([value, label]) => ({ value, label }))]} />
-      <Reference value={search.reference ?? ''} error={fault('reference')} onChange={(value) => set('reference', value)} />
+      <Typed label={w.reference} value={search.reference ?? ''} error={fault('reference')} onChange={(value) => set('reference', value)} />
+      <Typed label={w.source} value={search.source ?? ''} error={fault('source')} onChange={(value) => set('source', value.trim())} />
       <Field label={w.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
       <Field label={w.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
       {Object.keys(filtersOf(search)).length > 0 && (
@@ -72,7 +73,7 @@ export function dayOf(text: string | undefined): string {
 }
 
 /** Asks when the typing rests. */
-function Reference({ value, error, onChange }: { value: string; error: string | null; onChange: (value: string) => void }) {
+export function Typed({ label, value, error, onChange }: { label: string; value: string; error: string | null; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   useEffect(() => {
@@ -82,5 +83,5 @@ function Reference({ value, error, onChange }: { value: string; error: string | 
     // Only what is typed starts the clock.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [text]);
-  return <Field label={w.reference} error={error} type="search" maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
+  return <Field label={label} error={error} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
 }

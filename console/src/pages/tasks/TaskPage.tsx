@@ -6,9 +6,10 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
+import { MadeFrom, UsedBy } from '../../task/Chain';
 import { Foreign } from '../../task/Foreign';
 import { TaskView } from '../../task/TaskView';
-import { isOpen, isUnknown, putTask, shortId, useArt, useTask } from '../../task/useTask';
+import { isOpen, isUnknown, putTask, useArt, useTask } from '../../task/useTask';
 import { Amount, Button, Code, Dialog, Empty, Facts, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Callback } from './Callback';
@@ -55,12 +56,13 @@ function Page({ task }: { task: Task }) {
           {task.webhook && <Callback task={task} />}
         </div>
         <div className="stack">
+          <MadeFrom task={task} picture={art?.source_task_id} />
+          <UsedBy task={task} />
           <section className="card" aria-labelledby="facts">
             <h2 id="facts">{w.facts}</h2>
             <Facts
               rows={[
                 art?.prompt ? [w.prompt, <Foreign key="p" text={art.prompt} limit={300} />] : null,
-                art?.source_task_id ? [w.source, <Link key="s" to="/tasks/$id" params={{ id: art.source_task_id }} className="mono">{shortId(art.source_task_id)}</Link>] : null,
                 task.reference ? [w.reference, <Foreign key="r" text={task.reference} />] : null,
                 isOpen(task)
                   ? [w.held, <span key="h"><Amount value={task.estimated_cost} currency={session.currency} /> <span className="hint">{w.heldHint}</span></span>]

@@ -1,0 +1,31 @@
+// A file of a task as an input of the request.
+import { useQuery } from '@tanstack/react-query';
+import { useSearch } from '@tanstack/react-router';
+import { mediaOf, type Media, type TaskFile } from '../../task/files';
+import { Poster } from '../../task/Poster';
+import { filesOf, taskQuery } from '../../task/useTask';
+
+export interface InputFile extends TaskFile {
+  media: Media;
+}
+
+/** The file that the page's address names as an input; undefined where it names none, and until the task is read. */
+export function useInputFile(): { input: InputFile | undefined; pending: boolean; error: unknown } {
+  const search = useSearch({ from: '/frame/playground' });
+  const task = search.input ?? '';
+  const { data, error, isPending } = useQuery({ ...taskQuery(task), enabled: task !== '' });
+  if (!data) return { input: undefined, pending: isPending && task !== '' && !error, error };
+  const file = Math.max(1, Math.floor(Number(search.file)) || 1);
+  const media = mediaOf(data, filesOf(data)[file - 1]);
+  return { input: media && { task, file, media }, pending: false, error };
+}
+
+/** A file of a task as a small picture, or as the sign of its type. */
+export function TaskThumb({ file, alt }: { file: TaskFile; alt: string }) {
+  const { data } = useQuery(taskQuery(file.task));
+  return (
+    <span className="pg-thumb pg-taskthumb" {...(alt ? { role: 'img', 'aria-label': alt } : { 'aria-hidden': true })}>
+      {data && <Poster task={data} file={file.file} small />}
+    </span>
+  );
+}

@@ -1,0 +1,20 @@
+// The way from a file of a task to the models that take it.
+import { Link } from '@tanstack/react-router';
+import type { Item, Task } from '../api/types';
+import { mayUse, useSession } from '../session';
+import { words } from '../words';
+import { mediaOf, numberOf } from './files';
+
+const w = words.task;
+
+/** Opens the playground with a file of the task as an input: with its first one, which is still to come, without an item. */
+export function UseAsInput({ task, item }: { task: Task; item?: Item | undefined }) {
+  const session = useSession();
+  const file = item ? numberOf(task, item) : 1;
+  if (file < 1 || !mediaOf(task, item) || !mayUse(session, 'generate') || !mayUse(session, 'read')) return null;
+  return (
+    <Link to="/playground" search={{ input: task.id, file: String(file) }} className="button useasinput" aria-label={file > 1 ? w.useFileAsInput(file) : w.useAsInput}>
+      {w.useAsInput}
+    </Link>
+  );
+}

@@ -1,0 +1,42 @@
+// Files of tasks as inputs of other tasks: their addresses, and what they are.
+import type { Item, Task } from '../api/types';
+import { filesOf } from './useTask';
+
+export interface TaskFile {
+  task: string;
+  /** Which of its files, from 1. */
+  file: number;
+}
+export type Media = 'image' | 'video' | 'audio';
+
+const taskId = 'task_[0-9A-HJKMNP-TV-Z]{26}';
+const path = new RegExp(`^/v1/tasks/(${taskId})/files/([1-9]\\d{0,3})$`);
+const short = new RegExp(`^(${taskId})(?:#([1-9]\\d{0,3}))?$`);
+
+const fileAt = (match: RegExpExecArray | null): TaskFile | undefined => (match ? { task: match[1]!, file: Number(match[2] ?? 1) } : undefined);
+
+/** The address of a task's file, as requests name it. */
+export const addressOf = ({ task, file }: TaskFile) => `/v1/tasks/${task}/files/${file}`;
+
+/** The task's file that an address names, as a path or at this origin; undefined for any other address. */
+export function taskFileOf(address: string, origin: string): TaskFile | undefined {
+  return fileAt(path.exec(address.startsWith(`${origin}/`) ? address.slice(origin.length) : address));
+}
+
+/** What was typed as an address: the id of a task, with #2 for its second file, becomes that of the file. */
+export function typedAddress(text: string): string {
+  const typed = text.trim();
+  const file = fileAt(short.exec(typed));
+  return file ? addressOf(file) : typed;
+}
+
+const made: Record<Task['type'], Media> = { video: 'video', image: 'image', art: 'image', music: 'audio' };
+
+/** What a task makes, or what a file of it is; undefined for a file that is no medium, such as an archive of tracks. */
+export function mediaOf(task: Pick<Task, 'type'>, item?: Pick<Item, 'mime_type'>): Media | undefined {
+  if (!item?.mime_type) return made[task.type];
+  return (['image', 'video', 'audio'] as const).find((media) => item.mime_type!.startsWith(`${media}/`));
+}
+
+/** Which of its task's files an item is, from 1. */
+export const numberOf = (task: Task, item: Item) => filesOf(task).indexOf(item) + 1;
