@@ -45,5 +45,6 @@ func (s *shape) prose(v any, found []string) []string {
 // branch of a field that takes more.
 func isAddress(text string) bool {
 	scheme, _, ok := strings.Cut(text, ":")
-	return ok && slices.ContainsFunc([]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) })
+	return strings.HasPrefix(text, "/v1/tasks/") ||
+		ok && slices.ContainsFunc([]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) })
 }
