@@ -41,7 +41,8 @@ func TestTaskFiles(t *testing.T) {
 			if err != nil || r.Source != nil || !wholeURL.Match(r.Params) {
 				continue
 			}
-			body, err := view.Request(&mediagate.Task{Model: o.Model.ID, Params: wholeURL.ReplaceAll(r.Params, []byte(`"`+file+`"`))})
+			params := wholeURL.ReplaceAll(r.Params, []byte(`"`+file+`"`))
+			body, err := view.Request(&mediagate.Task{Model: o.Model.ID, Params: params})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,13 +54,13 @@ func TestTaskFiles(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 				continue
 			}
-			var params any
-			if err := json.Unmarshal(r.Params, &params); err != nil {
+			var taken any
+			if err := json.Unmarshal(r.Params, &taken); err != nil {
 				t.Fatal(err)
 			}
 			named := 0
 			for _, in := range r.Media {
-				if media.FieldAt(params, in.Field) == file {
+				if media.FieldAt(taken, in.Field) == file {
 					named++
 				}
 			}
