@@ -132,8 +132,8 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 			t.Errorf("%s runs: %v, by a new run: %v", id, runs(id), runOf(id) != run)
 		}
 	}
-	if starts, wakes, looks := engine.starts.Load(), engine.wakes.Load(), engine.looks.Load(); starts != unstarted+2*open || wakes != 2*open || looks != open {
-		t.Errorf("%d starts, %d signals and %d looks, want %d, %d and %d", starts, wakes, looks, unstarted+2*open, 2*open, open)
+	if starts, wakes, looks := engine.starts.Load(), engine.wakes.Load(), engine.looks.Load(); starts != unstarted+2*open || wakes != 3*open || looks != open {
+		t.Errorf("%d starts, %d signals and %d looks, want %d, %d and %d", starts, wakes, looks, unstarted+2*open, 3*open, open)
 	}
 }
 

@@ -157,6 +157,9 @@ func TestD2WedgedRunIsReplaced(t *testing.T) {
 		"blocked before the submit": {blocked, false, mediagate.StatusCompleted, 1},
 		"blocked and cancelled":     {blocked, true, mediagate.StatusCancelled, 0},
 		"blocked after the submit": {func(ctx workflow.Context, in workflows.Input) error {
+			if err := workflow.Sleep(ctx, time.Millisecond); err != nil { // which the mended code does not expect
+				return err
+			}
 			step := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 				TaskQueue: workflows.QueueCall(activitytest.AsyncProvider), StartToCloseTimeout: time.Minute,
 			})
