@@ -113,12 +113,18 @@ func TestSourceThatRuns(t *testing.T) {
 	if diff := cmp.Diff(sources("pending"), shown.at("data", "sources")); diff != "" || shown.at("data", "status") != "pending" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
+	if sent := g.get("/v1/tasks/"+id+"?request=true").at("data", "request", "image_urls", 1); sent != fileOf(source, 1) {
+		t.Errorf("the request has %v", sent)
+	}
 	story := g.story(id)
 	if diff := cmp.Diff([]any{"source", []any{source}, []any{"fail"}}, []any{story.at("waits_for", "kind"), story.at("waits_for", "sources"), story.at("actions")}); diff != "" {
 		t.Errorf("what it waits for (-want +got):\n%s", diff)
 	}
 	g.erase(source).wantError(t, 409, "invalid_request_error", "the task has not ended: pending")
 	g.complete(source, pictureFile)
+	if a := g.ask("/v1/tasks/"+id, shown.header.Get("Etag")); a.status != http.StatusOK {
+		t.Errorf("the state of its source differs: %d", a.status)
+	}
 	g.erase(source).wantError(t, 409, "invalid_request_error", "the task is the source of "+id)
 	state := g.change(id, task.Asked{})
 	if step := state.Advance(g.clock.now()); step.Kind != task.CheckInputs {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,24 @@ func TestTaskETag(t *testing.T) {
 		if a := g.ask(path, tag); a.status != http.StatusOK || a.header.Get("Etag") == tag {
 			t.Errorf("%s after a change: %d %v", path, a.status, a.header)
 		}
+	}
+}
+
+// The request lacks what it worked on once that is erased.
+func TestTaskETagOfARequest(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	song := g.song(songBody)
+	id := g.submit(music+"/remaster", `{"task_id":"`+song+`","audio_index":1}`)
+	g.cancel(id)
+	path := "/v1/tasks/" + id + "?request=true"
+	first := g.get(path)
+	if first.at("data", "request", "task_id") != song {
+		t.Fatalf("the request: %s", first.body)
+	}
+	g.erased(song)
+	if a := g.ask(path, first.header.Get("Etag")); a.status != http.StatusOK || strings.Contains(a.body, song) {
+		t.Errorf("after the erasure: %d %s", a.status, a.body)
 	}
 }
 

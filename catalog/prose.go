@@ -44,6 +44,9 @@ func (s *shape) prose(v any, found []string) []string {
 // isAddress reports what the definitions of media let through, not another
 // branch of a field that takes more.
 func isAddress(text string) bool {
+	if strings.HasPrefix(text, "/v1/tasks/") {
+		return true
+	}
 	scheme, _, ok := strings.Cut(text, ":")
 	return ok && slices.ContainsFunc([]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) })
 }

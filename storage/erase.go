@@ -167,7 +167,7 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 // dropSource takes what a task made out of the plans of those that worked on it,
 // which have ended: nothing of a plan is needed then. What of them cannot be read goes
 // as well. The database does not read the plans, as PostgreSQL refuses texts of vendors
-// that hold U+0000.
+// that hold U+0000. The version changes, as the requests that clients get of them do.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	var rows []struct{ ID string }
 	query := "SELECT id FROM tasks WHERE " + worksOn + " ORDER BY id" + s.forUpdate("tasks")
@@ -184,7 +184,7 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 		if err != nil {
 			return err
 		}
-		const forget = "UPDATE tasks SET document = ?, source_id = '' WHERE id = ?"
+		const forget = "UPDATE tasks SET document = ?, source_id = '', version = version + 1 WHERE id = ?"
 		if _, err := exec(tx, forget, left.Document, t.ID); err != nil {
 			return err
 		}

@@ -388,6 +388,28 @@ func TestGrantMeetsQueue(t *testing.T) {
 	m.calls.Wait()
 }
 
+// A source ends while a task that waits for it asks, and the task's wake is overdue: the end
+// does not bring it forward, so the question has to see the end (D21).
+func TestEndMeetsQuestion(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t, storage.Config{}, "")
+	source := m.submit(m.payer, 0)
+	id := m.user(m.payer, source)
+	m.write("UPDATE wakes SET wake_at = wake_at - interval '1 minute'")()
+	release := m.keep("SELECT 1 FROM wakes WHERE task_id = $1 FOR UPDATE", id)
+	m.begin("end", func(ctx context.Context) error {
+		return errOf(m.Change(ctx, source, cancelled(source).events...))
+	})
+	var asked task.Changed
+	m.begin("ask", func(ctx context.Context) (err error) {
+		asked, err = m.Change(ctx, id, task.Asked{})
+		return err
+	})
+	release()
+	m.calls.Wait()
+	same(m.bench, "next", asked.Step.Kind, task.Settle)
+}
+
 // A task is erased whose outcome others worked on, while the progress of these, which
 // have ended meanwhile, is stored.
 func TestEraseMeetsPolls(t *testing.T) {

@@ -19,10 +19,9 @@ import (
 //	                        source erased, and is refused
 //
 // The end of a source never locks the rows of those that wait for it: it brings their wakes
-// forward, which are locked after all rows, in the order of ids. A waiting task reads its
-// sources in its own question, without a lock. If the source ends after it was read, the
-// wake that this end brings forward is later than the lease that the question has read, so
-// that the question leaves it as it is (renewLease).
+// forward, which are locked after all rows, in the order of ids. A change of a waiting task
+// locks its sources FOR SHARE as well, after its own row. So it finds a source ended, or has
+// committed the lease that it renewed before the end of the source brings that forward.
 
 // usesFile is the condition that a task uses a file of another.
 const usesFile = "id IN (SELECT task_id FROM sources WHERE source_id = ?)"

@@ -414,6 +414,11 @@ const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR e
 // able writes the SELECT of the shared quota's id and of the day to which the hold counts,
 // if key and account can bear the hold. A key that is its own shared quota is judged
 // as it is once its row is locked: the SELECT may have waited for a deletion.
+//
+// PostgreSQL reads the columns of both rows again under their locks, but abandoned jobs as
+// they were when the statement began. If tasks are cancelled while a submit waits for the rows,
+// it does not count the jobs that they leave behind. So in_flight and unpaid may be exceeded by these
+// jobs; balance, quota and caps are columns and hold.
 func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
 	today := periods[0].start(n.now.Time)

@@ -118,8 +118,8 @@ func (r *leasedTask) columns() []column {
 
 // loadState reads the state, under the lock of the task's row where it is to be
 // changed: the row, then its last attempt and those that are named, then queue rows
-// where there are any. A document that cannot be decoded makes the state Unreadable, and
-// is no error.
+// where there are any. Sources that it waits for are read under locks as well, which keep
+// out their ends. A document that cannot be decoded makes the state Unreadable, and is no error.
 func (s *Store) loadState(
 	tx *gorm.DB, id, owner string, named []int, lock bool,
 ) (st task.State, lease story.Lease, err error) {
@@ -150,7 +150,11 @@ func (s *Store) loadState(
 		}
 	}
 	if !st.Status.Terminal() && st.LacksSources() {
-		if st.SourceTasks, err = s.readSources(tx, &st.Task, ""); err != nil {
+		keep := ""
+		if lock {
+			keep = s.lock("FOR SHARE")
+		}
+		if st.SourceTasks, err = s.readSources(tx, &st.Task, keep); err != nil {
 			return st, lease, err
 		}
 	}

@@ -82,7 +82,7 @@ func (g *Gateway) taskPath(raw string) (path string, ours bool) {
 // taskFileOf is the file of a task behind an address of ours.
 func (g *Gateway) taskFileOf(url string) (taskID string, n int, ok bool) {
 	path, ours := g.taskPath(url)
-	if !ours || !strings.HasSuffix(url, path) { // with a query or a fragment
+	if !ours || strings.ContainsAny(url, "?#") { // with a query or a fragment
 		return "", 0, false
 	}
 	return mediagate.ParseTaskFile(path)

@@ -159,6 +159,7 @@ func TestTaskAddresses(t *testing.T) {
 		"/v1/tasks/" + id + "/files/0", "/v1/tasks/" + id + "/files/03", "/v1/tasks/" + id + "/files/-1", "/v1/tasks/" + id + "/files/",
 		"/v1/tasks/" + id, "/v1/tasks/../tasks/" + id + "/files/3", file + "/..", file + "?stream=true", file + "#x", file + "?",
 		"https://api.example.com" + file + "?x=1", "https://api.example.com" + file + "#x", "https://me@api.example.com" + file,
+		"https://api.example.com" + file + "?" + file, "https://api.example.com" + file + "#" + file,
 		"https://api.example.com/v1/tasks/" + id + "/files/%33", "/v1/tasks//files/3", "/v1/videos", "/",
 	} {
 		if _, _, ok := g.taskFileOf(address); ok || g.checkMediaURL(address) == nil {
