@@ -21,8 +21,6 @@ export interface Wait {
   then: string;
   actions: Action[];
   channels: string[];
-  /** The tasks whose end it waits for. */
-  sources?: string[];
 }
 
 export interface OperatorTask extends Task {

@@ -3,6 +3,7 @@ import type { Item, Task } from '../api/types';
 import { words } from '../words';
 import { useLink } from './links';
 import { filesOf, isOpen } from './useTask';
+import '../styles/task.css';
 
 const signs: Record<Task['type'], string> = { video: '▶', image: '▦', music: '♪', art: '✦' };
 

@@ -647,7 +647,6 @@ export const en = {
     until: 'Until',
     then: 'Then, by itself',
     waitsFor: 'Waits for',
-    endOf: 'The end of',
     fields: 'Fields',
     levers: 'Levers',
     noLevers: 'No command applies to this task now.',

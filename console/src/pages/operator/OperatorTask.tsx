@@ -14,7 +14,7 @@ import { Ago, Amount, Badge, Button, Code, Facts, Loading, PageHead, Problem, Ta
 import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
-import { AccountLink, Elsewhere, Soon, TaskLink, Why, readable, useSaid } from './parts';
+import { AccountLink, Elsewhere, Soon, TaskLink, TasksLinked, Why, readable, useSaid } from './parts';
 import '../../styles/operator.css';
 import '../../styles/task.css';
 
@@ -57,8 +57,7 @@ function View({ story }: { story: Story }) {
             rows={[
               stuck && [w.why, <Why stuck={stuck} />],
               stuck && stuck.since !== null && [w.since, <><Time unix={stuck.since} />, <Ago unix={stuck.since} /></>],
-              wait && !stuck && [w.waitsFor, wait.step],
-              wait?.sources && [w.endOf, <>{wait.sources.map((id) => <p key={id}><TaskLink id={id} /></p>)}</>],
+              wait && !stuck && [w.waitsFor, <TasksLinked text={wait.step} />],
               wait && wait.channels.length > 0 && [w.channel, <span className="mono">{wait.channels.join(', ')}</span>],
               wait && wait.until !== null && [w.until, <><Time unix={wait.until} />, <Soon unix={wait.until} /></>],
               wait && [w.then, readable(wait.then)],

@@ -68,6 +68,11 @@ export function TaskLink({ id }: { id: string }) {
   );
 }
 
+/** A sentence of the server's with links to the tasks that it names. */
+export function TasksLinked({ text }: { text: string }) {
+  return text.split(/(task_[0-9A-HJKMNP-TV-Z]{26})/).map((part, i) => (i % 2 === 1 ? <TaskLink key={i} id={part} /> : <span key={i}>{part}</span>));
+}
+
 /** A link into Temporal's web interface. */
 export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
   return (
