@@ -87,7 +87,7 @@ type Wait struct {
 // WaitWhy is what a task waits for.
 type WaitWhy string
 
-// What tasks wait for. All but a pause and a source, which ends by itself, have an end.
+// Reasons to wait. A pause has no end of its own, and neither has a source, whose task ends by itself.
 const (
 	WhySource  WaitWhy = "source"  // a source has not ended (D21)
 	WhyPause   WaitWhy = "pause"   // before the next try

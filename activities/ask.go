@@ -123,9 +123,10 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 	return err
 }
 
-// FirstAnswer answers the first question of a new task's run in advance: its start carries the
-// answer. It is nil if the task cannot begin with a check or a submit, or may have to wait for a source. The row may have changed
-// by the time that the run takes the step. The step then finds so, like one that comes late.
+// FirstAnswer answers the first question of a new task's run in advance. The start of the run
+// carries the answer. FirstAnswer returns nil if the task cannot begin with a check or a submit,
+// or may have to wait for a source. The row may have changed by the time the run takes the step.
+// The step then finds out, like one that comes late.
 func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 	st := task.State{Task: t}
 	step := st.Advance(now)

@@ -50,8 +50,8 @@ func TestTendCopies(t *testing.T) {
 	})
 }
 
-// What the poller does not copy within five seconds is the run's step, and the run is
-// signalled at once. The channel goes on.
+// The poller leaves files that it has not copied within five seconds to the run, and
+// signals it at once. The channel goes on.
 func TestTendLeavesCopies(t *testing.T) {
 	t.Parallel()
 	fetch := func(body io.Reader, length int64, err error) func(*tending) {

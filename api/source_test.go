@@ -41,8 +41,7 @@ func fileOf(id string, n int) string { return fmt.Sprintf("/v1/tasks/%s/files/%d
 
 var pictureFile = mediagate.Result{Key: "results/picture", MimeType: "image/png", Size: 1000, Width: 512, Height: 512}
 
-// Whatever is wrong with a source that is known at once is the field's 400, in a quote as
-// in a submit.
+// A fault of a source that is known at once is the field's 400, in a quote as in a submit.
 func TestSourcesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, takesTaskFiles(t))

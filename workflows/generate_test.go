@@ -33,7 +33,8 @@ func (b *bundle) copied(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
 }
 
-// What a task costs: each of these is a write of Temporal's. Its first step needs no question.
+// The steps of a task are what it costs: each is a write of Temporal's. The first step needs no
+// question.
 func TestStepsOfATask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import { isOpen, isUnknown, nextRead, putTask, shortId, taskQuery } from './useT
 
 const w = words.task.chain;
 
-/** What a task is made from: files of other tasks, and the picture that an art task goes on with. */
+/** Shows the tasks that a task is made from: those whose files it uses, and the picture that an art task goes on with. */
 export function MadeFrom({ task, picture }: { task: Task; picture: string | undefined }) {
   const groups = groupSources(task.sources ?? []);
   if (picture) groups.push({ id: picture, status: 'completed', file: 0, fields: [] });

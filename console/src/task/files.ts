@@ -23,7 +23,7 @@ export function taskFileOf(address: string, origin: string): TaskFile | undefine
   return fileAt(path.exec(address.startsWith(`${origin}/`) ? address.slice(origin.length) : address));
 }
 
-/** What was typed as an address: the id of a task, with #2 for its second file, becomes that of the file. */
+/** Turns a typed task id, with #2 for its second file, into the address of the file. Other texts stay as they are. */
 export function typedAddress(text: string): string {
   const typed = text.trim();
   const file = fileAt(short.exec(typed));
@@ -32,7 +32,7 @@ export function typedAddress(text: string): string {
 
 const made: Record<Task['type'], Media> = { video: 'video', image: 'image', art: 'image', music: 'audio' };
 
-/** What a task makes, or what a file of it is; undefined for a file that is no medium, such as an archive of tracks. */
+/** The media class of a task or of one of its files; undefined for a file that is no medium, such as an archive of tracks. */
 export function mediaOf(task: Pick<Task, 'type'>, item?: Pick<Item, 'mime_type'>): Media | undefined {
   if (!item?.mime_type) return made[task.type];
   return (['image', 'video', 'audio'] as const).find((media) => item.mime_type!.startsWith(`${media}/`));
