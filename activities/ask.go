@@ -136,7 +136,7 @@ func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 	return new(answerTo(task.Changed{State: st, Step: step, At: now}))
 }
 
-// answerTo is what the run is told of a task.
+// answerTo is the answer to a run's question, after a change of its task.
 func answerTo(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
 	answer := Answer{Now: now, Explanation: story.Explain(st, changed.Step, now), Seen: st.Seen()}

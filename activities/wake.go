@@ -18,7 +18,7 @@ import (
 const (
 	wakeEvery = time.Second            // between a scan that finds nothing and the next
 	wakeSoon  = 100 * time.Millisecond // after one that finds something: starts may have been answered
-	wakeBatch = 256                    // wakes that are worked off at once
+	wakeBatch = 256                    // the most wakes of a batch
 	wakeWide  = 16                     // of them at the same time
 	roundTry  = 3                      // from which try on a round's run is replaced: some ten minutes after its time
 )

@@ -412,7 +412,7 @@ func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAcco
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
 // able writes the SELECT of the shared quota's id and of the day to which the hold counts,
-// if key and account can bear the hold. A key that is its own shared quota is judged
+// if key and account can bear the hold. A key that is its own shared quota is checked
 // as it is once its row is locked: the SELECT may have waited for a deletion.
 //
 // PostgreSQL reads the columns of both rows again under their locks, but abandoned jobs as

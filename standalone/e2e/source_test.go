@@ -66,7 +66,7 @@ func (l *sourceChain) play() {
 	}
 	jobs := map[string]int{"gemini": 2, "vidu": 1, "dashscope": 1, "minimax": 1}
 	if l.point == failpoint.IntentStored || l.point == failpoint.VendorAccepted {
-		// Nobody can ask what the vendor did: the second link fails, and all that follow with it.
+		// The vendor cannot be asked what it did. The second link fails, and the links after it too.
 		second.want, second.code = "failed", "provider_submission_unknown"
 		for _, t := range []*task{film, edited, both} {
 			t.want, t.code = "failed", "source_failed"

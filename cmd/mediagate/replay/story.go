@@ -135,8 +135,8 @@ func local(m *historypb.MarkerRecordedEventAttributes) (what, detail string) {
 	return what, result(m.GetDetails()["result"])
 }
 
-// input is what a run started with. A first step that the start carried is told like an
-// answer to the run's question.
+// input is what a run started with. If the start carried a first step, input describes the
+// step as it describes an answer to the run's question.
 func input(p *commonpb.Payloads) string {
 	written := text(p.GetPayloads()...)
 	var in struct {
