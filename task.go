@@ -43,7 +43,9 @@ type Task struct {
 	// TraceParent is the span of the submit, as the W3C header writes it; empty where
 	// traces were off.
 	TraceParent string `json:"-"`
-	Plan        Plan   `json:"plan"`
+	// Endpoint is the path that takes Params; empty in rows from before it was stored.
+	Endpoint string `json:"endpoint,omitempty"`
+	Plan     Plan   `json:"plan"`
 	// Sources are the inputs that are files of other tasks.
 	Sources   []TaskFile `json:"sources,omitempty"`
 	Charges   []Charge   `json:"charges,omitempty"` // the chosen prices, fixed at submit
@@ -326,6 +328,7 @@ const (
 // TaskFilter selects tasks, newest first. Zero fields do not filter.
 type TaskFilter struct {
 	AccountID     string       `json:"account,omitempty"` // empty, for operators: of all accounts
+	KeyID         string       `json:"key,omitempty"`     // that submitted them; only with its account
 	Limit         int          `json:"-"`
 	After         string       `json:"-"` // task id: only older ones
 	OldestFirst   bool         `json:"-"` // and only newer ones than After; not with Stuck

@@ -19,7 +19,6 @@ var errTask = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not 
 type operatorTask struct {
 	view.Task
 	Account  string     `json:"account"`
-	Key      string     `json:"key"`
 	WaitsFor *waitView  `json:"waits_for"` // null once it has ended
 	Stuck    *stuckView `json:"stuck"`
 	ErasedAt *int64     `json:"erased_at,omitempty"`
@@ -90,7 +89,7 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *st
 	if err != nil {
 		return operatorTask{}, err
 	}
-	v := operatorTask{Task: shown, Account: t.AccountID, Key: t.KeyID, ErasedAt: unixOrNull(t.ErasedAt)}
+	v := operatorTask{Task: shown, Account: t.AccountID, ErasedAt: unixOrNull(t.ErasedAt)}
 	if t.Status.Terminal() {
 		return v, nil
 	}

@@ -69,6 +69,12 @@ func newConsole(files fs.FS, media []string) (*console, error) {
 	return c, err
 }
 
+// asksForConsole reports whether a browser asks for the root, which is no route: it is sent to the console.
+func (s *Server) asksForConsole(r *http.Request) bool {
+	return s.console.files != nil && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
 func (s *Server) handleConsole(c *call) error {
 	header := c.Response().Header()
 	for name, value := range map[string]string{

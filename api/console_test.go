@@ -83,6 +83,22 @@ func TestConsoleFiles(t *testing.T) {
 	}
 }
 
+// The root is no route, but a browser that asks for it finds the console.
+func TestRootShowsConsole(t *testing.T) {
+	t.Parallel()
+	g := newConsole(t)
+	page := http.Header{"Accept": {"text/html,application/xhtml+xml,*/*;q=0.8"}}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		a := g.send(request{method: method, path: "/", header: page})
+		if a.status != 302 || a.header.Get("Location") != "/console" || a.header.Get("Vary") != "Accept" {
+			t.Errorf("%s: %d %v", method, a.status, a.header)
+		}
+	}
+	g.send(request{path: "/"}).wantError(t, 404, "not_found_error", "no such route: GET /")
+	g.send(request{method: http.MethodPost, path: "/", header: page}).wantError(t, 404, "not_found_error", "no such route: POST /")
+	newGateway(t).send(request{path: "/", header: page}).wantError(t, 404, "not_found_error", "no such route: GET /")
+}
+
 func TestConsoleIsPacked(t *testing.T) {
 	t.Parallel()
 	g := newConsole(t)

@@ -17,6 +17,7 @@ import (
 // validated is a request that the caller may make, at the prices of its group.
 type validated struct {
 	catalog.Request
+	endpoint string // the path that takes it in our own words
 	model    string // its id, or the alias by which it was named
 	kind     mediagate.Type
 	pictures []picture // that came within it
@@ -55,7 +56,7 @@ func (s *Server) validate(c *call, from order) (validated, error) {
 	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
 		return validated{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes beside the media in it", bodyLimit)
 	}
-	o := validated{Request: request.WithFactor(rights.factor), model: model.ID, kind: model.Type, group: rights.group, capacity: rights.capacity}
+	o := validated{Request: request.WithFactor(rights.factor), endpoint: from.endpoint, model: model.ID, kind: model.Type, group: rights.group, capacity: rights.capacity}
 	if o.pictures, err = pictures(request.Uploads); err != nil {
 		return validated{}, err
 	}

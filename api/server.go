@@ -214,6 +214,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			err = errConnections
 		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether we live
 			err = ec.NoContent(http.StatusOK)
+		case !routed && s.asksForConsole(ec.Request()):
+			ec.Response().Header().Set("Vary", "Accept")
+			err = ec.Redirect(http.StatusFound, consolePath)
 		case !routed:
 			err = errRoute(ec.Request())
 		case preflight:

@@ -299,7 +299,7 @@ func (s *Server) newTask(c *call, o validated) mediagate.Task {
 	return mediagate.Task{
 		ID: s.newIDAt(taskPrefix, now), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
 		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
-		Params: o.Params, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
+		Params: o.Params, Endpoint: o.endpoint, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
 		Plan: plan, Sources: o.sources, Charges: o.Charges, Hold: o.hold(),
 		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
 		Webhook: s.webhookOf(cmp.Or(o.Webhook, c.caller.account.Webhook)),

@@ -78,8 +78,10 @@ func (s *Server) handleTask(c *call) error {
 		}
 	}
 	return s.answerRead(c, &t, language+" "+request, func(links []mediagate.Link) any {
-		v := view.Of(&t, s.cfg.CreditsPerUnit, links)
-		v.Request = body
+		v := s.viewWith(&t, links)
+		if v.Request = body; body != nil {
+			v.Endpoint = t.Endpoint
+		}
 		return wrappedTask{http.StatusOK, v.In(language)}
 	})
 }
@@ -168,6 +170,10 @@ func (s *Server) handleTasks(c *call) error {
 	if err != nil {
 		return err
 	}
+	prompts, err := oneOfQuery(c.query(), "prompt", yesNo...)
+	if err != nil {
+		return err
+	}
 	ctx := c.ctx
 	var tasks []mediagate.Task
 	var more bool
@@ -182,7 +188,13 @@ func (s *Server) handleTasks(c *call) error {
 	if err != nil {
 		return notFoundAs(err, errAfter)
 	}
-	page, err := listTasks(tasks, more, func(t *mediagate.Task) (view.Task, error) { return s.view(ctx, t) })
+	page, err := listTasks(tasks, more, func(t *mediagate.Task) (view.Task, error) {
+		v, err := s.view(ctx, t)
+		if prompts == yes {
+			v.Prompt = view.Prompt(t)
+		}
+		return v, err
+	})
 	if err != nil {
 		return err
 	}
@@ -198,7 +210,10 @@ func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
 	}
-	f.AccountID = c.caller.key.AccountID
+	f.AccountID, f.KeyID = c.caller.key.AccountID, q.Get("key")
+	if f.KeyID != "" && !looksLike(f.KeyID, keyIDPrefix) {
+		return f, false, mediagate.Invalid("key", "key must be the id of a key")
+	}
 	return f, none, readPage(q, &f)
 }
 
@@ -418,7 +433,14 @@ func (s *Server) view(ctx context.Context, t *mediagate.Task) (view.Task, error)
 	if err != nil {
 		return view.Task{}, err
 	}
-	return view.Of(t, s.cfg.CreditsPerUnit, links), nil
+	return s.viewWith(t, links), nil
+}
+
+// viewWith is the task as its account reads it, with links that are signed already.
+func (s *Server) viewWith(t *mediagate.Task, links []mediagate.Link) view.Task {
+	v := view.Of(t, s.cfg.CreditsPerUnit, links)
+	v.Key = t.KeyID
+	return v
 }
 
 // links are those of the task's files, in their order.

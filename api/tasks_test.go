@@ -73,6 +73,7 @@ func TestRequestOfATask(t *testing.T) {
 		g.must(err)
 		return task.Model + string(task.Params)
 	}
+	endpoint := func(id string) any { return g.get("/v1/tasks/"+id+"?request=true").at("data", "endpoint") }
 	first := g.submit(images,
 		`{"model":"zeta-2-ext","prompt":"a <cat> & a dog","webhook":"https://example.com","metadata":{"reference":"r"}}`)
 	body := request(first)
@@ -84,7 +85,10 @@ func TestRequestOfATask(t *testing.T) {
 	if body["webhook"] != nil || body["metadata"] != nil {
 		t.Errorf("webhook or metadata in %s", text)
 	}
-	if a := g.get("/v1/tasks/" + first); a.at("data", "request") != nil {
+	if got := endpoint(first); got != images {
+		t.Errorf("the endpoint is %v", got)
+	}
+	if a := g.get("/v1/tasks/" + first); a.at("data", "request") != nil || a.at("data", "endpoint") != nil {
 		t.Errorf("unasked: %s", a.body)
 	}
 	g.get("/v1/tasks/"+first+"?request=1").wantError(t, 400, "invalid_request_error", "request must be one of true, false")
@@ -95,6 +99,9 @@ func TestRequestOfATask(t *testing.T) {
 	}
 	openAI := func(reference string) map[string]any {
 		a := g.post(openAIVideos, `{"model":"alpha-v3","prompt":"a","input_reference":{"image_url":"`+reference+`"}}`)
+		if got := endpoint(fmt.Sprint(a.at("id"))); got != videos {
+			t.Errorf("the endpoint of a request of OpenAI's form is %v", got)
+		}
 		return request(fmt.Sprint(a.at("id")))
 	}
 	if body := openAI(dataOf(aPicture)); body["prompt"] != "a" || body["image_urls"] != nil {
@@ -254,6 +261,36 @@ func TestListFilters(t *testing.T) {
 	} {
 		g.get("/v1/tasks?"+query).wantError(t, 400, "invalid_request_error", param)
 	}
+}
+
+// A list shows by which key each task was submitted, and with prompt=true what it was asked for.
+func TestListKeysAndPrompts(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	own := g.submit(videos, `{"model":"alpha-v3","prompt":"`+strings.Repeat("é", 300)+`"}`)
+	another, secret := g.newKey(mediagate.Key{Unlimited: true})
+	theirs := g.send(request{
+		method: http.MethodPost, path: music, key: secret,
+		body: `{"model":"MUSIC-B","sound_prompt":"a calm song"}`,
+	}).taskID(t)
+	for query, want := range map[string][]any{
+		"?key=" + g.keyRow.ID:                         {own, g.keyRow.ID, nil},
+		"?key=" + another.ID + "&prompt=true":         {theirs, another.ID, "a calm song"},
+		"?key=" + another.ID + "&type=music":          {theirs, another.ID, nil},
+		"?prompt=true&type=video":                     {own, g.keyRow.ID, strings.Repeat("é", 200) + "…"},
+		"?key=" + another.ID + "&type=video":          {nil, nil, nil},
+		"?key=key_01KAJ5XW4M9Q7T2C8N6BVRE3HD&limit=1": {nil, nil, nil},
+	} {
+		a := g.get("/v1/tasks" + query)
+		if got := []any{a.at("data", 0, "id"), a.at("data", 0, "key"), a.at("data", 0, "prompt")}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+		if a.at("data", 1) != nil {
+			t.Errorf("%s: more than one task", query)
+		}
+	}
+	g.get("/v1/tasks?key=x").wantError(t, 400, "invalid_request_error", "key")
+	g.get("/v1/tasks?prompt=yes").wantError(t, 400, "invalid_request_error", "prompt")
 }
 
 func TestDefaultLimit(t *testing.T) {

@@ -134,7 +134,7 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	left.ErasedAt = now
 	left.InputsErasedAt = cmp.Or(t.InputsErasedAt, now)
 	left.Version = t.Version + 1
-	left.Reference, left.TraceParent = "", ""
+	left.Reference, left.TraceParent, left.Endpoint = "", "", ""
 	left.Plan = mediagate.Plan{Uploads: t.Plan.Uploads, Expected: t.Plan.Expected}
 	left.Results, left.Made = nil, nil
 	left.Webhook = mediagate.Webhook{State: t.Webhook.State, Round: t.Webhook.Round}

@@ -18,6 +18,7 @@ import (
 //	                                 channel, status, id                               without the account
 //	reference                        tasks_references: reference, account, id          the same
 //	source                           the primary key of sources: source, task          the same
+//	key                              tasks_of_key: account, key, id
 //	webhook                          tasks_callbacks_of_account: account,              tasks_callbacks: the same
 //	                                 state of the callback, id                         without the account
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
@@ -27,7 +28,8 @@ import (
 // one look at each, and then merges the newest of each kind and status that the filter
 // allows. What has a reference is looked at whole where another filter goes with it:
 // references are the client's own, and meant to tell one task from the others. Another filter
-// beside that of the callback's state reads the tasks with this state until the page is full.
+// beside that of the key, or of the callback's state, reads the tasks of this key, or with this
+// state, until the page is full.
 // Of what is stuck, all that is overdue is looked at, and all that is parked
 // where there is another filter.
 
@@ -97,7 +99,7 @@ func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement
 		return s.listingOfStuck(f), nil
 	case f.Source != "":
 		return listingOfUsers(f), nil
-	case f.Reference != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
+	case f.Reference != "" || f.KeyID != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return s.listingOfAll(f), nil
 	default:
 		return s.listingOfKinds(ctx, f)
@@ -114,6 +116,7 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 		}
 	}
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
+	and(f.KeyID != "", "tasks.key_id =", f.KeyID)
 	if f.Source != "" {
 		list.with(" AND tasks."+usesFile, f.Source)
 	}
@@ -140,11 +143,11 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 // listingOfAll is a list of all tasks, or all of an account, or all with a reference.
 // Its limit is a parameter, for which PostgreSQL plans the statement each time anew:
 // where nearly all tasks are of one account, a plan for any account may go through
-// those of all. Only the indexes of callbacks have the order in which a list of callbacks
+// those of all. Only the indexes of keys and callbacks have the order in which a list of them
 // asks for its ids.
 func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
 	id := "tasks.id"
-	if f.Webhook != "" {
+	if f.KeyID != "" || f.Webhook != "" {
 		id = s.bytewiseID(id)
 	}
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().text, " FROM tasks").

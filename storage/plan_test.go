@@ -212,6 +212,14 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		lists("account "+account, account, filters)
 		check("kinds of account "+account, custom, storage.KindsListing(account))
 	}
+	for _, account := range []string{"acc_many", "acc_one", "acc_none"} {
+		lists("account "+account, account, map[string]mediagate.TaskFilter{
+			"key, many":    {KeyID: "key"},
+			"key, none":    {KeyID: "none"},
+			"key, after":   {KeyID: "key", After: middle},
+			"key, created": {KeyID: "key", CreatedAfter: now.Add(time.Hour)},
+		})
+	}
 	for name, l := range map[string]storage.Listing{
 		"ledger":           storage.LedgerListing("acc_many", "", nil, 20),
 		"ledger, after":    storage.LedgerListing("acc_many", "", &transfers[1], 20),

@@ -262,6 +262,7 @@ CREATE TABLE tasks (
 -- Erased tasks are in none, however many there are.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
+CREATE INDEX tasks_of_key ON tasks (account_id, key_id, id {{.bytewise}}) WHERE erased_at IS NULL;
 CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
 CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');

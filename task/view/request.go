@@ -33,6 +33,35 @@ func Request(t *mediagate.Task) (map[string]any, error) {
 	return body, nil
 }
 
+// promptFields hold what the client wrote for the vendor, the most telling first.
+var promptFields = []string{"prompt", "gpt_description", "sound_prompt", "lyrics", "title"}
+
+// longestPrompt is how many characters of a prompt a list shows.
+const longestPrompt = 200
+
+// Prompt is the beginning of the text that the task was asked for with; empty where its request has none,
+// or was erased.
+func Prompt(t *mediagate.Task) string {
+	if !t.InputsErasedAt.IsZero() {
+		return ""
+	}
+	var params map[string]json.RawMessage
+	if json.Unmarshal(t.Params, &params) != nil {
+		return "" // a list shows the other tasks all the same
+	}
+	for _, name := range promptFields {
+		var text string
+		if json.Unmarshal(params[name], &text) != nil || text == "" {
+			continue
+		}
+		if runes := []rune(text); len(runes) > longestPrompt {
+			return string(runes[:longestPrompt]) + "…"
+		}
+		return text
+	}
+	return ""
+}
+
 // readInto adds the fields of a JSON object to the body. Numbers stay as they are written.
 func readInto(body map[string]any, object json.RawMessage) error {
 	if len(object) == 0 {

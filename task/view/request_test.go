@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,21 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/task/view"
 )
+
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	for params, want := range map[string]string{
+		`{"lyrics":"la","prompt":""}`:               "la",
+		`{"prompt":["a"],"gpt_description":"calm"}`: "calm",
+		`{"task_id":"t"}`:                           "",
+		``:                                          "",
+		`{"prompt":"` + strings.Repeat("é", 200) + `"}`: strings.Repeat("é", 200),
+	} {
+		if got := view.Prompt(&mediagate.Task{Params: json.RawMessage(params)}); got != want {
+			t.Errorf("%s: %q, want %q", params, got, want)
+		}
+	}
+}
 
 // That the body is accepted and asks for the same is in the tests of the catalog.
 func TestRequest(t *testing.T) {
@@ -60,6 +76,9 @@ func TestRequest(t *testing.T) {
 		})
 	}
 	erased := mediagate.Task{Params: mediagate.NoParams, InputsErasedAt: time.Unix(1, 0)}
+	if got := view.Prompt(&erased); got != "" {
+		t.Errorf("the prompt of a task whose inputs are erased is %q", got)
+	}
 	if body, err := view.Request(&erased); body != nil || err != nil {
 		t.Errorf("of a task whose inputs are erased: %v, %v", body, err)
 	}

@@ -30,8 +30,11 @@ type Task struct {
 	Reference       string             `json:"reference,omitempty"`
 	CancelRequested bool               `json:"cancel_requested,omitempty"` // until the end
 	Webhook         *Webhook           `json:"webhook,omitempty"`
-	Request         map[string]any     `json:"request,omitempty"` // for readers who ask for it, see Request
-	Sources         []Source           `json:"sources,omitempty"` // tasks whose files it uses
+	Key             string             `json:"key,omitempty"`      // the id of the key that submitted it; not in callbacks
+	Prompt          string             `json:"prompt,omitempty"`   // in lists for readers who ask for it, see Prompt
+	Endpoint        string             `json:"endpoint,omitempty"` // beside Request: the path that takes it
+	Request         map[string]any     `json:"request,omitempty"`  // for readers who ask for it, see Request
+	Sources         []Source           `json:"sources,omitempty"`  // tasks whose files it uses
 }
 
 // Source is an input of the task that is a file of another task.
