@@ -1,48 +1,41 @@
-// The last requests of this browser tab, by the id of their task. Only the browser that
-// made a request knows its body. It holds prompts, so it is erased with the session.
+// What this browser tab keeps for itself until the session ends: the request that is being typed, and
+// speeches, which the service does not keep. Both hold prompts, so they are erased with the session.
 
 const name = 'mediagate.requests';
-const most = 20;
 
 export interface Request {
   endpoint: string;
   model: string;
   body: Record<string, unknown>;
 }
-export interface Remembered extends Request {
-  task: string;
-  at: number; // Unix seconds
+/** A spoken text, as it came in the answer. */
+export interface Speech {
+  at: number; // milliseconds
+  model: string;
+  text: string;
+  format: string;
+  data: string; // base64
 }
 interface Kept {
   draft?: Request;
-  made: Remembered[];
+  speeches: Speech[];
 }
 
 function read(): Kept {
   try {
-    return { made: [], ...(JSON.parse(sessionStorage.getItem(name) ?? '{}') as Partial<Kept>) };
+    return { speeches: [], ...(JSON.parse(sessionStorage.getItem(name) ?? '{}') as Partial<Kept>) };
   } catch {
-    return { made: [] }; // no storage, or not ours
+    return { speeches: [] }; // no storage, or not ours
   }
 }
-function write(kept: Kept): void {
+/** Keeps it, and reports whether there is room. */
+function write(kept: Kept): boolean {
   try {
     sessionStorage.setItem(name, JSON.stringify(kept));
+    return true;
   } catch {
-    // no storage, or no room: the request cannot be repeated from here, and that is all
+    return false;
   }
-}
-
-export function rememberRequest(request: Remembered): void {
-  const kept = read();
-  write({ ...kept, made: [request, ...kept.made.filter((r) => r.task !== request.task)].slice(0, most) });
-}
-export function requestOf(task: string): Remembered | undefined {
-  return read().made.find((r) => r.task === task);
-}
-/** The requests that were sent, newest first. */
-export function madeRequests(): Remembered[] {
-  return read().made;
 }
 
 /** What is typed and not sent yet. */
@@ -51,6 +44,23 @@ export function draft(): Request | undefined {
 }
 export function keepDraft(request: Request): void {
   write({ ...read(), draft: request });
+}
+
+const mostSpeeches = 4;
+
+/** The speeches of a model, newest first. */
+export function speechesOf(model: string): Speech[] {
+  return read().speeches.filter((speech) => speech.model === model);
+}
+/** Keeps a speech, and of the older ones as many as there is room for. */
+export function keepSpeech(speech: Speech): void {
+  const kept = read();
+  const speeches = [speech, ...kept.speeches].slice(0, mostSpeeches);
+  while (!write({ ...kept, speeches }) && speeches.length > 0) speeches.pop();
+}
+export function forgetSpeech(at: number): void {
+  const kept = read();
+  write({ ...kept, speeches: kept.speeches.filter((speech) => speech.at !== at) });
 }
 
 export function forgetRequests(): void {

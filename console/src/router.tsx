@@ -70,7 +70,7 @@ const tasks = createRoute({
   getParentRoute: () => frame,
   path: '/tasks',
   component: page(() => import('./pages/tasks/Tasks'), 'Tasks'),
-  validateSearch: texts('view', 'status', 'model', 'type', 'reference', 'source', 'webhook', 'created_after', 'created_before', 'after'),
+  validateSearch: texts('view', 'status', 'model', 'type', 'key', 'reference', 'source', 'webhook', 'created_after', 'created_before', 'after'),
 });
 const task = createRoute({
   getParentRoute: () => frame,

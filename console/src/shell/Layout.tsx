@@ -59,6 +59,19 @@ export function Layout() {
             </Link>
           ))}
         </nav>
+        {!session.operator && (
+          <nav className="guides" aria-label={w.guides}>
+            <a href="/docs" target="_blank" rel="noreferrer">
+              {w.docs}
+            </a>
+            <a href="/docs/reference" target="_blank" rel="noreferrer">
+              {w.reference}
+            </a>
+            <a href="/docs/models" target="_blank" rel="noreferrer">
+              {w.models}
+            </a>
+          </nav>
+        )}
         <div className="who">
           <p>{w.signedInAs(who)}</p>
           <Button variant="quiet" onClick={() => leave.mutate()}>

@@ -1,32 +1,38 @@
-// The request as code, to copy.
+// A request as code, to copy.
 import { useState } from 'react';
-import { Button, Code, Dialog } from '../../ui';
-import { words } from '../../words';
-import type { Values } from './schema';
-import { languages, snippet, type Language } from './snippets';
+import { Button, Code, Dialog } from '../ui';
+import { words } from '../words';
+import { languagesFor, snippet, type Language } from './snippets';
+import '../styles/playground.css';
 
 const w = words.playground.code;
 
-export function Snippets({ endpoint, body, file }: { endpoint: string; body: Values; file: string | undefined }) {
+export function Snippets({ endpoint, body }: { endpoint: string; body: Record<string, unknown> }) {
   const [open, setOpen] = useState(false);
-  const [language, setLanguage] = useState<Language>('curl');
   return (
     <>
       <Button onClick={() => setOpen(true)}>{w.open}</Button>
-      <Dialog open={open} title={w.title} onClose={() => setOpen(false)}>
-        <div className="stack pg-code">
-          <div className="pg-segments" role="radiogroup" aria-label={w.language}>
-            {languages.map((l) => (
-              <label key={l} className="pg-segment">
-                <input type="radio" name="language" checked={l === language} onChange={() => setLanguage(l)} />
-                <span>{l}</span>
-              </label>
-            ))}
-          </div>
-          <p className="hint">{w.key}</p>
-          <Code block text={snippet(language, { base: window.location.origin, endpoint, body, file })} />
-        </div>
+      <Dialog open={open} title={w.title} onClose={() => setOpen(false)} className="codedialog">
+        <Languages endpoint={endpoint} body={body} />
       </Dialog>
     </>
+  );
+}
+
+function Languages({ endpoint, body }: { endpoint: string; body: Record<string, unknown> }) {
+  const [language, setLanguage] = useState<Language>('curl');
+  return (
+    <div className="stack pg-code">
+      <div className="pg-segments" role="radiogroup" aria-label={w.language}>
+        {languagesFor(endpoint).map((l) => (
+          <label key={l} className="pg-segment">
+            <input type="radio" name="language" checked={l === language} onChange={() => setLanguage(l)} />
+            <span>{l}</span>
+          </label>
+        ))}
+      </div>
+      <p className="hint">{w.does}</p>
+      <Code block text={snippet(language, { base: window.location.origin, endpoint, body })} />
+    </div>
   );
 }

@@ -6,7 +6,7 @@ import { Result } from './Result';
 import { waitsForSource } from './sources';
 import { FailureNote, Money, Progress, StateBadge, Took } from './State';
 import { UseAsInput } from './UseAsInput';
-import { isOpen, isUnknown, useArt, useTask } from './useTask';
+import { isOpen, isUnknown, shortId, useArt, useTask } from './useTask';
 import type { Task } from '../api/types';
 import '../styles/task.css';
 
@@ -20,7 +20,7 @@ function View({ task }: { task: Task }) {
   const art = useArt(task);
   const waits = art?.status === 'MODAL' && isOpen(task) && !task.cancel_requested;
   return (
-    <section className="task stack" aria-label={words.task.title}>
+    <section className="task stack" aria-label={words.task.named(shortId(task.id))}>
       <div className="taskhead">
         <span role="status">
           <StateBadge task={task} waits={waits} />

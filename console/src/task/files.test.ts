@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mediaOf, taskFileOf, typedAddress } from './files';
+import { mediaOf, taskFileOf, taskIdIn, typedAddress } from './files';
 
 const id = 'task_01KAJ5XW4M9Q7T2C8N6BVRE3HD';
 const origin = 'https://api.example.com';
@@ -32,4 +32,9 @@ test.each([
   ['music', 'application/zip', undefined],
 ] as const)('a file of a task of type %s, %s, is %s', (type, mime_type, media) => {
   expect(mediaOf({ type }, mime_type && { mime_type })).toBe(media);
+});
+
+test('only a whole id leads to its task', () => {
+  expect(taskIdIn(` ${id} `)).toBe(id);
+  expect([`${id}#2`, id.slice(0, -1), 'order 7'].map(taskIdIn)).toEqual([undefined, undefined, undefined]);
 });

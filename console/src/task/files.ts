@@ -13,6 +13,9 @@ const taskId = 'task_[0-9A-HJKMNP-TV-Z]{26}';
 const path = new RegExp(`^/v1/tasks/(${taskId})/files/([1-9]\\d{0,3})$`);
 const short = new RegExp(`^(${taskId})(?:#([1-9]\\d{0,3}))?$`);
 
+/** The task that a typed text is the id of. */
+export const taskIdIn = (text: string): string | undefined => new RegExp(`^${taskId}$`).exec(text.trim())?.[0];
+
 const fileAt = (match: RegExpExecArray | null): TaskFile | undefined => (match ? { task: match[1]!, file: Number(match[2] ?? 1) } : undefined);
 
 /** The address of a task's file, as requests name it. */

@@ -1,26 +1,30 @@
 // One model: its form on the left, what it makes on the right.
-import { Link, useNavigate } from '@tanstack/react-router';
+import { useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
-import { draft, keepDraft, madeRequests, requestOf, type Remembered, type Request } from '../../requests';
+import { draft, forgetSpeech, keepDraft, speechesOf, type Request } from '../../requests';
 import { mayUse, useSession } from '../../session';
 import { addressOf } from '../../task/files';
+import { requestQuery } from '../../task/request';
+import { Snippets } from '../../task/Snippets';
 import { TaskView } from '../../task/TaskView';
-import { Ago, Button, Empty, Problem, Select, keepEnter } from '../../ui';
+import { Button, Empty, Problem, Select, keepEnter, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { adviceOf } from './advice';
 import { bodyOf } from './body';
 import type { Target } from './catalog';
+import { Earlier } from './Earlier';
 import { Form } from './Form';
+import { Made, useOutcome } from './Made';
 import { ModelHead } from './ModelHead';
 import { Price, useQuote, useSettled } from './Price';
 import type { InputFile } from './input';
 import { carriedOver, initialValues, withExamples, withFile, type Values } from './schema';
-import { Snippets } from './Snippets';
-import { Speech, type Spoken } from './Speech';
+import { withoutTask, withTask } from './shown';
+import { Speech } from './Speech';
 import { useRun } from './useRun';
 import { faultsOf, titleOf, type Fault } from './validate';
-import { randomSeed } from './widgets';
 
 const w = words.playground;
 
@@ -34,18 +38,17 @@ interface Props {
   /** The file that the request is to use. */
   input?: InputFile | undefined;
   sourceTask?: string | undefined;
-  task?: string | undefined;
+  /** The tasks whose results are shown. */
+  tasks: string[];
   note?: string;
 }
 
-// What the form begins with: the request to run again, else what was typed for this model,
-// else the shown task's, else what of another model's request is of use here. Where the request
-// of a task to run again is not known, nothing else stands in for it.
-function valuesAtFirst({ target, again, source, input, task, note }: Props): Values {
-  const isHere = (r: Request | undefined) => r?.endpoint === target.endpoint && r.model === target.model;
-  const shown = task ? requestOf(task) : undefined;
+// What the form begins with: the request to vary, else what was typed for this model, else what of
+// another model's request is of use here. Where the request of a task to vary is not known, nothing
+// else stands in for it.
+function valuesAtFirst({ target, again, source, input, note }: Props): Values {
   const typed = note ? undefined : draft();
-  const known = again ?? (isHere(typed) && !source ? typed : isHere(shown) ? shown : undefined);
+  const known = again ?? (typed?.endpoint === target.endpoint && typed.model === target.model && !source ? typed : undefined);
   const start = known?.body ?? { ...initialValues(target.schema), ...(typed && !source && !input ? carriedOver(target.schema, typed.body) : {}) };
   const values = { ...start, ...source };
   return input ? withFile(target.schema, values, input.media, addressOf(input)) : values;
@@ -65,9 +68,10 @@ function isInSight(section: HTMLElement | null): boolean {
 }
 
 export function Bench(props: Props) {
-  const { subject, target, note, task } = props;
+  const { subject, target, note, tasks } = props;
   const { endpoint, model, schema } = target;
   const session = useSession();
+  const queries = useQueryClient();
   const navigate = useNavigate({ from: '/playground' });
   const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
   const [form, setForm] = useState(begun);
@@ -77,8 +81,10 @@ export function Bench(props: Props) {
   const { values, attempted } = form;
   const setValues = (next: Values) => setForm((now) => ({ ...now, values: next }));
   const setAttempted = (next: boolean) => setForm((now) => ({ ...now, attempted: next }));
-  const [spoken, setSpoken] = useState<Spoken>();
+  const [speeches, setSpeeches] = useState(() => speechesOf(model));
   const place = useRef<HTMLDivElement>(null);
+  const outcome = useOutcome(tasks);
+  usePageTitle(outcome ? w.titles[outcome](model) : w.title);
 
   const body = useMemo(() => bodyOf(schema, model, values), [schema, model, values]);
   const faults = useMemo(() => faultsOf(schema, body), [schema, body]);
@@ -89,10 +95,13 @@ export function Bench(props: Props) {
     return wrong.every((f) => f.missing) ? withExamples(settled.schema, settled.body, wrong.map((f) => f.path)) : undefined;
   }, [settled]);
   const quote = useQuote(settled.endpoint, priced);
+  const named = endpoint === target.operations[0]?.endpoint ? undefined : endpoint;
+  const show = (task: string) => void navigate({ search: (now) => ({ ...now, model, task: withTask(now.task ?? now.from, task) }), resetScroll: false });
+  const hide = (task: string) => void navigate({ search: (now) => ({ ...now, model, from: undefined, endpoint: named, task: withoutTask(now.task ?? now.from, task) }), resetScroll: false });
   const sending = useRun((outcome) => {
     setAttempted(false);
-    if ('spoken' in outcome) setSpoken(outcome.spoken);
-    else void navigate({ search: (now) => ({ ...now, model, task: outcome.task }), resetScroll: false });
+    if ('speech' in outcome) setSpeeches((now) => [outcome.speech, ...now]);
+    else show(outcome.task);
     isNew.current = true;
   });
   const result = useRef<HTMLElement>(null);
@@ -101,7 +110,7 @@ export function Bench(props: Props) {
     // Below the form, on a phone, what was just asked for would be out of sight.
     if (isNew.current && !isInSight(result.current)) result.current?.scrollIntoView({ block: 'start' });
     isNew.current = false;
-  }, [task, spoken]);
+  }, [tasks[0], speeches[0]]);
 
   useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
 
@@ -113,7 +122,7 @@ export function Bench(props: Props) {
 
   useEffect(() => {
     sending.reset();
-    setSpoken(undefined);
+    setSpeeches(speechesOf(model));
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [subject]);
   const submit = (request: Request) => {
@@ -134,8 +143,19 @@ export function Bench(props: Props) {
     setValues(next);
     if (sending.error) sending.reset();
   };
-  // The form may hold another request by now.
-  const vary = (made: Request) => submit({ ...made, body: { ...made.body, seed: randomSeed(schema.properties?.seed as object) } });
+  // The form takes the request of a task of this model; that of another one opens with its own form.
+  const vary = async (task: string) => {
+    const made = await queries.fetchQuery(requestQuery(task));
+    if (made?.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
+    else {
+      setForm((now) => ({ ...now, values: made.body, attempted: false }));
+      place.current?.querySelector<HTMLElement>('[data-main]')?.focus();
+    }
+  };
+  const again = async (task: string) => {
+    const made = await queries.fetchQuery(requestQuery(task));
+    if (made?.endpoint) sending.run(made);
+  };
   const mayRun = mayUse(session, 'generate');
   const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
 
@@ -177,53 +197,40 @@ export function Bench(props: Props) {
                 ) : (
                   <p className="note">{w.readOnly}</p>
                 )}
-                <Snippets endpoint={endpoint} body={body} file={endpoint === '/v1/audio/speech' ? `speech.${String(body.response_format ?? 'mp3')}` : undefined} />
+                <Snippets endpoint={endpoint} body={body} />
               </div>
             </div>
           </Form>
         </div>
       </section>
       <section className="stack pg-result" aria-label={w.result} ref={result}>
-        {spoken && <div className="card"><Speech spoken={spoken} /></div>}
-        {task && (
-          <div className="card stack">
-            <TaskView id={task} />
-            <div className="row">
-              {mayRun && requestOf(task) && <Again task={task} target={target} busy={sending.pending} onVary={vary} onAgain={submit} />}
-              <Link className="button" to="/tasks/$id" params={{ id: task }}>
-                {w.openTask}
-              </Link>
-            </div>
+        <Earlier model={model} shown={tasks} onShow={show} />
+        {(tasks.length > 0 || speeches.length > 0) && (
+          <div className={tasks.length + speeches.length > 1 ? 'pg-results many' : 'pg-results'}>
+            {speeches.map((speech) => (
+              <Speech
+                key={speech.at}
+                speech={speech}
+                onClose={() => {
+                  forgetSpeech(speech.at);
+                  setSpeeches((now) => now.filter((s) => s !== speech));
+                }}
+              />
+            ))}
+            {tasks.map((task) => (
+              <Made key={task} id={task} busy={sending.pending} onAgain={mayRun ? again : undefined} onVary={mayRun ? vary : undefined} onClose={hide} />
+            ))}
           </div>
         )}
-        {!task && !spoken && props.sourceTask && (
+        {tasks.length === 0 && speeches.length === 0 && props.sourceTask && (
           <div className="card stack">
             <h2>{w.source.title}</h2>
             <TaskView id={props.sourceTask} />
           </div>
         )}
-        {!task && !spoken && !props.sourceTask && <Empty title={w.nothingYet}>{w.nothingYetLead}</Empty>}
-        <Made shown={task} />
+        {tasks.length === 0 && speeches.length === 0 && !props.sourceTask && <Empty title={w.nothingYet}>{w.nothingYetLead}</Empty>}
       </section>
     </div>
-  );
-}
-
-function Again({ task, target, busy, onAgain, onVary }: { task: string; target: Target; busy: boolean; onAgain: (request: Request) => void; onVary: (request: Request) => void }) {
-  const kept = requestOf(task);
-  if (!kept || kept.endpoint !== target.endpoint || kept.model !== target.model) return null;
-  const made: Request = { endpoint: kept.endpoint, model: kept.model, body: kept.body };
-  return (
-    <>
-      <Button aria-disabled={busy} onClick={() => onAgain(made)}>
-        {w.again}
-      </Button>
-      {target.schema.properties && 'seed' in target.schema.properties && (
-        <Button aria-disabled={busy} onClick={() => onVary(made)} title={w.varyHint}>
-          {w.vary}
-        </Button>
-      )}
-    </>
   );
 }
 
@@ -240,28 +247,3 @@ function RunProblem({ error }: { error: unknown }) {
     </div>
   );
 }
-
-/** The last requests of this browser. */
-function Made({ shown }: { shown: string | undefined }) {
-  const others = madeRequests().filter((r) => r.task !== shown);
-  if (others.length === 0) return null;
-  return (
-    <details className="pg-made">
-      <summary>{w.made(others.length)}</summary>
-      <ul>
-        {others.map((r) => (
-          <li key={r.task}>
-            <Link to="/playground" search={{ from: r.task }}>
-              {r.model || r.endpoint}
-            </Link>{' '}
-            <span className="soft">
-              <Ago unix={r.at} />
-            </span>
-            <p className="foreign soft pg-excerpt">{excerpt(r)}</p>
-          </li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-const excerpt = (r: Remembered) => String(r.body.prompt ?? r.body.sound_prompt ?? r.body.gpt_description ?? r.body.lyrics ?? '').slice(0, 160);

@@ -1,20 +1,27 @@
 // All models of the key, by type, tag and name.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
-import { Badge, Empty, Loading, PageHead, Problem } from '../../ui';
+import { lazy, Suspense, useState } from 'react';
+import { Badge, Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
+import { TaskThumb } from '../../task/TaskThumb';
 import { shortId } from '../../task/useTask';
 import { words } from '../../words';
-import { types, useModels, type ListedModel } from './catalog';
-import { TaskThumb, type InputFile } from './input';
+import { loadPart } from '../../shell/load';
+import { types, useMadeAny, useModels, type ListedModel } from './catalog';
+import type { InputFile } from './input';
 import { ModelPrice } from './ModelHead';
 
 const w = words.playground;
 
+// Only who has made nothing needs it.
+const FirstSteps = lazy(() => loadPart(() => import('./FirstSteps')).then(({ FirstSteps }) => ({ default: FirstSteps })));
+
 /** Chooses among all models, or among those that take a file of a task. */
 export function Chooser({ input }: { input: InputFile | undefined }) {
+  usePageTitle(w.title);
   const { type, tag } = useSearch({ from: '/frame/playground' });
   const navigate = useNavigate({ from: '/playground' });
   const { models: all, error } = useModels(input?.media);
+  const made = useMadeAny();
   const [sought, setSought] = useState('');
   if (!all) return error ? <Problem error={error} /> : <Loading />;
 
@@ -25,6 +32,11 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
   return (
     <>
       <PageHead title={w.title} lead={input ? w.input.choose[input.media] : w.lead} />
+      {!input && made === false && (
+        <Suspense fallback={null}>
+          <FirstSteps models={all} />
+        </Suspense>
+      )}
       {input && (
         <div className="pg-input">
           <TaskThumb file={input} alt="" />

@@ -2,13 +2,15 @@
 import { Link } from '@tanstack/react-router';
 import { Amount, Badge } from '../../ui';
 import { words } from '../../words';
-import { usePrices, type ListedModel, type PriceList, type Target } from './catalog';
+import { useModelPage, usePrices, type ListedModel, type PriceList, type Target } from './catalog';
 
 const w = words.playground;
 
 export function ModelHead({ target }: { target: Target }) {
   const { listed, schema } = target;
   const prices = usePrices(listed);
+  const page = useModelPage(target.model);
+  const operation = target.operations.find((o) => o.endpoint === target.endpoint) ?? listed.submit;
   return (
     <div className="pg-head">
       <div>
@@ -22,6 +24,18 @@ export function ModelHead({ target }: { target: Target }) {
           {listed.tags.map((tag) => (
             <Badge key={tag}>{tag}</Badge>
           ))}
+        </p>
+        <p className="row">
+          {page && (
+            <a href={page} target="_blank" rel="noreferrer">
+              {w.modelPage}
+            </a>
+          )}
+          {operation && (
+            <a href={operation.reference} target="_blank" rel="noreferrer">
+              {words.shell.reference}
+            </a>
+          )}
         </p>
       </div>
       {prices && <Prices prices={prices} />}

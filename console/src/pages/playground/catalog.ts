@@ -1,10 +1,10 @@
 // What can be asked for: the models, the contract of one, and the operations that have no
 // contract, which the OpenAPI document describes.
 import { queryOptions, useQuery } from '@tanstack/react-query';
-import { ApiError, call } from '../../api/client';
+import { ApiError, call, send } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { modelsQuery } from '../../api/models';
-import type { Contract, Quote } from '../../api/types';
+import type { Contract, Quote, TaskList } from '../../api/types';
 import type { Media } from '../../task/files';
 import { takesMedia, withDefinitions, type Schema } from './schema';
 
@@ -14,6 +14,7 @@ export type ModelType = (typeof types)[number];
 const minutes = 60_000;
 
 interface Operation {
+  operationId: string;
   requestBody?: { content?: Record<string, { schema: Schema; examples?: Record<string, { value: Record<string, unknown> }> }> };
   summary: string;
   tags: string[];
@@ -32,6 +33,8 @@ export const documentQuery = queryOptions({
 export interface Submit {
   endpoint: string;
   summary: string;
+  /** Where the reference of the API has it. */
+  reference: string;
   model: string;
   schema: Schema;
   example: Record<string, unknown>;
@@ -47,7 +50,7 @@ function submitsOf(document: Document): Submit[] {
     for (const schema of choices) {
       const model = (schema.properties?.model as Schema | undefined)?.const ?? schema.title;
       if (typeof model !== 'string') continue;
-      submits.push({ endpoint, model, schema, summary: post.summary, example: content.examples?.[model]?.value ?? {} });
+      submits.push({ endpoint, model, schema, summary: post.summary, reference: `/docs/reference#${post.operationId}`, example: content.examples?.[model]?.value ?? {} });
     }
   }
   return submits;
@@ -114,6 +117,26 @@ export function usePrices(model: ListedModel): PriceList | undefined {
   if (!quote.data) return undefined;
   const unit = model.type === 'speech' ? 'character' : 'operation';
   return { currency: quote.data.currency, unit, rows: quote.data.breakdown.map((line) => ({ item: line.item, unit_price: line.unit_price, when: {} })) };
+}
+
+/** Whether the account has made anything; undefined until that is known. */
+export function useMadeAny(): boolean | undefined {
+  const { data } = useQuery({ queryKey: queryKeys.anyTask, queryFn: ({ signal }) => call<TaskList>('GET', '/v1/tasks', { query: { limit: 1 }, signal }) });
+  return data && data.data.length > 0;
+}
+
+/** The addresses of the guides, of which each built-in model has one. */
+const guidesQuery = queryOptions({
+  queryKey: queryKeys.guides,
+  queryFn: async () => (await send('GET', '/llms.txt')).text(),
+  staleTime: 30 * minutes,
+});
+
+/** The page of a model in the documentation; undefined where it has none. */
+export function useModelPage(model: string): string | undefined {
+  const { data } = useQuery(guidesQuery);
+  const page = `/docs/models/${encodeURIComponent(model)}`;
+  return data?.includes(`${page}.md`) ? page : undefined;
 }
 
 /** What the page asks for: the way to submit, its schema, and the other ways of the model. */

@@ -34,3 +34,8 @@ test.each([
 ])('a file becomes %s of a list', (_, before, after) => {
   expect(withFile(list, { image_urls: before }, 'image', address)).toEqual({ image_urls: after });
 });
+
+test('a voice that has to be chosen is there from the start', () => {
+  const speech = operations.find((o) => o.name.endsWith('/v1/audio/speech'))!;
+  expect(initialValues(speech.schema)).toEqual({ voice: 'coral' });
+});

@@ -1,5 +1,5 @@
-// Files and addresses of media. A picture that is dropped or chosen is uploaded, and its
-// link is what the request holds.
+// Files and addresses of media. A file that is dropped or chosen is uploaded, and its link is
+// what the request holds.
 import { useMutation } from '@tanstack/react-query';
 import { useState, type DragEvent } from 'react';
 import { call, wordsOf } from '../../api/client';
@@ -7,40 +7,49 @@ import type { Upload } from '../../api/types';
 import { mayUse, useSession } from '../../session';
 import { Button } from '../../ui';
 import { words } from '../../words';
-import { taskFileOf, typedAddress } from '../../task/files';
+import { taskFileOf, typedAddress, type Media } from '../../task/files';
+import { TaskThumb } from '../../task/TaskThumb';
 import { useGroup, useInput } from './field';
-import { TaskThumb } from './input';
 import { isPicture } from './picture';
-import type { Schema } from './schema';
+import { mediaKindOf, type Schema } from './schema';
 import type { InputProps } from './widgets';
 
 const w = words.playground.media;
 
-const accepted = ['image/jpeg', 'image/png', 'image/webp', 'image/gif'];
-const mostBytes = 20 * 1024 * 1024;
+const megabyte = 1024 * 1024;
 
-/** Why a file cannot be uploaded, or undefined. Its bytes say what it is: its type goes by its name. */
-async function refusal(file: File): Promise<string | undefined> {
+/** What can be uploaded of each kind. */
+const limits: Record<Media, { accept: string; most: number; path: string }> = {
+  image: { accept: 'image/jpeg,image/png,image/webp,image/gif', most: 20 * megabyte, path: '/v1/uploads/images' },
+  video: { accept: 'video/mp4,video/quicktime,video/webm', most: 100 * megabyte, path: '/v1/uploads/videos' },
+  audio: { accept: 'audio/*,.mp3,.wav,.m4a,.ogg,.flac,.aac', most: 20 * megabyte, path: '/v1/uploads/audios' },
+};
+
+/** Why a file cannot be uploaded, or undefined. The bytes of a picture say what it is: its type goes by its name. */
+async function refusal(kind: Media, file: File): Promise<string | undefined> {
+  const { most } = limits[kind];
   if (file.size === 0) return w.empty(file.name);
-  if (!isPicture(new Uint8Array(await file.slice(0, 12).arrayBuffer()))) return w.wrongType(file.name);
-  if (file.size > mostBytes) return w.tooLarge(file.name, (file.size / 1024 / 1024).toFixed(1));
+  const fits = kind === 'image' ? isPicture(new Uint8Array(await file.slice(0, 12).arrayBuffer())) : file.type.startsWith(`${kind}/`);
+  if (!fits) return w.wrongType[kind](file.name);
+  if (file.size > most) return w.tooLarge(file.name, (file.size / megabyte).toFixed(1), most / megabyte);
   return undefined;
 }
 
-// What was uploaded from this page is shown from the file itself.
-const previews = new Map<string, string>();
+// What was uploaded from this page is shown from the file itself, or by its name.
+const uploaded = new Map<string, { name: string; preview: string | undefined }>();
 
-async function upload(file: File): Promise<string> {
+async function upload(kind: Media, file: File): Promise<string> {
   const form = new FormData();
   form.append('file', file);
-  const { url } = await call<Upload>('POST', '/v1/uploads/images', { body: form });
-  previews.set(url, URL.createObjectURL(file));
+  const { url } = await call<Upload>('POST', limits[kind].path, { body: form });
+  uploaded.set(url, { name: file.name, preview: kind === 'image' ? URL.createObjectURL(file) : undefined });
   return url;
 }
 
 // The page may show pictures of its own origin only; others are named.
 function previewOf(url: string): string | undefined {
-  if (previews.has(url)) return previews.get(url);
+  const own = uploaded.get(url);
+  if (own) return own.preview;
   return URL.canParse(url) && new URL(url).origin === window.location.origin ? url : undefined;
 }
 
@@ -55,24 +64,25 @@ function Preview({ url, alt }: { url: string; alt: string }) {
   if (source && !broken) return <img className="pg-thumb" src={source} alt={alt} onError={() => setBroken(true)} />;
   return (
     <span className="pg-thumb pg-nothumb foreign" title={url}>
-      {URL.canParse(url) ? new URL(url).hostname : url.slice(0, 40)}
+      {uploaded.get(url)?.name ?? (URL.canParse(url) ? new URL(url).hostname : url.slice(0, 40))}
     </span>
   );
 }
 
 /** Takes files by a drop and by a button, and says what is wrong with them. */
-function useUploads(onUploaded: (urls: string[]) => void, room: number) {
+function useUploads(kind: Media, onUploaded: (urls: string[]) => void, room: number) {
   const [refused, setRefused] = useState<string>();
   const [over, setOver] = useState(false);
   const session = useSession();
-  const uploading = useMutation({ mutationFn: (files: File[]) => Promise.all(files.map(upload)), onSuccess: onUploaded });
+  const uploading = useMutation({ mutationFn: (files: File[]) => Promise.all(files.map((file) => upload(kind, file))), onSuccess: onUploaded });
   const take = async (files: File[]) => {
-    const wrong = (await Promise.all(files.map(refusal))).find((r) => r !== undefined) ?? (files.length > room ? w.tooMany(room) : undefined);
+    const wrong = (await Promise.all(files.map((file) => refusal(kind, file)))).find((r) => r !== undefined) ?? (files.length > room ? w.tooMany(room) : undefined);
     setRefused(wrong);
     uploading.reset();
     if (!wrong && files.length) uploading.mutate(files);
   };
   return {
+    kind,
     allowed: mayUse(session, 'generate'),
     busy: uploading.isPending,
     problem: refused ?? (uploading.isError ? wordsOf(uploading.error) : undefined),
@@ -93,19 +103,20 @@ function useUploads(onUploaded: (urls: string[]) => void, room: number) {
   };
 }
 
-function FileButton({ id, label, multiple, busy, onFiles }: { id: string; label: string; multiple: boolean; busy: boolean; onFiles: (files: File[]) => void }) {
+function FileButton({ id, label, multiple, uploads }: { id: string; label: string; multiple: boolean; uploads: ReturnType<typeof useUploads> }) {
+  const { kind, busy, take } = uploads;
   return (
     <>
       <input
         className="sr pg-file"
         type="file"
         id={`${id}-file`}
-        accept={accepted.join(',')}
+        accept={limits[kind].accept}
         multiple={multiple}
         disabled={busy}
         aria-label={label}
         onChange={(e) => {
-          onFiles([...(e.target.files ?? [])]);
+          void take([...(e.target.files ?? [])]);
           e.target.value = ''; // the same file may be chosen again
         }}
       />
@@ -136,27 +147,17 @@ function Address({ id, url, placeholder, onChange }: { id: string; url: string; 
   );
 }
 
-/** One sound or video, by its address. */
-export function LinkInput({ id, value, onChange }: InputProps) {
+/** One file: by its address, by a drop, or by one that is chosen. */
+export function FileInput({ id, schema, value, onChange }: InputProps) {
+  const kind = mediaKindOf(schema) ?? 'image';
   const url = typeof value === 'string' ? value : '';
-  return (
-    <div className="pg-drop">
-      {taskFileOf(url, window.location.origin) && <Thumb url={url} alt={w.preview} />}
-      <Address id={id} url={url} placeholder={w.paste} onChange={onChange} />
-    </div>
-  );
-}
-
-/** One picture: by its address, by a drop, or by a file that is chosen. */
-export function ImageInput({ id, schema, value, onChange }: InputProps) {
-  const url = typeof value === 'string' ? value : '';
-  const uploads = useUploads((urls) => onChange(urls[0]), 1);
+  const uploads = useUploads(kind, (urls) => onChange(urls[0]), 1);
   return (
     <>
       <div className="pg-drop" {...uploads.drop}>
         {url !== '' && <Thumb url={url} alt={w.preview} />}
-        <Address id={id} url={url} placeholder={uploads.allowed ? w.dropOrPaste : w.paste} onChange={onChange} />
-        {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} busy={uploads.busy} onFiles={(files) => void uploads.take(files)} />}
+        <Address id={id} url={url} placeholder={uploads.allowed ? w.dropOrPaste[kind] : w.paste} onChange={onChange} />
+        {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} uploads={uploads} />}
         {url !== '' && (
           <Button variant="quiet" onClick={() => onChange(undefined)} aria-label={w.removeFrom(String(schema.title))}>
             ✕
@@ -211,7 +212,7 @@ export function Images({ id, schema, value, onChange }: ListProps) {
   const title = String(schema.title);
   const urls = value.map(urlOf);
   const room = (schema.maxItems ?? 100) - urls.length;
-  const uploads = useUploads((more) => onChange([...urls, ...more]), room);
+  const uploads = useUploads('image', (more) => onChange([...urls, ...more]), room);
   const swap = (i: number) => urls.map((u, j) => (j === i - 1 ? urls[i]! : j === i ? urls[i - 1]! : u));
   return (
     <div {...useGroup(id)} className="pg-list">
@@ -236,8 +237,8 @@ export function Images({ id, schema, value, onChange }: ListProps) {
       )}
       {room > 0 && (
         <div className="pg-drop" {...uploads.drop}>
-          <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany : w.paste} onAdd={(url) => onChange([...urls, url])} />
-          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} busy={uploads.busy} onFiles={(files) => void uploads.take(files)} />}
+          <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany.image : w.paste} onAdd={(url) => onChange([...urls, url])} />
+          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} uploads={uploads} />}
         </div>
       )}
       <Said text={uploads.problem} />
@@ -245,25 +246,31 @@ export function Images({ id, schema, value, onChange }: ListProps) {
   );
 }
 
-/** Addresses of sounds and videos, which are not uploaded here. */
+/** Several sounds or videos. */
 export function Links({ id, schema, value, onChange }: ListProps) {
+  const title = String(schema.title);
+  const kind = mediaKindOf(schema) ?? 'video';
   const urls = value.map(urlOf);
+  const room = (schema.maxItems ?? 100) - urls.length;
+  const uploads = useUploads(kind, (more) => onChange([...urls, ...more]), room);
   return (
     <div {...useGroup(id)} className="pg-list">
       {urls.map((url, i) => (
         <div className="pg-link" key={i}>
           {taskFileOf(url, window.location.origin) && <Thumb url={url} alt={w.file(i + 1)} />}
-          <span className="foreign mono">{url}</span>
+          <span className="foreign mono">{uploaded.get(url)?.name ?? url}</span>
           <Button variant="quiet" onClick={() => onChange(urls.filter((_, j) => j !== i))} aria-label={w.removeAddress(i + 1)}>
             ✕
           </Button>
         </div>
       ))}
-      {urls.length < (schema.maxItems ?? 100) && (
-        <div className="pg-drop">
-          <AddAddress id={id} title={String(schema.title)} placeholder={w.paste} onAdd={(url) => onChange([...urls, url])} />
+      {room > 0 && (
+        <div className="pg-drop" {...uploads.drop}>
+          <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany[kind] : w.paste} onAdd={(url) => onChange([...urls, url])} />
+          {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} uploads={uploads} />}
         </div>
       )}
+      <Said text={uploads.problem} />
     </div>
   );
 }

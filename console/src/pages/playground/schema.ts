@@ -2,6 +2,7 @@
 // told apart by their type, their limits and the annotations of the catalog (x-group,
 // x-media, x-unit), which docs/adding-a-model.md describes.
 import type { RJSFSchema } from '@rjsf/utils';
+import type { Media } from '../../task/files';
 
 export type Schema = RJSFSchema;
 export type Values = Record<string, unknown>;
@@ -95,11 +96,12 @@ export function optionsOf(schema: Schema): (string | number)[] | undefined {
 
 export type Kind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'link' | 'images' | 'links' | 'task' | 'clip' | 'index' | 'other';
 
-const mediaOf = (schema: Schema) => (schema['x-media'] as { kind?: string } | undefined)?.kind;
+/** The kind of media that a field takes. */
+export const mediaKindOf = (schema: Schema | undefined) => (schema?.['x-media'] as { kind?: Media } | undefined)?.kind;
 
 /** Which of our inputs a field has. The schema is resolved: without references. */
 export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
-  if (schema.type === 'array') return items?.type === 'string' ? (mediaOf(schema) === 'image' ? 'images' : 'links') : 'other';
+  if (schema.type === 'array') return items?.type === 'string' ? (mediaKindOf(schema) === 'image' ? 'images' : 'links') : 'other';
   if (schema.type === 'object') return 'other';
   if (schema.type === 'boolean') return 'check';
   if (name === 'task_id') return 'task';
@@ -115,7 +117,7 @@ export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
     const { minimum, maximum } = schema;
     return schema.default !== undefined && minimum !== undefined && maximum !== undefined && maximum - minimum <= 60 ? 'slider' : 'number';
   }
-  if (mediaOf(schema)) return mediaOf(schema) === 'image' ? 'image' : 'link';
+  if (mediaKindOf(schema)) return mediaKindOf(schema) === 'image' ? 'image' : 'link';
   return isLongText(name, schema) ? 'long' : 'line';
 }
 
@@ -149,11 +151,13 @@ export function withExamples(schema: Schema, body: Values, missing: readonly str
 const sources = ['task_id', 'clip_id'];
 
 /** What a form begins with. A switch between two kinds of request without a default
- * decides which other fields count: it begins with the simpler kind. */
+ * decides which other fields count: it begins with the simpler kind. A voice that has to be
+ * chosen is the one of the example. */
 export function initialValues(schema: Schema): Values {
   const values: Values = {};
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const p = asSchema(property);
+    if (name === 'voice' && p.enum && schema.required?.includes(name)) values[name] = (Array.isArray(p.examples) && p.examples[0]) || p.enum[0];
     if (p.type === 'boolean' && p['x-group'] === 'mode' && p.default === undefined) values[name] = false;
   }
   return values;
@@ -182,8 +186,8 @@ function placeOf(schema: Schema, media: string): Place | undefined {
     const p = asSchema(property);
     const items = asSchema(Array.isArray(p.prefixItems) ? p.prefixItems[0] : p.items);
     const place = { field, list: p.type === 'array', most: p.maxItems ?? (Array.isArray(p.prefixItems) ? p.prefixItems.length : 100) };
-    const within = Object.entries(items.properties ?? {}).find(([, q]) => mediaOf(asSchema(q)) === media);
-    if (mediaOf(p) === media) places.push({ ...place, property: undefined });
+    const within = Object.entries(items.properties ?? {}).find(([, q]) => mediaKindOf(asSchema(q)) === media);
+    if (mediaKindOf(p) === media) places.push({ ...place, property: undefined });
     else if (within && !folded.includes(field)) places.push({ ...place, property: within[0] });
   }
   const order = (p: Place) => (p.property ? 2 : 0) + (schema.required?.includes(p.field) ? 0 : 1);

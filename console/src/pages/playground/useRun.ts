@@ -5,8 +5,8 @@ import { useRef } from 'react';
 import { call, send } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { untilAnswered, useSubmitKey } from '../../api/submit';
-import { rememberRequest, type Request } from '../../requests';
-import type { Spoken } from './Speech';
+import { keepSpeech, type Request, type Speech } from '../../requests';
+import { base64 } from './Speech';
 
 interface Acknowledgement {
   data: { task_id: string }[];
@@ -15,18 +15,18 @@ interface Sent {
   request: Request;
   key: string;
 }
-export type Outcome = { task: string } | { spoken: Spoken };
+export type Outcome = { task: string } | { speech: Speech };
 
-export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
+export function useRun(onDone: (outcome: Outcome) => void) {
   const queries = useQueryClient();
   const keys = useSubmitKey();
   const repeatable = useRef(true);
   const run = useMutation({
     mutationFn: async ({ request, key }: Sent): Promise<Outcome> => {
-      const { endpoint, body } = request;
+      const { endpoint, model, body } = request;
       if (endpoint === '/v1/audio/speech') {
         const answer = await send('POST', endpoint, { body });
-        return { spoken: { blob: await answer.blob(), format: String(body.response_format ?? 'mp3') } };
+        return { speech: { at: Date.now(), model, text: String(body.input), format: String(body.response_format ?? 'mp3'), data: await base64(await answer.blob()) } };
       }
       const { data } = await call<Acknowledgement>('POST', endpoint, { body, headers: { 'Idempotency-Key': key } });
       return { task: data[0]!.task_id };
@@ -34,11 +34,11 @@ export function useRun(onDone: (outcome: Outcome, request: Request) => void) {
     // Speech is no submit: a repeat would be charged again.
     ...untilAnswered,
     retry: (count, error) => repeatable.current && untilAnswered.retry(count, error),
-    onSuccess: (outcome, { request }) => {
-      if ('task' in outcome) rememberRequest({ ...request, task: outcome.task, at: Math.floor(Date.now() / 1000) });
+    onSuccess: (outcome) => {
+      if ('speech' in outcome) keepSpeech(outcome.speech);
       void queries.invalidateQueries({ queryKey: queryKeys.balances });
       void queries.invalidateQueries({ queryKey: queryKeys.tasks });
-      onDone(outcome, request);
+      onDone(outcome);
     },
     onSettled: (_, error) => keys.settle(error),
   });

@@ -3,7 +3,7 @@ import type { ComponentType } from 'react';
 import { Button } from '../../ui';
 import { words } from '../../words';
 import { useGroup, useInput } from './field';
-import { ImageInput, LinkInput } from './media';
+import { FileInput } from './media';
 import { optionsOf, type Kind, type Schema } from './schema';
 import { Clip, ClipIndex, SourceTask } from './source';
 
@@ -29,13 +29,24 @@ function LongText({ id, schema, value = '', onChange }: InputProps) {
   const text = String(value);
   const max = schema.maxLength;
   const length = [...text].length; // code points, as the API counts
+  const main = /^root_(prompt|input|lyrics|sound_prompt|gpt_description)$/.test(id);
+  const examples = main && text === '' && Array.isArray(schema.examples) ? (schema.examples as string[]) : [];
   return (
     <div className="pg-long">
-      <textarea {...useInput(id)} data-main={/^root_(prompt|input|lyrics|sound_prompt|gpt_description)$/.test(id) || undefined} value={text} placeholder={exampleOf(schema)} onChange={(e) => onChange(e.target.value || undefined)} />
+      <textarea {...useInput(id)} data-main={main || undefined} value={text} placeholder={exampleOf(schema)} onChange={(e) => onChange(e.target.value || undefined)} />
       {max !== undefined && (
         <span className={length > max ? 'pg-count fault' : 'pg-count'} aria-live={length > max ? 'polite' : 'off'}>
           {w.count(length, max)}
         </span>
+      )}
+      {examples.length > 0 && (
+        <div className="pg-examples" role="group" aria-label={w.examplesOf(String(schema.title))}>
+          {examples.map((example) => (
+            <button type="button" key={example} onClick={() => onChange(example)}>
+              {example}
+            </button>
+          ))}
+        </div>
       )}
     </div>
   );
@@ -148,8 +159,7 @@ function Ratio({ ratio }: { ratio: string }) {
 }
 
 const Ratios = (props: InputProps) => <Segments {...props} drawn />;
-const Image = (props: InputProps) => <ImageInput {...props} />;
-const Link = (props: InputProps) => <LinkInput {...props} />;
+const Medium = (props: InputProps) => <FileInput {...props} />;
 
 export const inputs: Record<Kind, ComponentType<InputProps>> = {
   long: LongText,
@@ -161,8 +171,8 @@ export const inputs: Record<Kind, ComponentType<InputProps>> = {
   slider: Slider,
   number: NumberInput,
   seed: Seed,
-  image: Image,
-  link: Link,
+  image: Medium,
+  link: Medium,
   task: SourceTask,
   clip: Clip,
   index: ClipIndex,

@@ -3,13 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
+import { useKeyNames } from '../../api/keyNames';
 import { modelsQuery } from '../../api/models';
+import { taskIdIn } from '../../task/files';
 import { Button, Field, Select } from '../../ui';
 import { words } from '../../words';
 
 const w = words.tasks;
 
-const names = ['status', 'type', 'model', 'reference', 'source', 'webhook', 'created_after', 'created_before'] as const;
+const names = ['status', 'type', 'model', 'key', 'reference', 'source', 'webhook', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];
 export type Filtered = Partial<Record<Filter, string>>;
 
@@ -43,14 +45,23 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
   const fault = (name: Filter) => (faultOf(error) === name ? wordsOf(error) : null);
   const known = models?.data.map((m) => m.id) ?? [];
   const choices = search.model && !known.includes(search.model) ? [search.model, ...known] : known;
+  const { names: keyNames, nameOf } = useKeyNames();
+  const keys = [...new Map([...keyNames, ...(search.key ? [[search.key, nameOf(search.key)] as const] : [])])].map(([value, label]) => ({ value, label }));
   const any = { value: '', label: w.any };
+  // The id of a task leads to its page; any other text is a reference.
+  const find = (text: string) => {
+    const task = taskIdIn(text);
+    if (task) void navigate({ to: '/tasks/$id', params: { id: task } });
+    else set('reference', text);
+  };
   return (
     <form className="filters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <Typed label={w.find} value={search.reference ?? ''} error={fault('reference')} onChange={find} />
       <Select label={w.state} error={fault('status')} value={search.status ?? ''} onChange={(e) => set('status', e.target.value)} options={[any, ...Object.entries(words.task.status).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.type} error={fault('type')} value={search.type ?? ''} onChange={(e) => set('type', e.target.value)} options={[any, ...Object.entries(w.types).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.model} error={fault('model')} value={search.model ?? ''} onChange={(e) => set('model', e.target.value)} options={[any, ...choices]} />
+      <Select label={w.key} error={fault('key')} value={search.key ?? ''} onChange={(e) => set('key', e.target.value)} options={[any, ...keys]} />
       <Select label={words.task.page.callback} error={fault('webhook')} value={search.webhook ?? ''} onChange={(e) => set('webhook', e.target.value)} options={[any, ...Object.entries(words.task.page.callbackState).map(([value, label]) => ({ value, label }))]} />
-      <Typed label={w.reference} value={search.reference ?? ''} error={fault('reference')} onChange={(value) => set('reference', value)} />
       <Typed label={w.source} value={search.source ?? ''} error={fault('source')} onChange={(value) => set('source', value.trim())} />
       <Field label={w.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
       <Field label={w.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />

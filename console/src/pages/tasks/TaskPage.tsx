@@ -1,15 +1,19 @@
-// One task: what came of it, when what happened, what it cost, and where it was told.
+// One task: what was asked for and what came of it, when what happened, what it cost, and where it was told.
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
+import { useKeyNames } from '../../api/keyNames';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task } from '../../api/types';
 import { mayUse, queryClient, useSession } from '../../session';
+import { Asked } from '../../task/Asked';
+import { Cancel } from '../../task/Cancel';
 import { MadeFrom, UsedBy } from '../../task/Chain';
 import { Foreign } from '../../task/Foreign';
+import { Repeat } from '../../task/Repeat';
 import { TaskView } from '../../task/TaskView';
-import { isOpen, isUnknown, putTask, useArt, useTask } from '../../task/useTask';
+import { isOpen, isUnknown, useArt, useTask } from '../../task/useTask';
 import { Amount, Button, Code, Dialog, Empty, Facts, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Callback } from './Callback';
@@ -39,15 +43,12 @@ export function TaskPage() {
 function Page({ task }: { task: Task }) {
   const session = useSession();
   const art = useArt(task);
+  const { nameOf } = useKeyNames();
   return (
     <>
       <PageHead title={<span className="foreign">{w.title(words.tasks.types[task.type], task.model.slice(0, 80))}</span>} lead={<Code text={task.id} />}>
-        {mayUse(session, 'generate') && (
-          <Link to="/playground" search={{ from: task.id }} className="button">
-            {w.runAgain}
-          </Link>
-        )}
-        {isOpen(task) && !task.cancel_requested && mayUse(session, 'generate') && <Cancel task={task} />}
+        <Repeat task={task} />
+        <Cancel task={task} />
         {!isOpen(task) && mayUse(session, 'manage') && <Remove task={task} />}
       </PageHead>
       <div className="taskpage">
@@ -56,17 +57,18 @@ function Page({ task }: { task: Task }) {
           {task.webhook && <Callback task={task} />}
         </div>
         <div className="stack">
+          <Asked task={task} />
           <MadeFrom task={task} picture={art?.source_task_id} />
           <UsedBy task={task} />
           <section className="card" aria-labelledby="facts">
             <h2 id="facts">{w.facts}</h2>
             <Facts
               rows={[
-                art?.prompt ? [w.prompt, <Foreign key="p" text={art.prompt} limit={300} />] : null,
                 task.reference ? [w.reference, <Foreign key="r" text={task.reference} />] : null,
                 isOpen(task)
                   ? [w.held, <span key="h"><Amount value={task.estimated_cost} currency={session.currency} /> <span className="hint">{w.heldHint}</span></span>]
                   : [w.charged, <Amount key="c" value={task.cost} currency={session.currency} />],
+                task.key !== undefined && [w.key, <span key="k" className="foreign" title={task.key}>{nameOf(task.key)}</span>],
                 !isOpen(task) && [w.credits, <span key="cr" className="amount">{task.credits_cost.toLocaleString('en-GB')}</span>],
               ]}
             />
@@ -74,32 +76,6 @@ function Page({ task }: { task: Task }) {
           <Timeline task={task} />
         </div>
       </div>
-    </>
-  );
-}
-
-function Cancel({ task }: { task: Task }) {
-  const [open, setOpen] = useState(false);
-  const cancel = useMutation({
-    mutationFn: () => call<{ data: Task }>('POST', `/v1/tasks/${task.id}/cancel`),
-    onSuccess: ({ data }) => {
-      setOpen(false);
-      putTask(data);
-    },
-  });
-  return (
-    <>
-      <Button onClick={() => setOpen(true)}>{w.cancel}</Button>
-      <Dialog open={open} title={w.cancelTitle} onClose={() => (setOpen(false), cancel.reset())}>
-        <div className="stack">
-          <p>{w.cancelText}</p>
-          <Problem error={cancel.error} />
-          <div className="actions">
-            <Button variant="danger" disabled={cancel.isPending} onClick={() => cancel.mutate()}>{w.cancelYes}</Button>
-            <Button onClick={() => setOpen(false)}>{w.cancelNo}</Button>
-          </div>
-        </div>
-      </Dialog>
     </>
   );
 }

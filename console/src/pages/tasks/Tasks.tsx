@@ -3,11 +3,13 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useRef } from 'react';
 import { call } from '../../api/client';
+import { useKeyNames } from '../../api/keyNames';
 import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
 import { useSession } from '../../session';
 import { Poster } from '../../task/Poster';
-import { StateBadge } from '../../task/State';
+import { Repeat } from '../../task/Repeat';
+import { shortDuration, StateBadge } from '../../task/State';
 import { isOpen, putTask, shortId } from '../../task/useTask';
 import { Ago, Amount, Empty, Loading, PageHead, Problem, Table, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -20,7 +22,7 @@ export function Tasks() {
   usePageTitle(w.title);
   const search = useSearch({ from: '/frame/tasks' });
   const gallery = search.view === 'gallery';
-  const query = { ...queryOf(search), after: search.after, limit: gallery ? 24 : 50 };
+  const query = { ...queryOf(search), after: search.after, prompt: true, limit: gallery ? 24 : 50 };
   const { data, error, isPlaceholderData } = useQuery({
     queryKey: queryKeys.taskList(query),
     queryFn: async ({ signal }) => {
@@ -82,29 +84,51 @@ function Cost({ task }: { task: Task }) {
   return <Amount value={task.cost} currency={currency} />;
 }
 
+// Why a task failed, for those that have.
+function Reason({ task }: { task: Task }) {
+  if (!task.error) return null;
+  return (
+    <span className="reason soft" title={task.error.message}>
+      {words.task.failure[task.error.code]?.title ?? task.error.code}
+    </span>
+  );
+}
+
 function List({ tasks }: { tasks: Task[] }) {
+  const { nameOf } = useKeyNames();
   return (
     <div className="tasklist">
-      <Table label={w.title} head={[w.model, w.state, w.cost, w.created, w.type, w.reference, w.task]}>
+      <Table label={w.title} head={[w.task, w.state, w.cost, w.duration, w.created, w.key, w.reference, words.ui.actions]}>
         {tasks.map((task) => (
           <tr key={task.id}>
-            <th scope="row" className="nowrap">
+            <th scope="row">
               <Link to="/tasks/$id" params={{ id: task.id }} className="foreign" aria-label={w.open(task.model.slice(0, 80), shortId(task.id))}>
                 {task.model.slice(0, 80)}
               </Link>
+              {task.prompt && (
+                <span className="foreign soft prompt" dir="auto" title={task.prompt}>
+                  {task.prompt}
+                </span>
+              )}
             </th>
-            <td className="nowrap">
-              <StateBadge task={task} /> {isOpen(task) && <span className="soft">{w.progress(task.progress)}</span>}
+            <td>
+              <span className="nowrap">
+                <StateBadge task={task} /> {isOpen(task) && <span className="soft">{w.progress(task.progress)}</span>}
+              </span>
+              <Reason task={task} />
             </td>
             <td className="nowrap">
               <Cost task={task} />
             </td>
+            <td className="nowrap">{task.actual_time === undefined ? words.ui.none : shortDuration(task.actual_time)}</td>
             <td className="nowrap">
               <Ago unix={task.created} />
             </td>
-            <td>{w.types[task.type]}</td>
+            <td className="foreign keyname" title={task.key}>{task.key && nameOf(task.key)}</td>
             <td className="foreign reference" dir="auto" title={task.reference}>{task.reference ?? ''}</td>
-            <td className="mono soft nowrap">{shortId(task.id)}</td>
+            <td className="nowrap">
+              <Repeat task={task} listed />
+            </td>
           </tr>
         ))}
       </Table>
@@ -116,8 +140,8 @@ function Gallery({ tasks }: { tasks: Task[] }) {
   return (
     <ul className="gallery">
       {tasks.map((task) => (
-        <li key={task.id}>
-          <Link to="/tasks/$id" params={{ id: task.id }} className="tile">
+        <li key={task.id} className="tile">
+          <Link to="/tasks/$id" params={{ id: task.id }} className="tilelink">
             <span className="poster">
               <Poster task={task} />
             </span>
@@ -127,14 +151,23 @@ function Gallery({ tasks }: { tasks: Task[] }) {
             </span>
             <span className="tilefoot soft">
               <Ago unix={task.created} />
+              {task.actual_time !== undefined && <span>{shortDuration(task.actual_time)}</span>}
               <Cost task={task} />
             </span>
+            {task.prompt && (
+              <span className="foreign tileprompt" dir="auto">
+                {task.prompt}
+              </span>
+            )}
             {task.reference && (
               <span className="foreign soft tileref" dir="auto">
                 {task.reference}
               </span>
             )}
           </Link>
+          <div className="tileacts">
+            <Repeat task={task} listed />
+          </div>
         </li>
       ))}
     </ul>

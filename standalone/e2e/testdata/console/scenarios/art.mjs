@@ -17,7 +17,7 @@ export default async ({come, key}) => {
 	const before = v.page.url()
 	await v.page.evaluate(() => [...document.querySelectorAll('.artbuttons button')].find(b => b.innerText.startsWith('Vary (Region)')).click())
 	await v.holds(url => location.href !== url, before)
-	await v.sees('Waits for you')
+	await v.sees('Waiting for you')
 	await v.inspect('mask')
 
 	// With the keyboard, as somebody without a pointer would.
@@ -29,6 +29,6 @@ export default async ({come, key}) => {
 	await v.sees('Completed')
 	const shown = await v.page.waitForSelector('.media img, .artgrid img')
 	await v.holds(i => i.complete && i.naturalWidth > 0, shown)
-	must(!(await v.page.evaluate(() => document.body.innerText)).includes('Waits for you'), 'the task still waits')
+	must(!(await v.page.evaluate(() => document.body.innerText)).includes('Waiting for you'), 'the task still waits')
 	await v.leave()
 }

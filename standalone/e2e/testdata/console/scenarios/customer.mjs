@@ -15,7 +15,7 @@ export default async ({come, base, key}) => {
 	await v.press('link', 'Keys')
 	await v.press('button', 'Create key')
 	await v.fill('textbox', 'Name', 'my first key')
-	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('No more than')).click())
+	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('Limited to')).click())
 	await v.fill('textbox', 'Quota in USD', '50')
 	await v.inspect('new-key')
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button[type=submit]')].at(-1).click())

@@ -13,7 +13,7 @@ export default async ({come, key}) => {
 	await v.press('link', 'Keys')
 	await v.press('button', 'Create key')
 	await v.fill('textbox', 'Name', 'over plain http')
-	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('No more than')).click())
+	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] label')].find(l => l.innerText.startsWith('Limited to')).click())
 	await v.fill('textbox', 'Quota in USD', '50')
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button[type=submit]')].at(-1).click())
 	await v.holds(() => /mgk_[0-9A-Za-z]{38}/.test(document.querySelector('dialog[open]')?.innerText ?? ''))

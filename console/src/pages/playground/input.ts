@@ -2,7 +2,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useSearch } from '@tanstack/react-router';
 import { mediaOf, type Media, type TaskFile } from '../../task/files';
-import { Poster } from '../../task/Poster';
 import { filesOf, taskQuery } from '../../task/useTask';
 
 export interface InputFile extends TaskFile {
@@ -18,14 +17,4 @@ export function useInputFile(): { input: InputFile | undefined; pending: boolean
   const file = Math.max(1, Math.floor(Number(search.file)) || 1);
   const media = mediaOf(data, filesOf(data)[file - 1]);
   return { input: media && { task, file, media }, pending: false, error };
-}
-
-/** A file of a task as a small picture, or as the sign of its type. */
-export function TaskThumb({ file, alt }: { file: TaskFile; alt: string }) {
-  const { data } = useQuery(taskQuery(file.task));
-  return (
-    <span className="pg-thumb pg-taskthumb" {...(alt ? { role: 'img', 'aria-label': alt } : { 'aria-hidden': true })}>
-      {data && <Poster task={data} file={file.file} small />}
-    </span>
-  );
 }

@@ -1,0 +1,45 @@
+// The account's last results with a model, as small pictures: each can be shown beside the others.
+import { useQuery } from '@tanstack/react-query';
+import { call } from '../../api/client';
+import { queryKeys } from '../../api/queryKeys';
+import type { Task, TaskList } from '../../api/types';
+import { Poster } from '../../task/Poster';
+import { putTask, shortId, taskQuery } from '../../task/useTask';
+import { words } from '../../words';
+
+const w = words.playground;
+
+export function Earlier({ model, shown, onShow }: { model: string; shown: string[]; onShow: (task: string) => void }) {
+  const { data } = useQuery({
+    queryKey: queryKeys.earlier(model),
+    queryFn: async ({ signal }) => {
+      const list = await call<TaskList>('GET', '/v1/tasks', { query: { model, prompt: true, limit: 20 }, signal });
+      list.data.forEach(putTask);
+      return list.data;
+    },
+  });
+  const others = data?.filter((task) => !shown.includes(task.id)) ?? [];
+  if (others.length === 0) return null;
+  return (
+    <section aria-labelledby="earlier">
+      <h2 id="earlier">{w.earlier}</h2>
+      <ul className="pg-strip">
+        {others.map((task) => (
+          <li key={task.id}>
+            <Small task={task} onShow={onShow} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+// It follows what the page learns of its task otherwise, and asks for nothing itself.
+function Small({ task: listed, onShow }: { task: Task; onShow: (task: string) => void }) {
+  const { data: task = listed } = useQuery({ ...taskQuery(listed.id), enabled: false });
+  return (
+    <button type="button" className="pg-small" title={listed.prompt} aria-label={w.showEarlier(listed.prompt?.slice(0, 80) ?? shortId(task.id), words.task.status[task.status])} onClick={() => onShow(task.id)}>
+      <Poster task={task} small />
+    </button>
+  );
+}

@@ -1,0 +1,66 @@
+// What a task of the playground makes, beside that of others.
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useRef } from 'react';
+import { Cancel } from '../../task/Cancel';
+import { promptOf, requestQuery } from '../../task/request';
+import { TaskView } from '../../task/TaskView';
+import { isOpen, shortId, taskQuery } from '../../task/useTask';
+import { Button } from '../../ui';
+import { words } from '../../words';
+
+const w = words.playground;
+
+interface Props {
+  id: string;
+  busy: boolean;
+  /** Undefined for keys that may not generate. */
+  onAgain: ((id: string) => Promise<void>) | undefined;
+  onVary: ((id: string) => Promise<void>) | undefined;
+  onClose: (id: string) => void;
+}
+
+export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
+  const { data: task } = useQuery(taskQuery(id));
+  const { data: request } = useQuery(requestQuery(id));
+  const prompt = request ? promptOf(request.body)?.text : undefined;
+  return (
+    <div className="card stack">
+      <div className="pg-resulthead">
+        <p className="foreign pg-excerpt" dir="auto" title={prompt}>
+          {prompt ?? shortId(id)}
+        </p>
+        <Button variant="quiet" onClick={() => onClose(id)} aria-label={w.hide(shortId(id))}>
+          ✕
+        </Button>
+      </div>
+      <TaskView id={id} />
+      <div className="row">
+        {onAgain && request && (
+          <Button aria-disabled={busy} title={words.task.againHint} onClick={() => busy || void onAgain(id)}>
+            {words.task.again}
+          </Button>
+        )}
+        {onVary && request && (
+          <Button title={w.varyHint} onClick={() => void onVary(id)}>
+            {words.task.vary}
+          </Button>
+        )}
+        {task && <Cancel task={task} />}
+        <Link className="button" to="/tasks/$id" params={{ id }}>
+          {w.openTask}
+        </Link>
+      </div>
+    </div>
+  );
+}
+
+/** How it stands with tasks that were still open when this page first showed them. */
+export function useOutcome(ids: string[]): 'running' | 'done' | undefined {
+  const tasks = useQueries({ queries: ids.map(taskQuery) }).map((query) => query.data);
+  const seenOpen = useRef(false);
+  const running = tasks.some((task) => task && isOpen(task));
+  if (running) seenOpen.current = true;
+  if (running) return 'running';
+  return seenOpen.current && tasks.length > 0 ? 'done' : undefined;
+}

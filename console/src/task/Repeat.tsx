@@ -1,0 +1,54 @@
+// A task once more: the same request, or one that begins with it.
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { call } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
+import { untilAnswered, useSubmitKey } from '../api/submit';
+import type { Task } from '../api/types';
+import { mayUse, useSession } from '../session';
+import { Button, Problem } from '../ui';
+import { words } from '../words';
+import { requestQuery } from './request';
+
+const w = words.task;
+
+/** Submits the request of a task again, and opens the new task. */
+function useRunAgain(task: Task) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const keys = useSubmitKey();
+  return useMutation({
+    mutationFn: async () => {
+      const request = await queries.fetchQuery(requestQuery(task.id));
+      if (!request?.endpoint) throw new Error(w.requestErased);
+      const { data } = await call<{ data: { task_id: string }[] }>('POST', request.endpoint, { body: request.body, headers: { 'Idempotency-Key': keys.of(request.body) } });
+      return data[0]!.task_id;
+    },
+    ...untilAnswered,
+    onSettled: (_, error) => keys.settle(error),
+    onSuccess: (id) => {
+      void queries.invalidateQueries({ queryKey: queryKeys.balances });
+      void queries.invalidateQueries({ queryKey: queryKeys.tasks });
+      return navigate({ to: '/tasks/$id', params: { id } });
+    },
+  });
+}
+
+/** Run again and Vary, for keys that may generate. In a list they name their task. */
+export function Repeat({ task, listed = false }: { task: Task; listed?: boolean }) {
+  const session = useSession();
+  const again = useRunAgain(task);
+  if (!mayUse(session, 'generate')) return null;
+  const variant = listed ? 'quiet' : 'plain';
+  return (
+    <>
+      <Button variant={variant} aria-disabled={again.isPending} aria-label={listed ? w.againOf(task.id) : undefined} title={w.againHint} onClick={() => again.isPending || again.mutate()}>
+        {again.isPending ? w.runningAgain : w.again}
+      </Button>
+      <Link to="/playground" search={{ from: task.id }} className={`button ${variant}`} aria-label={listed ? w.varyOf(task.id) : undefined} title={w.varyHint}>
+        {w.vary}
+      </Link>
+      <Problem error={again.error} />
+    </>
+  );
+}

@@ -1,0 +1,140 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/mediagate/mediagate/internal/npmtest"
+)
+
+// What the console shows as code ends with the file, in each language, and shows what is
+// refused. The scenario reads each program from the page, and has it run here.
+func TestConsoleCode(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil && os.Getenv("CI") == "" {
+		t.Skip("chromium is missing: the console is not tested")
+	}
+	folder := npmtest.Install(t, "console", filepath.Join("testdata", "console"))
+	w := newWorld(t, options{shape: standalone})
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := codeRunner{root: root, key: w.key, pkg: sync.OnceValue(func() string { return typescriptClient(t, root) })}
+	b := browsing{w: w, folder: folder, browser: browser, does: map[string]func(json.RawMessage) (any, error){
+		"run": func(with json.RawMessage) (any, error) {
+			var asked shownCode
+			if err := json.Unmarshal(with, &asked); err != nil {
+				return nil, err
+			}
+			asked.folder = t.TempDir()
+			return p.run(t, asked)
+		},
+	}}
+	b.run(t, "code", map[string]any{"key": w.key})
+}
+
+// typescriptClient builds our client's package and returns its folder. Programs below it
+// may import it by its name.
+func typescriptClient(t *testing.T, root string) string {
+	t.Helper()
+	pkg := npmtest.InstallPackage(t, filepath.Join(root, "client", "typescript"))
+	npmtest.Run(t, pkg, nil, nil, "node", "types.mjs", filepath.Join(root, "api", "openapi.yaml"))
+	npmtest.Run(t, pkg, nil, nil, "node_modules/.bin/tsc")
+	return pkg
+}
+
+// shownCode is a program that the console shows.
+type shownCode struct {
+	Language string `json:"language"`
+	Code     string `json:"code"`
+	Key      string `json:"key"` // instead of the one that works
+	folder   string
+}
+
+// codeResult is what came of a program.
+type codeResult struct {
+	Code   int    `json:"code"`
+	Output string `json:"output"`
+	Bytes  int64  `json:"bytes"` // of the file that it names; 0 where it names none
+}
+
+// codeRunner runs programs by the tools of their language.
+type codeRunner struct {
+	root, key string
+	pkg       func() string // the folder of our client in TypeScript
+}
+
+var savedFile = regexp.MustCompile(`(task_[0-9A-HJKMNP-TV-Z]{26}-1|speech)\.\w+`)
+
+func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
+	args, err := p.prepare(t, s)
+	if err != nil {
+		return codeResult{}, err
+	}
+	key := p.key
+	if s.Key != "" {
+		key = s.Key
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // the console shows it
+	cmd.Dir = s.folder
+	cmd.Env = append(os.Environ(), "MEDIAGATE_API_KEY="+key, "PATH="+suite.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	result := codeResult{Output: string(out)}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		result.Code = exit.ExitCode()
+	} else if err != nil {
+		return result, err
+	}
+	if name := savedFile.FindString(result.Output); name != "" {
+		info, err := os.Stat(filepath.Join(s.folder, name))
+		if err != nil {
+			return result, fmt.Errorf("%s printed %s: %w", s.Language, out, err)
+		}
+		result.Bytes = info.Size()
+	}
+	return result, nil
+}
+
+// prepare writes the program to its folder, compiles it where its language has that, and
+// returns the command that runs it.
+func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error) {
+	t.Helper()
+	folder, name := s.folder, ""
+	switch s.Language {
+	case "curl", "mediagate":
+		name = "program.sh"
+	case "Python":
+		name = "program.py"
+	case "Go", "Go client":
+		name = "main.go"
+	case "TypeScript", "TypeScript client":
+		folder, name = p.pkg(), "program.mts" // where the name of our client's package is known
+	default:
+		return nil, fmt.Errorf("no tools for %s", s.Language)
+	}
+	path := filepath.Join(folder, name)
+	if err := os.WriteFile(path, []byte(s.Code), 0o600); err != nil {
+		return nil, err
+	}
+	switch filepath.Ext(name) {
+	case ".sh":
+		return []string{"sh", path}, nil
+	case ".py":
+		return []string{"python3", path}, nil
+	case ".go": // it is built within the module, which has our client
+		binary := filepath.Join(folder, "program")
+		npmtest.Run(t, p.root, nil, nil, "go", "build", "-o", binary, path)
+		return []string{binary}, nil
+	default: // the compiler only takes the types away
+		npmtest.Run(t, folder, nil, nil, "node_modules/.bin/tsc", "--noCheck", "--target", "es2022", "--module", "nodenext", path)
+		return []string{"node", filepath.Join(folder, "program.mjs")}, nil
+	}
+}
