@@ -17,7 +17,7 @@ export default async ({come}) => {
 		const second = await come()
 		second.expected.push(/401/)
 		await second.page.goto(link)
-		await second.sees('This link was used before')
+		await second.sees('This link has been used')
 		await second.leave()
 	}
 	must(seen.join() === '/console/playground,/console/operator', `the links lead to ${seen}`)
