@@ -27,7 +27,7 @@ export default async ({come, key, other, base}) => {
 	await v.go('/tasks')
 	await v.sees('Tasks')
 	const tab = await v.context.newPage()
-	await tab.goto(`${base}/console/account`)
+	await tab.goto(`${base}/console/account`, {waitUntil: 'networkidle0'}) // an answer that is late would end the session here
 	await tab.evaluate(async key => {
 		await fetch('/console/session', {method: 'POST', body: JSON.stringify({key})})
 	}, key)
