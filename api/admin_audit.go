@@ -29,14 +29,40 @@ func viewAudit(e mediagate.AuditEntry) auditView {
 }
 
 func (s *Server) handleAudit(c *call) error {
-	after, limit, err := page(c, auditPrefix)
+	f, err := s.auditFilter(c)
 	if err != nil {
 		return err
 	}
-	account, err := s.queryAccount(c)
-	if err != nil {
-		return err
-	}
-	rows, more, err := s.cfg.Store.Audit(c.ctx, account, after, limit)
+	rows, more, err := s.cfg.Store.Audit(c.ctx, f)
 	return answerList(c, rows, more, err, viewAudit)
+}
+
+// auditFilter reads the filters of the audit. An action that there is not, or an account, is an
+// error; an object and a key may be gone, so that any text selects what has it.
+func (s *Server) auditFilter(c *call) (f mediagate.AuditFilter, err error) {
+	if f.After, f.Limit, err = page(c, auditPrefix); err != nil {
+		return f, err
+	}
+	q := c.query()
+	if f.AccountID, err = s.queryAccount(c); err != nil {
+		return f, err
+	}
+	action, err := oneOfQuery(q, "action", words(mediagate.AuditActions())...)
+	if err != nil {
+		return f, err
+	}
+	f.Action = mediagate.AuditAction(action)
+	if f.Object, err = textQuery(q, "object"); err != nil {
+		return f, err
+	}
+	if f.By, err = textQuery(q, "by"); err != nil {
+		return f, err
+	}
+	if f.From, err = momentQuery(q, "from"); err != nil {
+		return f, err
+	}
+	if f.To, err = momentQuery(q, "to"); err != nil {
+		return f, err
+	}
+	return f, nil
 }
