@@ -2,7 +2,6 @@
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import type { Stuck } from '../../api/admin';
-import { ApiError } from '../../api/client';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
 
@@ -40,22 +39,29 @@ export function whyOf({ reason, drained }: Stuck): string | undefined {
   return drained?.length ? w.drained(drained) : w.park[reason];
 }
 
-/** Why a task is stuck: in words, and by the name that the runbook has. */
+/** The page of the runbook about a reason: provider_out_of_funds is ProviderOutOfFunds. */
+export function runbookOf(reason: string): string {
+  const page = reason === 'run_overdue' ? 'WakesOverdue' : reason.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
+  return `/docs/runbook/${page}`;
+}
+
+/** Why a task is stuck: in words, and by the name that the runbook has, with a link to its page there. */
 export function Why({ stuck }: { stuck: Stuck }) {
-  const { reason } = stuck;
   const known = whyOf(stuck);
   return (
     <>
       {known && <span className="strong">{known} </span>}
-      <span className={known ? 'mono soft code2' : 'mono'}>{reason}</span>
+      <Elsewhere className="mono code2" url={runbookOf(stuck.reason)}>
+        {stuck.reason}
+      </Elsewhere>
     </>
   );
 }
 
-export function AccountLink({ id }: { id: string }) {
+export function AccountLink({ id, name }: { id: string; name: string }) {
   return (
-    <Link to="/operator/accounts/$id" params={{ id }} className="mono">
-      {id}
+    <Link to="/operator/accounts/$id" params={{ id }} className="foreign">
+      {name.slice(0, 80)}
     </Link>
   );
 }
@@ -73,7 +79,7 @@ export function TasksLinked({ text }: { text: string }) {
   return text.split(/(task_[0-9A-HJKMNP-TV-Z]{26})/).map((part, i) => (i % 2 === 1 ? <TaskLink key={i} id={part} /> : <span key={i}>{part}</span>));
 }
 
-/** A link into Temporal's web interface. */
+/** A link to a page that is not of the console: of Temporal's web interface, or of the runbook. */
 export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
   return (
     <a href={url} className={className} target="_blank" rel="noreferrer">
@@ -98,13 +104,4 @@ export function useSaid(): [said: ReactElement, say: (text: string) => void] {
     </p>
   );
   return [said, (next) => (setText(next), setTimes((n) => n + 1))];
-}
-
-/** An error at its field, and whether a form shows it there. */
-export function faults(error: unknown, shown: readonly string[]) {
-  const param = error instanceof ApiError ? error.param : null;
-  return {
-    at: (field: string) => (param === field ? (error as ApiError).message : null),
-    elsewhere: param !== null && shown.includes(param) ? null : error,
-  };
 }
