@@ -7,23 +7,27 @@ import (
 )
 
 // auditView is a change that was made. Before and after hold the fields that
-// changed.
+// changed. Names are those that accounts and keys have now.
 type auditView struct {
 	ID        string          `json:"id"`
 	At        int64           `json:"at"`
 	By        string          `json:"by"` // operator, or a key
+	ByName    *string         `json:"by_name"`
 	Action    string          `json:"action"`
 	Object    string          `json:"object"`
+	Name      *string         `json:"object_name"`
 	Account   *string         `json:"account"`
+	Owner     *string         `json:"account_name"`
 	Before    json.RawMessage `json:"before"`
 	After     json.RawMessage `json:"after"`
 	Address   *string         `json:"address"`
 	RequestID string          `json:"request_id"`
 }
 
-func viewAudit(e mediagate.AuditEntry) auditView {
+func viewAudit(e mediagate.AuditEntry, names map[string]string) auditView {
 	return auditView{
-		ID: e.ID, At: e.At.Unix(), By: e.Actor.By, Action: string(e.Action), Object: e.Object, Account: orNull(e.AccountID),
+		ID: e.ID, At: e.At.Unix(), By: e.Actor.By, ByName: orNull(names[e.Actor.By]), Action: string(e.Action),
+		Object: e.Object, Name: orNull(names[e.Object]), Account: orNull(e.AccountID), Owner: orNull(names[e.AccountID]),
 		Before: e.Before, After: e.After, Address: orNull(e.Actor.Address), RequestID: e.Actor.RequestID,
 	}
 }
@@ -34,7 +38,15 @@ func (s *Server) handleAudit(c *call) error {
 		return err
 	}
 	rows, more, err := s.cfg.Store.Audit(c.ctx, f)
-	return answerList(c, rows, more, err, viewAudit)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, 0, 3*len(rows))
+	for _, e := range rows {
+		ids = append(ids, e.Actor.By, e.Object, e.AccountID)
+	}
+	names, err := s.cfg.Store.Names(c.ctx, ids)
+	return answerList(c, rows, more, err, func(e mediagate.AuditEntry) auditView { return viewAudit(e, names) })
 }
 
 // auditFilter reads the filters of the audit. An action that there is not, or an account, is an

@@ -132,9 +132,12 @@ export interface AuditEntry {
   id: string;
   at: number;
   by: string;
+  by_name: string | null;
   action: string;
   object: string;
+  object_name: string | null;
   account: string | null;
+  account_name: string | null;
   before: unknown;
   after: unknown;
   address: string | null;

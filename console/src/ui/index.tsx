@@ -70,7 +70,7 @@ export function Field({ label, hint, error, ...rest }: Labelled & InputHTMLAttri
 }
 
 /** A field that searches: it says what was typed once the typing rests. */
-export function Typed({ value, onChange, ...rest }: Labelled & { value: string; onChange: (value: string) => void }) {
+export function Typed({ value, onChange, ...rest }: Labelled & { value: string; placeholder?: string; onChange: (value: string) => void }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
   const change = useEffectEvent(onChange);

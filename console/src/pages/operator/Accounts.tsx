@@ -28,7 +28,7 @@ export function Accounts() {
       <PageHead title={w.accountsTitle}>
         <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>
       </PageHead>
-      <div className="opfilters">
+      <div className="opfilters opalone">
         <Typed label={w.searchAccounts} value={q ?? ''} error={null} onChange={(text) => void navigate({ search: { q: text.trim() || undefined }, replace: true })} />
       </div>
       {!data && <Problem error={error} />}

@@ -66,7 +66,7 @@ function Filters({ filtered, fault }: { filtered: boolean; fault: (name: Filter)
   const navigate = useNavigate({ from: '/operator/audit' });
   const set = (name: Filter, value: string) => void navigate({ search: (s) => ({ ...s, [name]: value.trim() || undefined, after: undefined }), replace: true });
   const typed = (name: 'by' | 'object' | 'account', label: string, hint: string) => (
-    <Typed label={label} hint={hint} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value)} />
+    <Typed label={label} placeholder={hint} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value)} />
   );
   const day = (name: 'from' | 'to', label: string) => <Field label={label} error={fault(name)} type="date" value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} />;
   const actions = Object.entries(w.auditAction).map(([value, label]) => ({ value, label: label! }));
@@ -94,17 +94,13 @@ function Row({ entry }: { entry: AuditEntry }) {
         <Time unix={entry.at} seconds />
       </td>
       <td>
-        <span className={entry.by === 'operator' ? undefined : 'mono foreign'}>{entry.by === 'operator' ? w.theOperator : entry.by}</span>
+        {entry.by === 'operator' ? <span>{w.theOperator}</span> : <Thing id={entry.by} name={entry.by_name} />}
         {entry.address && <p className="soft mono">{entry.address}</p>}
       </td>
       <th scope="row">{w.auditAction[entry.action] ?? entry.action}</th>
-      <td className="mono foreign">
-        <ObjectLink id={entry.object} />
-        {entry.account && entry.account !== entry.object && (
-          <p className="soft">
-            <ObjectLink id={entry.account} />
-          </p>
-        )}
+      <td className="wide">
+        <Thing id={entry.object} name={entry.object_name} />
+        {entry.account && entry.account !== entry.object && <Thing id={entry.account} name={entry.account_name} />}
       </td>
       <td className="wide foreign">{reasonOf(entry) || words.ui.none}</td>
       <td className="wide">
@@ -114,10 +110,25 @@ function Row({ entry }: { entry: AuditEntry }) {
   );
 }
 
-function ObjectLink({ id }: { id: string }) {
-  if (id.startsWith('task_')) return <Link to="/operator/tasks/$id" params={{ id }}>{id}</Link>;
-  if (id.startsWith('acc_')) return <Link to="/operator/accounts/$id" params={{ id }}>{id}</Link>;
-  return <>{id}</>;
+/** What was changed, or who did it, by name and id, with a link where it has a page. */
+function Thing({ id, name }: { id: string; name: string | null }) {
+  const text = <span className={name ? 'foreign' : 'mono foreign'}>{(name ?? id).slice(0, 80)}</span>;
+  return (
+    <div className="thing">
+      {id.startsWith('task_') ? (
+        <Link to="/operator/tasks/$id" params={{ id }}>
+          {text}
+        </Link>
+      ) : id.startsWith('acc_') ? (
+        <Link to="/operator/accounts/$id" params={{ id }}>
+          {text}
+        </Link>
+      ) : (
+        text
+      )}
+      {name && <p className="soft mono code2">{id}</p>}
+    </div>
+  );
 }
 
 /** Each field that differs, as it was and as it became. */

@@ -8,8 +8,9 @@ import { Foreign } from '../../task/Foreign';
 import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { mostReason } from './Levers';
-import { Elsewhere, Soon, runbookOf, useSaid } from './parts';
+import { Elsewhere, Soon, useSaid } from './parts';
 import { channelsQuery, toneOf } from './queries';
+import { runbookOf } from './runbook';
 import '../../styles/operator.css';
 
 const w = words.operator;

@@ -97,7 +97,9 @@ function Filters({ search, stuck, filtered, fault }: { search: Search; stuck: bo
   const known = channels?.data.map((c) => c.name) ?? [];
   return (
     <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
-      <Typed label={w.search} hint={w.searchHint} value={search.q ?? ''} error={fault('q')} onChange={(value) => set('q', value.trim())} />
+      <div className="opsearch">
+        <Typed label={w.search} placeholder={w.searchHint} value={search.q ?? ''} error={fault('q')} onChange={(value) => set('q', value.trim())} />
+      </div>
       <Select label={w.show} value={stuck ? '' : 'all'} onChange={(e) => set('stuck', e.target.value)} options={[{ value: '', label: w.onlyStuck }, { value: 'all', label: w.everything }]} />
       {choose('status', w.state, worded(words.task.status))}
       {choose('type', w.type, worded(words.tasks.types))}

@@ -20,11 +20,11 @@ export function reasonOf({ after }: AuditEntry): string {
   return isFields(after) && typeof after.reason === 'string' ? after.reason : '';
 }
 
-/** The fields in which before and after differ, without the reason, in their order. */
+/** The fields in which before and after differ, without the reason and without those that have nothing on either side. */
 export function changesOf({ before, after }: AuditEntry): Change[] {
   const [was, is] = [flat(before), flat(after)];
   return [...new Set([...was.keys(), ...is.keys()])]
-    .filter((name) => name !== 'reason' && was.get(name) !== is.get(name))
+    .filter((name) => name !== 'reason' && (was.get(name) ?? words.ui.none) !== (is.get(name) ?? words.ui.none))
     .map((name) => ({ field: labelOf(name), was: was.get(name), is: is.get(name) }));
 }
 

@@ -1,9 +1,10 @@
 // What the operators' pages share.
 import { Link } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
+import { Fragment, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import type { Stuck } from '../../api/admin';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
+import { runbookOf } from './runbook';
 
 const w = words.operator;
 
@@ -39,10 +40,14 @@ export function whyOf({ reason, drained }: Stuck): string | undefined {
   return drained?.length ? w.drained(drained) : w.park[reason];
 }
 
-/** The page of the runbook about a reason: provider_out_of_funds is ProviderOutOfFunds. */
-export function runbookOf(reason: string): string {
-  const page = reason === 'run_overdue' ? 'WakesOverdue' : reason.replace(/(?:^|_)(\w)/g, (_, letter: string) => letter.toUpperCase());
-  return `/docs/runbook/${page}`;
+/** A code of several words, which may go on in another line after each. */
+function Breakable({ code }: { code: string }) {
+  return code.split(/(?<=_)/).map((word, i) => (
+    <Fragment key={i}>
+      {word}
+      <wbr />
+    </Fragment>
+  ));
 }
 
 /** Why a task is stuck: in words, and by the name that the runbook has, with a link to its page there. */
@@ -52,7 +57,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
     <>
       {known && <span className="strong">{known} </span>}
       <Elsewhere className="mono code2" url={runbookOf(stuck.reason)}>
-        {stuck.reason}
+        <Breakable code={stuck.reason} />
       </Elsewhere>
     </>
   );

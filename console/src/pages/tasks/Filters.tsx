@@ -30,9 +30,9 @@ export function queryOf(search: Filtered): Filtered {
   return query;
 }
 
-/** The filter that an error is about: its message begins with its name. */
+/** The filter that an error is about. */
 export function faultOf(error: unknown): Filter | undefined {
-  return error instanceof ApiError ? names.find((n) => error.param === n || error.message.startsWith(`${n} `)) : undefined;
+  return error instanceof ApiError ? names.find((n) => error.param === n) : undefined;
 }
 
 export function Filters({ search, error }: { search: Filtered; error: unknown }) {
