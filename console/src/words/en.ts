@@ -821,7 +821,7 @@ export const en = {
     noAudit: 'No changes yet.',
     noAuditMatches: 'No change matches these filters',
     theOperator: 'Operator',
-    byHint: 'operator, or a key ID',
+    byHint: 'operator or key ID',
     did: 'Action',
     object: 'On',
     objectHint: 'ID or channel name',

@@ -59,7 +59,7 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
   if (lines.length === 0) return <Empty title={w.nothingMoved} />;
   return (
     <>
-      <Table label={w.statement} head={[w.time, w.what, w.about, w.model, <span className="right">{w.amount}</span>, <span className="right">{w.balance}</span>]}>
+      <Table label={w.statement} head={[w.time, w.what, <span className="right">{w.amount}</span>, <span className="right">{w.balance}</span>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} />
@@ -80,12 +80,13 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
 function BalanceRow({ word, balance, currency }: { word: string; balance: string; currency: string }) {
   return (
     <tr className="total">
-      <th scope="row" colSpan={5}>
+      <th scope="row" colSpan={3}>
         {word}
       </th>
       <td className="number">
         <Amount value={balance} currency={currency} />
       </td>
+      <td colSpan={2} />
     </tr>
   );
 }
@@ -97,6 +98,12 @@ function LineRow({ line, currency }: { line: Line; currency: string }) {
         <Time unix={line.at} utc />
       </td>
       <td>{w.kinds[line.kind]}</td>
+      <td className="number">
+        <Amount value={line.amount} currency={currency} />
+      </td>
+      <td className="number">
+        <Amount value={line.balance} currency={currency} />
+      </td>
       <td className="foreign mono ref">
         {line.task?.startsWith('task_') ? (
           <Link to="/tasks/$id" params={{ id: line.task }}>
@@ -107,12 +114,6 @@ function LineRow({ line, currency }: { line: Line; currency: string }) {
         )}
       </td>
       <td className="foreign model">{line.model}</td>
-      <td className="number">
-        <Amount value={line.amount} currency={currency} />
-      </td>
-      <td className="number">
-        <Amount value={line.balance} currency={currency} />
-      </td>
     </tr>
   );
 }
