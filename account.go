@@ -18,8 +18,15 @@ type Account struct {
 	// EraseInputs drops the prompts and inputs of its tasks when they end.
 	EraseInputs bool
 	// Webhook is the callback address of submits that name none; empty for none.
-	Webhook   string
+	Webhook string
+	// Suspended refuses new work: tasks, speeches and uploads. What runs goes on, and reads work.
+	Suspended bool
 	CreatedAt time.Time
+}
+
+// Suspended returns the refusal of new work for a suspended account.
+func Suspended() *Error {
+	return Errorf(KindForbidden, "the account is suspended: what runs goes on, but it takes no new work")
 }
 
 // Of files behind links, an account may have fetchedFirst bytes a day looked at, and

@@ -9,17 +9,18 @@ import (
 // the vendor is away, or refuses our account; then one job at a time is let
 // through, at ProbeAt at the earliest, to find out.
 type ChannelState struct {
-	Name        string
-	Enabled     bool
-	Open        bool       // the breaker
-	Reason      ParkReason // why it opened
-	ChangedAt   time.Time  // when it opened or closed, or an operator reset it
-	Trips       int        // how often it has opened since it was closed
-	ProbeAt     time.Time  // the next job may find out then
-	ProbeUntil  time.Time  // until when at the latest one is finding out
-	LastError   string     // of a call, by its kind
-	LastErrorAt time.Time
-	LastSeenAt  time.Time // when a worker last had the channel
+	Name           string
+	Enabled        bool
+	DisabledReason string     // why an operator disabled it, if one said so
+	Open           bool       // the breaker
+	Reason         ParkReason // why it opened
+	ChangedAt      time.Time  // when it opened or closed, or an operator reset it
+	Trips          int        // how often it has opened since it was closed
+	ProbeAt        time.Time  // the next job may find out then
+	ProbeUntil     time.Time  // until when at the latest one is finding out
+	LastError      string     // of a call, by its kind
+	LastErrorAt    time.Time
+	LastSeenAt     time.Time // when a worker last had the channel
 }
 
 // TakesJobs reports whether a new job may go to the channel. While the breaker

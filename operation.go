@@ -225,6 +225,7 @@ type Actor struct {
 	By        string // ByOperator, or the id of a key
 	Address   string // the client's; empty where it cannot be known
 	RequestID string
+	Reason    string // why it makes the change, where it says so: noted beside what changed
 }
 
 // ByOperator is whoever has the admin key.
@@ -265,6 +266,25 @@ const (
 	AuditTaskJob             AuditAction = "task_job"
 	AuditRecover             AuditAction = "recover"
 )
+
+// AuditFilter selects entries of the audit. Empty fields select all.
+type AuditFilter struct {
+	AccountID string
+	By        string // ByOperator, or the id of a key
+	Action    AuditAction
+	Object    string
+	From, To  time.Time // from From on and before To
+	After     string    // the id of an entry: only older ones
+	Limit     int
+}
+
+// AuditActions are all of them.
+func AuditActions() []AuditAction {
+	return []AuditAction{
+		AuditCreateAccount, AuditChangeAccount, AuditGrant, AuditCreateKey, AuditChangeKey, AuditRotateKey, AuditDeleteKey,
+		AuditRotateWebhookSecret, AuditChangeChannel, AuditTaskAction, AuditReadPrompt, AuditTaskJob, AuditRecover,
+	}
+}
 
 // AuditEntry is a change that was made: who did what when. It holds no secret.
 type AuditEntry struct {

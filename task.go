@@ -345,6 +345,15 @@ type TaskFilter struct {
 	Channel       string       `json:"channel,omitempty"` // of the last attempt
 	Stuck         bool         `json:"stuck,omitempty"`   // parked, or overdue
 	Webhook       WebhookState `json:"webhook,omitempty"` // for operators
+	// Search, for operators: the id of a task, of a vendor's job or of an account, or a part of an
+	// account's name.
+	Search string `json:"q,omitempty"`
+}
+
+// TaskLabel is what operators read beside a task's own row.
+type TaskLabel struct {
+	Channel     string // of the last attempt; empty before the first
+	AccountName string
 }
 
 // A task is stuck while its Wait has a Reason, and while it is overdue: the

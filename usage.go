@@ -23,6 +23,8 @@ const (
 // no bounds.
 type UsageFilter struct {
 	AccountID string // empty: of all accounts
+	KeyID     string // empty: of all keys
+	Model     string // empty: of all models
 	From, To  time.Time
 	By        []UsageBy // empty: all in one row
 	Limit     int       // of rows
@@ -58,34 +60,41 @@ type Balance struct {
 	Spent     Micros
 }
 
+// Total is what the account has: what is held has not been spent.
+func (b Balance) Total() Micros { return b.Available + b.Held }
+
 // Plus is the balance after a change.
 func (b Balance) Plus(change Balance) Balance {
 	return Balance{b.Available + change.Available, b.Held + change.Held, b.Spent + change.Spent}
 }
 
 // StatementFilter asks for what moved an account's balance from From on and
-// before To, after the transfer After if it is set. Zero times are no bounds.
+// before To, after the transfer After if it is set. Zero times are no bounds. ByTask leaves out
+// holds, so that a task has one line, at its end.
 type StatementFilter struct {
 	AccountID string
 	From, To  time.Time
 	After     string
 	Limit     int
+	ByTask    bool
 }
 
 // Statement is what moved an account's balance, oldest first. Opening and the
-// changes of all lines sum to Closing; where more follow, they begin with it.
+// changes of all lines sum to Closing; where more follow, they begin with it. By task that is so of
+// their totals and of what is spent: a hold changes neither.
 type Statement struct {
 	Opening, Closing Balance
 	Lines            []StatementLine
 	HasMore          bool
 }
 
-// StatementLine is a transfer, what it was about, and by how much it changed the
-// account's balance.
+// StatementLine is a transfer, what it was about, by how much it changed the account's
+// balance, and the total after it.
 type StatementLine struct {
 	Transfer
 	Model  string // empty for a grant
 	Change Balance
+	Total  Micros
 }
 
 // SpeechState is how far the money of a speech has come.

@@ -98,6 +98,7 @@ type accountView struct {
 	InFlight    *int    `json:"in_flight"`
 	EraseInputs bool    `json:"erase_inputs"`
 	Webhook     *string `json:"webhook"` // of submits that name none
+	Suspended   bool    `json:"suspended"`
 	Created     int64   `json:"created"`
 
 	Unpaid        *string `json:"unpaid"`
@@ -116,7 +117,8 @@ func viewAccount(a mediagate.Account) accountView {
 	v := accountView{
 		ID: a.ID, Name: a.Name, Group: a.Group,
 		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
-		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Webhook: orNull(a.Webhook), Created: a.CreatedAt.Unix(),
+		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Webhook: orNull(a.Webhook), Suspended: a.Suspended,
+		Created: a.CreatedAt.Unix(),
 	}
 	if a.Unpaid != nil {
 		v.Unpaid = new(a.Unpaid.String())
@@ -130,7 +132,7 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 	name, group, erase := f.text("name"), s.knownGroup(f), f.flag("erase_inputs")
 	rate, inFlight := f.number("rate", mostOf), f.number("in_flight", mostOf)
 	unpaid, uploads := f.decimal("unpaid"), f.whole("uploads_per_day", mostUploads)
-	webhook := s.webhookAddress(f, "webhook")
+	webhook, suspended := s.webhookAddress(f, "webhook"), f.flag("suspended")
 	return func(a *mediagate.Account) {
 		if name != "" {
 			a.Name = name
@@ -155,6 +157,9 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 		}
 		if f.given("webhook") {
 			a.Webhook = webhook
+		}
+		if f.has("suspended") {
+			a.Suspended = suspended
 		}
 	}
 }
@@ -187,7 +192,11 @@ func (s *Server) handleAccounts(c *call) error {
 	if err != nil {
 		return err
 	}
-	rows, more, err := s.cfg.Store.Accounts(c.ctx, after, limit)
+	search, err := textQuery(c.query(), "q")
+	if err != nil {
+		return err
+	}
+	rows, more, err := s.cfg.Store.Accounts(c.ctx, search, after, limit)
 	return answerList(c, rows, more, err, viewAccount)
 }
 
@@ -247,7 +256,7 @@ func (s *Server) handleAccount(c *call) error {
 }
 
 // handleAccountChange changes an account. An account decides by itself about its webhook
-// only.
+// only. An operator may say why, for the audit.
 func (s *Server) handleAccountChange(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -257,6 +266,7 @@ func (s *Server) handleAccountChange(c *call) error {
 		if !c.isOperators() {
 			f.only("webhook")
 		}
+		c.actsFor(f.text("reason"))
 		return s.readAccount(f)
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ type fields struct {
 // Only caps are deeper than a list of texts.
 var settingsFields = outlineOf(
 	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",
-	"erase_inputs", "webhook", "url", "grace_seconds", "restored_to", "after",
+	"erase_inputs", "webhook", "suspended", "reason", "url", "grace_seconds", "restored_to", "after",
 )
 
 func outlineOf(names ...string) *catalog.Outline {

@@ -21,6 +21,7 @@ const (
 // The states of a channel, as operators read them.
 const (
 	channelUp       = "up"
+	channelFailing  = "failing"  // all of its submits of late failed, but its breaker is closed
 	channelBroken   = "broken"   // its breaker is open: no new jobs
 	channelProbing  = "probing"  // the next job, or one under way, finds out
 	channelDisabled = "disabled" // by an operator: it drains
@@ -38,8 +39,9 @@ type channelView struct {
 	Concurrency int      `json:"concurrency"`
 	Enabled     bool     `json:"enabled"`
 	State       string   `json:"state"`
-	Reason      *string  `json:"reason"` // why it is broken
-	Since       *int64   `json:"since"`  // of the state
+	Reason      *string  `json:"reason"`          // why it is broken
+	Disabled    *string  `json:"disabled_reason"` // the operator's words
+	Since       *int64   `json:"since"`           // of the state
 	NextProbeAt *int64   `json:"next_probe_at"`
 	InFlight    int      `json:"in_flight"` // jobs that the vendor has or may have
 	Waiting     int      `json:"waiting"`   // tasks queued for a slot
@@ -94,13 +96,16 @@ func (s *Server) handleChannel(c *call) error {
 }
 
 // handleChannelChange takes a channel out or in. It drains when it is out; when
-// it is taken in its breaker is closed.
+// it is taken in its breaker is closed. The operator may say why.
 func (s *Server) handleChannelChange(c *call) error {
 	k, err := s.pathChannel(c)
 	if err != nil {
 		return err
 	}
-	_, enabled, err := readFields(s, c, &catalog.Outline{Whole: true}, readEnabled)
+	_, enabled, err := readFields(s, c, &catalog.Outline{Whole: true}, func(f *fields) bool {
+		c.actsFor(f.text("reason"))
+		return readEnabled(f)
+	})
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,7 @@ func (s *Server) handleChannelChange(c *call) error {
 
 func readEnabled(f *fields) bool {
 	for name := range f.body {
-		if name != "enabled" {
+		if name != "enabled" && name != "reason" {
 			f.fail(name, "%s is no field that can be changed", mediagate.Quote(name))
 		}
 	}
@@ -202,7 +207,7 @@ func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[stri
 	v := channelView{
 		Name: k.Name, Provider: k.Provider, Models: append([]string{}, k.Models...), Priority: k.Priority, Weight: k.Weight,
 		Concurrency: k.Concurrency, Enabled: state.Enabled, State: k.word(now), Reason: orNull(string(state.Reason)),
-		Since: unixOrNull(state.ChangedAt), LastError: orNull(state.LastError), LastErrorAt: unixOrNull(state.LastErrorAt),
+		Disabled: orNull(state.DisabledReason), Since: unixOrNull(state.ChangedAt), LastError: orNull(state.LastError), LastErrorAt: unixOrNull(state.LastErrorAt),
 	}
 	if v.State == channelBroken {
 		v.NextProbeAt = unixOrNull(state.ProbeAt)
@@ -218,6 +223,9 @@ func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[stri
 	}
 	if r := rates[k.Name]; r.Submits > 0 {
 		v.ErrorRate = new(math.Round(float64(r.Failures)/float64(r.Submits)*1e4) / 1e4)
+		if v.State == channelUp && r.Failures >= r.Submits {
+			v.State = channelFailing
+		}
 	}
 	return v, nil
 }

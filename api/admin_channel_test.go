@@ -40,7 +40,13 @@ func TestChannelStates(t *testing.T) {
 		"up":       {func(*gateway) {}, "up", nil, false, false},
 		"broken":   {trip, "broken", "provider_out_of_funds", true, true},
 		"disabled": {disable, "disabled", nil, true, false},
-		"both":     {func(g *gateway) { trip(g); disable(g) }, "disabled", "provider_out_of_funds", true, false},
+		"failing": {func(g *gateway) {
+			g.must(g.store.CountCalls(t.Context(), []mediagate.ChannelCalls{{Channel: "kling-a", Minute: g.clock.now(), Submits: 2, Failures: 2}}))
+		}, "failing", nil, false, false},
+		"failing in part": {func(g *gateway) {
+			g.must(g.store.CountCalls(t.Context(), []mediagate.ChannelCalls{{Channel: "kling-a", Minute: g.clock.now(), Submits: 2, Failures: 1}}))
+		}, "up", nil, false, false},
+		"both": {func(g *gateway) { trip(g); disable(g) }, "disabled", "provider_out_of_funds", true, false},
 		"a probe is due": {func(g *gateway) {
 			trip(g)
 			g.clock.advance(30 * time.Second)
@@ -136,7 +142,7 @@ func TestChannelChange(t *testing.T) {
 	g.must(err)
 	for body, want := range map[string]string{
 		`{}`: "enabled", `{"enabled":null}`: "enabled", `{"enabled":"true"}`: "enabled", `{"enabled":1}`: "enabled", `[]`: "JSON object", `{`: "JSON",
-		`{"enabled":true,"priority":2}`: "priority", `{"priority":2}`: "priority", `{"enabled":true,"enabled":false}`: "enabled", "": "the body is empty",
+		`{"enabled":true,"priority":2}`: "priority", `{"priority":2}`: "priority", `{"enabled":true,"reason":1}`: "reason", `{"enabled":true,"enabled":false}`: "enabled", "": "the body is empty",
 	} {
 		g.operate(http.MethodPatch, "/channels/kling-a", body).wantError(t, 400, "invalid_request_error", want)
 	}
@@ -147,11 +153,19 @@ func TestChannelChange(t *testing.T) {
 	if a := g.operate(http.MethodGet, "/channels/kling-a", ""); a.at("state") != "broken" {
 		t.Errorf("a refused change did something: %s", a.body)
 	}
-	for _, step := range []struct{ body, state string }{
-		{`{"enabled":true}`, "up"}, {`{"enabled":false}`, "disabled"}, {`{"enabled":false}`, "disabled"}, {`{"enabled":true}`, "up"},
+	for _, step := range []struct {
+		body, state string
+		reason      any
+	}{
+		{`{"enabled":true}`, "up", nil},
+		{`{"enabled":false,"reason":"INC-7"}`, "disabled", "INC-7"},
+		{`{"enabled":false,"reason":"later"}`, "disabled", "INC-7"}, // it is disabled already
+		{`{"enabled":true,"reason":"mended"}`, "up", nil},
+		{`{"enabled":false}`, "disabled", nil},
+		{`{"enabled":true}`, "up", nil},
 	} {
 		a := g.operate(http.MethodPatch, "/channels/kling-a", step.body)
-		if a.status != 200 || a.at("state") != step.state || a.at("enabled") != (step.state == "up") || a.at("reason") != nil {
+		if a.status != 200 || a.at("state") != step.state || a.at("enabled") != (step.state == "up") || a.at("reason") != nil || a.at("disabled_reason") != step.reason {
 			t.Errorf("%s: %d %s", step.body, a.status, a.body)
 		}
 		if got := g.operate(http.MethodGet, "/channels/kling-a", ""); got.body != a.body {

@@ -69,7 +69,7 @@ func TestRecover(t *testing.T) {
 			t.Errorf("call %d told %d tasks, lists (-want +got):\n%s", i+1, marked, diff)
 		}
 	}
-	entries, _, err := g.store.Audit(t.Context(), "", "", 10)
+	entries, _, err := g.store.Audit(t.Context(), mediagate.AuditFilter{Limit: 10})
 	g.must(err)
 	if len(entries) == 0 || entries[0].Action != mediagate.AuditRecover || entries[0].Object != to.Format(time.RFC3339) {
 		t.Errorf("audit %+v", entries)

@@ -19,9 +19,19 @@ var errTask = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not 
 type operatorTask struct {
 	view.Task
 	Account  string     `json:"account"`
+	Name     string     `json:"account_name"`
+	Channel  *string    `json:"channel"`   // of the last attempt
 	WaitsFor *waitView  `json:"waits_for"` // null once it has ended
 	Stuck    *stuckView `json:"stuck"`
 	ErasedAt *int64     `json:"erased_at,omitempty"`
+}
+
+// taskPage is a page of operators' lists. Total is how many tasks there are on all pages, and Reasons
+// of stuck ones how many for each reason, where they are asked for.
+type taskPage struct {
+	adminList[operatorTask]
+	Total   *int           `json:"total,omitempty"`
+	Reasons map[string]int `json:"reasons,omitempty"`
 }
 
 // waitView is what a task does or waits for, until when, what happens then by itself,
@@ -84,12 +94,14 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
-func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story) (operatorTask, error) {
+func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel) (operatorTask, error) {
 	shown, err := s.view(ctx, t)
 	if err != nil {
 		return operatorTask{}, err
 	}
-	v := operatorTask{Task: shown, Account: t.AccountID, ErasedAt: unixOrNull(t.ErasedAt)}
+	v := operatorTask{
+		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel), ErasedAt: unixOrNull(t.ErasedAt),
+	}
 	if t.Status.Terminal() {
 		return v, nil
 	}
@@ -138,12 +150,33 @@ func viewAttempt(a task.Attempt) attemptView {
 	return v
 }
 
-// handleAdminTasks lists tasks of all accounts.
+// viewStory shows a task with its label, as lists do.
+func (s *Server) viewStory(ctx context.Context, st *story.Story) (operatorTask, error) {
+	labels, err := s.cfg.Store.Labels(ctx, st.State.ID)
+	if err != nil {
+		return operatorTask{}, err
+	}
+	return s.viewOperatorTask(ctx, &st.State.Task, st, labels[st.State.ID])
+}
+
+// handleAdminTasks lists tasks of all accounts. To count them all may take long, so that it is done
+// only where it is asked for.
 func (s *Server) handleAdminTasks(c *call) error {
 	q := c.query()
 	f, none, err := s.operatorFilter(c.ctx, q)
 	if err != nil {
 		return err
+	}
+	total, err := oneOfQuery(q, "total", yesNo...)
+	if err != nil {
+		return err
+	}
+	page := taskPage{}
+	if total == yes {
+		c.within(checkTime)
+		if err := s.countAll(c.ctx, f, none, &page); err != nil {
+			return err
+		}
 	}
 	if err := readPage(q, &f); err != nil {
 		return err
@@ -155,7 +188,15 @@ func (s *Server) handleAdminTasks(c *call) error {
 			return notFoundAs(err, errAfter)
 		}
 	}
-	page := adminList[operatorTask]{Object: "list", Data: make([]operatorTask, 0, len(tasks)), HasMore: more}
+	ids := make([]string, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+	}
+	labels, err := s.cfg.Store.Labels(c.ctx, ids...)
+	if err != nil {
+		return err
+	}
+	page.adminList = adminList[operatorTask]{Object: "list", Data: make([]operatorTask, 0, len(tasks)), HasMore: more}
 	for i := range tasks {
 		var st story.Story
 		if !tasks[i].Status.Terminal() {
@@ -163,13 +204,32 @@ func (s *Server) handleAdminTasks(c *call) error {
 				return err
 			}
 		}
-		v, err := s.viewOperatorTask(c.ctx, &tasks[i], &st)
+		v, err := s.viewOperatorTask(c.ctx, &tasks[i], &st, labels[tasks[i].ID])
 		if err != nil {
 			return err
 		}
 		page.Data = append(page.Data, v)
 	}
 	return c.linked(http.StatusOK, page)
+}
+
+// countAll counts the tasks of a filter on all pages; none is of a filter that no task can meet.
+func (s *Server) countAll(ctx context.Context, f mediagate.TaskFilter, none bool, page *taskPage) (err error) {
+	page.Total = new(int)
+	switch {
+	case none:
+		return nil
+	case !f.Stuck:
+		*page.Total, err = s.cfg.Store.CountTasks(ctx, f)
+		return err
+	}
+	if page.Reasons, err = s.cfg.Store.StuckCounts(ctx, f); err != nil {
+		return err
+	}
+	for _, n := range page.Reasons {
+		*page.Total += n
+	}
+	return nil
 }
 
 // pathStory reads the story of the task that the path names.
@@ -194,7 +254,7 @@ func (s *Server) handleAdminTask(c *call) error {
 		return err
 	}
 	t := &st.State.Task
-	shown, err := s.viewOperatorTask(c.ctx, t, &st)
+	shown, err := s.viewStory(c.ctx, &st)
 	if err != nil {
 		return err
 	}
@@ -280,7 +340,7 @@ func (s *Server) handleAdminAction(c *call) error {
 	if st, err = s.cfg.Store.Story(c.ctx, a.TaskID); err != nil {
 		return err
 	}
-	shown, err := s.viewOperatorTask(c.ctx, &st.State.Task, &st)
+	shown, err := s.viewStory(c.ctx, &st)
 	if err != nil {
 		return err
 	}

@@ -270,6 +270,10 @@ func TestAdminTaskList(t *testing.T) {
 		"?status=processing":             {video},
 		"?model=alpha-v3&status=pending": {stuck},
 		"?channel=%00":                   nil,
+		"?q=" + video:                    {video},
+		"?q=OTHER":                       {foreign},
+		"?q=" + g.account.ID:             {video, stuck},
+		"?q=nobody":                      nil,
 		"?webhook=pending":               nil,
 	} {
 		a := g.operate(http.MethodGet, "/tasks"+query, "")
@@ -287,14 +291,38 @@ func TestAdminTaskList(t *testing.T) {
 		status  int
 		message string // how it begins
 	}{
-		"?stuck=maybe":         {400, "stuck"},
-		"?webhook=lost":        {400, "webhook"},
-		"?after=nothing":       {400, "after"},
-		"?after=" + unknownID:  {400, "after"},
-		"?account=acc_nothing": {404, "account_id"},
+		"?stuck=maybe":                   {400, "stuck"},
+		"?webhook=lost":                  {400, "webhook"},
+		"?total=maybe":                   {400, "total"},
+		"?q=%00":                         {400, "q"},
+		"?q=" + strings.Repeat("x", 256): {400, "q"},
+		"?after=nothing":                 {400, "after"},
+		"?after=" + unknownID:            {400, "after"},
+		"?account=acc_nothing":           {404, "account_id"},
 	} {
 		if a := g.operate(http.MethodGet, "/tasks"+query, ""); a.status != want.status || !strings.HasPrefix(a.at("error", "message").(string), want.message) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+}
+
+// A list is counted where that is asked for, stuck tasks by their reason too.
+func TestAdminTaskTotals(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for range 3 {
+		g.park(g.submit(videos, videoBody), mediagate.ParkFunds)
+	}
+	g.submit(videos, videoBody)
+	for query, want := range map[string][]any{
+		"?limit=1":                       {nil, nil},
+		"?limit=1&total=true":            {4.0, nil},
+		"?limit=1&total=true&stuck=true": {3.0, map[string]any{"provider_out_of_funds": 3.0}},
+		"?total=true&channel=%00":        {0.0, nil},
+	} {
+		a := g.operate(http.MethodGet, "/tasks"+query, "")
+		if diff := cmp.Diff(want, []any{a.at("total"), a.at("reasons")}); diff != "" {
+			t.Errorf("%s: %d (-want +got):\n%s", query, a.status, diff)
 		}
 	}
 }

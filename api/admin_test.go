@@ -37,6 +37,9 @@ func TestAccounts(t *testing.T) {
 		{`{"unpaid":"12.5","uploads_per_day":0}`, `{"unpaid":"12.50","uploads_per_day":0}`},
 		{`{"unpaid":0,"uploads_per_day":1125899906842624}`, `{"unpaid":"0.00","uploads_per_day":1125899906842624}`},
 		{`{"unpaid":null,"uploads_per_day":null}`, `{"unpaid":null,"uploads_per_day":null}`},
+		{`{"suspended":true,"reason":"a reason"}`, `{"suspended":true}`},
+		{`{"suspended":null}`, `{}`},
+		{`{"suspended":false}`, `{"suspended":false}`},
 	} {
 		maps.Copy(want, object(t, step.changed))
 		got := g.operate(http.MethodPatch, "/accounts/"+id, step.body)
@@ -85,6 +88,7 @@ func TestAccountRefusals(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"name":""}`: "name", `{"name":5}`: "name", `{"group":"unknown"}`: "group", `[]`: "JSON object",
 		`{"name":"new","rate":-1}`: "rate", `{"name":"new","erase_inputs":"yes"}`: "erase_inputs",
+		`{"suspended":"yes"}`: "suspended", `{"suspended":true,"reason":""}`: "reason",
 	} {
 		g.operate(http.MethodPatch, "/accounts/"+g.account.ID, body).wantError(t, 400, "invalid_request_error", param)
 	}
@@ -112,6 +116,10 @@ func TestAccountList(t *testing.T) {
 	if a.at("data", 0, "id") != g.account.ID || a.at("has_more") != false {
 		t.Errorf("second page: %s", a.body)
 	}
+	if a := g.operate(http.MethodGet, "/accounts?q=SECON", ""); a.at("data", 0, "id") != made.ID || a.at("data", 1) != nil {
+		t.Errorf("by name: %s", a.body)
+	}
+	g.operate(http.MethodGet, "/accounts?q=%00", "").wantError(t, 400, "invalid_request_error", "q")
 	if a := g.operate(http.MethodGet, "/accounts?after="+g.account.ID, ""); !strings.Contains(a.body, `"data":[]`) {
 		t.Errorf("empty page: %s", a.body)
 	}

@@ -281,6 +281,15 @@ func (s *Server) forgetKey(id string) {
 	s.sessions.forgetWhere(func(session mediagate.Session) bool { return session.KeyID == id })
 }
 
+// mayBegin refuses new work of a suspended account before it costs anything. The account is that of
+// the last second: the store decides.
+func (c *caller) mayBegin() error {
+	if c.account.Suspended {
+		return mediagate.Suspended()
+	}
+	return nil
+}
+
 // group is the name of the caller's group: the key's, or else its account's.
 func (c *caller) group() string {
 	return cmp.Or(c.key.Group, c.account.Group, defaultGroup)

@@ -75,6 +75,12 @@ func (c *call) acts(a mediagate.Actor) {
 	c.actor, c.ctx = a, mediagate.WithActor(c.ctx, a)
 }
 
+// actsFor adds to the audit why the call makes its changes; empty where it does not say.
+func (c *call) actsFor(reason string) {
+	c.actor.Reason = reason
+	c.acts(c.actor)
+}
+
 // lasting is a context that ends after so much time or with the server.
 func (c *call) lasting(d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), d)

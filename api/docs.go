@@ -40,13 +40,19 @@ var documents = sync.OnceValues(func() (*library, error) {
 	}
 	add(docsPath, page, index)
 	add(docsPath+"/style.css", "text/css; charset=utf-8", guide.Style)
-	for _, p := range g.Pages {
-		text, err := g.HTML(p)
-		if err != nil {
-			return nil, err
+	operators, err := guide.New(docs.OperatorPages) // which the guides do not list
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range []*guide.Guide{g, operators} {
+		for _, p := range g.Pages {
+			text, err := g.HTML(p)
+			if err != nil {
+				return nil, err
+			}
+			add(docsPath+"/"+p.Name, page, text)
+			add(docsPath+"/"+p.Name+".md", markdown, p.Markdown)
 		}
-		add(docsPath+"/"+p.Name, page, text)
-		add(docsPath+"/"+p.Name+".md", markdown, p.Markdown)
 	}
 	return l, nil
 })

@@ -19,7 +19,7 @@ var (
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	bodies, pending := map[string]string{}, []string{"/docs"}
+	bodies, pending := map[string]string{}, []string{"/docs", "/docs/runbook/ProviderOutOfFunds"}
 	for len(pending) > 0 {
 		path := pending[0]
 		pending = pending[1:]
@@ -47,7 +47,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	if len(bodies) < 20 || bodies["/docs/models/alpha-v3"] == "" || bodies["/docs/reference"] == "" || bodies["/docs/api.md"] == "" {
+	if len(bodies) < 20 || bodies["/docs/models/alpha-v3"] == "" || bodies["/docs/reference"] == "" || bodies["/docs/api.md"] == "" || bodies["/docs/operations"] == "" {
 		t.Errorf("%d pages", len(bodies))
 	}
 	for path, body := range bodies {
@@ -68,7 +68,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/nothing", "/docs/operations", "/docs/models/nothing", "/docs/..", "/docs/api.html"} {
+	for _, path := range []string{"/docs/nothing", "/docs/testing", "/docs/models/nothing", "/docs/runbook/nothing", "/docs/..", "/docs/api.html"} {
 		g.send(request{path: path}).wantError(t, http.StatusNotFound, "not_found_error", "no such route: GET "+path)
 	}
 }

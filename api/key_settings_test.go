@@ -226,7 +226,19 @@ func TestAudit(t *testing.T) {
 	if own := g.operate(http.MethodGet, "/audit?account="+g.account.ID, ""); own.at("data", 3) == nil || own.at("data", 4) != nil {
 		t.Errorf("of the account: %s", own.body)
 	}
-	for query, param := range map[string]string{"limit=101": "limit", "after=x": "after", "after=aud_01JZZZZZZZZZZZZZZZZZZZZZZZ": "after"} {
+	for query, want := range map[string]int{
+		"by=operator": 3, "by=" + g.keyRow.ID: 2, "action=grant": 1, "object=kling-a": 1, "object=nothing": 0,
+		"from=2020-01-01": 5, "to=2020-01-01": 0, "by=operator&action=change_account&account=" + g.account.ID: 1,
+	} {
+		found := g.operate(http.MethodGet, "/audit?"+query, "")
+		if rows, _ := found.at("data").([]any); len(rows) != want || found.status != http.StatusOK {
+			t.Errorf("%s: %d, %d entries, want %d", query, found.status, len(rows), want)
+		}
+	}
+	for query, param := range map[string]string{
+		"limit=101": "limit", "after=x": "after", "after=aud_01JZZZZZZZZZZZZZZZZZZZZZZZ": "after",
+		"action=nothing": "action", "object=%00": "object", "by=%ff": "by", "from=yesterday": "from", "to=-1": "to",
+	} {
 		g.operate(http.MethodGet, "/audit?"+query, "").wantError(t, 400, "invalid_request_error", param)
 	}
 	for _, bad := range []string{noAccount, "x"} {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mediagate/mediagate"
 )
@@ -88,6 +89,16 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 		return s, nil
 	}
 	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", ")).Because(mediagate.ReasonNotOneOf)
+}
+
+// textQuery reads a text, as names and ids are: within the bound of names, without what the
+// database cannot hold.
+func textQuery(q url.Values, name string) (string, error) {
+	s := q.Get(name)
+	if utf8.RuneCountInString(s) > maxText || !storable(s) {
+		return "", mediagate.Invalid(name, "%s must be a text of at most %d characters", name, maxText).Because(mediagate.ReasonTooLong)
+	}
+	return s, nil
 }
 
 // yes is the word for a wish in a query, and yesNo those that are taken.

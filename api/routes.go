@@ -95,6 +95,7 @@ func routes() []route {
 		{method: get, path: docsPath, access: accessOpen, handler: (*Server).handleDocs},
 		{method: get, path: docsPath + "/:page", access: accessOpen, handler: (*Server).handleDocs},
 		{method: get, path: docsPath + "/models/:page", access: accessOpen, handler: (*Server).handleDocs},
+		{method: get, path: docsPath + "/runbook/:page", access: accessOpen, handler: (*Server).handleDocs},
 		{method: get, path: llmsPath, access: accessOpen, handler: (*Server).handleLLMs},
 		{method: post, path: callbackPath, access: accessVendors, handler: (*Server).handleCallback},
 

@@ -89,6 +89,9 @@ func (s *Server) handleSpeech(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := c.caller.mayBegin(); err != nil {
+		return err
+	}
 	o, err := s.validate(c, order{endpoint: speechPath, body: body, size: len(raw), strict: names})
 	if err != nil {
 		return err

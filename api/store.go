@@ -83,6 +83,9 @@ type StoryStore interface {
 	// applies, for one that does not.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
 	NotePromptRead(ctx context.Context, accountID, taskID string) error
+	// Labels reads what lists show beside tasks, StuckCounts how many of a filter are stuck and why.
+	Labels(ctx context.Context, ids ...string) (map[string]mediagate.TaskLabel, error)
+	StuckCounts(ctx context.Context, f mediagate.TaskFilter) (map[string]int, error)
 }
 
 // SourceStore knows who made what later requests work on.
@@ -128,7 +131,7 @@ type SecretStore interface {
 // AdminAccountStore is what operators do with accounts.
 type AdminAccountStore interface {
 	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
-	Accounts(ctx context.Context, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
+	Accounts(ctx context.Context, search, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
 	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
 	// Abandoned tells of the jobs of an account's cancelled tasks that may still run.
 	Abandoned(ctx context.Context, accountID string) (mediagate.Abandoned, error)
@@ -153,7 +156,7 @@ type OwnKeyStore interface {
 
 // AuditStore knows who changed what.
 type AuditStore interface {
-	Audit(ctx context.Context, accountID, after string, limit int) (entries []mediagate.AuditEntry, hasMore bool, err error)
+	Audit(ctx context.Context, f mediagate.AuditFilter) (entries []mediagate.AuditEntry, hasMore bool, err error)
 }
 
 // LedgerStore is the money as operators see it.
@@ -162,6 +165,8 @@ type LedgerStore interface {
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
 	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
+	// Names reads the names of accounts and keys by their ids.
+	Names(ctx context.Context, ids []string) (map[string]string, error)
 	// Usage tells what was used, and whether there is more than the filter allows.
 	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
 	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)

@@ -108,6 +108,11 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	if replayed != "" {
 		return submit{}, replayed, nil
 	}
+	if o.endpoint != catalog.ModalEndpoint { // which goes on with a task that runs
+		if err := c.caller.mayBegin(); err != nil {
+			return submit{}, "", err
+		}
+	}
 	if sub.validated, err = s.validate(c, o); err != nil {
 		return sub, "", err // by its key a modal call looks for its twin
 	}

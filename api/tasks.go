@@ -259,7 +259,7 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
+var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
 
 // operatorFilter reads the filters of an operator, of lists and of commands for many
 // tasks alike. An account that is not known is an error: a wrong id must not hide
@@ -276,6 +276,9 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 		return f, false, err
 	}
 	f.Channel, f.Stuck = q.Get("channel"), stuck == yes
+	if f.Search, err = textQuery(q, "q"); err != nil {
+		return f, false, err
+	}
 	return f, none || !storable(f.Channel), nil
 }
 

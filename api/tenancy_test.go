@@ -182,10 +182,11 @@ func probes() map[string][]probe {
 				body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"task","arguments":{"task_id":"` + of.video + `"}}}`,
 			}
 		}},
-		"GET /docs":              plain("/docs"),
-		"GET /docs/:page":        plain("/docs/api", "/docs/reference", "/docs/nothing"),
-		"GET /docs/models/:page": plain("/docs/models/alpha-v3"),
-		"GET /llms.txt":          plain("/llms.txt"),
+		"GET /docs":               plain("/docs"),
+		"GET /docs/:page":         plain("/docs/api", "/docs/reference", "/docs/nothing"),
+		"GET /docs/models/:page":  plain("/docs/models/alpha-v3"),
+		"GET /docs/runbook/:page": plain("/docs/runbook/ChannelMissing"),
+		"GET /llms.txt":           plain("/llms.txt"),
 
 		"GET /console":         plain("/console"),
 		"GET /console/*":       plain("/console/tasks"),

@@ -251,8 +251,11 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 }
 
 // mayUpload refuses what would be refused in the end, before it is read. Files cost us, so
-// whoever never had any money leaves none.
+// an account leaves none that is suspended or never had any money.
 func (s *Server) mayUpload(c *call) error {
+	if err := c.caller.mayBegin(); err != nil {
+		return err
+	}
 	a := c.caller.account
 	if a.Available+a.Held+a.Spent <= 0 {
 		a, err := s.cfg.Store.Account(c.ctx, a.ID) // what is known is of the last second

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -66,7 +67,7 @@ func (s *Server) spanQuery(q url.Values) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// usageQuery reads from, to and group_by, which takes several of the words.
+// usageQuery reads from, to, model, key, and group_by, which takes several of the words.
 func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagate.UsageFilter, err error) {
 	if f.From, f.To, err = s.spanQuery(q); err != nil {
 		return f, err
@@ -88,17 +89,41 @@ func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagat
 			f.By = append(f.By, by)
 		}
 	}
+	if f.Model, err = textQuery(q, "model"); err != nil {
+		return f, err
+	}
+	if f.KeyID = q.Get("key"); f.KeyID != "" && !looksLike(f.KeyID, keyIDPrefix) {
+		return f, mediagate.Invalid("key", "key must be the id of a key")
+	}
 	f.Limit = maxUsageRows
 	return f, nil
 }
 
-// usageOf asks for usage.
-func (s *Server) usageOf(c *call, f mediagate.UsageFilter) ([]mediagate.Usage, error) {
+// namedUsage is what was used, with the names of its accounts and keys.
+type namedUsage struct {
+	mediagate.UsageFilter
+	rows  []mediagate.Usage
+	names map[string]string
+}
+
+// usageOf asks for usage, and for the names of what it tells apart.
+func (s *Server) usageOf(c *call, f mediagate.UsageFilter) (u namedUsage, err error) {
+	u.UsageFilter = f
 	rows, more, err := s.cfg.Store.Usage(c.ctx, f)
 	if err == nil && more {
 		err = mediagate.Invalid("group_by", "group_by makes more than %d rows: ask for a shorter time, or tell less apart", maxUsageRows)
 	}
-	return rows, err
+	if err != nil {
+		return u, err
+	}
+	ids := map[string]bool{}
+	for _, row := range rows {
+		ids[row.AccountID], ids[row.KeyID] = true, true
+	}
+	delete(ids, "")
+	u.rows = rows
+	u.names, err = s.cfg.Store.Names(c.ctx, slices.Collect(maps.Keys(ids)))
+	return u, err
 }
 
 // usageList is the answer to a client.
@@ -112,6 +137,7 @@ type usageItem struct {
 	Day         *string     `json:"day,omitempty"`
 	Model       *string     `json:"model,omitempty"`
 	Key         *string     `json:"key,omitempty"`
+	KeyName     *string     `json:"key_name,omitempty"`
 	Cost        json.Number `json:"cost"`
 	CreditsCost json.Number `json:"credits_cost"`
 	Tasks       usageTasks  `json:"tasks"`
@@ -125,17 +151,26 @@ type usageTasks struct {
 	Cancelled  int64 `json:"cancelled"`
 }
 
-func (s *Server) usageItem(f mediagate.UsageFilter, u mediagate.Usage) usageItem {
+func (s *Server) usageItem(of namedUsage, u mediagate.Usage) usageItem {
+	key := of.cell(mediagate.ByKey, u)
 	return usageItem{
-		Day: cellOf(f, mediagate.ByDay, u), Model: cellOf(f, mediagate.ByModel, u), Key: cellOf(f, mediagate.ByKey, u),
+		Day: of.cell(mediagate.ByDay, u), Model: of.cell(mediagate.ByModel, u), Key: key, KeyName: of.name(key),
 		Cost: u.Cost.Number(), CreditsCost: u.Cost.Credits(s.cfg.CreditsPerUnit), Tasks: usageTasks(u.Tasks),
 	}
 }
 
-// cellOf is what a row has in one of the columns that tell rows apart; nil where
+// name is that of an account or a key in a cell; nil where the cell is.
+func (of namedUsage) name(cell *string) *string {
+	if cell == nil {
+		return nil
+	}
+	return new(of.names[*cell])
+}
+
+// cell is what a row has in one of the columns that tell rows apart; nil where
 // it was not asked for.
-func cellOf(f mediagate.UsageFilter, by mediagate.UsageBy, u mediagate.Usage) *string {
-	if !slices.Contains(f.By, by) {
+func (of namedUsage) cell(by mediagate.UsageBy, u mediagate.Usage) *string {
+	if !slices.Contains(of.By, by) {
 		return nil
 	}
 	switch by {
@@ -168,23 +203,24 @@ func (s *Server) handleUsage(c *call) error {
 		return err
 	}
 	f.AccountID = c.caller.key.AccountID
-	rows, err := s.usageOf(c, f)
+	used, err := s.usageOf(c, f)
 	if err != nil {
 		return err
 	}
 	if c.wantsCSV() {
-		return c.csv("usage", s.usageLines(f, rows))
+		return c.csv("usage", s.usageLines(used))
 	}
-	answer := usageList{Object: "list", Data: make([]usageItem, 0, len(rows))}
-	for _, u := range rows {
-		answer.Data = append(answer.Data, s.usageItem(f, u))
+	answer := usageList{Object: "list", Data: make([]usageItem, 0, len(used.rows))}
+	for _, u := range used.rows {
+		answer.Data = append(answer.Data, s.usageItem(used, u))
 	}
 	return c.ok(answer)
 }
 
 // adminUsageItem is a row as operators see it.
 type adminUsageItem struct {
-	Account *string `json:"account,omitempty"`
+	Account     *string `json:"account,omitempty"`
+	AccountName *string `json:"account_name,omitempty"`
 	usageItem
 	Provider      *string                   `json:"provider,omitempty"` // empty of what no vendor was asked for
 	VendorCharges *[]mediagate.VendorCharge `json:"vendor_charges,omitempty"`
@@ -210,15 +246,18 @@ func (s *Server) handleAdminUsage(c *call) error {
 	if byProvider && (f.From.Truncate(time.Hour) != f.From || f.To.Truncate(time.Hour) != f.To) {
 		return mediagate.Invalid("group_by", "group_by provider takes whole hours: what vendors charged is known by the hour")
 	}
-	rows, err := s.usageOf(c, f)
+	used, err := s.usageOf(c, f)
 	if err != nil {
 		return err
 	}
 	if c.wantsCSV() {
-		return c.csv("usage", s.usageLines(f, rows))
+		return c.csv("usage", s.usageLines(used))
 	}
-	return c.ok(listOf(rows, false, func(u mediagate.Usage) adminUsageItem {
-		item := adminUsageItem{Account: cellOf(f, mediagate.ByAccount, u), usageItem: s.usageItem(f, u), Provider: cellOf(f, mediagate.ByProvider, u)}
+	return c.ok(listOf(used.rows, false, func(u mediagate.Usage) adminUsageItem {
+		account := used.cell(mediagate.ByAccount, u)
+		item := adminUsageItem{
+			Account: account, AccountName: used.name(account), usageItem: s.usageItem(used, u), Provider: used.cell(mediagate.ByProvider, u),
+		}
 		if byProvider {
 			charges := append([]mediagate.VendorCharge{}, u.VendorCharges...)
 			item.VendorCharges = &charges
@@ -227,26 +266,38 @@ func (s *Server) handleAdminUsage(c *call) error {
 	}))
 }
 
+// named are what has a name beside its id.
+var named = []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByKey}
+
 // usageLines are the rows as lines.
-func (s *Server) usageLines(f mediagate.UsageFilter, rows []mediagate.Usage) [][]string {
+func (s *Server) usageLines(used namedUsage) [][]string {
 	var names []string
 	columns := []mediagate.UsageBy{mediagate.ByDay, mediagate.ByAccount, mediagate.ByKey, mediagate.ByModel, mediagate.ByProvider}
 	for _, by := range columns {
-		if slices.Contains(f.By, by) {
-			names = append(names, string(by))
+		if !slices.Contains(used.By, by) {
+			continue
+		}
+		names = append(names, string(by))
+		if slices.Contains(named, by) {
+			names = append(names, string(by)+"_name")
 		}
 	}
 	names = append(names, "cost", "credits_cost", "pending", "processing", "completed", "failed", "cancelled")
-	byProvider := slices.Contains(f.By, mediagate.ByProvider)
+	byProvider := slices.Contains(used.By, mediagate.ByProvider)
 	if byProvider {
 		names = append(names, "vendor_charges")
 	}
-	lines := append(make([][]string, 0, len(rows)+1), names)
-	for _, u := range rows {
+	lines := append(make([][]string, 0, len(used.rows)+1), names)
+	for _, u := range used.rows {
 		line := make([]string, 0, len(names))
 		for _, by := range columns {
-			if cell := cellOf(f, by, u); cell != nil {
-				line = append(line, csvText(*cell))
+			cell := used.cell(by, u)
+			if cell == nil {
+				continue
+			}
+			line = append(line, csvText(*cell))
+			if slices.Contains(named, by) {
+				line = append(line, csvText(*used.name(cell)))
 			}
 		}
 		line = append(line, u.Cost.Number().String(), u.Cost.Credits(s.cfg.CreditsPerUnit).String())
@@ -368,18 +419,52 @@ func viewBalance(b mediagate.Balance) balanceView {
 	return balanceView{b.Available.String(), b.Held.String(), b.Spent.String()}
 }
 
-// statementView is a page of a statement: what it begins with and the changes of
-// its lines sum to what it ends with.
-type statementView struct {
-	Object   string          `json:"object"`
-	Account  string          `json:"account"`
-	Currency string          `json:"currency"`
-	From     int64           `json:"from"`
-	To       *int64          `json:"to"`
-	Opening  balanceView     `json:"opening"`
-	Data     []statementLine `json:"data"`
-	Closing  balanceView     `json:"closing"`
-	HasMore  bool            `json:"has_more"`
+// statementView is a page of a statement with balances and lines in one of two forms: what it
+// begins with and the changes of its lines sum to what it ends with.
+type statementView[B, L any] struct {
+	Object   string `json:"object"`
+	Account  string `json:"account"`
+	Currency string `json:"currency"`
+	From     int64  `json:"from"`
+	To       *int64 `json:"to"`
+	Opening  B      `json:"opening"`
+	Data     []L    `json:"data"`
+	Closing  B      `json:"closing"`
+	HasMore  bool   `json:"has_more"`
+}
+
+func viewStatement[B, L any](
+	s *Server, object string, f mediagate.StatementFilter, st mediagate.Statement,
+	balance func(mediagate.Balance) B, line func(mediagate.StatementLine) L,
+) statementView[B, L] {
+	return statementView[B, L]{
+		Object: object, Account: f.AccountID, Currency: s.cfg.Currency, From: f.From.Unix(), To: unixOrNull(f.To),
+		Opening: balance(st.Opening), Data: listOf(st.Lines, st.HasMore, line).Data, Closing: balance(st.Closing), HasMore: st.HasMore,
+	}
+}
+
+// byTask asks for a statement with one line a task.
+const byTask = "task"
+
+// totalView is what an account has, be it held or not, and what it has spent.
+type totalView struct {
+	Balance string `json:"balance"`
+	Spent   string `json:"spent"`
+}
+
+func viewTotal(b mediagate.Balance) totalView { return totalView{b.Total().String(), b.Spent.String()} }
+
+// taskLine is the end of a task, or a grant: what it changed, and the balance after it.
+type taskLine struct {
+	transferView
+	Model   *string `json:"model"`
+	Balance string  `json:"balance"`
+}
+
+func viewTaskLine(l mediagate.StatementLine) taskLine {
+	v := taskLine{viewTransfer(l.Transfer), orNull(l.Model), l.Total.String()}
+	v.Amount = l.Change.Total().String()
+	return v
 }
 
 // statementLine is an entry of the ledger, the model that it was about, and by
@@ -411,6 +496,11 @@ func (s *Server) answerStatement(c *call, id string) (err error) {
 	asFile := c.wantsCSV()
 	q := c.query()
 	f := mediagate.StatementFilter{AccountID: id, After: q.Get("after")}
+	by, err := oneOfQuery(q, "by", byTask)
+	if err != nil {
+		return err
+	}
+	f.ByTask = by == byTask
 	if f.From, f.To, err = s.spanQuery(q); err != nil {
 		return err
 	}
@@ -432,13 +522,26 @@ func (s *Server) answerStatement(c *call, id string) (err error) {
 		if st.HasMore {
 			c.linkNext(q, st.Lines[len(st.Lines)-1].ID)
 		}
-		return c.csv("statement-"+id, statementLines(f, st))
+		names, err := s.keyNames(c, st.Lines)
+		if err != nil {
+			return err
+		}
+		return c.csv("statement-"+id, statementLines(f, st, names))
 	}
-	page := listOf(st.Lines, st.HasMore, viewLine)
-	return c.ok(statementView{
-		Object: "statement", Account: id, Currency: s.cfg.Currency, From: f.From.Unix(), To: unixOrNull(f.To),
-		Opening: viewBalance(st.Opening), Data: page.Data, Closing: viewBalance(st.Closing), HasMore: st.HasMore,
-	})
+	if f.ByTask {
+		return c.ok(viewStatement(s, "task_statement", f, st, viewTotal, viewTaskLine))
+	}
+	return c.ok(viewStatement(s, "statement", f, st, viewBalance, viewLine))
+}
+
+// keyNames are the names of the keys of a statement, by their ids.
+func (s *Server) keyNames(c *call, lines []mediagate.StatementLine) (map[string]string, error) {
+	ids := map[string]bool{}
+	for _, l := range lines {
+		ids[l.KeyID] = true
+	}
+	delete(ids, "")
+	return s.cfg.Store.Names(c.ctx, slices.Collect(maps.Keys(ids)))
 }
 
 // linkNext tells where the lines go on.
@@ -449,30 +552,40 @@ func (c *call) linkNext(q url.Values, after string) {
 
 // statementLines are the statement as lines. The first and the last one are its
 // balances, those between them changes.
-func statementLines(f mediagate.StatementFilter, st mediagate.Statement) [][]string {
+func statementLines(f mediagate.StatementFilter, st mediagate.Statement, names map[string]string) [][]string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
 		return t.UTC().Format(time.RFC3339Nano)
 	}
-	balance := func(at, word string, b mediagate.Balance) []string {
-		return []string{at, word, "", b.Available.String(), b.Held.String(), b.Spent.String(), "", "", "", "", ""}
+	money := []string{"amount", "available", "held", "spent"}
+	balance := func(b mediagate.Balance) []string {
+		return []string{"", b.Available.String(), b.Held.String(), b.Spent.String()}
+	}
+	change := func(l mediagate.StatementLine) []string {
+		return append([]string{l.Amount.String()}, balance(l.Change)[1:]...)
+	}
+	if f.ByTask {
+		money = []string{"amount", "balance"}
+		balance = func(b mediagate.Balance) []string { return []string{"", b.Total().String()} }
+		change = func(l mediagate.StatementLine) []string { return []string{l.Change.Total().String(), l.Total.String()} }
+	}
+	line := func(at, word string, money []string, about ...string) []string {
+		return append(append([]string{at, word}, money...), about...)
 	}
 	lines := append(make([][]string, 0, len(st.Lines)+3),
-		[]string{"at", "kind", "amount", "available", "held", "spent", "task", "model", "key", "reference", "id"},
-		balance(moment(f.From), "opening", st.Opening))
+		line("at", "kind", money, "task", "model", "key", "key_name", "reference", "id"),
+		line(moment(f.From), "opening", balance(st.Opening), "", "", "", "", "", ""))
 	for _, l := range st.Lines {
-		lines = append(lines, []string{
-			moment(l.At), string(l.Kind), l.Amount.String(), l.Change.Available.String(), l.Change.Held.String(), l.Change.Spent.String(),
-			csvText(l.TaskID), csvText(l.Model), csvText(l.KeyID), csvText(l.Reference), csvText(l.ID),
-		})
+		lines = append(lines, line(moment(l.At), string(l.Kind), change(l),
+			csvText(l.TaskID), csvText(l.Model), csvText(l.KeyID), csvText(names[l.KeyID]), csvText(l.Reference), csvText(l.ID)))
 	}
 	last := moment(f.To)
 	if st.HasMore {
 		last = moment(st.Lines[len(st.Lines)-1].At)
 	}
-	return append(lines, balance(last, "closing", st.Closing))
+	return append(lines, line(last, "closing", balance(st.Closing), "", "", "", "", "", ""))
 }
 
 const csvType = "text/csv; charset=utf-8"

@@ -49,9 +49,13 @@ func TestUsage(t *testing.T) {
 		"?to=2026-03-02":   `{"cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0),
 		"?group_by=day": `{"day":"2026-03-01","cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0) +
 			`,{"day":"2026-03-02","cost":0.015,"credits_cost":15,` + tasks(1, 1, 1, 1),
-		"?from=1772409600&group_by=model,key": `{"model":"alpha-v3","key":"` + g.keyRow.ID + `","cost":0,"credits_cost":0,` + tasks(1, 1, 0, 1) +
-			`,{"model":"theta-image-turbo","key":"` + g.keyRow.ID + `","cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0),
-		"?from=2025-03-02&to=2026-01-01&group_by=model": "",
+		"?from=1772409600&group_by=model,key": `{"model":"alpha-v3","key":"` + g.keyRow.ID + `","key_name":"test","cost":0,"credits_cost":0,` + tasks(1, 1, 0, 1) +
+			`,{"model":"theta-image-turbo","key":"` + g.keyRow.ID + `","key_name":"test","cost":0.015,"credits_cost":15,` + tasks(0, 0, 1, 0),
+		"?model=theta-image-turbo":                         `{"cost":0.03,"credits_cost":30,` + tasks(0, 0, 2, 0),
+		"?model=alpha-v3&key=" + g.keyRow.ID:               `{"cost":0,"credits_cost":0,` + tasks(1, 1, 0, 1),
+		"?group_by=day&key=key_01JZZZZZZZZZZZZZZZZZZZZZZZ": "",
+		"?group_by=model&model=none&from=1772409600":       "",
+		"?from=2025-03-02&to=2026-01-01&group_by=model":    "",
 	} {
 		if a := g.get("/v1/usage" + query); a.status != 200 || strings.TrimSpace(a.body) != list+want+"]}" {
 			t.Errorf("%q: %d\n%s\nwant\n%s", query, a.status, a.body, list+want+"]}")
@@ -76,6 +80,8 @@ func TestUsageRefusals(t *testing.T) {
 		"from=2025-01-01&to=2026-01-03": "from and to must be at most 366 days apart",
 		"group_by=week":                 "group_by must be one or several of day, model, key,",
 		"group_by=day,account":          "group_by must be one or several of day, model, key,",
+		"key=test":                      "key must be the id of a key",
+		"model=%00":                     "model must be a text",
 	} {
 		g.get("/v1/usage?"+query).wantError(t, 400, "invalid_request_error", message)
 		g.send(request{path: "/v1/usage?" + query, key: g.key, header: asCSV()}).wantError(t, 400, "invalid_request_error", message)
@@ -107,6 +113,9 @@ func TestUsageAsFile(t *testing.T) {
 	if got := a.header.Get("Content-Disposition"); got != "attachment; filename=usage.csv" || a.header.Get("Vary") != "Accept" {
 		t.Errorf("%s, Vary %s", got, a.header.Get("Vary"))
 	}
+	if b := get("text/csv", "group_by=key"); !strings.HasPrefix(b.body, "key,key_name,cost,") || !strings.Contains(b.body, g.keyRow.ID+",test,0.015,") {
+		t.Errorf("%q", b.body)
+	}
 	for accept, want := range map[string]string{
 		"": "application/json", "*/*": "application/json", "text/*": "application/json", "text/html": "application/json", "text/csv;q=0": "application/json",
 		"text/csv;q=0.5, application/json": "application/json", "application/json;q=0.5, text/csv": "text/csv; charset=utf-8",
@@ -129,7 +138,7 @@ func TestFormulasAreTexts(t *testing.T) {
 	}
 	lines := g.send(request{path: "/admin/v1/accounts/" + g.account.ID + "/statement", key: adminKey, header: asCSV()}).lines(t)
 	for i, want := range []string{`'=HYPERLINK("http://evil.example.com","x")`, "'+1", "'-1", "'@SUM(A1)", "'\t=1", "plain, with \"quotes\"\nand lines"} {
-		if got := lines[i+3]; got[9] != want || got[2] != fmt.Sprintf("-0.00000%d", i+1) || got[3] != got[2] {
+		if got := lines[i+3]; got[10] != want || got[2] != fmt.Sprintf("-0.00000%d", i+1) || got[3] != got[2] {
 			t.Errorf("%q", got)
 		}
 	}
@@ -145,7 +154,7 @@ func TestAdminUsage(t *testing.T) {
 	g.complete(taken.taskID(t))
 	const tasks = `"tasks":{"pending":0,"processing":0,"completed":1,"failed":0,"cancelled":0}`
 	a := g.operate(http.MethodGet, "/usage?group_by=account,provider&account="+g.account.ID, "")
-	want := `{"object":"list","data":[{"account":"` + g.account.ID + `","cost":0.015,"credits_cost":15,` + tasks +
+	want := `{"object":"list","data":[{"account":"` + g.account.ID + `","account_name":"` + g.account.Name + `","cost":0.015,"credits_cost":15,` + tasks +
 		`,"provider":"kling","vendor_charges":[{"amount":"2.5","unit":"unit"}]}],"has_more":false}`
 	if a.status != 200 || strings.TrimSpace(a.body) != want {
 		t.Errorf("%d %s\nwant %s", a.status, a.body, want)
@@ -200,7 +209,7 @@ func TestStatement(t *testing.T) {
 	if got := file.header.Get("Link"); !strings.HasPrefix(got, "</admin/v1"+path+"?after=txn_") || !strings.HasSuffix(got, `&limit=2>; rel="next"`) {
 		t.Errorf("Link %s", got)
 	}
-	if diff := cmp.Diff([]string{"at", "kind", "amount", "available", "held", "spent", "task", "model", "key", "reference", "id"}, lines[0]); diff != "" {
+	if diff := cmp.Diff([]string{"at", "kind", "amount", "available", "held", "spent", "task", "model", "key", "key_name", "reference", "id"}, lines[0]); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 	var kinds []string
@@ -212,12 +221,50 @@ func TestStatement(t *testing.T) {
 	}
 }
 
+// A statement by tasks has a line a task, at its end, and the balance after it.
+func TestStatementByTask(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.complete(g.submit(images, imageBody))
+	g.clock.advance(time.Second)
+	g.cancel(g.submit(images, imageBody))
+	g.submit(images, imageBody) // open: it has charged nothing
+	path := "/accounts/" + g.account.ID + "/statement?by=task"
+	a := g.operate(http.MethodGet, path, "")
+	type line struct{ Kind, Amount, Balance any }
+	var got []line
+	rows, _ := a.at("data").([]any)
+	for i := range rows {
+		got = append(got, line{a.at("data", i, "kind"), a.at("data", i, "amount"), a.at("data", i, "balance")})
+	}
+	if diff := cmp.Diff([]line{{"grant", "100.00", "100.00"}, {"post", "-0.015", "99.985"}, {"void", "0.00", "99.985"}}, got); diff != "" {
+		t.Errorf("%d (-want +got):\n%s", a.status, diff)
+	}
+	if !strings.Contains(a.body, `"opening":{"balance":"0.00","spent":"0.00"}`) || !strings.Contains(a.body, `"closing":{"balance":"99.985","spent":"0.015"}`) {
+		t.Errorf("balances: %s", a.body)
+	}
+	first := g.operate(http.MethodGet, path+"&limit=2", "")
+	id, _ := first.at("data", 1, "id").(string)
+	next := g.operate(http.MethodGet, path+"&after="+id, "")
+	if first.at("closing", "balance") != "99.985" || next.at("opening", "balance") != "99.985" || next.at("data", 0, "kind") != "void" {
+		t.Errorf("pages: %s\n%s", first.body, next.body)
+	}
+	lines := g.send(request{path: "/admin/v1" + path, key: adminKey, header: asCSV()}).lines(t)
+	if diff := cmp.Diff([]string{"at", "kind", "amount", "balance", "task", "model", "key", "key_name", "reference", "id"}, lines[0]); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if got := lines[3]; got[2] != "-0.015" || got[3] != "99.985" || got[7] != "test" {
+		t.Errorf("a line: %q", got)
+	}
+}
+
 func TestStatementRefusals(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	path := "/accounts/" + g.account.ID + "/statement"
 	for query, message := range map[string]string{
 		"?from=2026-01-02&to=2026-01-01": "from must be before to",
+		"?by=day":                        "by must be one of task",
 		"?after=x":                       "after must be", "?after=txn_01JZZZZZZZZZZZZZZZZZZZZZZZ": "after must be",
 	} {
 		g.operate(http.MethodGet, path+query, "").wantError(t, 400, "invalid_request_error", message)
@@ -238,7 +285,7 @@ func TestOwnAccount(t *testing.T) {
 	g.complete(g.submit(images, imageBody))
 	g.submit(images, imageBody)
 	want := `{"id":"` + g.account.ID + `","name":"` + g.account.Name + `","group":"` + g.account.Group + `","available":"99.97","held":"0.015","spent":"0.015",` +
-		fmt.Sprintf(`"rate":null,"in_flight":7,"erase_inputs":false,"webhook":null,"created":%d,"unpaid":"5.00","uploads_per_day":null}`, g.account.CreatedAt.Unix())
+		fmt.Sprintf(`"rate":null,"in_flight":7,"erase_inputs":false,"webhook":null,"suspended":false,"created":%d,"unpaid":"5.00","uploads_per_day":null}`, g.account.CreatedAt.Unix())
 	if a := g.get("/v1/account"); a.status != 200 || strings.TrimSpace(a.body) != want {
 		t.Errorf("%d %s\nwant %s", a.status, a.body, want)
 	}

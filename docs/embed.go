@@ -1,5 +1,5 @@
-// Package docs holds the guides for those who call the API, which it serves at /docs. It
-// imports nothing of ours.
+// Package docs holds the guides for those who call the API, and those for operators to which
+// the console links. The API serves both at /docs. It imports nothing of ours.
 package docs
 
 import "embed"
@@ -8,3 +8,8 @@ import "embed"
 //
 //go:embed tour.md api.md clients.md results.md console.md mcp.md models/*.md
 var Pages embed.FS
+
+// OperatorPages are the operators' guide and its pages on what tasks are stuck for, in Markdown.
+//
+//go:embed operations.md runbook/*.md
+var OperatorPages embed.FS

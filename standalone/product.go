@@ -219,7 +219,7 @@ func seed(ctx context.Context, g *app.Gateway, dir *datadir.Dir, secrets datadir
 // demo finds the account of an earlier start, or makes it.
 func demo(ctx context.Context, store *storage.Store) (mediagate.Account, error) {
 	for after := ""; ; {
-		accounts, more, err := store.Accounts(ctx, after, 100)
+		accounts, more, err := store.Accounts(ctx, "", after, 100)
 		if err != nil {
 			return mediagate.Account{}, err
 		}

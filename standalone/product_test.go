@@ -140,7 +140,7 @@ func TestSeededAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	accounts, _, err := store.Accounts(t.Context(), "", 10)
+	accounts, _, err := store.Accounts(t.Context(), "", "", 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -18,7 +19,7 @@ type accountRow struct {
 
 // accountColumns are in the order of the fields of mediagate.Account.
 const accountColumns = `a.id, a.name, a.group_name, a.available, a.held, a.spent,
-	a.rate, a.in_flight_cap, a.unpaid_cap, a.uploads_cap, a.erase_inputs, a.webhook, a.created_at`
+	a.rate, a.in_flight_cap, a.unpaid_cap, a.uploads_cap, a.erase_inputs, a.webhook, a.suspended, a.created_at`
 
 func (r accountRow) account() mediagate.Account {
 	r.Account.CreatedAt = r.CreatedAt.Time
@@ -33,10 +34,10 @@ func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (created
 	id := s.newID("acc_")
 	err = s.write(ctx, "create account", func(tx *gorm.DB) error {
 		if _, err := exec(tx, `INSERT INTO accounts (id, name, group_name, rate, in_flight_cap, unpaid_cap, uploads_cap,
-				erase_inputs, webhook, created_at)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				erase_inputs, webhook, suspended, created_at)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			id, a.Name, a.Group, a.Rate, a.InFlight, a.Unpaid, a.UploadsPerDay,
-			a.EraseInputs, a.Webhook, at(s.clock())); err != nil {
+			a.EraseInputs, a.Webhook, a.Suspended, at(s.clock())); err != nil {
 			return err
 		}
 		row, err := readAccount(tx, id)
@@ -65,12 +66,15 @@ func readAccount(db *gorm.DB, id string) (accountRow, error) {
 	return *row, nil
 }
 
-// Accounts lists accounts, newest first, those older than the account after.
-// Returns KindInvalid when after names none.
+// Accounts lists accounts, newest first, those older than the account after. A search leaves those
+// with that id, or with that text in their name. Returns KindInvalid when after names none of them.
 func (s *Store) Accounts(
-	ctx context.Context, after string, limit int,
+	ctx context.Context, search, after string, limit int,
 ) (accounts []mediagate.Account, hasMore bool, err error) {
 	list := (&statement{}).say("SELECT ", accountColumns, " FROM accounts a WHERE true")
+	if search != "" {
+		list.with(" AND "+accountNamed, search, anywhere(search))
+	}
 	rows, hasMore, err := newestAfter[accountRow](s.on(ctx), list, "a.id", "true", after, limit)
 	return convert(rows, accountRow.account), hasMore, dbError(err, "list accounts")
 }
@@ -94,9 +98,41 @@ func newestAfter[R any](
 	return rows, hasMore, err
 }
 
+// accountNamed is the condition of a search for accounts: parameters are an id, and a part of a name
+// by anywhere.
+const accountNamed = `(id = ? OR lower(name) LIKE lower(?) ESCAPE '\')`
+
+// wildcards escapes what LIKE does not take for itself.
+var wildcards = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
+// anywhere is the pattern of texts that have this one in them.
+func anywhere(text string) string { return "%" + wildcards.Replace(text) + "%" }
+
+// Names reads the names of accounts and keys by their ids, also of keys that are deleted.
+func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
+	names := make(map[string]string, len(ids))
+	if len(ids) == 0 {
+		return names, nil
+	}
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct{ ID, Name string }
+	if err := read(s.on(ctx), &rows, "SELECT id, name FROM accounts WHERE id IN "+s.inList()+
+		" UNION ALL SELECT id, name FROM keys WHERE id IN "+s.inList(), list, list); err != nil {
+		return nil, dbError(err, "read names")
+	}
+	for _, r := range rows {
+		names[r.ID] = r.Name
+	}
+	return names, nil
+}
+
 // UpdateAccount calls change with the settings of an account and stores what it makes of
-// them: the name, group, limits, webhook, and whether inputs are erased. change may be
-// called again; its error is returned, and changes nothing. Returns KindNotFound.
+// them: the name, group, limits, webhook, and whether inputs are erased and the account is
+// suspended. change may be called again; its error is returned, and changes nothing. Returns
+// KindNotFound.
 func (s *Store) UpdateAccount(
 	ctx context.Context, id string, change func(a *mediagate.Account) error,
 ) (a mediagate.Account, err error) {
@@ -112,10 +148,10 @@ func (s *Store) UpdateAccount(
 			return err
 		}
 		if _, err := exec(tx, `UPDATE accounts SET name = ?, group_name = ?, rate = ?, in_flight_cap = ?,
-				unpaid_cap = ?, uploads_cap = ?, erase_inputs = ?, webhook = ?
+				unpaid_cap = ?, uploads_cap = ?, erase_inputs = ?, webhook = ?, suspended = ?
 			WHERE id = ?`,
 			a.Name, a.Group, a.Rate, a.InFlight, a.Unpaid,
-			a.UploadsPerDay, a.EraseInputs, a.Webhook, id); err != nil {
+			a.UploadsPerDay, a.EraseInputs, a.Webhook, a.Suspended, id); err != nil {
 			return err
 		}
 		after, err := readAccount(tx, id)

@@ -34,11 +34,11 @@ func TestAccountFacts(t *testing.T) {
 		"an update changes only what it names": func(b *bench) {
 			made := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "Ada", Group: "gold"}))
 			got := must(b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
-				a.Name, a.Rate, a.InFlight, a.EraseInputs, a.Webhook = "Bea", new(0), new(7), true, "https://a.example.com"
+				a.Name, a.Rate, a.InFlight, a.EraseInputs, a.Webhook, a.Suspended = "Bea", new(0), new(7), true, "https://a.example.com", true
 				return nil
 			}))
 			want := made
-			want.Name, want.Rate, want.InFlight, want.EraseInputs, want.Webhook = "Bea", new(0), new(7), true, "https://a.example.com"
+			want.Name, want.Rate, want.InFlight, want.EraseInputs, want.Webhook, want.Suspended = "Bea", new(0), new(7), true, "https://a.example.com", true
 			same(b, "account", got, want)
 			_, err := b.UpdateAccount(b.Context(), made.ID, func(a *mediagate.Account) error {
 				a.Group = ""
@@ -109,10 +109,30 @@ func TestAccountFacts(t *testing.T) {
 				a := must(b.CreateAccount(b.Context(), mediagate.Account{Name: "x"}))
 				ids = append([]string{a.ID}, ids...)
 			}
-			page, more := must2(b.Accounts(b.Context(), "", 2))
+			page, more := must2(b.Accounts(b.Context(), "", "", 2))
 			same(b, "first page", []any{page[0].ID, page[1].ID, len(page), more}, []any{ids[0], ids[1], 2, true})
-			page, more = must2(b.Accounts(b.Context(), ids[1], 2))
+			page, more = must2(b.Accounts(b.Context(), "", ids[1], 2))
 			same(b, "second page", []any{page[0].ID, len(page), more}, []any{ids[2], 1, false})
+		},
+		"accounts are found by their id and by a part of their name": func(b *bench) {
+			made := map[string]string{}
+			for _, name := range []string{"Acme", "acme 100%", "b_c", "bxc"} {
+				made[name] = must(b.CreateAccount(b.Context(), mediagate.Account{Name: name})).ID
+			}
+			for search, want := range map[string][]string{
+				"CME":        {made["acme 100%"], made["Acme"]},
+				"0%":         {made["acme 100%"]},
+				"b_c":        {made["b_c"]},
+				made["Acme"]: {made["Acme"]},
+				"none":       nil,
+			} {
+				found, _ := must2(b.Accounts(b.Context(), search, "", 10))
+				var ids []string
+				for _, a := range found {
+					ids = append(ids, a.ID)
+				}
+				same(b, search, ids, want)
+			}
 		},
 		"after must name something of the list": func(b *bench) {
 			p, q := b.newPayer(unit(1)), b.newPayer(unit(1))
@@ -120,7 +140,7 @@ func TestAccountFacts(t *testing.T) {
 				b.Helper()
 				same(b, "param", b.kind(err, mediagate.KindInvalid).Param, "after")
 			}
-			_, _, err := b.Accounts(b.Context(), "acc_0", 1)
+			_, _, err := b.Accounts(b.Context(), "", "acc_0", 1)
 			refused(err)
 			_, _, err = b.Keys(b.Context(), "", "key_0", 1)
 			refused(err)

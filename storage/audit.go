@@ -62,7 +62,7 @@ func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	if !ok {
 		return nil
 	}
-	before, after, err := difference(d.before, d.after)
+	before, after, err := difference(d.before, d.after, actor.Reason)
 	if err != nil || before == nil && after == nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	return err
 }
 
-// difference keeps the fields in which the two differ.
-func difference(before, after any) (old, made document, err error) {
+// difference keeps the fields in which the two differ, and adds the reason where there are any.
+func difference(before, after any, reason string) (old, made document, err error) {
 	was, is := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if err := cmp.Or(fieldsOf(before, &was), fieldsOf(after, &is)); err != nil {
 		return nil, nil, err
@@ -84,6 +84,11 @@ func difference(before, after any) (old, made document, err error) {
 		if bytes.Equal(is[name], value) {
 			delete(was, name)
 			delete(is, name)
+		}
+	}
+	if reason != "" && len(was)+len(is) > 0 {
+		if is["reason"], err = json.Marshal(reason); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(was) > 0 {
@@ -111,6 +116,7 @@ func (r accountRow) facts() facts {
 		"in_flight":       r.InFlight,
 		"erase_inputs":    r.EraseInputs,
 		"webhook":         nullable(r.Webhook),
+		"suspended":       r.Suspended,
 		"unpaid":          nil,
 		"uploads_per_day": r.UploadsPerDay,
 	}
@@ -155,16 +161,31 @@ func unix(t stamp) *int64 {
 	return new(t.Unix())
 }
 
-// Audit lists what was changed, newest first, older than the entry after; of one
-// account only when accountID is given. Returns KindInvalid when after names no
-// entry of the list.
+// Audit lists what was changed, newest first. Each filter has an index in the order of the
+// list; with several of them, the entries of one are read until the page is full. Returns
+// KindInvalid when After names no entry of the list.
 func (s *Store) Audit(
-	ctx context.Context, accountID, after string, limit int,
+	ctx context.Context, f mediagate.AuditFilter,
 ) (entries []mediagate.AuditEntry, hasMore bool, err error) {
-	list := (&statement{}).say("SELECT ", auditColumns, " FROM audit WHERE true")
-	if accountID != "" {
-		list.with(" AND account_id = ?", accountID)
-	}
-	rows, hasMore, err := newestAfter[auditRow](s.on(ctx), list, "id", "true", after, limit)
+	rows, hasMore, err := newestAfter[auditRow](s.on(ctx), auditList(f), "id", "true", f.After, f.Limit)
 	return convert(rows, auditRow.entry), hasMore, dbError(err, "list audit")
+}
+
+// auditList selects the entries of a filter, on all its pages.
+func auditList(f mediagate.AuditFilter) *statement {
+	list := (&statement{}).say("SELECT ", auditColumns, " FROM audit WHERE true")
+	and := func(set bool, condition string, value any) {
+		if set {
+			list.with(" AND "+condition+" ?", value)
+		}
+	}
+	and(f.AccountID != "", "account_id =", f.AccountID)
+	and(f.By != "", "acted_by =", f.By)
+	and(f.Action != "", "action =", f.Action)
+	and(f.Object != "", "object =", f.Object)
+	and(!f.From.IsZero(), "at >=", at(f.From))
+	and(!f.From.IsZero(), "id >=", idAt("aud_", f.From.Add(-idMargin)))
+	and(!f.To.IsZero(), "at <", at(f.To))
+	and(!f.To.IsZero(), "id <", idAt("aud_", f.To.Add(idMargin)))
+	return list
 }

@@ -23,7 +23,7 @@ func (b *bench) changes(p payer) []func(ctx context.Context) error {
 		},
 		func(ctx context.Context) error {
 			_, err := b.UpdateAccount(ctx, p.account, func(a *mediagate.Account) error {
-				a.Rate, a.EraseInputs = new(5), true
+				a.Rate, a.EraseInputs, a.Suspended = new(5), true, true
 				return nil
 			})
 			return err
@@ -71,7 +71,7 @@ func TestAuditFacts(t *testing.T) {
 				b.pass(time.Second)
 				b.noError(do(ctx))
 			}
-			entries, more := must2(b.Audit(b.Context(), "", "", 100))
+			entries, more := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 100}))
 			slices.Reverse(entries)
 			at := b.now().Add(-time.Duration(len(entries)) * time.Second)
 			got := make([]string, len(entries))
@@ -84,8 +84,8 @@ func TestAuditFacts(t *testing.T) {
 			b.noError(b.database().Raw("SELECT successor_id FROM keys WHERE id = ?", p.key).Scan(&rotated).Error)
 			until := b.now().Add(-3 * time.Second).Add(time.Minute).Unix()
 			want := []string{
-				`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null,"unpaid":null,"uploads_per_day":null,"webhook":null}`,
-				`change_account {"erase_inputs":false,"rate":null} > {"erase_inputs":true,"rate":5}`,
+				`create_account  > {"erase_inputs":false,"group":"gold","in_flight":null,"name":"Bea","rate":null,"suspended":false,"unpaid":null,"uploads_per_day":null,"webhook":null}`,
+				`change_account {"erase_inputs":false,"rate":null,"suspended":false} > {"erase_inputs":true,"rate":5,"suspended":true}`,
 				`grant  > {"amount":"-2.00","reference":"back"}`,
 				`create_key  > {"allow_ips":[],"caps":{"week":"0.00"},"expires_at":null,"group":null,"in_flight":null,"models":["a*"],"name":"ci",` +
 					`"quota":"5.00","rate":null,"rotated_to":null,"scopes":["generate","read","manage"],"strict":false,"unlimited":false}`,
@@ -127,6 +127,17 @@ func TestAuditFacts(t *testing.T) {
 				b.noError(do(b.Context()))
 			}
 		},
+		"a reason is noted beside what changed": func(b *bench) {
+			actor := someone
+			actor.Reason = "the vendor asked for it"
+			ctx := mediagate.WithActor(b.Context(), actor)
+			for range 2 { // the second changes nothing
+				must(b.EnableChannel(ctx, channelName, false))
+			}
+			entries, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 2}))
+			same(b, "entries", len(entries), 1)
+			same(b, "what became", string(entries[0].After), `{"enabled":false,"reason":"the vendor asked for it"}`)
+		},
 		"nothing is noted where nothing changes": func(b *bench) {
 			p := b.newPayer(unit(10))
 			ctx := mediagate.WithActor(b.Context(), someone)
@@ -135,7 +146,7 @@ func TestAuditFacts(t *testing.T) {
 			must3(b.Grant(ctx, p.account, unit(10), "opening"))
 			must(b.EnableChannel(ctx, channelName, true))
 			b.kind(errOf(b.Grant(ctx, p.account, -unit(11), "too much")), mediagate.KindConflict)
-			entries, _ := must2(b.Audit(b.Context(), "", "", 1))
+			entries, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 1}))
 			same(b, "entries", len(entries), 0)
 		},
 		"the audit is listed by account or whole, newest first": func(b *bench) {
@@ -143,14 +154,46 @@ func TestAuditFacts(t *testing.T) {
 			for i, account := range []string{p.account, q.account, p.account} {
 				must3(b.Grant(mediagate.WithActor(b.Context(), someone), account, 1, fmt.Sprint(i)))
 			}
-			all, more := must2(b.Audit(b.Context(), "", "", 2))
+			all, more := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 2}))
 			same(b, "first page", []any{all[0].AccountID, all[1].AccountID, len(all), more}, []any{p.account, q.account, 2, true})
-			rest, more := must2(b.Audit(b.Context(), "", all[1].ID, 2))
+			rest, more := must2(b.Audit(b.Context(), mediagate.AuditFilter{After: all[1].ID, Limit: 2}))
 			same(b, "second page", []any{rest[0].AccountID, len(rest), more}, []any{p.account, 1, false})
-			own, _ := must2(b.Audit(b.Context(), q.account, "", 2))
+			own, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{AccountID: q.account, Limit: 2}))
 			same(b, "own", []any{own[0].ID, len(own)}, []any{all[1].ID, 1})
 			for _, after := range []string{"aud_0", all[0].ID} {
-				b.kind(errOf(b.Audit(b.Context(), q.account, after, 1)), mediagate.KindInvalid)
+				b.kind(errOf(b.Audit(b.Context(), mediagate.AuditFilter{AccountID: q.account, After: after, Limit: 1})), mediagate.KindInvalid)
+			}
+		},
+		"the audit is filtered by every field": func(b *bench) {
+			p, began := b.newPayer(unit(10)), b.now()
+			ctx := mediagate.WithActor(b.Context(), someone)
+			must3(b.Grant(ctx, p.account, 1, "1"))
+			b.pass(time.Hour)
+			must(b.EnableChannel(mediagate.WithActor(b.Context(), mediagate.Actor{By: p.key}), channelName, false))
+			b.pass(time.Hour)
+			must3(b.Grant(ctx, p.account, 1, "2"))
+			all, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 10}))
+			first, second, third := all[2].ID, all[1].ID, all[0].ID
+			for name, test := range map[string]struct {
+				filter mediagate.AuditFilter
+				want   []string
+			}{
+				"who":        {mediagate.AuditFilter{By: p.key}, []string{second}},
+				"action":     {mediagate.AuditFilter{Action: mediagate.AuditGrant}, []string{third, first}},
+				"object":     {mediagate.AuditFilter{Object: channelName}, []string{second}},
+				"no object":  {mediagate.AuditFilter{Object: "none"}, nil},
+				"from":       {mediagate.AuditFilter{From: began.Add(time.Hour)}, []string{third, second}},
+				"to":         {mediagate.AuditFilter{To: began.Add(time.Hour)}, []string{first}},
+				"from to":    {mediagate.AuditFilter{From: began.Add(time.Minute), To: began.Add(2 * time.Hour)}, []string{second}},
+				"all of one": {mediagate.AuditFilter{AccountID: p.account, By: mediagate.ByOperator, Action: mediagate.AuditGrant, After: third}, []string{first}},
+			} {
+				test.filter.Limit = 10
+				entries, _ := must2(b.Audit(b.Context(), test.filter))
+				var ids []string
+				for _, e := range entries {
+					ids = append(ids, e.ID)
+				}
+				same(b, name, ids, test.want)
 			}
 		},
 	})

@@ -17,7 +17,7 @@ type channelRow struct {
 }
 
 // channelColumns are the fields of mediagate.ChannelState that are no times, then those that are.
-const channelColumns = `name, enabled, breaker = 'open', break_reason, trips, last_error,
+const channelColumns = `name, enabled, disabled_reason, breaker = 'open', break_reason, trips, last_error,
 	changed_at, probe_at, probe_until, last_error_at, last_seen_at`
 
 func (r channelRow) facts() facts { return facts{"enabled": r.Enabled, "broken": r.Open} }
@@ -129,7 +129,8 @@ func (s *Store) ReleaseProbe(
 }
 
 // EnableChannel says whether the channel takes new jobs. To enable it closes its
-// breaker as well: whoever does it has looked.
+// breaker as well: whoever does it has looked. The reason for which it is disabled is that of
+// the context's actor.
 func (s *Store) EnableChannel(
 	ctx context.Context, channel string, enabled bool,
 ) (state mediagate.ChannelState, err error) {
@@ -142,10 +143,11 @@ func (s *Store) EnableChannel(
 			return err
 		}
 		if enabled {
-			_, err = exec(tx, closeBreaker+", enabled = ? WHERE name = ?", at(s.clock()), true, channel)
+			_, err = exec(tx, closeBreaker+", enabled = ?, disabled_reason = '' WHERE name = ?", at(s.clock()), true, channel)
 		} else {
-			_, err = exec(tx, "UPDATE channels SET enabled = ?, changed_at = ? WHERE name = ? AND enabled",
-				false, at(s.clock()), channel)
+			actor, _ := mediagate.ActorOf(ctx)
+			_, err = exec(tx, `UPDATE channels SET enabled = ?, changed_at = ?, disabled_reason = ?
+				WHERE name = ? AND enabled`, false, at(s.clock()), actor.Reason, channel)
 		}
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	f.At = s.clock()
 	now := map[string]any{"now": at(f.At)}
-	if f.Stuck, err = s.StuckCounts(ctx); err != nil {
+	if f.Stuck, err = s.StuckCounts(ctx, mediagate.TaskFilter{}); err != nil {
 		return f, err
 	}
 	var open []struct {

@@ -38,7 +38,7 @@ func TestGiveFacts(t *testing.T) {
 			same(b, "key", got, made)
 			same(b, "its parts", []any{got.AccountID, got.Prefix, got.LastFour, got.CreatedAt, got.Quota}, []any{p.account, "mgk_x", "last", b.now(), unit(4)})
 			same(b, "giver's quota", b.quota(p.key), unit(6))
-			entries, _ := must2(b.Audit(b.Context(), p.account, "", 10))
+			entries, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{AccountID: p.account, Limit: 10}))
 			same(b, "noted", []any{len(entries), entries[0].Action, entries[1].Action, entries[1].Actor.By, string(entries[1].After)},
 				[]any{2, mediagate.AuditCreateKey, mediagate.AuditChangeKey, p.key, `{"quota":"6.00"}`})
 

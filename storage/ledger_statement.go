@@ -85,8 +85,9 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 		}
 		rows, st.HasMore = page(rows, f.Limit)
 		st.Lines, st.Closing = convert(rows, lineRow.line), st.Opening
-		for _, line := range st.Lines {
-			st.Closing = st.Closing.Plus(line.Change)
+		for i := range st.Lines {
+			st.Closing = st.Closing.Plus(st.Lines[i].Change)
+			st.Lines[i].Total = st.Closing.Total()
 		}
 		return nil
 	}, snapshot)
@@ -106,6 +107,9 @@ func (s *Store) lines(tx *gorm.DB, f mediagate.StatementFilter, from, to time.Ti
 		moved(bucketAvailable), moved(bucketHeld), moved(bucketSpent))
 	list.with(" FROM (SELECT * FROM ledger_transfers WHERE account_id = ? AND at >= ? AND at < ?",
 		f.AccountID, at(from), at(to))
+	if f.ByTask {
+		list.say(" AND kind <> 'hold'")
+	}
 	if f.After != "" {
 		list.with(" AND (at, id) > (?, ?)", at(from), f.After)
 	}

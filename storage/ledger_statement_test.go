@@ -40,6 +40,21 @@ func TestStatementFacts(t *testing.T) {
 				{"grant", "", "", "back", mediagate.Balance{Available: -unit(1)}},
 			})
 		},
+		"by task, each task has a line and what the account has after it": func(b *bench) {
+			p := b.newPayer(unit(10))
+			done, gone := b.accepted(p, unit(3)), b.submit(p, unit(2))
+			b.pass(time.Minute)
+			b.submit(p, unit(1))
+			b.settle(completed(done, unit(1)))
+			b.settle(cancelled(gone))
+			st := b.stated(mediagate.StatementFilter{AccountID: p.account, From: b.now(), Limit: 10, ByTask: true})
+			var got []any
+			for _, l := range st.Lines {
+				got = append(got, string(l.Kind), l.TaskID, l.Change.Total(), l.Total)
+			}
+			same(b, "lines", got, []any{"post", done, -unit(1), unit(9), "void", gone, unit(0), unit(9)})
+			same(b, "totals", []mediagate.Micros{st.Opening.Total(), st.Closing.Total(), st.Closing.Spent}, []mediagate.Micros{unit(10), unit(9), unit(1)})
+		},
 		"a statement is of one account that is there": func(b *bench) {
 			p, other := b.newPayer(unit(1)), b.newPayer(unit(1))
 			b.kind(errOf(b.Statement(b.Context(), mediagate.StatementFilter{AccountID: "acc_none", Limit: 10})), mediagate.KindNotFound)

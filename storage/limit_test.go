@@ -147,6 +147,29 @@ func TestLimitFacts(t *testing.T) {
 				b.submit(one, 0)
 			}
 		},
+		"a suspended account begins nothing, and what it has goes on": func(b *bench) {
+			p := b.newPayer(unit(10))
+			running := b.submit(p, unit(2))
+			repeated := b.draft(p, unit(1))
+			repeated.IdempotencyKey = "again"
+			must2(b.Submit(b.Context(), repeated))
+			spoken := b.speak(p, unit(1))
+			b.changeAccount(p, func(a *mediagate.Account) { a.Suspended = true })
+			for _, hold := range []mediagate.Micros{0, unit(1), unit(100)} {
+				b.refused(p, hold, mediagate.KindForbidden, "suspended")
+				b.kind(b.OpenSpeech(b.Context(), b.newSpeech(p, hold), time.Hour), mediagate.KindForbidden)
+				b.kind(b.CheckHold(b.Context(), p.account, p.key, hold), mediagate.KindForbidden)
+			}
+			replay := repeated
+			replay.Task.ID = b.newTaskID()
+			id, replayed := must2(b.Submit(b.Context(), replay))
+			same(b, "a repetition", []any{id, replayed}, []any{repeated.Task.ID, true})
+			b.endSpeech(spoken, mediagate.SpeechPosted)
+			b.settle(made(running, unit(2)))
+			b.money(p, unit(6), unit(1), unit(3))
+			b.changeAccount(p, func(a *mediagate.Account) { a.Suspended = false })
+			b.submit(p, unit(6))
+		},
 		"jobs of cancelled tasks that may still run count as in flight": func(b *bench) {
 			for what, limit := range map[string]func(p payer){
 				"account": func(p payer) { b.changeAccount(p, func(a *mediagate.Account) { a.InFlight = new(2) }) },

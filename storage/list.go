@@ -21,6 +21,7 @@ import (
 //	key                              tasks_of_key: account, key, id
 //	webhook                          tasks_callbacks_of_account: account,              tasks_callbacks: the same
 //	                                 state of the callback, id                         without the account
+//	search                           the primary key; attempts_job: job_id; tasks_account of each account
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
 //
 // A time is a range of ids in each of them. Type, model and channel together are a kind.
@@ -41,7 +42,7 @@ const defaultLimit = 20
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.After != "" {
 		named := (&statement{}).say("SELECT id FROM tasks").
-			where(mediagate.TaskFilter{AccountID: f.AccountID}, "").
+			where(selection{TaskFilter: mediagate.TaskFilter{AccountID: f.AccountID}}, "").
 			with(" AND id = ?", f.After)
 		found, err := one[struct{ ID string }](s.on(ctx), named.text.String(), named.args...)
 		if err != nil {
@@ -62,9 +63,8 @@ func (s *Store) SelectTasks(
 	if f.Limit <= 0 {
 		f.Limit = defaultLimit
 	}
-	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	list, err := s.listing(ctx, f)
-	if err != nil {
+	if err != nil || list == nil {
 		return nil, false, dbError(err, "list tasks")
 	}
 	var rows []taskRow
@@ -92,13 +92,63 @@ func wholeMicros(t time.Time) time.Time {
 	return whole
 }
 
-// listing writes the statement of a list.
-func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement, error) {
+// selection is a filter with what its search names. The tasks are those of the list, or of
+// the accounts.
+type selection struct {
+	mediagate.TaskFilter
+	tasks    []string
+	accounts []string
+}
+
+// mostFound is how many accounts, and how many tasks, a search may name.
+const mostFound = 20
+
+// find looks up what the search of a filter names: tasks by their own id or by that of a vendor's
+// job, accounts by their id or a part of their name. A single account takes the place of the search.
+// none reports that nothing is named so. Returns KindInvalid for a search that names too much.
+func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selection, none bool, err error) {
+	f.CreatedBefore = wholeMicros(f.CreatedBefore)
+	found.TaskFilter = f
+	if f.Search == "" {
+		return found, false, nil
+	}
+	type row struct{ ID string }
+	var tasks, accounts []row
+	if err := read(s.on(ctx), &tasks, `SELECT id FROM tasks WHERE id = ?
+		UNION SELECT task_id FROM attempts WHERE job_id <> '' AND job_id = ? LIMIT ?`,
+		f.Search, f.Search, mostFound+1); err != nil {
+		return found, false, err
+	}
+	if err := read(s.on(ctx), &accounts, "SELECT id FROM accounts WHERE "+accountNamed+" AND (id = ? OR ? = '') LIMIT ?",
+		f.Search, anywhere(f.Search), f.AccountID, f.AccountID, mostFound+1); err != nil {
+		return found, false, err
+	}
+	if max(len(tasks), len(accounts)) > mostFound {
+		return found, false, mediagate.Invalid("q", "q names more than %d accounts or tasks: write more of the name", mostFound)
+	}
+	id := func(r row) string { return r.ID }
+	found.tasks, found.accounts = convert(tasks, id), convert(accounts, id)
+	if len(tasks) == 0 && len(accounts) == 1 {
+		found.AccountID, found.accounts = accounts[0].ID, nil
+	}
+	return found, len(tasks)+len(accounts) == 0, nil
+}
+
+// listing writes the statement of a list; nil where nothing is found that the filter's search
+// names.
+func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*statement, error) {
+	f, none, err := s.find(ctx, filter)
 	switch {
+	case err != nil || none:
+		return nil, err
 	case f.Stuck:
 		return s.listingOfStuck(f), nil
 	case f.Source != "":
 		return listingOfUsers(f), nil
+	case len(f.accounts) > 0:
+		return listingOfAccounts(s.newest(), f), nil
+	case len(f.tasks) > 0:
+		return s.listingOfAll(f), nil
 	case f.Reference != "" || f.KeyID != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return s.listingOfAll(f), nil
 	default:
@@ -108,7 +158,7 @@ func (s *Store) listing(ctx context.Context, f mediagate.TaskFilter) (*statement
 
 // where writes the conditions of a filter, id being how ids are compared; empty leaves
 // out those that a range of ids stands for.
-func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
+func (list *statement) where(f selection, id string) *statement {
 	list.say(" WHERE tasks.erased_at IS NULL")
 	and := func(set bool, condition string, value any) {
 		if set {
@@ -117,6 +167,14 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 	}
 	and(f.AccountID != "", "tasks.account_id =", f.AccountID)
 	and(f.KeyID != "", "tasks.key_id =", f.KeyID)
+	switch {
+	case len(f.tasks) > 0 && len(f.accounts) > 0:
+		list.say(" AND (").in("tasks.id", f.tasks).say(" OR ").in("tasks.account_id", f.accounts).say(")")
+	case len(f.tasks) > 0:
+		list.say(" AND ").in("tasks.id", f.tasks)
+	case len(f.accounts) > 0:
+		list.say(" AND ").in("tasks.account_id", f.accounts)
+	}
 	if f.Source != "" {
 		list.with(" AND tasks."+usesFile, f.Source)
 	}
@@ -134,10 +192,44 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 	and(f.After != "" && !f.OldestFirst, id+" <", f.After)
 	and(f.After != "" && f.OldestFirst, id+" >", f.After)
 	and(!f.CreatedAfter.IsZero(), "tasks.created_at >", at(f.CreatedAfter))
-	and(!f.CreatedAfter.IsZero(), id+" >=", idAt(f.CreatedAfter.Add(-idMargin)))
+	and(!f.CreatedAfter.IsZero(), id+" >=", idAt("task_", f.CreatedAfter.Add(-idMargin)))
 	and(!f.CreatedBefore.IsZero(), "tasks.created_at <", at(f.CreatedBefore))
-	and(!f.CreatedBefore.IsZero(), id+" <", idAt(f.CreatedBefore.Add(idMargin)))
+	and(!f.CreatedBefore.IsZero(), id+" <", idAt("task_", f.CreatedBefore.Add(idMargin)))
 	return list
+}
+
+// in writes that a column has one of the values.
+func (list *statement) in(column string, values []string) *statement {
+	list.say(column, " IN (")
+	for i, value := range values {
+		if i > 0 {
+			list.say(", ")
+		}
+		list.arg(value)
+	}
+	return list.say(")")
+}
+
+// listingOfAccounts is a list of the tasks of several accounts, and of single tasks: the newest of
+// each are merged.
+func listingOfAccounts(list *statement, f selection) *statement {
+	part := func(f selection) {
+		list.say("SELECT id FROM (SELECT id FROM tasks").where(f, "tasks.id").
+			say(" ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS newest")
+	}
+	for i, account := range f.accounts {
+		if i > 0 {
+			list.say(" UNION ")
+		}
+		of := selection{TaskFilter: f.TaskFilter}
+		of.AccountID = account
+		part(of)
+	}
+	if len(f.tasks) > 0 {
+		list.say(" UNION ")
+		part(selection{TaskFilter: f.TaskFilter, tasks: f.tasks})
+	}
+	return list.first(f)
 }
 
 // listingOfAll is a list of all tasks, or all of an account, or all with a reference.
@@ -145,7 +237,7 @@ func (list *statement) where(f mediagate.TaskFilter, id string) *statement {
 // where nearly all tasks are of one account, a plan for any account may go through
 // those of all. Only the indexes of keys and callbacks have the order in which a list of them
 // asks for its ids.
-func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
+func (s *Store) listingOfAll(f selection) *statement {
 	id := "tasks.id"
 	if f.KeyID != "" || f.Webhook != "" {
 		id = s.bytewiseID(id)
@@ -157,7 +249,7 @@ func (s *Store) listingOfAll(f mediagate.TaskFilter) *statement {
 
 // listingOfUsers is a list of the tasks that use a file of another, in the order in which
 // the table of sources has them.
-func listingOfUsers(f mediagate.TaskFilter) *statement {
+func listingOfUsers(f selection) *statement {
 	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM sources",
 		" JOIN tasks ON tasks.id = sources.task_id")
 	source := f.Source
@@ -193,7 +285,7 @@ func kindsOfTasks(accountID string) *statement {
 }
 
 // listingOfKinds is a list of the tasks of some kinds: the newest of each are merged.
-func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*statement, error) {
+func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, error) {
 	var kinds []struct {
 		Type    mediagate.Type
 		Model   string
@@ -239,7 +331,7 @@ func (s *Store) listingOfKinds(ctx context.Context, f mediagate.TaskFilter) (*st
 func allows[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
 // order is that of the ids in a list.
-func order(f mediagate.TaskFilter) string {
+func order(f selection) string {
 	if f.OldestFirst {
 		return "ASC"
 	}
@@ -270,18 +362,18 @@ const bytewise = ` COLLATE "C"`
 // are one reading of the clock, but were two in rows of old.
 const idMargin = time.Minute
 
-// idAt is less than the ids of all tasks made at that time or later, and more than
-// those of earlier ones.
-func idAt(t time.Time) string {
+// idAt is less than the ids with this prefix that were made at that time or later, and more
+// than those of earlier ones.
+func idAt(prefix string, t time.Time) string {
 	var id ulid.ULID
 	if t.After(time.UnixMilli(0)) {
 		_ = id.SetTime(min(ulid.Timestamp(t), ulid.MaxTime())) // no more than it holds
 	}
-	return "task_" + id.String()
+	return prefix + id.String()
 }
 
 // listingOfStuck is a list of tasks that are parked, or overdue.
-func (s *Store) listingOfStuck(f mediagate.TaskFilter) *statement {
+func (s *Store) listingOfStuck(f selection) *statement {
 	list := s.newest()
 	of := func(from, and, id string) {
 		list.say("SELECT id FROM (SELECT tasks.id FROM ", from).where(f, s.bytewiseID(id)).
@@ -304,7 +396,7 @@ func (s *Store) newest() *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
 }
 
-func (list *statement) first(f mediagate.TaskFilter) *statement {
+func (list *statement) first(f selection) *statement {
 	return list.say(") AS found ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS listed").
 		say(" JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id ", order(f))
 }
@@ -317,15 +409,41 @@ func (s *Store) bytewiseID(column string) string {
 	return column + bytewise
 }
 
-// CountTasks counts what a filter selects. It reads all of that.
-func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, error) {
-	f.CreatedBefore = wholeMicros(f.CreatedBefore)
-	count := (&statement{}).say("SELECT COUNT(*) AS n FROM tasks").where(f, "tasks.id")
-	if f.Stuck {
-		count.say(" AND tasks.id IN (SELECT tasks.id FROM tasks WHERE ", openTask, " AND tasks.wait_reason <> ''",
-			" UNION SELECT tasks.id FROM wakes JOIN tasks ON tasks.id = wakes.task_id",
-			" WHERE ", openTask, " AND ", overdueRun, ")")
+// Labels reads what operators' lists show beside tasks, by their ids.
+func (s *Store) Labels(ctx context.Context, ids ...string) (map[string]mediagate.TaskLabel, error) {
+	list, err := jsonText(ids)
+	if err != nil {
+		return nil, err
 	}
+	var rows []struct {
+		ID string
+		mediagate.TaskLabel
+	}
+	if err := read(s.on(ctx), &rows, `SELECT t.id, t.channel, a.name FROM tasks t JOIN accounts a ON a.id = t.account_id
+		WHERE t.id IN `+s.inList(), list); err != nil {
+		return nil, dbError(err, "read labels of tasks")
+	}
+	labels := make(map[string]mediagate.TaskLabel, len(rows))
+	for _, r := range rows {
+		labels[r.ID] = r.TaskLabel
+	}
+	return labels, nil
+}
+
+// CountTasks counts what a filter selects. It reads all of that.
+func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (n int, err error) {
+	if f.Stuck {
+		counts, err := s.StuckCounts(ctx, f)
+		for _, of := range counts {
+			n += of
+		}
+		return n, err
+	}
+	found, none, err := s.find(ctx, f)
+	if err != nil || none {
+		return 0, dbError(err, "count tasks")
+	}
+	count := (&statement{}).say("SELECT COUNT(*) AS n FROM tasks").where(found, "tasks.id")
 	row, err := one[struct{ N int }](s.on(ctx), count.text.String(), count.args...)
 	if err != nil || row == nil {
 		return 0, dbError(err, "count tasks")
@@ -333,16 +451,23 @@ func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, er
 	return row.N, nil
 }
 
-// StuckCounts counts the tasks that are stuck, by their reason.
-func (s *Store) StuckCounts(ctx context.Context) (map[string]int, error) {
+// StuckCounts counts the tasks of a filter that are stuck, by their reason. It reads all that
+// are stuck.
+func (s *Store) StuckCounts(ctx context.Context, f mediagate.TaskFilter) (map[string]int, error) {
+	found, none, err := s.find(ctx, f)
+	if err != nil || none {
+		return nil, dbError(err, "count stuck tasks")
+	}
 	var rows []struct {
 		Reason string
 		N      int
 	}
-	if err := read(s.on(ctx), &rows, `SELECT wait_reason, COUNT(*) FROM tasks
-			WHERE `+openTask+` AND wait_reason <> '' GROUP BY wait_reason
-		UNION ALL SELECT '`+mediagate.ReasonRunOverdue+`', COUNT(*) FROM wakes JOIN tasks ON tasks.id = wakes.task_id
-		WHERE `+openTask+` AND tasks.wait_reason = '' AND `+overdueRun); err != nil {
+	count := (&statement{}).say("SELECT wait_reason, COUNT(*) FROM tasks").where(found, "tasks.id").
+		say(" AND ", openTask, " AND wait_reason <> '' GROUP BY wait_reason").
+		say(" UNION ALL SELECT '", mediagate.ReasonRunOverdue, "', COUNT(*)").
+		say(" FROM wakes JOIN tasks ON tasks.id = wakes.task_id").where(found, "tasks.id").
+		say(" AND ", openTask, " AND tasks.wait_reason = '' AND ", overdueRun)
+	if err := read(s.on(ctx), &rows, count.text.String(), count.args...); err != nil {
 		return nil, dbError(err, "count stuck tasks")
 	}
 	counts := map[string]int{}

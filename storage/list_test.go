@@ -75,6 +75,56 @@ func TestListFacts(t *testing.T) {
 				}
 			}
 		},
+		"operators search by ids of tasks and jobs, and by names of accounts": func(b *bench) {
+			var ps [3]payer
+			var tasks [3]string
+			for i, name := range []string{"Acme", "acme two", "other"} {
+				ps[i] = b.newPayer(unit(10))
+				b.changeAccount(ps[i], func(a *mediagate.Account) { a.Name = name })
+				tasks[i] = b.submit(ps[i], unit(1))
+			}
+			late := b.submit(ps[0], unit(1))
+			b.accept(tasks[2], b.now())
+			job := ""
+			b.noError(b.database().Raw("SELECT job_id FROM attempts WHERE task_id = ?", tasks[2]).Scan(&job).Error)
+			stuck := b.parked(ps[1], mediagate.ParkFunds)
+			for name, test := range map[string]struct {
+				filter mediagate.TaskFilter
+				want   []string
+			}{
+				"task":             {mediagate.TaskFilter{Search: tasks[0]}, tasks[:1]},
+				"job":              {mediagate.TaskFilter{Search: job}, tasks[2:]},
+				"account":          {mediagate.TaskFilter{Search: ps[2].account}, tasks[2:]},
+				"one name":         {mediagate.TaskFilter{Search: "TWO"}, []string{stuck, tasks[1]}},
+				"several names":    {mediagate.TaskFilter{Search: "acme"}, []string{stuck, late, tasks[1], tasks[0]}},
+				"after":            {mediagate.TaskFilter{Search: "acme", After: late}, []string{tasks[1], tasks[0]}},
+				"oldest first":     {mediagate.TaskFilter{Search: "acme", OldestFirst: true}, []string{tasks[0], tasks[1], late, stuck}},
+				"a name and stuck": {mediagate.TaskFilter{Search: "acme", Stuck: true}, []string{stuck}},
+				"name of others":   {mediagate.TaskFilter{Search: "acme", AccountID: ps[2].account}, nil},
+				"name and account": {mediagate.TaskFilter{Search: "acme", AccountID: ps[1].account}, []string{stuck, tasks[1]}},
+				"task and state":   {mediagate.TaskFilter{Search: tasks[0], Status: mediagate.StatusFailed}, nil},
+				"names and state":  {mediagate.TaskFilter{Search: "acme", Status: mediagate.StatusFailed}, nil},
+				"none":             {mediagate.TaskFilter{Search: "none"}, nil},
+			} {
+				got, _ := must2(b.Tasks(b.Context(), test.filter))
+				var ids []string
+				for _, t := range got {
+					ids = append(ids, t.ID)
+				}
+				same(b, name, ids, test.want)
+				if test.filter.After == "" {
+					same(b, name+": count", must(b.CountTasks(b.Context(), test.filter)), len(test.want))
+				}
+			}
+			labels := must(b.Labels(b.Context(), tasks[0], tasks[2]))
+			same(b, "labels", labels, map[string]mediagate.TaskLabel{
+				tasks[0]: {AccountName: "Acme"}, tasks[2]: {Channel: channelName, AccountName: "other"},
+			})
+			for range 21 {
+				must(b.CreateAccount(b.Context(), mediagate.Account{Name: "many"}))
+			}
+			same(b, "too many", b.kind(errOf(b.Tasks(b.Context(), mediagate.TaskFilter{Search: "many"})), mediagate.KindInvalid).Param, "q")
+		},
 		"lists are paged": func(b *bench) {
 			p := b.newPayer(unit(100))
 			var ids []string
@@ -106,7 +156,7 @@ func TestListFacts(t *testing.T) {
 			ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: mediagate.ByOperator})
 			job := mediagate.TaskJob{ID: "job_1", Filter: mediagate.TaskFilter{Stuck: true}, Action: mediagate.ActionRetry, Reason: "topped up", PerSecond: 10}
 			b.noError(b.NoteTaskJob(ctx, job))
-			entries, _ := must2(b.Audit(b.Context(), "", "", 1))
+			entries, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 1}))
 			same(b, "entry", []any{entries[0].Action, entries[0].Object, entries[0].Actor.By}, []any{mediagate.AuditTaskJob, "job_1", mediagate.ByOperator})
 			if !strings.Contains(string(entries[0].After), `"stuck":true`) {
 				b.Errorf("%s", entries[0].After)
@@ -121,7 +171,7 @@ func TestListFacts(t *testing.T) {
 			for id, tries := range map[string]int{both: 5, late: mediagate.StuckTries, early: mediagate.StuckTries - 1, ended: 9} {
 				b.noError(b.database().Exec("UPDATE wakes SET tries = ? WHERE task_id = ?", tries, id).Error)
 			}
-			got := must(b.StuckCounts(b.Context()))
+			got := must(b.StuckCounts(b.Context(), mediagate.TaskFilter{}))
 			same(b, "counts", got, map[string]int{string(mediagate.ParkFunds): 2, mediagate.ReasonRunOverdue: 1})
 			tasks, _ := must2(b.Tasks(b.Context(), mediagate.TaskFilter{Stuck: true}))
 			same(b, "stuck", len(tasks), 3)

@@ -365,6 +365,21 @@ func TestKeyMeetsItsSuccessor(t *testing.T) {
 	m.calls.Wait()
 }
 
+// A submit that waits for its account while an operator suspends it is refused.
+func TestSubmitMeetsSuspension(t *testing.T) {
+	t.Parallel()
+	m := newMeeting(t, storage.Config{}, "")
+	commit := m.write("UPDATE accounts SET suspended = true")
+	m.begin("submit", func(ctx context.Context) error {
+		if _, _, err := m.Submit(ctx, m.named(m.payer, "task_1")); !mediagate.Is(err, mediagate.KindForbidden) {
+			return fmt.Errorf("want a refusal, got %w", err)
+		}
+		return nil
+	})
+	commit()
+	m.calls.Wait()
+}
+
 // A channel that took over the account of another one grants slots under that one's
 // name while a worker queues tasks for both.
 func TestGrantMeetsQueue(t *testing.T) {

@@ -143,6 +143,8 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		t.Fatalf("%d transfers of a task: %v", len(transfers), err)
 	}
 	db := openRaw(t, url+"&default_query_exec_mode=simple_protocol")
+	execute(t, db, `INSERT INTO accounts (id, name, created_at)
+		VALUES ('acc_many', 'one of many', now()), ('acc_one', 'one of many', now())`)
 	conn, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +209,12 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 		"callback, created":      {Webhook: mediagate.WebhookDelivered, CreatedAfter: now.Add(time.Hour)},
 		"abandoned":              {Webhook: mediagate.WebhookAbandoned},
 	}
-	lists("all accounts", "", map[string]mediagate.TaskFilter{"stuck": {Stuck: true}})
+	lists("all accounts", "", map[string]mediagate.TaskFilter{
+		"stuck":                  {Stuck: true},
+		"search, task":           {Search: middle},
+		"search, accounts":       {Search: "one of many"},
+		"search, accounts after": {Search: "one of many", After: middle},
+	})
 	for _, account := range []string{"", "acc_many", "acc_one", "acc_none"} {
 		lists("account "+account, account, filters)
 		check("kinds of account "+account, custom, storage.KindsListing(account))

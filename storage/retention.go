@@ -138,7 +138,7 @@ func (s *Store) RemoveRows(
 		begin, mark := cmp.Or(after, state.Mark), state.Mark
 		values := map[string]any{
 			"after":  begin,
-			"to":     r.prefix + strings.TrimPrefix(idAt(before.Add(idMargin)), "task_"),
+			"to":     idAt(r.prefix, before.Add(idMargin)),
 			"before": at(before),
 			"now":    at(s.clock()),
 		}

@@ -15,7 +15,8 @@ import (
 // or EndSpeech ends it.
 //
 // Returns KindPayment when key or account is short, or a cap of the key is reached,
-// and KindUnauthenticated when the key was deleted or has expired meanwhile.
+// KindForbidden when the account is suspended, and KindUnauthenticated when the key was deleted
+// or has expired meanwhile.
 func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
 	now := s.clock()
 	charges, err := jsonText(n.Charges)

@@ -24,7 +24,7 @@ const idempotencyTTL = 24 * time.Hour
 // arrive at once.
 //
 // Returns KindUnauthenticated when the key was deleted or has expired meanwhile,
-// KindPayment when key or account is short, or a cap of the key is reached,
+// KindForbidden when the account is suspended, KindPayment when key or account is short, or a cap of the key is reached,
 // KindRateLimited with code rate_limited when either has as many tasks in flight
 // as it may, KindConflict with code idempotency_conflict when the idempotency key
 // belongs to another request, KindRateLimited with code group_saturated when the
@@ -423,7 +423,7 @@ func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
 	today := periods[0].start(n.now.Time)
 	s.with("SELECT keys.id AS quota_id, CASE WHEN day_start >= ? THEN day_start ELSE ? END AS day", today, today).
-		with(" FROM keys, accounts WHERE accounts.id = ? AND available >= ?", account, amount).
+		with(" FROM keys, accounts WHERE accounts.id = ? AND NOT suspended AND available >= ?", account, amount).
 		with(" AND keys.id = (SELECT COALESCE(quota_id, id) FROM keys WHERE id = ? AND "+live+")", key, account, n.now).
 		with(" AND (keys.id <> ? OR "+live+")", key, account, n.now).
 		with(" AND (unlimited OR quota - keys.held - keys.spent >= ?)", amount)
@@ -455,7 +455,7 @@ func (n submission) holdOnKey() *statement {
 }
 
 // CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,
-// KindUnauthenticated where the key is gone.
+// KindForbidden where the account is suspended, KindUnauthenticated where the key is gone.
 func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount mediagate.Micros) error {
 	now := s.clock()
 	n := submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}
@@ -463,8 +463,8 @@ func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount m
 }
 
 // refusal looks for what forbids a hold that was refused: first whether there is
-// the key, then the money, at last the tasks in flight. Nil says that the hold may
-// be tried again: what forbade it is gone.
+// the key, then whether the account is suspended, then the money, at last the tasks in
+// flight. Nil says that the hold may be tried again: what forbade it is gone.
 func (s *Store) refusal(ctx context.Context, n submission) error {
 	db, amount := s.on(ctx), n.hold.Amount
 	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live,
@@ -474,6 +474,13 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 	}
 	if key == nil {
 		return mediagate.Errorf(mediagate.KindUnauthenticated, "the key is no longer valid")
+	}
+	account, err := readAccount(db, n.hold.AccountID)
+	if err != nil {
+		return err
+	}
+	if account.Suspended {
+		return mediagate.Suspended()
 	}
 	sharedRow, err := withSharedQuota(db, *key)
 	if err != nil {
@@ -490,10 +497,6 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 			e.Message += " until " + p.end(sharedRow, n.now.Time).Format(time.RFC3339)
 			return e
 		}
-	}
-	account, err := readAccount(db, n.hold.AccountID)
-	if err != nil {
-		return err
 	}
 	if account.Available < amount {
 		return mediagate.Short("insufficient balance", amount, account.Available)

@@ -116,9 +116,14 @@ func (g *gathering) from(query string, args ...any) {
 		g.places.say(" UNION ALL ")
 	}
 	g.places.with(query, args...)
-	if g.filter.AccountID != "" {
-		g.places.with(" AND account_id = ?", g.filter.AccountID)
+	only := func(column, value string) {
+		if value != "" {
+			g.places.with(" AND "+column+" = ?", value)
+		}
 	}
+	only("account_id", g.filter.AccountID)
+	only("key_id", g.filter.KeyID)
+	only("model", g.filter.Model)
 }
 
 // statement sums the figures, for each value of the columns by which the question tells usage

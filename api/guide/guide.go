@@ -88,7 +88,7 @@ func (p *Page) render(file string, known map[string]bool) error {
 	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	doc := markdown.Parser().Parse(text.NewReader(p.Markdown))
 	if heading, ok := doc.FirstChild().(*ast.Heading); ok {
-		p.Title = string(heading.Lines().Value(p.Markdown))
+		p.Title = strings.ReplaceAll(string(heading.Lines().Value(p.Markdown)), "`", "")
 	}
 	var dead []*ast.Link
 	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {

@@ -91,7 +91,7 @@ const usage = createRoute({
   getParentRoute: () => frame,
   path: '/usage',
   component: page(() => import('./pages/usage/Usage'), 'Usage'),
-  validateSearch: texts('from', 'to', 'by'),
+  validateSearch: texts('from', 'to', 'by', 'model', 'key'),
 });
 
 const operator = createRoute({
@@ -102,7 +102,7 @@ const stuck = createRoute({
   getParentRoute: () => operator,
   path: '/',
   component: page(() => import('./pages/operator/Stuck'), 'Stuck'),
-  validateSearch: texts('status', 'model', 'type', 'account', 'channel', 'webhook', 'stuck', 'reference', 'source', 'created_after', 'created_before', 'after'),
+  validateSearch: texts('q', 'status', 'model', 'type', 'account', 'channel', 'webhook', 'stuck', 'reference', 'source', 'created_after', 'created_before', 'after'),
 });
 const operatorTask = createRoute({
   getParentRoute: () => operator,
@@ -118,7 +118,7 @@ const accounts = createRoute({
   getParentRoute: () => operator,
   path: '/accounts',
   component: page(() => import('./pages/operator/Accounts'), 'Accounts'),
-  validateSearch: texts('after'),
+  validateSearch: texts('q', 'after'),
 });
 const operatorAccount = createRoute({
   getParentRoute: () => operator,
@@ -135,7 +135,7 @@ const audit = createRoute({
   getParentRoute: () => operator,
   path: '/audit',
   component: page(() => import('./pages/operator/Audit'), 'Audit'),
-  validateSearch: texts('after', 'account'),
+  validateSearch: texts('account', 'by', 'action', 'object', 'from', 'to', 'after'),
 });
 
 export const router = createRouter({

@@ -190,8 +190,8 @@ func TestConsole(t *testing.T) {
 	with := map[string]any{"key": w.key, "other": otherKey, "reader": reader, "admin": w.adminKey, "account": w.account}
 	t.Run("visits", func(t *testing.T) {
 		for name, scenarios := range map[string][]string{
-			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "phone", "attacks"},
-			"two": {"plain", "webhook", "speech", "song", "chain", "tenants", "landing", "update", "pages"},
+			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "operating", "phone", "attacks"},
+			"two": {"plain", "webhook", "speech", "song", "chain", "tenants", "landing", "spending", "update", "pages"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -6,12 +6,15 @@ import (
 )
 
 func auditList(ctx context.Context, c *call) error {
-	account := c.flags.String("account", "", "")
+	given := map[string]*string{}
+	for _, name := range []string{"account", "by", "action", "object", "from", "to"} {
+		given[name] = c.flags.String(name, "", "")
+	}
 	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
 	if err := c.parse(); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/audit?"+page(*limit, *after)+ofAccount(*account), nil)
+	answer, err := c.client.do(ctx, http.MethodGet, "/audit?"+page(*limit, *after)+filters(given), nil)
 	if err != nil {
 		return err
 	}

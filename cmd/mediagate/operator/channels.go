@@ -29,14 +29,15 @@ func channelsEnable(ctx context.Context, c *call) error { return changeChannel(c
 func channelsDisable(ctx context.Context, c *call) error { return changeChannel(ctx, c, false) }
 
 func changeChannel(ctx context.Context, c *call, enabled bool) error {
-	name := c.flags.String("channel", "", "")
+	name, reason := c.flags.String("channel", "", ""), c.flags.String("reason", "", "")
 	if len(c.args) > 0 && !strings.HasPrefix(c.args[0], "-") {
 		c.args = append([]string{"-channel", c.args[0]}, c.args[1:]...)
 	}
 	if err := errors.Join(c.parse(), required(map[string]*string{"channel": name})); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodPatch, "/channels/"+url.PathEscape(*name), map[string]any{"enabled": enabled})
+	body := withReason(map[string]any{"enabled": enabled}, *reason)
+	answer, err := c.client.do(ctx, http.MethodPatch, "/channels/"+url.PathEscape(*name), body)
 	if err != nil {
 		return err
 	}

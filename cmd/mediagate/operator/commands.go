@@ -15,11 +15,13 @@ func accountColumns() []string {
 }
 
 func accountsList(ctx context.Context, c *call) error {
+	search := c.flags.String("q", "", "")
 	limit, after := c.flags.Int("limit", 100, ""), c.flags.String("after", "", "")
 	if err := c.parse(); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/accounts?"+page(*limit, *after), nil)
+	query := page(*limit, *after) + filters(map[string]*string{"q": search})
+	answer, err := c.client.do(ctx, http.MethodGet, "/accounts?"+query, nil)
 	if err != nil {
 		return err
 	}
@@ -47,7 +49,7 @@ func accountsShow(ctx context.Context, c *call) error {
 		account["abandoned"] = fmt.Sprintf("%v jobs of cancelled tasks may still run, unpaid: %v", jobs["jobs"], jobs["cost"])
 	}
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	for _, name := range append(accountColumns(), "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned") {
+	for _, name := range append(accountColumns(), "suspended", "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned") {
 		if account[name] == nil {
 			account[name] = "as account_defaults say"
 		}
@@ -67,6 +69,38 @@ func accountsCreate(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.show(answer, accountColumns()...)
+}
+
+// accountsSuspend ends new work of an account. What runs goes on.
+func accountsSuspend(ctx context.Context, c *call) error { return suspendAccount(ctx, c, true) }
+
+func accountsResume(ctx context.Context, c *call) error { return suspendAccount(ctx, c, false) }
+
+func suspendAccount(ctx context.Context, c *call, suspended bool) error {
+	id, reason := c.target(), c.flags.String("reason", "", "")
+	if err := c.parse(); err != nil {
+		return err
+	}
+	if id == "" {
+		return errUsage{"name an account"}
+	}
+	if suspended && *reason == "" {
+		return errUsage{"-reason is missing"}
+	}
+	body := withReason(map[string]any{"suspended": suspended}, *reason)
+	answer, err := c.client.do(ctx, http.MethodPatch, "/accounts/"+url.PathEscape(id), body)
+	if err != nil {
+		return err
+	}
+	return c.show(answer, append(accountColumns(), "suspended")...)
+}
+
+// withReason adds to a body why something is done, if that is said.
+func withReason(body map[string]any, reason string) map[string]any {
+	if reason != "" {
+		body["reason"] = reason
+	}
+	return body
 }
 
 func accountsGrant(ctx context.Context, c *call) error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // keyColumns leave out what a terminal has no room for. Of one account, which is
@@ -23,19 +25,21 @@ func keysList(ctx context.Context, c *call) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+page(*limit, *after)+ofAccount(*account), nil)
+	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil)
 	if err != nil {
 		return err
 	}
 	return c.show(answer, keyColumns(*account != "")...)
 }
 
-// ofAccount is the part of a query that asks for one account.
-func ofAccount(id string) string {
-	if id == "" {
-		return ""
+// filters are the part of a query after its page: those that are given.
+func filters(values map[string]*string) (query string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if *values[name] != "" {
+			query += "&" + name + "=" + url.QueryEscape(*values[name])
+		}
 	}
-	return "&account=" + url.QueryEscape(id)
+	return query
 }
 
 func keysCreate(ctx context.Context, c *call) error {

@@ -40,10 +40,12 @@ const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -rea
 
 func commands() []command {
 	return []command{
-		{"accounts list", "[-limit N] [-after ID]", accountsList},
+		{"accounts list", "[-q TEXT] [-limit N] [-after ID]", accountsList},
 		{"accounts show", "ID", accountsShow},
 		{"accounts create", "-name NAME [-group GROUP] [-rate N] [-in-flight N] [-unpaid AMOUNT] [-uploads-per-day BYTES] [-erase-inputs]", accountsCreate},
 		{"accounts grant", "-account ID -amount AMOUNT -reference TEXT", accountsGrant},
+		{"accounts suspend", "ID -reason TEXT", accountsSuspend},
+		{"accounts resume", "ID [-reason TEXT]", accountsResume},
 		{"accounts usage", "[-account ID] [-from TIME] [-to TIME] [-group-by day,model,key,account,provider]", accountsUsage},
 		{"accounts statement", "-account ID [-from TIME] [-to TIME] [-limit N] [-after ID]", accountsStatement},
 		{"keys list", "[-account ID] [-limit N] [-after ID]", keysList},
@@ -60,11 +62,11 @@ func commands() []command {
 		{"tasks poll-now", oneOrMany, taskAction("poll_now")},
 		{"tasks redeliver", oneOrMany, taskAction("redeliver")},
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
-		{"channels enable", "NAME", channelsEnable},
-		{"channels disable", "NAME", channelsDisable},
+		{"channels enable", "NAME [-reason TEXT]", channelsEnable},
+		{"channels disable", "NAME [-reason TEXT]", channelsDisable},
 		{"ledger check", "", ledgerCheck},
 		{"recover", "-restored-to TIME", recoverRestored},
-		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
+		{"audit list", "[-account ID] [-by KEY] [-action ACTION] [-object ID] [-from TIME] [-to TIME] [-limit N] [-after ID]", auditList},
 	}
 }
 

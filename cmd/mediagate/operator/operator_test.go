@@ -211,6 +211,11 @@ func TestCommands(t *testing.T) {
 				"2023-11-14T22:13:20Z  operator  grant   txn_1   192.0.2.1\n" +
 				"… more: -after aud_1\n",
 		},
+		"audit list with filters": {
+			args: []string{"audit", "list", "-by", "operator", "-action", "grant", "-from", "2026-03-01"}, status: 200, answer: list(false),
+			want:  request{Method: "GET", Target: "/audit?limit=100&action=grant&by=operator&from=2026-03-01"},
+			table: "AT  BY  ACTION  OBJECT  ADDRESS\n",
+		},
 		"keys create": {
 			args:   []string{"keys", "create", "-account", "acc/1", "-name", "ci", "-unlimited"},
 			status: 201, answer: created,
@@ -263,6 +268,26 @@ func TestCommands(t *testing.T) {
 			args: []string{"channels", "disable", "-channel", "kling/a"}, status: 200, answer: channel,
 			want:  request{Method: "PATCH", Target: "/channels/kling%2Fa", Body: map[string]any{"enabled": false}},
 			table: channelHead,
+		},
+		"channels disable for a reason": {
+			args: []string{"channels", "disable", "kling-a", "-reason", "INC-7"}, status: 200, answer: channel,
+			want:  request{Method: "PATCH", Target: "/channels/kling-a", Body: map[string]any{"enabled": false, "reason": "INC-7"}},
+			table: channelHead,
+		},
+		"accounts list by name": {
+			args: []string{"accounts", "list", "-q", "a&b"}, status: 200, answer: list(false),
+			want:  request{Method: "GET", Target: "/accounts?limit=100&q=a%26b"},
+			table: "ID  NAME  GROUP  AVAILABLE  HELD  SPENT\n",
+		},
+		"accounts suspend": {
+			args: []string{"accounts", "suspend", "acc_1", "-reason", "does not pay"}, status: 200, answer: `{"id":"acc_1","name":"acme","suspended":true}`,
+			want:  request{Method: "PATCH", Target: "/accounts/acc_1", Body: map[string]any{"suspended": true, "reason": "does not pay"}},
+			table: "ID     NAME  GROUP  AVAILABLE  HELD  SPENT  SUSPENDED\nacc_1  acme                                 true\n",
+		},
+		"accounts resume": {
+			args: []string{"accounts", "resume", "acc_1"}, status: 200, answer: `{"id":"acc_1","name":"acme","suspended":false}`,
+			want:  request{Method: "PATCH", Target: "/accounts/acc_1", Body: map[string]any{"suspended": false}},
+			table: "ID     NAME  GROUP  AVAILABLE  HELD  SPENT  SUSPENDED\nacc_1  acme                                 false\n",
 		},
 		"ledger check": {
 			args: []string{"ledger", "check"}, status: 200, answer: `{"ok":true,"checked":7,"problems":[]}`,

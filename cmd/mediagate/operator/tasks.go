@@ -15,7 +15,7 @@ import (
 )
 
 // taskFilters are those of lists of tasks, and of commands for many.
-var taskFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook"}
+var taskFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
 
 // watchPause is how long a watch waits before it looks again.
 const watchPause = 2 * time.Second

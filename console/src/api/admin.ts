@@ -1,6 +1,6 @@
 // The shapes of the admin API's answers, which is in no document of its own: see
 // docs/operations.md.
-import type { Delivery, Task } from './types';
+import type { Delivery, List, Task } from './types';
 
 export type Action = 'retry' | 'reroute' | 'fail' | 'poll_now' | 'redeliver';
 
@@ -25,10 +25,19 @@ export interface Wait {
 
 export interface OperatorTask extends Task {
   account: string;
+  account_name: string;
   key: string;
+  /** Of the last attempt. */
+  channel: string | null;
   waits_for: Wait | null;
   stuck: Stuck | null;
   erased_at?: number;
+}
+
+/** A page of tasks. What is on all pages is counted where that is asked for. */
+export interface TaskPage extends List<OperatorTask> {
+  total?: number;
+  reasons?: Record<string, number>;
 }
 
 export interface Attempt {
@@ -88,8 +97,9 @@ export interface Channel {
   weight: number;
   concurrency: number;
   enabled: boolean;
-  state: 'up' | 'broken' | 'probing' | 'disabled' | 'gone';
+  state: 'up' | 'failing' | 'broken' | 'probing' | 'disabled' | 'gone';
   reason: string | null;
+  disabled_reason: string | null;
   since: number | null;
   next_probe_at: number | null;
   in_flight: number;
@@ -113,6 +123,7 @@ export interface Account {
   unpaid: string | null;
   uploads_per_day: number | null;
   erase_inputs: boolean;
+  suspended: boolean;
   created: number;
   abandoned?: { jobs: number; cost: string };
 }
@@ -121,9 +132,12 @@ export interface AuditEntry {
   id: string;
   at: number;
   by: string;
+  by_name: string | null;
   action: string;
   object: string;
+  object_name: string | null;
   account: string | null;
+  account_name: string | null;
   before: unknown;
   after: unknown;
   address: string | null;

@@ -121,6 +121,15 @@ async function failure(response: Response, path: string): Promise<ApiError> {
   return new ApiError(response.status, message, param, requestId);
 }
 
+/** An error at its field, and what is left of it for the page: all of it, unless one of the fields shows it. */
+export function faults<F extends string>(error: unknown, shown: readonly F[]) {
+  const param = error instanceof ApiError ? error.param : null;
+  return {
+    at: (field: F) => (param === field ? wordsOf(error) : null),
+    elsewhere: shown.some((field) => field === param) ? null : error,
+  };
+}
+
 /** The words to show for anything that a call throws. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -39,11 +39,11 @@ export const queryKeys = {
   deliveries: (id: string) => ['deliveries', id],
 
   channels: ['admin', 'channels'],
-  adminAccounts: (after: string | undefined) => ['admin', 'accounts', after],
+  adminAccounts: (query: Query) => ['admin', 'accounts', query],
   adminAccount: (id: string) => ['admin', 'account', id],
   adminLedger: (account: string) => ['admin', 'ledger', account],
   adminUsage: (by: string) => ['admin', 'usage', by],
-  audit: (query: unknown) => ['admin', 'audit', query],
+  audit: (query: Query) => ['admin', 'audit', query],
   /** All of the operator's lists of tasks, and stories of one. */
   adminTasks: ['admin', 'tasks'],
   adminTaskList: (query: Query) => ['admin', 'tasks', 'list', query],

@@ -7,6 +7,7 @@ const full = new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: '
 const moment = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
 const short = new Intl.DateTimeFormat(locale, moment);
 const shortUTC = new Intl.DateTimeFormat(locale, { ...moment, timeZone: 'UTC' });
+const exact = new Intl.DateTimeFormat(locale, { ...moment, second: '2-digit' });
 
 export function formatTime(unix: number): string {
   return full.format(unix * 1000);
@@ -21,12 +22,12 @@ export function formatDuration(seconds: number): string {
   return `${Math.floor(s / 86400)} d${Math.floor((s % 86400) / 3600) ? ` ${Math.floor((s % 86400) / 3600)} h` : ''}`;
 }
 
-/** A moment, exact in its title. It is of UTC where it stands below days of UTC. */
-export function Time({ unix, utc = false }: { unix: number | null | undefined; utc?: boolean }) {
+/** A moment, exact in its title. It is of UTC where it stands below days of UTC, and has its seconds where events follow each other. */
+export function Time({ unix, utc = false, seconds = false }: { unix: number | null | undefined; utc?: boolean; seconds?: boolean }) {
   if (unix === null || unix === undefined) return <span>{words.ui.none}</span>;
   return (
     <time dateTime={new Date(unix * 1000).toISOString()} title={formatTime(unix)}>
-      {(utc ? shortUTC : short).format(unix * 1000)}
+      {(utc ? shortUTC : seconds ? exact : short).format(unix * 1000)}
     </time>
   );
 }

@@ -1,6 +1,6 @@
 // The parts of which pages are made. They are plain HTML elements with our style: the
 // browser's own dialog, select and details are accessible by themselves.
-import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
+import { useEffect, useEffectEvent, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes, type TextareaHTMLAttributes } from 'react';
 import { ApiError, AwayError, wordsOf } from '../api/client';
 import { words } from '../words';
 import { copyText } from './copy';
@@ -67,6 +67,19 @@ export function Field({ label, hint, error, ...rest }: Labelled & InputHTMLAttri
       <input {...props} {...rest} />
     </Around>
   );
+}
+
+/** A field that searches: it says what was typed once the typing rests. */
+export function Typed({ value, onChange, ...rest }: Labelled & { value: string; placeholder?: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const change = useEffectEvent(onChange);
+  useEffect(() => {
+    if (text === value) return;
+    const timer = window.setTimeout(() => change(text), 400);
+    return () => window.clearTimeout(timer);
+  }, [text, value]);
+  return <Field {...rest} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
 }
 
 export function TextArea({ label, hint, error, ...rest }: Labelled & TextareaHTMLAttributes<HTMLTextAreaElement>) {

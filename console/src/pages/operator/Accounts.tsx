@@ -1,14 +1,13 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call } from '../../api/client';
+import { call, faults } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
 import { useSession } from '../../session';
-import { Ago, Amount, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
+import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import { faults } from './parts';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -16,11 +15,12 @@ const w = words.operator;
 export function Accounts() {
   usePageTitle(w.accountsTitle);
   const { currency } = useSession();
-  const { after } = useSearch({ from: '/frame/operator/accounts' });
+  const { q, after } = useSearch({ from: '/frame/operator/accounts' });
+  const navigate = useNavigate({ from: '/operator/accounts' });
   const [creating, setCreating] = useState(false);
   const { data, error } = useQuery({
-    queryKey: queryKeys.adminAccounts(after),
-    queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { after, limit: 50 }, signal }),
+    queryKey: queryKeys.adminAccounts({ q, after }),
+    queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { q, after, limit: 50 }, signal }),
     placeholderData: keepPreviousData,
   });
   return (
@@ -28,9 +28,12 @@ export function Accounts() {
       <PageHead title={w.accountsTitle}>
         <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>
       </PageHead>
+      <div className="opfilters opalone">
+        <Typed label={w.searchAccounts} value={q ?? ''} error={null} onChange={(text) => void navigate({ search: { q: text.trim() || undefined }, replace: true })} />
+      </div>
       {!data && <Problem error={error} />}
       {!data && !error && <Loading />}
-      {data?.data.length === 0 && <Empty title={w.noAccounts} />}
+      {data?.data.length === 0 && <Empty title={q ? w.noAccountMatches : w.noAccounts} />}
       {data && data.data.length > 0 && (
         <Table label={w.accountsTitle} head={[w.name, w.group, w.available, w.held, w.spent, w.created]}>
           {data.data.map((a) => (
@@ -38,6 +41,7 @@ export function Accounts() {
               <th scope="row">
                 <Link to="/operator/accounts/$id" params={{ id: a.id }} className="foreign">{a.name.slice(0, 120)}</Link>
                 <p className="mono soft">{a.id}</p>
+                {a.suspended && <Badge tone="bad">{w.suspended}</Badge>}
               </th>
               <td className="foreign">{a.group}</td>
               <td className="number"><Amount value={a.available} currency={currency} /></td>
@@ -48,7 +52,7 @@ export function Accounts() {
           ))}
         </Table>
       )}
-      {data?.has_more && <p><Link to="/operator/accounts" search={{ after: data.data.at(-1)!.id }}>{words.shell.more}</Link></p>}
+      {data?.has_more && <p><Link to="/operator/accounts" search={(s) => ({ ...s, after: data.data.at(-1)!.id })}>{words.shell.more}</Link></p>}
       <Dialog open={creating} title={w.createAccount} onClose={() => setCreating(false)}>
         {creating && <Create />}
       </Dialog>

@@ -1,69 +1,155 @@
-// Who did what and when, as it was and as it became.
+// Who changed what, on whom and when: a table, with filters.
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { Link, useSearch } from '@tanstack/react-router';
-import { call } from '../../api/client';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { call, faults } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { AuditEntry } from '../../api/admin';
 import type { List } from '../../api/types';
-import { Foreign } from '../../task/Foreign';
-import { Empty, Loading, PageHead, Problem, Table, Time, usePageTitle } from '../../ui';
+import { Button, Empty, Field, Loading, PageHead, Problem, Select, Table, Time, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { shifted } from '../usage/tasks';
+import { changesOf, reasonOf, type Change } from './changes';
 import '../../styles/operator.css';
 
 const w = words.operator;
+const filters = ['action', 'by', 'object', 'account', 'from', 'to'] as const;
+type Filter = (typeof filters)[number];
 
 export function Audit() {
   usePageTitle(w.audit);
-  const { after } = useSearch({ from: '/frame/operator/audit' });
+  const search = useSearch({ from: '/frame/operator/audit' });
+  const query = { ...search, to: dayAfter(search.to), limit: 50 };
   const { data, error } = useQuery({
-    queryKey: queryKeys.audit(after),
-    queryFn: ({ signal }) => call<List<AuditEntry>>('GET', '/admin/v1/audit', { query: { after, limit: 50 }, signal }),
+    queryKey: queryKeys.audit(query),
+    queryFn: ({ signal }) => call<List<AuditEntry>>('GET', '/admin/v1/audit', { query, signal }),
     placeholderData: keepPreviousData,
   });
+  const fault = faults(error, filters);
+  const filtered = filters.some((name) => search[name] !== undefined);
   return (
     <>
       <PageHead title={w.audit} lead={w.auditLead} />
       <div className="stack">
-        {!data && <Problem error={error} />}
+        <Filters filtered={filtered} fault={fault.at} />
+        <Problem error={fault.elsewhere} />
         {!data && !error && <Loading />}
-        {data?.data.length === 0 && <Empty title={w.noAudit} />}
+        {data?.data.length === 0 && <Empty title={filtered ? w.noAuditMatches : w.noAudit} />}
         {data && data.data.length > 0 && (
-          <Table label={w.audit} head={[w.at, w.by, w.did, w.object, w.became]}>
-            {data.data.map((e) => (
-              <tr key={e.id}>
-                <td className="nowrap"><Time unix={e.at} /></td>
-                <td>
-                  <span className="mono foreign">{e.by}</span>
-                  {e.address && <p className="soft mono">{e.address}</p>}
-                </td>
-                <th scope="row">{e.action}</th>
-                <td className="mono foreign"><ObjectLink id={e.object} /></td>
-                <td><Changes before={e.before} after={e.after} /></td>
-              </tr>
-            ))}
-          </Table>
+          <div className="oprows">
+            <Table label={w.audit} head={[w.at, w.by, w.did, w.object, w.reason, w.became]}>
+              {data.data.map((e) => (
+                <Row key={e.id} entry={e} />
+              ))}
+            </Table>
+          </div>
         )}
-        {data?.has_more && <p><Link to="/operator/audit" search={{ after: data.data.at(-1)!.id }}>{words.shell.more}</Link></p>}
+        {data?.has_more && (
+          <p>
+            <Link to="/operator/audit" search={(s) => ({ ...s, after: data.data.at(-1)!.id })} className="button">
+              {words.shell.more}
+            </Link>
+          </p>
+        )}
       </div>
     </>
   );
 }
 
-function ObjectLink({ id }: { id: string }) {
-  if (id.startsWith('task_')) return <Link to="/operator/tasks/$id" params={{ id }}>{id}</Link>;
-  if (id.startsWith('acc')) return <Link to="/operator/accounts/$id" params={{ id }}>{id}</Link>;
-  return <>{id}</>;
+/** The API's end of a range with a last day. Days are those of UTC. */
+function dayAfter(date: string | undefined): string | undefined {
+  if (!date || !/^\d{4}-\d\d-\d\d$/.test(date)) return date;
+  return shifted(date, 1);
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+function Filters({ filtered, fault }: { filtered: boolean; fault: (name: Filter) => string | null }) {
+  const search = useSearch({ from: '/frame/operator/audit' });
+  const navigate = useNavigate({ from: '/operator/audit' });
+  const set = (name: Filter, value: string) => void navigate({ search: (s) => ({ ...s, [name]: value.trim() || undefined, after: undefined }), replace: true });
+  const typed = (name: 'by' | 'object' | 'account', label: string, hint: string) => (
+    <Typed label={label} placeholder={hint} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value)} />
+  );
+  const day = (name: 'from' | 'to', label: string) => <Field label={label} error={fault(name)} type="date" value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} />;
+  const actions = Object.entries(w.auditAction).map(([value, label]) => ({ value, label: label! }));
+  return (
+    <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <Select label={w.did} value={search.action ?? ''} error={fault('action')} onChange={(e) => set('action', e.target.value)} options={[{ value: '', label: w.any }, ...actions]} />
+      {typed('by', w.by, w.byHint)}
+      {typed('object', w.object, w.objectHint)}
+      {typed('account', w.field.account, w.accountHint)}
+      {day('from', words.tasks.from)}
+      {day('to', words.tasks.to)}
+      {filtered && (
+        <Button variant="quiet" onClick={() => void navigate({ search: {} })}>
+          {words.tasks.reset}
+        </Button>
+      )}
+    </form>
+  );
+}
 
-/** What differs, field by field; all of it where it is no object. */
-function Changes({ before, after }: { before: unknown; after: unknown }) {
-  const was = isObject(before) ? before : {};
-  const is = isObject(after) ? after : {};
-  const lines = [...new Set([...Object.keys(was), ...Object.keys(is)])]
-    .filter((name) => JSON.stringify(was[name]) !== JSON.stringify(is[name]))
-    .map((name) => `${name}: ${name in was ? `${JSON.stringify(was[name])} → ` : ''}${name in is ? JSON.stringify(is[name]) : words.ui.none}`);
-  if (lines.length === 0) return <>{words.ui.none}</>;
-  return <Foreign text={lines.join('\n')} limit={240} />;
+function Row({ entry }: { entry: AuditEntry }) {
+  return (
+    <tr>
+      <td className="nowrap">
+        <Time unix={entry.at} seconds />
+      </td>
+      <td>
+        {entry.by === 'operator' ? <span>{w.theOperator}</span> : <Thing id={entry.by} name={entry.by_name} />}
+        {entry.address && <p className="soft mono">{entry.address}</p>}
+      </td>
+      <th scope="row">{w.auditAction[entry.action] ?? entry.action}</th>
+      <td className="wide">
+        <Thing id={entry.object} name={entry.object_name} />
+        {entry.account && entry.account !== entry.object && <Thing id={entry.account} name={entry.account_name} />}
+      </td>
+      <td className="wide foreign">{reasonOf(entry) || words.ui.none}</td>
+      <td className="wide">
+        <Changes changes={changesOf(entry)} />
+      </td>
+    </tr>
+  );
+}
+
+/** What was changed, or who did it, by name and id, with a link where it has a page. */
+function Thing({ id, name }: { id: string; name: string | null }) {
+  const text = <span className={name ? 'foreign' : 'mono foreign'}>{(name ?? id).slice(0, 80)}</span>;
+  return (
+    <div className="thing">
+      {id.startsWith('task_') ? (
+        <Link to="/operator/tasks/$id" params={{ id }}>
+          {text}
+        </Link>
+      ) : id.startsWith('acc_') ? (
+        <Link to="/operator/accounts/$id" params={{ id }}>
+          {text}
+        </Link>
+      ) : (
+        text
+      )}
+      {name && <p className="soft mono code2">{id}</p>}
+    </div>
+  );
+}
+
+/** Each field that differs, as it was and as it became. */
+function Changes({ changes }: { changes: readonly Change[] }) {
+  if (changes.length === 0) return <>{words.ui.none}</>;
+  return (
+    <dl className="changes">
+      {changes.map(({ field, was, is }) => (
+        <div key={field}>
+          <dt>{field}</dt>
+          <dd className="foreign" dir="auto">
+            {was !== undefined && (
+              <>
+                <del>{was}</del>
+                <span aria-hidden="true"> → </span>
+              </>
+            )}
+            <ins>{is ?? words.ui.none}</ins>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
 }

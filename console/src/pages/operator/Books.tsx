@@ -1,9 +1,8 @@
 // Whether the books are right, and what was earned.
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
-import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
-import { download } from '../../api/download';
+import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { LedgerReport } from '../../api/admin';
 import type { UsageItem } from '../../api/types';
@@ -11,11 +10,12 @@ import { useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { AccountLink } from './parts';
 import '../../styles/operator.css';
 
 const w = words.operator;
 
-type Row = UsageItem & { account?: string };
+type Row = UsageItem & { account?: string; account_name?: string };
 const groups = ['day', 'model', 'account', 'key'] as const;
 
 export function Books() {
@@ -56,13 +56,13 @@ function Usage() {
     queryFn: ({ signal }) => call<{ data: Row[] }>('GET', '/admin/v1/usage', { query: { group_by: by }, signal }),
     placeholderData: keepPreviousData,
   });
-  const save = useMutation({ mutationFn: () => download('/admin/v1/usage', { group_by: by }, `usage-by-${by}.csv`) });
+  const save = useSaveCSV('/admin/v1/usage', { group_by: by }, `usage-by-${by}`);
   return (
     <section className="stack" aria-labelledby="usage">
       <div className="row spread">
         <h2 id="usage">{w.usage}</h2>
         <div className="row">
-          <Select label={w.by} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />
+          <Select label={w.groupBy} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />
           <Button disabled={save.isPending} onClick={() => save.mutate()}>CSV</Button>
         </div>
       </div>
@@ -73,7 +73,7 @@ function Usage() {
         <Table label={w.usage} head={[w.group_by[by], w.cost, w.completed, w.failed, w.cancelled, w.open]}>
           {data.data.map((row, i) => (
             <tr key={i}>
-              <th scope="row" className="foreign">{by === 'account' && row.account ? <Link to="/operator/accounts/$id" params={{ id: row.account }}>{row.account}</Link> : (row[by] ?? words.ui.none)}</th>
+              <th scope="row" className="foreign"><Named by={by} row={row} /></th>
               <td className="number"><Amount value={row.cost} currency={currency} /></td>
               <td className="number">{row.tasks.completed}</td>
               <td className="number">{row.tasks.failed}</td>
@@ -84,5 +84,19 @@ function Usage() {
         </Table>
       )}
     </section>
+  );
+}
+
+/** What a row is of: an account or a key by its name too, which two may share. */
+function Named({ by, row }: { by: (typeof groups)[number]; row: Row }) {
+  const id = row[by];
+  if (!id) return <>{words.ui.none}</>;
+  if (by !== 'account' && by !== 'key') return <>{id}</>;
+  const name = (by === 'account' ? row.account_name : row.key_name) || id;
+  return (
+    <>
+      {by === 'account' ? <AccountLink id={id} name={name} /> : <span>{name.slice(0, 80)}</span>}
+      {name !== id && <p className="mono soft">{id}</p>}
+    </>
   );
 }

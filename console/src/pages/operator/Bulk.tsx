@@ -4,13 +4,13 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import type { Action, JobStatus, Matched } from '../../api/admin';
-import { call, type Query } from '../../api/client';
+import { call, faults, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { queryClient } from '../../session';
 import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
-import { Elsewhere, faults } from './parts';
+import { Elsewhere } from './parts';
 
 const w = words.operator;
 

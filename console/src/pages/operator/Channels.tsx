@@ -1,14 +1,16 @@
 // The vendors' accounts: whether they work, what they have in hand, and the lever to drain one.
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { call } from '../../api/client';
+import { call, faults } from '../../api/client';
 import type { Channel } from '../../api/admin';
 import { queryClient } from '../../session';
 import { Foreign } from '../../task/Foreign';
-import { Ago, Badge, Button, Dialog, Empty, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
+import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import { Soon, useSaid } from './parts';
+import { mostReason } from './Levers';
+import { Elsewhere, Soon, useSaid } from './parts';
 import { channelsQuery, toneOf } from './queries';
+import { runbookOf } from './runbook';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -38,7 +40,14 @@ export function Channels() {
               </th>
               <td>
                 <Badge tone={toneOf(c)}>{w.channelState[c.state]}</Badge>
-                {c.reason && <p className="soft mono foreign">{c.reason}</p>}
+                {c.reason && (
+                  <p>
+                    <Elsewhere className="mono code2" url={runbookOf(c.reason)}>
+                      {c.reason}
+                    </Elsewhere>
+                  </p>
+                )}
+                {c.disabled_reason && <Foreign text={c.disabled_reason} limit={160} />}
                 {c.since !== null && (
                   <p className="soft">
                     <Ago unix={c.since} />
@@ -63,7 +72,7 @@ export function Channels() {
                   </p>
                 )}
               </td>
-              <td className="number">{c.error_rate === null ? words.ui.none : `${(c.error_rate * 100).toFixed(1)} %`}</td>
+              <td className="number">{c.error_rate === null ? words.ui.none : <ErrorRate rate={c.error_rate} />}</td>
               <td>
                 {c.last_error ? (
                   <>
@@ -105,6 +114,12 @@ export function Channels() {
   );
 }
 
+/** The share of submits that failed. From a half on it is in red, whatever the breaker says. */
+function ErrorRate({ rate }: { rate: number }) {
+  const text = `${(rate * 100).toFixed(1)} %`;
+  return rate >= 0.5 ? <Badge tone="bad">{text}</Badge> : <>{text}</>;
+}
+
 type Lever = keyof typeof w.channelLever;
 interface Asked {
   channel: Channel;
@@ -118,24 +133,35 @@ function leversOf(c: Channel): Lever[] {
 }
 
 function Switch({ channel, lever, onClose, onDone }: Asked & { onClose: () => void; onDone: () => void }) {
+  const [reason, setReason] = useState('');
+  const drains = lever === 'drain';
   const change = useMutation({
-    mutationFn: () => call('PATCH', `/admin/v1/channels/${encodeURIComponent(channel.name)}`, { body: { enabled: lever !== 'drain' } }),
+    mutationFn: () =>
+      call('PATCH', `/admin/v1/channels/${encodeURIComponent(channel.name)}`, { body: { enabled: !drains, ...(reason.trim() && { reason: reason.trim() }) } }),
     onSuccess: async () => {
       await queryClient.invalidateQueries({ queryKey: channelsQuery.queryKey });
       onDone();
     },
   });
+  const fault = faults(change.error, ['reason']);
   return (
-    <div className="stack">
+    <form
+      className="stack"
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (!change.isPending) change.mutate();
+      }}
+    >
       <p>{w.channelLever[lever].hint}</p>
-      {lever === 'drain' && <p className="soft">{w.hasNow(channel.in_flight, channel.waiting)}</p>}
-      <Problem error={change.error} />
+      {drains && <p className="soft">{w.hasNow(channel.in_flight, channel.waiting)}</p>}
+      <Field label={w.reason} hint={drains ? w.drainReasonHint : w.reasonHint} error={fault.at('reason')} required={drains} autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
+      <Problem error={fault.elsewhere} />
       <div className="row">
-        <Button variant={lever === 'drain' ? 'danger' : 'main'} onClick={() => !change.isPending && change.mutate()}>
+        <Button type="submit" variant={drains ? 'danger' : 'main'} disabled={drains && reason.trim() === ''}>
           {change.isPending ? w.sending : w.channelLever[lever].do}
         </Button>
         <Button onClick={onClose}>{words.ui.cancel}</Button>
       </div>
-    </div>
+    </form>
   );
 }

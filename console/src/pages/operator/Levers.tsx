@@ -3,12 +3,11 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Action } from '../../api/admin';
-import { call } from '../../api/client';
+import { call, faults } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import { queryClient } from '../../session';
 import { Button, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
-import { faults } from './parts';
 import { channelsQuery, usable } from './queries';
 
 const w = words.operator;

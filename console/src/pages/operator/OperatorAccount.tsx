@@ -2,18 +2,19 @@
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';
-import { call } from '../../api/client';
-import { download } from '../../api/download';
+import { call, faults } from '../../api/client';
+import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
 import { queryClient, useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
-import { Amount, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, usePageTitle } from '../../ui';
+import { Amount, Badge, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { KeyList } from '../keys/Keys';
+import { mostReason } from './Levers';
 import { LedgerTable } from './OperatorTask';
-import { faults } from './parts';
+import { useSaid } from './parts';
 import '../../styles/operator.css';
 
 const w = words.operator;
@@ -34,24 +35,30 @@ export function OperatorAccount() {
 
 function View({ account, path }: { account: Account; path: string }) {
   const { currency } = useSession();
-  const [open, setOpen] = useState<'grant' | 'change' | null>(null);
+  const [open, setOpen] = useState<'grant' | 'change' | 'suspend' | null>(null);
+  const [said, say] = useSaid();
   const ledger = useInfiniteQuery({
     queryKey: queryKeys.adminLedger(account.id),
     queryFn: ({ pageParam, signal }) => call<List<LedgerEntry>>('GET', `${path}/ledger`, { query: { limit: 20, after: pageParam }, signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.has_more ? last.data.at(-1)?.id : undefined),
   });
-  const statement = useMutation({ mutationFn: () => download(`${path}/statement`, {}, `statement-${account.id}.csv`) });
+  const statement = useSaveCSV(`${path}/statement`, {}, `statement-${account.id}`);
   const limit = (value: number | string | null) => value ?? w.byDefault;
+  const titles = { grant: w.grant, change: w.change, suspend: account.suspended ? w.resume.do : w.suspend.do };
+  const close = () => setOpen(null);
   return (
     <>
-      <PageHead title={<span className="foreign">{account.name.slice(0, 200)}</span>} lead={<Code text={account.id} />}>
+      <PageHead title={<><span className="foreign">{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
         <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>
         <Button onClick={() => setOpen('change')}>{w.change}</Button>
         <Button disabled={statement.isPending} onClick={() => statement.mutate()}>{w.statement}</Button>
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
+        <Link className="button" to="/operator/audit" search={{ account: account.id }}>{w.audit}</Link>
+        <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{titles.suspend}</Button>
       </PageHead>
       <div className="stack">
+        {said}
         <Problem error={statement.error} />
         <div className="columns">
           <section className="card">
@@ -89,9 +96,10 @@ function View({ account, path }: { account: Account; path: string }) {
           {ledger.hasNextPage && <Button disabled={ledger.isFetching} onClick={() => void ledger.fetchNextPage()}>{words.shell.more}</Button>}
         </section>
       </div>
-      <Dialog open={open !== null} title={open === 'grant' ? w.grant : w.change} onClose={() => setOpen(null)}>
-        {open === 'grant' && <Grant path={path} id={account.id} onDone={() => setOpen(null)} />}
-        {open === 'change' && <Change account={account} path={path} onDone={() => setOpen(null)} />}
+      <Dialog open={open !== null} title={open && titles[open]} onClose={close}>
+        {open === 'grant' && <Grant path={path} account={account} onDone={close} />}
+        {open === 'change' && <Change account={account} path={path} onDone={close} />}
+        {open === 'suspend' && <Suspend account={account} path={path} onDone={(text) => (close(), say(text))} />}
       </Dialog>
     </>
   );
@@ -107,19 +115,54 @@ function useChange(id: string, send: () => Promise<unknown>, onDone: () => void)
   });
 }
 
-function Grant({ path, id, onDone }: { path: string; id: string; onDone: () => void }) {
+/** Grants above this much are asked twice. */
+const muchMoney = 1000;
+
+function Grant({ path, account: { id, name }, onDone }: { path: string; account: Account; onDone: () => void }) {
   const { currency } = useSession();
   const [amount, setAmount] = useState('');
+  // The amount that was asked about: another one is asked about anew.
+  const [asked, setAsked] = useState('');
+  const isMuch = Math.abs(Number(amount)) > muchMoney;
+  const isAsked = isMuch && asked === amount.trim();
   // Sent twice it changes nothing: the reference is made once for each form.
   const [reference, setReference] = useState(() => `console-${new Date().toISOString()}`);
   const give = useChange(id, () => call('POST', `${path}/grants`, { body: { amount: amount.trim(), reference } }), onDone);
   const fault = faults(give.error, ['amount', 'reference']);
   return (
-    <form className="stack" onSubmit={(e) => (e.preventDefault(), give.mutate())}>
+    <form className="stack" onSubmit={(e) => (e.preventDefault(), isMuch ? setAsked(amount.trim()) : give.mutate())}>
       <Field label={w.amountIn(currency)} hint={w.grantHint} inputMode="decimal" required value={amount} error={fault.at('amount')} onChange={(e) => setAmount(e.target.value)} />
       <Field label={w.field.reference} hint={w.referenceHint} required value={reference} error={fault.at('reference')} onChange={(e) => setReference(e.target.value)} />
       <Problem error={fault.elsewhere} />
-      <Button type="submit" variant="main" disabled={give.isPending || amount.trim() === ''}>{w.grant}</Button>
+      <Button type="submit" variant={isAsked ? 'plain' : 'main'} disabled={give.isPending || isAsked || amount.trim() === ''}>{w.grant}</Button>
+      {/* Below the button that asks: a click too many must not grant. */}
+      <div role="status">
+        {isAsked && (
+          <div className="note warn stack">
+            <p>{w.grantSure(formatAmount(amount, currency), name.slice(0, 80), formatAmount(muchMoney, currency))}</p>
+            <div>
+              <Button variant="main" disabled={give.isPending} onClick={() => give.mutate()}>{w.grantYes(formatAmount(amount, currency))}</Button>
+            </div>
+          </div>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** Suspends the account, or lets it go on. */
+function Suspend({ account, path, onDone }: { account: Account; path: string; onDone: (said: string) => void }) {
+  const [reason, setReason] = useState('');
+  const text = account.suspended ? w.resume : w.suspend;
+  const send = () => call('PATCH', path, { body: { suspended: !account.suspended, reason: reason.trim() } });
+  const change = useChange(account.id, send, () => onDone(text.done(account.name.slice(0, 80))));
+  const fault = faults(change.error, ['reason']);
+  return (
+    <form className="stack" onSubmit={(e) => (e.preventDefault(), change.isPending || change.mutate())}>
+      <p>{text.hint}</p>
+      <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />
+      <Problem error={fault.elsewhere} />
+      <Button type="submit" variant={account.suspended ? 'main' : 'danger'} disabled={reason.trim() === ''}>{change.isPending ? w.sending : text.do}</Button>
     </form>
   );
 }

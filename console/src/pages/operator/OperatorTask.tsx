@@ -77,7 +77,7 @@ function View({ story }: { story: Story }) {
             <ol className="storylines">
               {story.events.map((e, i) => (
                 <li key={i}>
-                  <Time unix={e.at} />
+                  <Time unix={e.at} seconds />
                   <div>
                     <strong>{e.what}</strong>
                     {e.detail && <Foreign text={e.detail} limit={300} />}
@@ -90,7 +90,7 @@ function View({ story }: { story: Story }) {
             <h2>{w.facts}</h2>
             <Facts
               rows={[
-                [w.account, <AccountLink id={story.account} />],
+                [w.account, <><AccountLink id={story.account} name={story.account_name} /> <span className="mono soft">{story.account}</span></>],
                 [w.key, <span className="mono">{story.key}</span>],
                 [w.type, words.tasks.types[story.type]],
                 [w.created, <Time unix={story.created} />],
@@ -123,9 +123,9 @@ function View({ story }: { story: Story }) {
                     <p className="soft">{a.external_id}</p>
                   </td>
                   <td>{w.attemptState[a.state] ?? a.state}</td>
-                  <td><Time unix={a.started} /></td>
-                  <td><Time unix={a.accepted} /></td>
-                  <td><Time unix={a.ended} /></td>
+                  <td><Time unix={a.started} seconds /></td>
+                  <td><Time unix={a.accepted} seconds /></td>
+                  <td><Time unix={a.ended} seconds /></td>
                   <td className="wide">
                     {a.error ? <Foreign text={a.error} limit={200} /> : <span>{words.ui.none}</span>}
                   </td>

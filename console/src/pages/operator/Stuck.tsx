@@ -2,25 +2,24 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { OperatorTask } from '../../api/admin';
-import { ApiError, call, type Query } from '../../api/client';
+import type { OperatorTask, TaskPage } from '../../api/admin';
+import { call, faults, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
-import type { List } from '../../api/types';
-import { StateBadge } from '../../task/State';
+import { Money, StateBadge } from '../../task/State';
 import { isOpen } from '../../task/useTask';
-import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
+import { Ago, Badge, Button, Empty, Field, Loading, PageHead, Problem, Select, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import { dayOf, queryOf, Typed } from '../tasks/Filters';
+import { dayOf, queryOf } from '../tasks/Filters';
 import { Bulk } from './Bulk';
 import { Levers, OrderDialog, type Order } from './Levers';
-import { Lasting, Soon, Why, readable, useSaid, whyOf } from './parts';
+import { AccountLink, Lasting, Soon, Why, readable, useSaid } from './parts';
 import { channelsQuery } from './queries';
 import { Strip } from './Strip';
 import '../../styles/operator.css';
 
 const w = words.operator;
 
-const names = ['status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'source', 'created_after', 'created_before'] as const;
+const names = ['q', 'status', 'type', 'model', 'account', 'channel', 'webhook', 'reference', 'source', 'created_after', 'created_before'] as const;
 type Filter = (typeof names)[number];
 type Search = Partial<Record<Filter, string>>;
 
@@ -29,17 +28,28 @@ export function Stuck() {
   const stuck = search.stuck !== 'all';
   const title = stuck ? w.stuckTitle : w.title;
   usePageTitle(title);
-  const filter: Query = { ...queryOf(search), account: search.account, channel: search.channel, webhook: search.webhook, stuck: stuck || undefined };
-  const query = { ...filter, after: search.after, limit: 50 };
+  const filtered = names.some((n) => search[n] !== undefined);
+  const filter: Query = { ...queryOf(search), q: search.q, account: search.account, channel: search.channel, webhook: search.webhook, stuck: stuck || undefined };
+  // What is stuck is counted with each list. The others may be many: they are counted once, where a filter selects some.
+  const query = { ...filter, after: search.after, limit: 50, total: stuck || undefined };
   const { data, error } = useQuery({
     queryKey: queryKeys.adminTaskList(query),
-    queryFn: ({ signal }) => call<List<OperatorTask>>('GET', '/admin/v1/tasks', { query, signal }),
+    queryFn: ({ signal }) => call<TaskPage>('GET', '/admin/v1/tasks', { query, signal }),
     placeholderData: keepPreviousData,
     // A task may get stuck at any time, so this list is polled; a list of ended tasks does not change.
     refetchInterval: (q) => (stuck || q.state.data?.data.some(isOpen) ? 5_000 : false),
   });
+  const count = { ...filter, limit: 1, total: true };
+  const counted = useQuery({
+    queryKey: queryKeys.adminTaskList(count),
+    queryFn: ({ signal }) => call<TaskPage>('GET', '/admin/v1/tasks', { query: count, signal }),
+    enabled: !stuck && filtered,
+    staleTime: 60_000,
+  });
+  const total = stuck ? data?.total : filtered ? counted.data?.total : undefined;
   const [order, setOrder] = useState<Order | null>(null);
   const [said, say] = useSaid();
+  const fault = faults(error, names);
   return (
     <>
       <PageHead title={title} lead={stuck ? w.lead : w.allLead}>
@@ -47,13 +57,13 @@ export function Stuck() {
       </PageHead>
       <div className="stack">
         <Strip />
-        <Filters search={search} stuck={stuck} error={error} />
-        {error instanceof ApiError && !names.some((n) => n === error.param) && <Problem error={error} />}
+        <Filters search={search} stuck={stuck} filtered={filtered} fault={fault.at} />
+        <Problem error={fault.elsewhere} />
         {said}
-        {data && stuck && <Reasons tasks={data.data} more={data.has_more} />}
+        {total !== undefined && <Total n={total} stuck={stuck} reasons={data?.reasons} />}
         {!data && !error && <Loading />}
         {data && data.data.length > 0 && <Rows tasks={data.data} title={title} onPick={setOrder} />}
-        {data?.data.length === 0 && <Nothing stuck={stuck} filtered={names.some((n) => search[n] !== undefined)} />}
+        {data?.data.length === 0 && <Nothing stuck={stuck} filtered={filtered} />}
         {data && (search.after || data.has_more) && (
           <nav className="row" aria-label={w.pages}>
             {search.after && (
@@ -74,11 +84,10 @@ export function Stuck() {
   );
 }
 
-function Filters({ search, stuck, error }: { search: Search; stuck: boolean; error: unknown }) {
+function Filters({ search, stuck, filtered, fault }: { search: Search; stuck: boolean; filtered: boolean; fault: (name: Filter) => string | null }) {
   const navigate = useNavigate({ from: '/operator' });
   const { data: channels } = useQuery(channelsQuery);
   const set = (name: Filter | 'stuck', value: string) => void navigate({ search: (s) => ({ ...s, [name]: value || undefined, after: undefined }), replace: true });
-  const fault = (name: Filter) => (error instanceof ApiError && error.param === name ? error.message : null);
   const any = { value: '', label: w.any };
   const choose = (name: Filter, label: string, options: readonly (string | { value: string; label: string })[]) => (
     <Select label={label} error={fault(name)} value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} options={[any, ...options]} />
@@ -88,6 +97,9 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
   const known = channels?.data.map((c) => c.name) ?? [];
   return (
     <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <div className="opsearch">
+        <Typed label={w.search} placeholder={w.searchHint} value={search.q ?? ''} error={fault('q')} onChange={(value) => set('q', value.trim())} />
+      </div>
       <Select label={w.show} value={stuck ? '' : 'all'} onChange={(e) => set('stuck', e.target.value)} options={[{ value: '', label: w.onlyStuck }, { value: 'all', label: w.everything }]} />
       {choose('status', w.state, worded(words.task.status))}
       {choose('type', w.type, worded(words.tasks.types))}
@@ -99,7 +111,7 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
       {typed('source')}
       <Field label={words.tasks.from} error={fault('created_after')} type="date" value={dayOf(search.created_after)} onChange={(e) => set('created_after', e.target.value)} />
       <Field label={words.tasks.to} error={fault('created_before')} type="date" value={dayOf(search.created_before)} onChange={(e) => set('created_before', e.target.value)} />
-      {names.some((n) => search[n] !== undefined) && (
+      {filtered && (
         <Button variant="quiet" onClick={() => void navigate({ search: stuck ? {} : { stuck: 'all' } })}>
           {words.tasks.reset}
         </Button>
@@ -108,21 +120,16 @@ function Filters({ search, stuck, error }: { search: Search; stuck: boolean; err
   );
 }
 
-/** How many are stuck, and for what: one cause often has many tasks. */
-function Reasons({ tasks, more }: { tasks: readonly OperatorTask[]; more: boolean }) {
-  const counts = new Map<string, number>();
-  for (const { stuck } of tasks) {
-    const why = stuck && (whyOf(stuck) ?? stuck.reason);
-    if (why) counts.set(why, (counts.get(why) ?? 0) + 1);
-  }
+/** How many tasks there are on all pages, and what they are stuck for: one cause often has many tasks. */
+function Total({ n, stuck, reasons = {} }: { n: number; stuck: boolean; reasons: Record<string, number> | undefined }) {
   return (
     <p className="row" role="status">
-      {tasks.length > 0 && <strong>{w.countStuck(tasks.length, more)}</strong>}
-      {[...counts]
+      {n > 0 && <strong>{stuck ? w.countStuck(n) : w.count(n)}</strong>}
+      {Object.entries(reasons)
         .sort((a, b) => b[1] - a[1])
-        .map(([why, n]) => (
-          <Badge key={why} tone="warn">
-            {why}: {n}
+        .map(([reason, times]) => (
+          <Badge key={reason} tone="warn">
+            {w.park[reason] ?? reason}: {times.toLocaleString('en-GB')}
           </Badge>
         ))}
     </p>
@@ -145,7 +152,7 @@ function Nothing({ stuck, filtered }: { stuck: boolean; filtered: boolean }) {
 function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; onPick: (order: Order) => void }) {
   return (
     <div className="oprows">
-      <Table label={title} head={[w.task, w.state, w.why, w.then, w.levers]}>
+      <Table label={title} head={[w.task, w.accountAndChannel, w.stateAndMoney, w.why, w.then, w.levers]}>
         {tasks.map((task) => (
           <tr key={task.id}>
             <th scope="row">
@@ -162,7 +169,14 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
               )}
             </th>
             <td>
+              <AccountLink id={task.account} name={task.account_name} />
+              {task.channel && <p className="mono soft foreign">{task.channel}</p>}
+            </td>
+            <td>
               <StateBadge task={task} />
+              <p className="soft nowrap">
+                <Money task={task} />
+              </p>
             </td>
             <td className="wide">
               {task.stuck ? (

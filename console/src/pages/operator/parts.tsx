@@ -1,10 +1,10 @@
 // What the operators' pages share.
 import { Link } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
+import { Fragment, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react';
 import type { Stuck } from '../../api/admin';
-import { ApiError } from '../../api/client';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
+import { runbookOf } from './runbook';
 
 const w = words.operator;
 
@@ -40,22 +40,33 @@ export function whyOf({ reason, drained }: Stuck): string | undefined {
   return drained?.length ? w.drained(drained) : w.park[reason];
 }
 
-/** Why a task is stuck: in words, and by the name that the runbook has. */
+/** A code of several words, which may go on in another line after each. */
+function Breakable({ code }: { code: string }) {
+  return code.split(/(?<=_)/).map((word, i) => (
+    <Fragment key={i}>
+      {word}
+      <wbr />
+    </Fragment>
+  ));
+}
+
+/** Why a task is stuck: in words, and by the name that the runbook has, with a link to its page there. */
 export function Why({ stuck }: { stuck: Stuck }) {
-  const { reason } = stuck;
   const known = whyOf(stuck);
   return (
     <>
       {known && <span className="strong">{known} </span>}
-      <span className={known ? 'mono soft code2' : 'mono'}>{reason}</span>
+      <Elsewhere className="mono code2" url={runbookOf(stuck.reason)}>
+        <Breakable code={stuck.reason} />
+      </Elsewhere>
     </>
   );
 }
 
-export function AccountLink({ id }: { id: string }) {
+export function AccountLink({ id, name }: { id: string; name: string }) {
   return (
-    <Link to="/operator/accounts/$id" params={{ id }} className="mono">
-      {id}
+    <Link to="/operator/accounts/$id" params={{ id }} className="foreign">
+      {name.slice(0, 80)}
     </Link>
   );
 }
@@ -73,7 +84,7 @@ export function TasksLinked({ text }: { text: string }) {
   return text.split(/(task_[0-9A-HJKMNP-TV-Z]{26})/).map((part, i) => (i % 2 === 1 ? <TaskLink key={i} id={part} /> : <span key={i}>{part}</span>));
 }
 
-/** A link into Temporal's web interface. */
+/** A link to a page that is not of the console: of Temporal's web interface, or of the runbook. */
 export function Elsewhere({ url, children, className }: { url: string; children: ReactNode; className?: string }) {
   return (
     <a href={url} className={className} target="_blank" rel="noreferrer">
@@ -98,13 +109,4 @@ export function useSaid(): [said: ReactElement, say: (text: string) => void] {
     </p>
   );
   return [said, (next) => (setText(next), setTimes((n) => n + 1))];
-}
-
-/** An error at its field, and whether a form shows it there. */
-export function faults(error: unknown, shown: readonly string[]) {
-  const param = error instanceof ApiError ? error.param : null;
-  return {
-    at: (field: string) => (param === field ? (error as ApiError).message : null),
-    elsewhere: param !== null && shown.includes(param) ? null : error,
-  };
 }

@@ -15,7 +15,7 @@ export const channelsQuery = queryOptions({
 export function toneOf(channel: Channel): Tone {
   if (channel.state === 'up') return 'good';
   if (channel.state === 'disabled') return 'neutral';
-  return channel.state === 'probing' ? 'warn' : 'bad';
+  return channel.state === 'probing' ? 'warn' : 'bad'; // failing too, whose breaker is closed
 }
 
 /** The channels that may take new jobs, for those who choose one. */

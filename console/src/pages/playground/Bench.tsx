@@ -118,6 +118,8 @@ export function Bench(props: Props) {
   const shown = useMemo(() => {
     const local = faults.filter((f) => attempted || !f.missing);
     return told && !local.some((f) => f.path === told.path) ? [...local, told] : local;
+    // Each render makes told anew: what it says counts.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [faults, attempted, told?.path, told?.message]);
 
   useEffect(() => {

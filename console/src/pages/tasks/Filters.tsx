@@ -1,12 +1,11 @@
 // The filters of the list, as the API has them.
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
 import { useKeyNames } from '../../api/keyNames';
 import { modelsQuery } from '../../api/models';
 import { taskIdIn } from '../../task/files';
-import { Button, Field, Select } from '../../ui';
+import { Button, Field, Select, Typed } from '../../ui';
 import { words } from '../../words';
 
 const w = words.tasks;
@@ -33,9 +32,9 @@ export function queryOf(search: Filtered): Filtered {
   return query;
 }
 
-/** The filter that an error is about: its message begins with its name. */
+/** The filter that an error is about. */
 export function faultOf(error: unknown): Filter | undefined {
-  return error instanceof ApiError ? names.find((n) => error.param === n || error.message.startsWith(`${n} `)) : undefined;
+  return error instanceof ApiError ? names.find((n) => error.param === n) : undefined;
 }
 
 export function Filters({ search, error }: { search: Filtered; error: unknown }) {
@@ -81,18 +80,4 @@ export function dayOf(text: string | undefined): string {
   if (Number.isNaN(moment.getTime())) return '';
   const two = (n: number) => String(n).padStart(2, '0');
   return `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
-}
-
-/** Asks when the typing rests. */
-export function Typed({ label, value, error, onChange }: { label: string; value: string; error: string | null; onChange: (value: string) => void }) {
-  const [text, setText] = useState(value);
-  useEffect(() => setText(value), [value]);
-  useEffect(() => {
-    if (text === value) return;
-    const timer = window.setTimeout(() => onChange(text), 400);
-    return () => window.clearTimeout(timer);
-    // Only what is typed starts the clock.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [text]);
-  return <Field label={label} error={error} type="search" autoComplete="off" spellCheck={false} maxLength={255} value={text} onChange={(e) => setText(e.target.value)} />;
 }

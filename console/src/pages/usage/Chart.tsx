@@ -1,5 +1,5 @@
 // Costs by day as bars, one upon another. The table beside it has the same figures.
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { formatAmount } from '../../ui';
@@ -18,17 +18,25 @@ interface Props {
   series: readonly Series[];
   nameOf: (name: string) => string;
   currency: string;
+  /** Called with the day and the series of a bar that is clicked. */
+  onPick: (day: number, name: string | undefined) => void;
 }
 
-export function Chart({ label, days, series, nameOf, currency }: Props) {
+export function Chart({ label, days, series, nameOf, currency, onPick }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [at, setAt] = useState<number | null>(null);
   const dark = useDark();
+  const pick = useEffectEvent((plot: uPlot) => {
+    const { idx, top } = plot.cursor;
+    if (idx === null || idx === undefined || top === undefined || days[idx] === undefined) return;
+    onPick(days[idx], pickedSeries(plot, idx, plot.posToVal(top, 'y'), series)?.name);
+  });
 
   useEffect(() => {
     const element = box.current;
     if (!element) return;
     const plot = new uPlot(optionsOf(element, series.length, currency, setAt), dataOf(days, series), element);
+    plot.over.addEventListener('click', () => pick(plot));
     const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
     observer.observe(element);
     return () => {
@@ -69,6 +77,12 @@ function useDark(): boolean {
 function dataOf(days: readonly number[], series: readonly Series[]): uPlot.AlignedData {
   const stacked = series.map((_, i) => days.map((_, day) => series.slice(i).reduce((sum, one) => sum + (one.values[day] ?? 0), 0)));
   return [[...days], ...stacked];
+}
+
+/** The series whose part of the day's bar has the amount; undefined above the bar. */
+function pickedSeries(plot: uPlot, day: number, amount: number, series: readonly Series[]): Series | undefined {
+  // The first bar is the highest, and each of the others ends below the one before.
+  return series.findLast((_, i) => (plot.data[i + 1]?.[day] ?? 0) >= amount);
 }
 
 /** A colour of the stylesheet, as a canvas takes it. */

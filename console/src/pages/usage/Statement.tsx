@@ -1,9 +1,9 @@
-// What moved the balance of the account, between two balances.
-import { keepPreviousData, useInfiniteQuery, useMutation } from '@tanstack/react-query';
+// What moved the balance of the account: a line a task, and the balance after it.
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client';
-import { download } from '../../api/download';
+import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
 import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
@@ -13,12 +13,12 @@ import type { Range } from './range';
 const w = words.usage;
 const path = '/v1/account/statement';
 
-type Page = components['schemas']['Statement'];
-type Line = components['schemas']['StatementLine'];
+type Page = components['schemas']['TaskStatement'];
+type Line = components['schemas']['TaskStatementLine'];
 
 export function Statement({ range, currency }: { range: Range; currency: string }) {
   const [open, setOpen] = useState(false);
-  const save = useMutation({ mutationFn: () => download(path, range.query, `statement-${range.first}-${range.last}.csv`) });
+  const save = useSaveCSV(path, { ...range.query, by: 'task' }, `statement-${range.first}-${range.last}`);
   return (
     <section className="stack">
       <div className="sectionhead">
@@ -47,7 +47,7 @@ export function Statement({ range, currency }: { range: Range; currency: string 
 function Lines({ range, currency }: { range: Range; currency: string }) {
   const pages = useInfiniteQuery({
     queryKey: queryKeys.statement(range.query),
-    queryFn: ({ pageParam, signal }) => call<Page>('GET', path, { query: { ...range.query, limit: 100, after: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => call<Page>('GET', path, { query: { ...range.query, by: 'task', limit: 100, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => (page.has_more ? page.data.at(-1)?.id : undefined),
     placeholderData: keepPreviousData,
@@ -59,12 +59,12 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
   if (lines.length === 0) return <Empty title={w.nothingMoved} />;
   return (
     <>
-      <Table label={w.statement} head={[w.time, w.what, w.about, w.model, <span className="right">{w.amount}</span>, <span className="right">{w.available}</span>, <span className="right">{w.held}</span>]}>
-        <BalanceRow word={w.opening} balance={first.opening} currency={currency} />
+      <Table label={w.statement} head={[w.time, w.what, <span className="right">{w.amount}</span>, <span className="right">{w.balance}</span>, w.about, w.model]}>
+        <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} />
         ))}
-        {!last.has_more && <BalanceRow word={w.closing} balance={last.closing} currency={currency} />}
+        {!last.has_more && <BalanceRow word={w.closing} balance={last.closing.balance} currency={currency} />}
       </Table>
       {pages.hasNextPage && (
         <div className="row">
@@ -77,30 +77,33 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
   );
 }
 
-function BalanceRow({ word, balance, currency }: { word: string; balance: Page['opening']; currency: string }) {
+function BalanceRow({ word, balance, currency }: { word: string; balance: string; currency: string }) {
   return (
     <tr className="total">
-      <th scope="row" colSpan={5}>
+      <th scope="row" colSpan={3}>
         {word}
       </th>
       <td className="number">
-        <Amount value={balance.available} currency={currency} />
+        <Amount value={balance} currency={currency} />
       </td>
-      <td className="number">
-        <Amount value={balance.held} currency={currency} />
-      </td>
+      <td colSpan={2} />
     </tr>
   );
 }
 
 function LineRow({ line, currency }: { line: Line; currency: string }) {
-  const change = (amount: string) => (Number(amount) === 0 ? '' : <Amount value={amount} currency={currency} />);
   return (
     <tr>
       <td className="nowrap">
         <Time unix={line.at} utc />
       </td>
       <td>{w.kinds[line.kind]}</td>
+      <td className="number">
+        <Amount value={line.amount} currency={currency} />
+      </td>
+      <td className="number">
+        <Amount value={line.balance} currency={currency} />
+      </td>
       <td className="foreign mono ref">
         {line.task?.startsWith('task_') ? (
           <Link to="/tasks/$id" params={{ id: line.task }}>
@@ -111,11 +114,6 @@ function LineRow({ line, currency }: { line: Line; currency: string }) {
         )}
       </td>
       <td className="foreign model">{line.model}</td>
-      <td className="number">
-        <Amount value={line.amount} currency={currency} />
-      </td>
-      <td className="number">{change(line.change.available)}</td>
-      <td className="number">{change(line.change.held)}</td>
     </tr>
   );
 }

@@ -1,7 +1,9 @@
 // The figures of the chart as tables.
+import { Link } from '@tanstack/react-router';
 import { Amount, Table } from '../../ui';
 import { words } from '../../words';
 import { mostSeries, type By, type Series, type Sum } from './sums';
+import type { tasksOf } from './tasks';
 
 const w = words.usage;
 const right = (text: string) => <span className="right">{text}</span>;
@@ -10,10 +12,12 @@ interface Common {
   series: readonly Series[];
   nameOf: (name: string) => string;
   currency: string;
+  /** The tasks behind a row. */
+  tasks: (name: string) => ReturnType<typeof tasksOf>;
 }
 
 /** Cost and tasks of each day, model or key, with the colours of the chart. */
-export function SumsTable({ by, sums, total, nameOf, series, currency }: Common & { by: By; sums: readonly Sum[]; total: Sum }) {
+export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: Common & { by: By; sums: readonly Sum[]; total: Sum }) {
   const colour = (name: string) => {
     const i = series.findIndex((one) => one.name === name);
     return i >= 0 ? i : mostSeries - 1;
@@ -36,7 +40,9 @@ export function SumsTable({ by, sums, total, nameOf, series, currency }: Common 
         <tr key={sum.name}>
           <th scope="row" className="foreign">
             {by !== 'day' && <span className={`swatch c${colour(sum.name)}`} />}
-            <span>{nameOf(sum.name)}</span>
+            <Link to="/tasks" search={tasks(sum.name)} title={w.tasksOf(nameOf(sum.name))}>
+              {nameOf(sum.name)}
+            </Link>
           </th>
           {row(sum)}
         </tr>
@@ -50,7 +56,7 @@ export function SumsTable({ by, sums, total, nameOf, series, currency }: Common 
 }
 
 /** The cost of each day, told apart as in the chart. Days without any are left out. */
-export function DaysTable({ days, series, nameOf, currency }: Common & { days: readonly string[] }) {
+export function DaysTable({ days, series, nameOf, currency, tasks }: Common & { days: readonly string[] }) {
   const some = days.map((day, i) => ({ day, i })).filter(({ i }) => series.some((one) => one.values[i]));
   return (
     <details>
@@ -58,7 +64,11 @@ export function DaysTable({ days, series, nameOf, currency }: Common & { days: r
       <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <span className="right foreign">{nameOf(one.name)}</span>)]}>
         {some.reverse().map(({ day, i }) => (
           <tr key={day}>
-            <th scope="row">{day}</th>
+            <th scope="row">
+              <Link to="/tasks" search={tasks(day)} title={w.tasksOf(day)}>
+                {day}
+              </Link>
+            </th>
             {series.map((one) => (
               <td key={one.name} className="number">
                 {one.values[i] ? <Amount value={one.values[i]} currency={currency} /> : words.ui.none}

@@ -1,17 +1,18 @@
-import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useMemo } from 'react';
-import { ApiError, call } from '../../api/client';
-import { download } from '../../api/download';
+import { call, faults, type Query } from '../../api/client';
+import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
-import type { Key, List, UsageItem } from '../../api/types';
-import { mayUse, useSession } from '../../session';
+import type { UsageItem } from '../../api/types';
+import { useSession } from '../../session';
 import { Amount, Button, Empty, Field, Loading, PageHead, Problem, Select, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Chart } from './Chart';
 import { dateOf, dateOrNone, rangeOf, startOf } from './range';
 import { Statement } from './Statement';
 import { seriesOf, sumsBy, total, type By } from './sums';
+import { tasksOf } from './tasks';
 import { DaysTable, SumsTable } from './Tables';
 import '../../styles/usage.css';
 
@@ -26,30 +27,22 @@ export function Usage() {
   const by: By = search.by === 'day' || search.by === 'key' ? search.by : 'model';
   const today = dateOf(Date.now() / 1000);
   const range = useMemo(() => rangeOf(search, startOf(today)), [search, today]);
-  const change = (next: { from?: string; to?: string; by?: string }) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true });
+  const change = (next: typeof search) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true });
 
-  const query = { ...range.query, group_by: by === 'day' ? 'day' : `day,${by}` };
+  const query = { ...range.query, model: search.model, key: search.key, group_by: by === 'day' ? 'day' : `day,${by}` };
   const usage = useQuery({
     queryKey: queryKeys.usage(query),
     queryFn: ({ signal }) => call<{ data: UsageItem[] }>('GET', path, { query, signal }),
     placeholderData: keepPreviousData,
     refetchInterval: (q) => (q.state.data?.data.some((item) => item.tasks.pending + item.tasks.processing > 0) ? 60_000 : false),
   });
-  const keys = useQuery({
-    queryKey: queryKeys.keyNames,
-    queryFn: ({ signal }) => call<List<Key>>('GET', '/v1/keys', { query: { limit: 100 }, signal }),
-    enabled: by === 'key' && mayUse(session, 'manage'),
-  });
-  const nameOf = (name: string) => {
-    const key = by === 'key' && keys.data?.data.find((k) => k.id === name);
-    return key ? `${key.name} …${key.last_four}` : name;
-  };
+  const { models, keys } = useUsed(range.query);
+  const nameOf = (name: string) => (by === 'key' ? (keys.get(name) ?? name) : name);
 
   const rows = usage.data?.data;
   const series = useMemo(() => seriesOf(rows ?? [], by, range.days.map(dateOf), w.others), [rows, by, range]);
-  const save = useMutation({ mutationFn: () => download(path, query, `usage-${range.first}-${range.last}.csv`) });
-  // Messages of errors begin with the field's name.
-  const fault = (name: 'from' | 'to') => (range.preset === 'own' && usage.error instanceof ApiError && usage.error.message.startsWith(`${name} `) ? usage.error.message : null);
+  const save = useSaveCSV(path, query, `usage-${range.first}-${range.last}`);
+  const fault = faults(usage.error, range.preset === 'own' ? ['from', 'to', 'model', 'key'] : ['model', 'key']);
   const sum = total(rows ?? []);
   const { pending, processing, completed, failed, cancelled } = sum.tasks;
   return (
@@ -69,8 +62,8 @@ export function Usage() {
         />
         {range.preset === 'own' && (
           <>
-            <Field label={w.first} type="date" max={range.last} value={dateOrNone(range.first)} error={fault('from')} onChange={(e) => e.target.value && change({ from: e.target.value })} />
-            <Field label={w.lastDay} type="date" min={range.first} value={dateOrNone(range.last)} error={fault('to')} onChange={(e) => e.target.value && change({ to: e.target.value })} />
+            <Field label={w.first} type="date" max={range.last} value={dateOrNone(range.first)} error={fault.at('from')} onChange={(e) => e.target.value && change({ from: e.target.value })} />
+            <Field label={w.lastDay} type="date" min={range.first} value={dateOrNone(range.last)} error={fault.at('to')} onChange={(e) => e.target.value && change({ to: e.target.value })} />
           </>
         )}
         <Select
@@ -83,12 +76,14 @@ export function Usage() {
           ]}
           onChange={(e) => change({ by: e.target.value })}
         />
+        <Choice label={w.model} error={fault.at('model')} value={search.model} of={models} onChange={(model) => change({ model })} />
+        <Choice label={w.key} error={fault.at('key')} value={search.key} of={keys} onChange={(key) => change({ key })} />
         <Button disabled={save.isPending} onClick={() => save.mutate()}>
           {w.download}
         </Button>
       </div>
       <div className="stack">
-        <Problem error={fault('from') || fault('to') ? null : (usage.error ?? save.error)} />
+        <Problem error={fault.elsewhere ?? save.error} />
         {usage.isPending && <Loading />}
         {rows && (
           <>
@@ -108,9 +103,24 @@ export function Usage() {
               <Empty title={w.nothing}>{w.nothingHint}</Empty>
             ) : (
               <>
-                <Chart label={w.chart(w.names[by], range.first, range.last)} days={range.days} series={series} nameOf={nameOf} currency={session.currency} />
-                <SumsTable by={by} sums={sumsBy(rows, by)} total={sum} nameOf={nameOf} series={series} currency={session.currency} />
-                {by !== 'day' && <DaysTable days={range.days.map(dateOf)} series={series} nameOf={nameOf} currency={session.currency} />}
+                <Chart
+                  label={w.chart(w.names[by], range.first, range.last)}
+                  days={range.days}
+                  series={series}
+                  nameOf={nameOf}
+                  currency={session.currency}
+                  onPick={(day, name) => void navigate({ to: '/tasks', search: tasksOf(search, dateOf(day), dateOf(day), by === 'day' || name === w.others ? undefined : { [by]: name }) })}
+                />
+                <SumsTable
+                  by={by}
+                  sums={sumsBy(rows, by)}
+                  total={sum}
+                  nameOf={nameOf}
+                  series={series}
+                  currency={session.currency}
+                  tasks={(name) => (by === 'day' ? tasksOf(search, name, name) : tasksOf(search, range.first, range.last, { [by]: name }))}
+                />
+                {by !== 'day' && <DaysTable days={range.days.map(dateOf)} series={series} nameOf={nameOf} currency={session.currency} tasks={(day) => tasksOf(search, day, day)} />}
               </>
             )}
           </>
@@ -119,6 +129,30 @@ export function Usage() {
       </div>
     </div>
   );
+}
+
+/** The models and keys with which anything was used in the time, keys with their names. */
+function useUsed(range: Query) {
+  const query = { ...range, group_by: 'model,key' };
+  const { data } = useQuery({
+    queryKey: queryKeys.usage(query),
+    queryFn: ({ signal }) => call<{ data: UsageItem[] }>('GET', path, { query, signal }),
+    placeholderData: keepPreviousData,
+  });
+  return useMemo(() => {
+    const rows = data?.data ?? [];
+    return {
+      models: new Map(rows.map(({ model = '' }) => [model, model])),
+      keys: new Map(rows.map(({ key = '', key_name: name }) => [key, name || key])),
+    };
+  }, [data]);
+}
+
+/** Chooses one of what was used, or what the address names, or all. */
+function Choice({ label, error, value = '', of, onChange }: { label: string; error: string | null; value: string | undefined; of: ReadonlyMap<string, string>; onChange: (value: string | undefined) => void }) {
+  const known = [...of].map(([id, name]) => ({ value: id, label: name.slice(0, 80) })).sort((a, b) => a.label.localeCompare(b.label));
+  const options = [{ value: '', label: w.all }, ...(value && !of.has(value) ? [value] : []), ...known];
+  return <Select label={label} error={error} value={value} options={options} onChange={(e) => onChange(e.target.value || undefined)} />;
 }
 
 function Figure({ name, value }: { name: string; value: number }) {

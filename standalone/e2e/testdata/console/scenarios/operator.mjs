@@ -14,7 +14,7 @@ export default async ({come, admin}) => {
 	await v.inspect('stuck')
 	must(!asked.includes('/admin/v1/ledger/check'), 'opening the page checks the ledger')
 	await v.press('link', id)
-	await v.sees('What happened')
+	await v.sees('Timeline')
 	await v.sees('submission_unknown')
 	await v.inspect('story')
 	await v.press('button', 'Retry')
@@ -31,13 +31,13 @@ export default async ({come, admin}) => {
 
 	// Many at once: they are counted first.
 	await v.go('/operator?stuck=all&model=delta-02')
-	await v.press('button', 'Act on all of these')
+	await v.press('button', 'Bulk action')
 	await v.fill('textbox', 'Reason', 'a drill')
-	await v.press('button', 'Count them first')
+	await v.press('button', 'Preview')
 	await v.holds(() => /\d+ tasks? match/.test(document.querySelector('dialog[open]').innerText))
 	await v.inspect('bulk')
 	must(await v.page.evaluate(() => document.querySelector('dialog[open] pre').innerText.includes('model = delta-02')), 'the filter is not shown')
 	await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] button')].find(b => /^Retry \d+ task/.test(b.innerText)).click())
-	await v.holds(() => /Done[^]*skipped since it does not apply/.test(document.querySelector('dialog[open]').innerText))
+	await v.holds(() => /Done[^]*skipped \(not applicable\)/.test(document.querySelector('dialog[open]').innerText))
 	await v.leave()
 }
