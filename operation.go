@@ -222,13 +222,10 @@ type ChannelFigures struct {
 
 // Actor is who makes a change that is looked up later.
 type Actor struct {
-	By        string // ByOperator, or the id of a key
+	By        string // the name of an operator, or the id of a key
 	Address   string // the client's; empty where it cannot be known
 	RequestID string
 }
-
-// ByOperator is whoever has the admin key.
-const ByOperator = "operator"
 
 type actorKey struct{}
 

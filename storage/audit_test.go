@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-var someone = mediagate.Actor{By: mediagate.ByOperator, Address: "192.0.2.1", RequestID: "req_1"}
+var someone = mediagate.Actor{By: mediagate.AdminOperator, Address: "192.0.2.1", RequestID: "req_1"}
 
 // changes are one of each kind that the audit notes.
 func (b *bench) changes(p payer) []func(ctx context.Context) error {
