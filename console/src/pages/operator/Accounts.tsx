@@ -5,7 +5,7 @@ import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
-import { useSession } from '../../session';
+import { useMay, useSession } from '../../session';
 import { Ago, Amount, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { faults } from './parts';
@@ -18,6 +18,7 @@ export function Accounts() {
   const { currency } = useSession();
   const { after } = useSearch({ from: '/frame/operator/accounts' });
   const [creating, setCreating] = useState(false);
+  const may = useMay('admin');
   const { data, error } = useQuery({
     queryKey: queryKeys.adminAccounts(after),
     queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { after, limit: 50 }, signal }),
@@ -26,7 +27,7 @@ export function Accounts() {
   return (
     <>
       <PageHead title={w.accountsTitle}>
-        <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>
+        {may && <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>}
       </PageHead>
       {!data && <Problem error={error} />}
       {!data && !error && <Loading />}

@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call } from '../../api/client';
 import type { Channel } from '../../api/admin';
-import { queryClient } from '../../session';
+import { queryClient, useMay } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Ago, Badge, Button, Dialog, Empty, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -18,6 +18,7 @@ export function Channels() {
   const { data, error } = useQuery(channelsQuery);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [said, say] = useSaid();
+  const may = useMay('operate');
   return (
     <>
       <PageHead title={w.channelsTitle} lead={w.channelsLead} />
@@ -78,7 +79,7 @@ export function Channels() {
               </td>
               <td>
                 <div className="row levers">
-                  {leversOf(c).map((lever) => (
+                  {(may ? leversOf(c) : []).map((lever) => (
                     <Button key={lever} variant={lever === 'drain' ? 'danger' : 'plain'} aria-label={w.channelLever[lever].of(c.name)} onClick={() => setAsked({ channel: c, lever })}>
                       {w.channelLever[lever].do}
                     </Button>

@@ -7,7 +7,7 @@ import { download } from '../../api/download';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
-import { queryClient, useSession } from '../../session';
+import { queryClient, useMay, useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -35,6 +35,7 @@ export function OperatorAccount() {
 function View({ account, path }: { account: Account; path: string }) {
   const { currency } = useSession();
   const [open, setOpen] = useState<'grant' | 'change' | null>(null);
+  const may = useMay('admin');
   const ledger = useInfiniteQuery({
     queryKey: queryKeys.adminLedger(account.id),
     queryFn: ({ pageParam, signal }) => call<List<LedgerEntry>>('GET', `${path}/ledger`, { query: { limit: 20, after: pageParam }, signal }),
@@ -46,8 +47,8 @@ function View({ account, path }: { account: Account; path: string }) {
   return (
     <>
       <PageHead title={<span className="foreign">{account.name.slice(0, 200)}</span>} lead={<Code text={account.id} />}>
-        <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>
-        <Button onClick={() => setOpen('change')}>{w.change}</Button>
+        {may && <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>}
+        {may && <Button onClick={() => setOpen('change')}>{w.change}</Button>}
         <Button disabled={statement.isPending} onClick={() => statement.mutate()}>{w.statement}</Button>
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
       </PageHead>
