@@ -222,3 +222,16 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+// A sign-in comes back to public_url, where a separate listener leaves no admin API.
+func TestDoubtAboutOIDCAtAdminListen(t *testing.T) {
+	t.Parallel()
+	c := Config{OIDC: OIDC{Issuer: "https://login.example.com"}}
+	if text := c.Doubts(); text != "" {
+		t.Errorf("doubts: %s", text)
+	}
+	c.AdminListen = "127.0.0.1:8081"
+	if text := c.Doubts(); !strings.HasPrefix(text, "# oidc: ") {
+		t.Errorf("doubts: %s", text)
+	}
+}
