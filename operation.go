@@ -222,14 +222,11 @@ type ChannelFigures struct {
 
 // Actor is who makes a change that is looked up later.
 type Actor struct {
-	By        string // ByOperator, or the id of a key
+	By        string // the name of an operator, or the id of a key
 	Address   string // the client's; empty where it cannot be known
 	RequestID string
 	Reason    string // why it makes the change, where it says so: noted beside what changed
 }
-
-// ByOperator is whoever has the admin key.
-const ByOperator = "operator"
 
 type actorKey struct{}
 
@@ -270,7 +267,7 @@ const (
 // AuditFilter selects entries of the audit. Empty fields select all.
 type AuditFilter struct {
 	AccountID string
-	By        string // ByOperator, or the id of a key
+	By        string // the name of an operator, or the id of a key
 	Action    AuditAction
 	Object    string
 	From, To  time.Time // from From on and before To

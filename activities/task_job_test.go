@@ -21,7 +21,7 @@ import (
 func jobOf(perSecond int) activities.JobArgs {
 	return activities.JobArgs{TaskJob: mediagate.TaskJob{
 		ID: "job_1", Filter: mediagate.TaskFilter{AccountID: "acc_1", CreatedBefore: time.Now()}, Action: mediagate.ActionFail,
-		Reason: "a test", By: mediagate.ByOperator, PerSecond: perSecond,
+		Reason: "a test", By: mediagate.AdminOperator, PerSecond: perSecond,
 	}}
 }
 
@@ -91,7 +91,7 @@ func TestActOnTasks(t *testing.T) {
 		if len(ids) != 149 || slices.Contains(ids, "task_00007") || slices.Contains(ids, "task_other") || len(slices.Compact(slices.Clone(ids))) != 149 {
 			t.Errorf("%d commands: %v", len(ids), ids)
 		}
-		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_00149" || a.Reason != "a test" || a.By != mediagate.ByOperator {
+		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_00149" || a.Reason != "a test" || a.By != mediagate.AdminOperator {
 			t.Errorf("the first command is %+v", a)
 		}
 		again, err := act(w, in, nil, &activities.JobProgress{After: "task_00100", Done: 49})

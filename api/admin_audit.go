@@ -11,7 +11,7 @@ import (
 type auditView struct {
 	ID        string          `json:"id"`
 	At        int64           `json:"at"`
-	By        string          `json:"by"` // operator, or a key
+	By        string          `json:"by"` // an operator's name, or a key
 	ByName    *string         `json:"by_name"`
 	Action    string          `json:"action"`
 	Object    string          `json:"object"`

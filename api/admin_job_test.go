@@ -52,7 +52,7 @@ func TestTaskActions(t *testing.T) {
 	}
 	want := []mediagate.TaskJob{{
 		ID: id, Filter: mediagate.TaskFilter{Status: mediagate.StatusPending, CreatedAfter: time.Unix(0, 0).UTC(), CreatedBefore: began.Add(time.Minute)},
-		Action: mediagate.ActionReroute, Channel: "kling-a", Reason: "the other is slow", By: mediagate.ByOperator, PerSecond: 3, Matched: 1,
+		Action: mediagate.ActionReroute, Channel: "kling-a", Reason: "the other is slow", By: mediagate.AdminOperator, PerSecond: 3, Matched: 1,
 	}}
 	if diff := cmp.Diff(want, g.jobs()); diff != "" {
 		t.Errorf("jobs (-want +got):\n%s", diff)

@@ -249,6 +249,11 @@ func (s *Server) handleAdminTask(c *call) error {
 	if err != nil {
 		return err
 	}
+	if prompt == yes {
+		if err := c.mustHave(mediagate.RoleOperate); err != nil {
+			return err
+		}
+	}
 	st, err := s.pathStory(c)
 	if err != nil {
 		return err

@@ -230,7 +230,7 @@ func TestPromptIsAudited(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	a := g.operate(http.MethodGet, "/audit?limit=1", "")
-	if a.at("data", 0, "action") != "read_prompt" || a.at("data", 0, "object") != id || a.at("data", 0, "by") != "operator" || a.at("data", 0, "account") != g.account.ID {
+	if a.at("data", 0, "action") != "read_prompt" || a.at("data", 0, "object") != id || a.at("data", 0, "by") != "admin" || a.at("data", 0, "account") != g.account.ID {
 		t.Errorf("audit: %s", a.body)
 	}
 	if a := g.operate(http.MethodGet, "/tasks/"+id+"?prompt=1", ""); a.status != 400 {

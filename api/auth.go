@@ -3,8 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"crypto/subtle"
-	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -17,9 +15,9 @@ import (
 // access says who may use a route.
 type access uint8
 
-// A row of the table that says nothing is the operator's.
+// A row of the table that says nothing is the operators'.
 const (
-	accessAdmin   access = iota // the operator
+	accessAdmin   access = iota // operators
 	accessKey                   // holders of a key
 	accessLists                 // the same, who may send it as clients of other services do
 	accessBalance               // the same, with the balance endpoints' answers
@@ -91,14 +89,6 @@ func (s *Server) findCredential(c *call, to access) (credential, error) {
 	}
 }
 
-// who is the key that the call came with, in the budget's books.
-func (c *call) who() string {
-	if c.caller == nil {
-		return mediagate.ByOperator
-	}
-	return c.caller.key.ID
-}
-
 // tenant is whose share of a limit the call takes: its account's, the operators', or of
 // calls for which nobody is asked for a key, its network's.
 func (c *call) tenant() string {
@@ -106,7 +96,7 @@ func (c *call) tenant() string {
 		return listener.NetworkOf(c.client).String()
 	}
 	if c.caller == nil {
-		return mediagate.ByOperator
+		return operatorsTenant
 	}
 	return c.caller.key.AccountID
 }
@@ -114,9 +104,12 @@ func (c *call) tenant() string {
 // isOperators reports that the call is to the admin API, which admits operators alone.
 func (c *call) isOperators() bool { return c.route.access == accessAdmin }
 
-// asActor is who the call's changes are noted as made by.
+// asActor is who the call's changes are noted as made by: an operator's name, or the id of a key.
 func (c *call) asActor() mediagate.Actor {
-	a := mediagate.Actor{By: c.who(), RequestID: c.requestID}
+	a := mediagate.Actor{By: c.operator.name, RequestID: c.requestID}
+	if c.caller != nil {
+		a.By = c.caller.key.ID
+	}
 	if c.client.IsValid() {
 		a.Address = c.client.String()
 	}
@@ -132,7 +125,7 @@ func (s *Server) authenticate(c *call, to route) (err error) {
 		return err
 	}
 	if to.access == accessAdmin {
-		err = s.admitAdmin(c)
+		err = s.admitOperator(c)
 	} else {
 		err = s.admit(c.ctx, c)
 	}
@@ -202,38 +195,6 @@ func (c *call) allowed(who *caller) bool {
 		return false
 	}
 	return allowedFrom(c.client, who.prefixes)
-}
-
-// admitAdmin tells an ordinary key (403) from no key at all (401).
-func (s *Server) admitAdmin(c *call) error {
-	token := c.credential.token
-	if c.credential.session {
-		session, err := s.findSession(c.ctx, c, token)
-		if err == nil && session.KeyID != "" {
-			err = errNotAdmin
-		}
-		return err
-	}
-	if s.isAdminHash(HashKey(token)) {
-		return nil
-	}
-	_, err := s.identify(c.ctx, c, token)
-	s.logins.Count(slog.String("client", c.client.String()))
-	switch {
-	case err == nil:
-		return errNotAdmin
-	case mediagate.Is(err, mediagate.KindUnauthenticated):
-		return errWrongAdmin
-	default:
-		return err
-	}
-}
-
-// isAdminHash reports whether it is the admin key that has the hash. Without an admin key
-// none has.
-func (s *Server) isAdminHash(hash [32]byte) bool {
-	want := HashKey(s.cfg.AdminKey)
-	return s.cfg.AdminKey != "" && subtle.ConstantTimeCompare(want[:], hash[:]) == 1
 }
 
 // findKey returns the live key of the token: KindUnauthenticated when there is none, and

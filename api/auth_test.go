@@ -141,7 +141,7 @@ func TestAdminAuthorization(t *testing.T) {
 		g.send(request{path: path, key: unknown}).wantError(t, 401, "authentication_error", "invalid admin key")
 		g.send(request{path: path, key: adminKey + "x"}).wantError(t, 401, "authentication_error", "invalid admin key")
 	}
-	open := newGateway(t, func(c *api.Config) { c.AdminKey = "" })
+	open := newGateway(t, func(c *api.Config) { c.Operators = nil })
 	open.send(request{path: paths[0], header: http.Header{"Authorization": {"Bearer "}}}).wantError(t, 401, "authentication_error", "No Authorization header")
 	open.send(request{path: paths[0], key: adminKey}).wantError(t, 401, "authentication_error", "invalid admin key")
 }

@@ -28,6 +28,7 @@ type call struct {
 	models      *models         // of the moment in which it came
 	credential  credential      // of routes that take a key
 	caller      *caller         // of routes that take a key
+	operator    operator        // of routes of the admin API
 	judged      time.Time       // when it was
 	client      netip.Addr      // from which the call came; the zero one when that cannot be read
 	taskID      string          // for the log

@@ -59,7 +59,10 @@ type Config struct {
 	// Tracer makes spans of submits; nil: there are none.
 	Tracer trace.Tracer
 
-	AdminKey        string                  // empty: nobody is an operator
+	Operators []Operator // those with keys; empty: nobody calls the admin API with a key
+	// IdentityProvider signs operators in to the console. Nil: only keys do.
+	IdentityProvider IdentityProvider
+
 	AdminListener   net.Listener            // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
 	Channels        []Channel               // as configured
 	CreditsPerUnit  int64                   // 0: 1000

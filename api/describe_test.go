@@ -22,7 +22,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	routed := map[string]bool{}
 	for _, r := range routes() {
-		page := r.path == consolePath || r.path == consoleFiles || strings.HasPrefix(r.path, docsPath) || r.path == llmsPath || r.path == mcpPath // for people, and of another protocol
+		page := r.path == consolePath || r.path == consoleFiles || strings.HasPrefix(r.path, docsPath) || r.path == llmsPath || r.path == mcpPath || r.envelope == envelopePage // for people, and of another protocol
 		if r.access != accessAdmin && r.access != accessVendors && !page {
 			routed[r.method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(r.path, "{$1}")] = true
 		}

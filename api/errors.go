@@ -22,6 +22,7 @@ const (
 	envelopeUpload                  // form B without them
 	envelopeBalance                 // form A; of a 401 beside {success: false, message}
 	envelopeOpenAI                  // form B's fields, in form A's words, as OpenAI's clients read it
+	envelopePage                    // a page for people
 )
 
 // envelopeFor is the envelope of paths that no route takes, by their prefix.
@@ -168,6 +169,9 @@ func renderError(c *call, err error) error {
 	}
 	if r.status == http.StatusUnauthorized {
 		header.Set("WWW-Authenticate", "Bearer")
+	}
+	if c.envelope == envelopePage {
+		return c.renderPage(r.status, message)
 	}
 	return c.json(r.status, envelopeOf(c, r, e, message))
 }

@@ -285,7 +285,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	})
 	g.must(err)
 	cfg := api.Config{
-		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter, Signer: signer, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey,
+		Store: g.store, Catalog: models, Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter, Signer: signer, Remover: g.bucket, Speaker: g.speaker, Operators: admins(adminKey),
 		CheckWebhookURL: func(raw string) error {
 			_, err := outbound.Rules{}.CheckWebhookURL(raw)
 			return err
@@ -445,6 +445,14 @@ func (g *gateway) get(path string) answer {
 func (g *gateway) post(path, body string) answer {
 	g.t.Helper()
 	return g.send(request{method: http.MethodPost, path: path, key: g.key, body: body})
+}
+
+// admins is one operator who has the key and may do everything; none without a key.
+func admins(key string) []api.Operator {
+	if key == "" {
+		return nil
+	}
+	return []api.Operator{{Name: mediagate.AdminOperator, KeyHash: api.HashKey(key), Role: mediagate.RoleAdmin}}
 }
 
 // operate calls the admin API.

@@ -52,8 +52,8 @@ type parts struct {
 }
 
 // lookAtParts asks the parts all at once. Without Temporal or the bucket
-// clients are still acknowledged, and with an older catalog or older lists of
-// words they are served, so only the database decides, and the clock:
+// clients are still acknowledged, with an older catalog or older lists of
+// words they are served, and operators' keys work without the identity provider, so only the database decides, and the clock:
 // a process whose own is wrong must not reckon with times (D10, D20).
 func (s *Server) lookAtParts() (found parts) {
 	checks := []struct {
@@ -67,6 +67,8 @@ func (s *Server) lookAtParts() (found parts) {
 		{"bucket", s.cfg.Checks.Bucket, ""},
 		{"catalog", s.cfg.Checks.Catalog, ""},
 		{"moderation", s.cfg.Checks.Moderation, ""},
+		{"operators", s.cfg.Checks.Operators, ""},
+		{"oidc", s.cfg.Checks.OIDC, ""},
 	}
 	away := make([]error, len(checks))
 	ctx, cancel := context.WithTimeout(s.life, checkDeadline)

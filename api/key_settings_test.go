@@ -207,11 +207,11 @@ func TestAudit(t *testing.T) {
 		got = append(got, line{a.at("data", i, "by"), a.at("data", i, "action"), a.at("data", i, "object"), a.at("data", i, "account")})
 	}
 	want := []line{
-		{"operator", "grant", a.at("data", 0, "object"), g.account.ID},
+		{"admin", "grant", a.at("data", 0, "object"), g.account.ID},
 		{g.keyRow.ID, "rotate_webhook_secret", g.account.ID, g.account.ID},
-		{"operator", "change_channel", "kling-a", nil},
+		{"admin", "change_channel", "kling-a", nil},
 		{g.keyRow.ID, "create_key", id, g.account.ID},
-		{"operator", "change_account", g.account.ID, g.account.ID},
+		{"admin", "change_account", g.account.ID, g.account.ID},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || a.at("has_more") != false || a.at("object") != "list" {
 		t.Fatalf("%s\n(-want +got):\n%s", a.body, diff)

@@ -36,7 +36,7 @@ func TestReadyLooksOnceForAll(t *testing.T) {
 		var looks atomic.Int32
 		release := make(chan struct{})
 		server, err := api.New(api.Config{
-			Store: struct{ api.Store }{}, Starter: &starter{}, Runs: &starter{}, Signer: struct{ api.Signer }{}, Remover: &bucket{}, Speaker: &speaker{}, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, AdminKey: adminKey, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+			Store: struct{ api.Store }{}, Starter: &starter{}, Runs: &starter{}, Signer: struct{ api.Signer }{}, Remover: &bucket{}, Speaker: &speaker{}, Catalog: models, Routes: &vendors{}, Uploads: &bucket{}, Files: &bucket{}, FileURL: fileURL, Operators: admins(adminKey), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 			Checks: api.Checks{Bucket: func(context.Context) error {
 				looks.Add(1)
 				<-release

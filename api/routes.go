@@ -17,7 +17,8 @@ type route struct {
 	path     string
 	envelope envelope // form A where a row says nothing
 	access   access
-	scope    mediagate.Scope // that a key must have; empty for balances and where there is none
+	scope    mediagate.Scope        // that a key must have; empty for balances and where there is none
+	role     mediagate.OperatorRole // that an operator must have; empty where the route is not of the admin API
 	body     body
 	bound    int64 // of the body, in bytes; modelsBody: as the catalog says
 	// time is what the call may take beside reading its body and asking the
@@ -87,6 +88,7 @@ const (
 func routes() []route {
 	const get, post, patch, del = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	const generate, read, manage = mediagate.ScopeGenerate, mediagate.ScopeRead, mediagate.ScopeManage
+	const roleRead, roleOperate, roleAdmin = mediagate.RoleRead, mediagate.RoleOperate, mediagate.RoleAdmin
 	return append(submitRoutes(), []route{
 		{method: get, path: healthPath, access: accessOpen, handler: (*Server).handleHealth},
 		{method: get, path: readyPath, access: accessOpen, handler: (*Server).handleReady},
@@ -104,6 +106,9 @@ func routes() []route {
 		{method: get, path: sessionPath, access: accessOpen, handler: (*Server).handleSession},
 		{method: post, path: sessionPath, access: accessOpen, body: bodyJSON, bound: signInBody, handler: (*Server).handleSignIn},
 		{method: del, path: sessionPath, access: accessOpen, handler: (*Server).handleSignOut},
+		{method: get, path: oidcPath, access: accessOpen, handler: (*Server).handleOIDC},
+		{method: get, path: oidcStartPath, envelope: envelopePage, access: accessOpen, time: oidcTime, handler: (*Server).handleOIDCStart},
+		{method: get, path: oidcCallbackPath, envelope: envelopePage, access: accessOpen, time: oidcTime, handler: (*Server).handleOIDCCallback},
 
 		{method: post, path: openAIVideosPath, envelope: envelopeOpenAI, access: accessKey, scope: generate, body: bodyJSON, bound: modelsBody, time: uploadTime + ModerationTime, handler: (*Server).handleOpenAIVideo},
 		{method: get, path: openAIVideosPath, envelope: envelopeOpenAI, access: accessKey, scope: read, handler: (*Server).handleOpenAIVideos},
@@ -160,31 +165,31 @@ func routes() []route {
 		{method: del, path: keysPath + "/:key_id", access: accessKey, scope: manage, handler: (*Server).handleKeyDeletion},
 		{method: post, path: keysPath + "/:key_id/rotate", access: accessKey, scope: manage, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
 
-		{method: post, path: admin + "/accounts", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
-		{method: get, path: admin + "/accounts", access: accessAdmin, handler: (*Server).handleAccounts},
-		{method: get, path: admin + "/accounts/:account_id", access: accessAdmin, handler: (*Server).handleAccount},
-		{method: patch, path: admin + "/accounts/:account_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountChange},
-		{method: post, path: admin + "/accounts/:account_id/grants", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleGrant},
-		{method: get, path: admin + "/accounts/:account_id/ledger", access: accessAdmin, handler: (*Server).handleLedger},
-		{method: get, path: admin + "/accounts/:account_id/statement", access: accessAdmin, handler: (*Server).handleStatement},
-		{method: post, path: admin + "/accounts/:account_id/keys", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyCreation},
-		{method: get, path: admin + "/keys", access: accessAdmin, handler: (*Server).handleKeys},
-		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKey},
-		{method: patch, path: admin + "/keys/:key_id", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyChange},
-		{method: post, path: admin + "/keys/:key_id/rotate", access: accessAdmin, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
-		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, handler: (*Server).handleKeyDeletion},
-		{method: get, path: admin + "/tasks", access: accessAdmin, handler: (*Server).handleAdminTasks},
-		{method: get, path: admin + "/tasks/:task_id", access: accessAdmin, handler: (*Server).handleAdminTask},
-		{method: post, path: admin + "/tasks/:task_id/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAdminAction},
-		{method: post, path: admin + "/tasks/actions", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleTaskActions},
-		{method: get, path: admin + "/tasks/actions/:job_id", access: accessAdmin, handler: (*Server).handleJob},
-		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
-		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
-		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
-		{method: get, path: admin + "/usage", access: accessAdmin, handler: (*Server).handleAdminUsage},
-		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
-		{method: post, path: admin + "/recover", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},
-		{method: get, path: admin + "/audit", access: accessAdmin, handler: (*Server).handleAudit},
+		{method: post, path: admin + "/accounts", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
+		{method: get, path: admin + "/accounts", access: accessAdmin, role: roleRead, handler: (*Server).handleAccounts},
+		{method: get, path: admin + "/accounts/:account_id", access: accessAdmin, role: roleRead, handler: (*Server).handleAccount},
+		{method: patch, path: admin + "/accounts/:account_id", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountChange},
+		{method: post, path: admin + "/accounts/:account_id/grants", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleGrant},
+		{method: get, path: admin + "/accounts/:account_id/ledger", access: accessAdmin, role: roleRead, handler: (*Server).handleLedger},
+		{method: get, path: admin + "/accounts/:account_id/statement", access: accessAdmin, role: roleRead, handler: (*Server).handleStatement},
+		{method: post, path: admin + "/accounts/:account_id/keys", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyCreation},
+		{method: get, path: admin + "/keys", access: accessAdmin, role: roleRead, handler: (*Server).handleKeys},
+		{method: get, path: admin + "/keys/:key_id", access: accessAdmin, role: roleRead, handler: (*Server).handleKey},
+		{method: patch, path: admin + "/keys/:key_id", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleKeyChange},
+		{method: post, path: admin + "/keys/:key_id/rotate", access: accessAdmin, role: roleAdmin, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
+		{method: del, path: admin + "/keys/:key_id", access: accessAdmin, role: roleAdmin, handler: (*Server).handleKeyDeletion},
+		{method: get, path: admin + "/tasks", access: accessAdmin, role: roleRead, handler: (*Server).handleAdminTasks},
+		{method: get, path: admin + "/tasks/:task_id", access: accessAdmin, role: roleRead, handler: (*Server).handleAdminTask},
+		{method: post, path: admin + "/tasks/:task_id/actions", access: accessAdmin, role: roleOperate, body: bodyJSON, bound: smallBody, handler: (*Server).handleAdminAction},
+		{method: post, path: admin + "/tasks/actions", access: accessAdmin, role: roleOperate, body: bodyJSON, bound: smallBody, handler: (*Server).handleTaskActions},
+		{method: get, path: admin + "/tasks/actions/:job_id", access: accessAdmin, role: roleRead, handler: (*Server).handleJob},
+		{method: get, path: admin + "/channels", access: accessAdmin, role: roleRead, handler: (*Server).handleChannels},
+		{method: get, path: admin + "/channels/:channel", access: accessAdmin, role: roleRead, handler: (*Server).handleChannel},
+		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, role: roleOperate, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
+		{method: get, path: admin + "/usage", access: accessAdmin, role: roleRead, handler: (*Server).handleAdminUsage},
+		{method: get, path: admin + "/ledger/check", access: accessAdmin, role: roleRead, handler: (*Server).handleLedgerCheck},
+		{method: post, path: admin + "/recover", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},
+		{method: get, path: admin + "/audit", access: accessAdmin, role: roleRead, handler: (*Server).handleAudit},
 	}...)
 }
 

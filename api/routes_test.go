@@ -2,8 +2,13 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mediagate/mediagate"
 )
 
 // A row says what it needs and no more: each fact has its other half, and the
@@ -35,6 +40,9 @@ func TestRows(t *testing.T) {
 		if strings.HasPrefix(r.path, admin+"/") != (r.access == accessAdmin) {
 			t.Errorf("%s: access %d", name, r.access)
 		}
+		if (r.access == accessAdmin) != (r.role != "") {
+			t.Errorf("%s: access %d, role %q", name, r.access, r.role)
+		}
 		if needs := r.access == accessKey || r.access == accessLists; needs != (r.scope != "") {
 			t.Errorf("%s: access %d, scope %q", name, r.access, r.scope)
 		}
@@ -45,5 +53,40 @@ func TestRows(t *testing.T) {
 		if took > answerTimeout {
 			t.Errorf("%s may take %s, and the connection is cut after %s", name, took, answerTimeout)
 		}
+	}
+}
+
+// TestRolesOfRoutes lists what each role of operators may do: its own routes, and those of the
+// roles before it. A new route of the admin API has its line here.
+func TestRolesOfRoutes(t *testing.T) {
+	t.Parallel()
+	want := map[mediagate.OperatorRole][]string{
+		mediagate.RoleRead: {
+			"GET /accounts", "GET /accounts/:account_id", "GET /accounts/:account_id/ledger", "GET /accounts/:account_id/statement",
+			"GET /keys", "GET /keys/:key_id",
+			"GET /tasks", "GET /tasks/:task_id", "GET /tasks/actions/:job_id",
+			"GET /channels", "GET /channels/:channel",
+			"GET /usage", "GET /ledger/check", "GET /audit",
+		},
+		mediagate.RoleOperate: {"POST /tasks/:task_id/actions", "POST /tasks/actions", "PATCH /channels/:channel"},
+		mediagate.RoleAdmin: {
+			"POST /accounts", "PATCH /accounts/:account_id", "POST /accounts/:account_id/grants",
+			"POST /accounts/:account_id/keys", "PATCH /keys/:key_id", "POST /keys/:key_id/rotate", "DELETE /keys/:key_id",
+			"POST /recover",
+		},
+	}
+	got := map[mediagate.OperatorRole][]string{}
+	for _, r := range routes() {
+		if r.access == accessAdmin {
+			got[r.role] = append(got[r.role], r.method+" "+strings.TrimPrefix(r.path, admin))
+		}
+	}
+	for _, lists := range []map[mediagate.OperatorRole][]string{want, got} {
+		for _, list := range lists {
+			slices.Sort(list)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("routes by role (-want +got):\n%s", diff)
 	}
 }

@@ -31,6 +31,7 @@ type Server struct {
 	envelopes   map[string]envelope // by route path
 	methods     map[string][]string // by route path
 	models      atomic.Pointer[models]
+	operators   atomic.Pointer[[]Operator]
 	groups      map[string]group
 	connections *listener.Connections
 	keys        *recall[*caller]
@@ -74,6 +75,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
 	}
+	s.ReplaceOperators(cfg.Operators)
 	if s.console, err = newConsole(cfg.Console, cfg.MediaOrigins); err != nil {
 		return nil, err
 	}
@@ -351,6 +353,9 @@ func (s *Server) logCall(c *call, err error) {
 	}
 	if c.caller != nil {
 		attrs = append(attrs, slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix))
+	}
+	if c.operator.name != "" {
+		attrs = append(attrs, slog.String("operator", c.operator.name))
 	}
 	if c.taskID != "" {
 		attrs = append(attrs, slog.String("task", c.taskID))

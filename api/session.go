@@ -20,7 +20,7 @@ import (
 
 // A browser signs in to the console with a key, and has a session from then on: a cookie
 // that counts where no key is sent. It stands for its key, which is judged at each call
-// as if it had come itself, or for the operator.
+// as if it had come itself, or for an operator.
 
 const (
 	sessionPath = consolePath + "/session"
@@ -45,7 +45,9 @@ var (
 type sessionView struct {
 	Object         string          `json:"object"`
 	Operator       bool            `json:"operator"`
-	Account        *sessionAccount `json:"account"` // null: the operator's
+	Name           *string         `json:"name"`    // of the operator; null: a key's
+	Role           *string         `json:"role"`    // the same
+	Account        *sessionAccount `json:"account"` // null: an operator's
 	Key            *apiKey         `json:"key"`     // the same
 	CSRF           string          `json:"csrf"`
 	ExpiresAt      int64           `json:"expires_at"`
@@ -140,13 +142,17 @@ func (s *Server) sessionToken(c *call) string {
 	return cookies[0].Value
 }
 
-// mayBeKey reports whether the text has the form of an API key, or is the admin key.
+// mayBeKey reports whether the text has the form of an API key, or is the key of an operator.
 func (s *Server) mayBeKey(text string) bool {
-	return wellFormed(text) || s.isAdminHash(HashKey(text))
+	if wellFormed(text) {
+		return true
+	}
+	_, ok := s.operatorOfKey(HashKey(text))
+	return ok
 }
 
 // findSession returns the live session of the token: KindUnauthenticated when there is
-// none, and the store's errors. The operator's ends with the admin key.
+// none, and the store's errors. An operator's ends with the operator's key.
 func (s *Server) findSession(ctx context.Context, c *call, token string) (session mediagate.Session, err error) {
 	err = s.throttled(ctx, c, func(turn turn) error {
 		session, err = s.sessions.find(ctx, hashToken(token), turn)
@@ -159,7 +165,14 @@ func (s *Server) findSession(ctx context.Context, c *call, token string) (sessio
 }
 
 func (s *Server) lives(session mediagate.Session) bool {
-	return s.now().Before(session.ExpiresAt) && (session.KeyID != "" || s.isAdminHash(session.AdminHash))
+	if !s.now().Before(session.ExpiresAt) {
+		return false
+	}
+	if session.KeyID != "" {
+		return true
+	}
+	_, ok := s.operatorOfSession(session)
+	return ok
 }
 
 // callerOfSession finds the key that the session stands for.
@@ -185,6 +198,8 @@ func (s *Server) viewSession(c *call, token string) (view sessionView, err error
 		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Version: s.cfg.Version,
 	}
 	if view.Operator {
+		c.operator, _ = s.operatorOfSession(session)
+		view.Name, view.Role = orNull(c.operator.name), orNull(string(c.operator.role))
 		return view, nil
 	}
 	who, err := s.callerOfSession(c.ctx, session)
@@ -280,17 +295,18 @@ func (s *Server) handleSignIn(c *call) error {
 	return c.json(http.StatusCreated, view)
 }
 
-// signInByKey makes a session with that hash of an API key, or of the admin key where the
+// signInByKey makes a session with that hash of an API key, or of an operator's key where the
 // admin API is.
 func (s *Server) signInByKey(c *call, key string, hash [32]byte) error {
 	session := mediagate.Session{Hash: hash}
-	if keyHash := HashKey(key); s.isAdminHash(keyHash) && s.servedHere(c.Request(), admin+"/") {
-		session.AdminHash = keyHash
+	keyHash := HashKey(key)
+	if _, ok := s.operatorOfKey(keyHash); ok && s.servedHere(c.Request(), admin+"/") {
+		session.OperatorHash = keyHash
 		return s.cfg.Store.AddSession(c.ctx, session, sessionLife)
 	}
 	who, err := s.identify(c.ctx, c, key)
 	if mediagate.Is(err, mediagate.KindUnauthenticated) {
-		if !wellFormed(key) { // perhaps meant to be the admin key
+		if !wellFormed(key) { // perhaps meant to be the key of an operator
 			s.logins.Count(slog.String("client", c.client.String()))
 		}
 		return errSignInKey

@@ -67,7 +67,7 @@ func TestSessionOfKey(t *testing.T) {
 	key := g.get("/v1/keys/" + g.keyRow.ID)
 	csrf, _ := made.at("csrf").(string)
 	want := map[string]any{
-		"object": "session", "operator": false, "account": map[string]any{"id": g.account.ID, "name": "test"}, "key": key.data,
+		"object": "session", "operator": false, "name": nil, "role": nil, "account": map[string]any{"id": g.account.ID, "name": "test"}, "key": key.data,
 		"csrf": csrf, "expires_at": float64(g.clock.now().Add(12 * time.Hour).Unix()), "currency": "USD", "credits_per_unit": 1000.0, "version": "1.2.3",
 	}
 	if diff := cmp.Diff(want, made.data); diff != "" || len(csrf) != 43 {
@@ -101,7 +101,7 @@ func TestSessionOfKey(t *testing.T) {
 	}
 }
 
-// What a session changes is noted as by its key, and by the operator.
+// What a session changes is noted as by its key, and by the operator's name.
 func TestSessionsAreActors(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -113,7 +113,7 @@ func TestSessionsAreActors(t *testing.T) {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	entries := operator.read("/admin/v1/audit?account=" + g.account.ID)
-	if first, second := entries.at("data", 0, "by"), entries.at("data", 1, "by"); first != mediagate.ByOperator || second != g.keyRow.ID {
+	if first, second := entries.at("data", 0, "by"), entries.at("data", 1, "by"); first != mediagate.AdminOperator || second != g.keyRow.ID {
 		t.Errorf("by %v and %v: %s", first, second, entries.body)
 	}
 }
@@ -124,7 +124,7 @@ func TestSessionOfOperator(t *testing.T) {
 	b := g.signIn(adminKey)
 	a := b.read(session)
 	want := map[string]any{
-		"object": "session", "operator": true, "account": nil, "key": nil, "csrf": b.csrf,
+		"object": "session", "operator": true, "name": "admin", "role": "admin", "account": nil, "key": nil, "csrf": b.csrf,
 		"expires_at": float64(g.clock.now().Add(12 * time.Hour).Unix()), "currency": "USD", "credits_per_unit": 1000.0, "version": "1.2.3",
 	}
 	if diff := cmp.Diff(want, a.data); diff != "" {
@@ -138,7 +138,7 @@ func TestSessionOfOperator(t *testing.T) {
 	}
 	// With another admin key the session is none, and with none nobody is an operator.
 	for _, other := range []string{"another-admin-key-of-the-tests-01234567", ""} {
-		elsewhere := g.another(func(c *api.Config) { c.AdminKey = other })
+		elsewhere := g.another(func(c *api.Config) { c.Operators = admins(other) })
 		b.gateway = elsewhere
 		b.read("/admin/v1/accounts").wantError(t, 401, "authentication_error", "no session")
 		b.read(session).wantError(t, 401, "authentication_error", "no session")
@@ -151,7 +151,7 @@ func (g *gateway) another(change func(*api.Config)) *gateway {
 	g.t.Helper()
 	cfg := api.Config{
 		Store: g.store, Catalog: mustCatalog(g.t), Routes: g.vendors, Uploads: g.bucket, Files: g.bucket, FileURL: fileURL, Starter: g.starter, Runs: g.starter,
-		Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, AdminKey: adminKey, Now: g.clock.now,
+		Signer: noSigner{}, Remover: g.bucket, Speaker: g.speaker, Operators: admins(adminKey), Now: g.clock.now,
 	}
 	change(&cfg)
 	server, err := api.New(cfg)
@@ -531,10 +531,10 @@ func TestSignInLink(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	take(ofKey).wantError(t, 401, "authentication_error", "the link was used")
-	if a := take(link(mediagate.Session{AdminHash: api.HashKey(adminKey)})); a.status != 201 || a.at("operator") != true {
+	if a := take(link(mediagate.Session{OperatorHash: api.HashKey(adminKey)})); a.status != 201 || a.at("operator") != true {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	take(link(mediagate.Session{AdminHash: api.HashKey("another")})).wantError(t, 401, "authentication_error", "no session")
+	take(link(mediagate.Session{OperatorHash: api.HashKey("another")})).wantError(t, 401, "authentication_error", "no session")
 	away, _ := g.newKey(mediagate.Key{Unlimited: true, AllowIPs: []string{"198.51.100.1"}})
 	take(link(mediagate.Session{KeyID: away.ID})).wantError(t, 403, "permission_error", "address")
 }

@@ -280,4 +280,8 @@ type Checks struct {
 	Catalog  func(ctx context.Context) error // whether its files as they are are in use
 	// Moderation is the same of the lists of words.
 	Moderation func(ctx context.Context) error
+	// Operators is the same of the settings file, as far as it names operators.
+	Operators func(ctx context.Context) error
+	// OIDC reports whether the identity provider answers.
+	OIDC func(ctx context.Context) error
 }

@@ -41,13 +41,14 @@ func startProduct(
 	ctx context.Context, running *stack, dir *datadir.Dir, secrets datadir.Secrets, opts options,
 	where *announcement,
 ) error {
-	c, err := productConfig(secrets, opts, where)
+	src := productSources(secrets, opts, where)
+	c, err := app.Load(src)
 	if err != nil {
 		return err
 	}
 	logger := app.NewLogger(c, os.Stderr)
 	app.SetLogger(logger)
-	o := app.Options{Version: version, Logger: logger, LocalCallbacks: true}
+	o := app.Options{Version: version, Logger: logger, LocalCallbacks: true, Sources: &src}
 	if c.DatabaseURL == "" {
 		o.OpenStore = func(ctx context.Context, sc storage.Config) (*storage.Store, error) {
 			return sqlite.OpenStore(ctx, dir.Path("mediagate.db"), sc)
@@ -128,7 +129,7 @@ func makeLinks(ctx context.Context, store *storage.Store, where *announcement) e
 	if err != nil && !mediagate.Is(err, mediagate.KindNotFound) {
 		return err
 	}
-	where.Operators, err = link(cmp.Or(where.Admin, where.API), mediagate.Session{AdminHash: api.HashKey(where.AdminKey)})
+	where.Operators, err = link(cmp.Or(where.Admin, where.API), mediagate.Session{OperatorHash: api.HashKey(where.AdminKey)})
 	return err
 }
 
@@ -154,9 +155,9 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// productConfig are the settings: those of the embedded servers, under the
+// productSources are where the settings come from: those of the embedded servers, under the
 // settings file, the environment and the flags that were given.
-func productConfig(secrets datadir.Secrets, opts options, where *announcement) (app.Config, error) {
+func productSources(secrets datadir.Secrets, opts options, where *announcement) app.Sources {
 	base := app.Defaults()
 	base.AccountDefaults = app.AccountDefaults{} // whoever runs it is its only account
 	base.Temporal.Address, base.Temporal.Namespace = where.Temporal, temporalserver.DefaultNamespace
@@ -173,7 +174,7 @@ func productConfig(secrets datadir.Secrets, opts options, where *announcement) (
 	base.ParkRetry = 20 * time.Second // a person is watching
 	base.Outbound.Allow = []string{"127.0.0.0/8", "::1/128"}
 	base.Channels = sandboxChannels(where.Sandbox)
-	return app.Load(app.Sources{Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true})
+	return app.Sources{Base: base, File: opts.config, Env: os.Environ(), Args: opts.settings, Dir: opts.startedIn, Embedded: true}
 }
 
 // sandboxChannels are one vendor account each, all played by the sandbox. A

@@ -95,7 +95,7 @@ func TestProductConfig(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			opts := options{api: "127.0.0.1:0", ops: "127.0.0.1:0", config: write(test.settings)}
-			c, err := productConfig(secrets, opts, embedded())
+			c, err := app.Load(productSources(secrets, opts, embedded()))
 			var problems []string
 			if err != nil {
 				problems = strings.Split(err.Error(), "\n")
@@ -121,7 +121,7 @@ func TestFlagsGoOverVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := productConfig(secrets, opts, embedded())
+	c, err := app.Load(productSources(secrets, opts, embedded()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestLinks(t *testing.T) {
 	if got := taken(where.Console, public); got.KeyID != row.ID {
 		t.Errorf("the account's: %+v", got)
 	}
-	if got := taken(where.Operators, admin); got.KeyID != "" || got.AdminHash != api.HashKey("the admin key") {
+	if got := taken(where.Operators, admin); got.KeyID != "" || got.OperatorHash != api.HashKey("the admin key") {
 		t.Errorf("the operator's: %+v", got)
 	}
 	taken(links("").Operators, public)

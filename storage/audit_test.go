@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-var someone = mediagate.Actor{By: mediagate.ByOperator, Address: "192.0.2.1", RequestID: "req_1"}
+var someone = mediagate.Actor{By: mediagate.AdminOperator, Address: "192.0.2.1", RequestID: "req_1"}
 
 // changes are one of each kind that the audit notes.
 func (b *bench) changes(p payer) []func(ctx context.Context) error {
@@ -185,7 +185,7 @@ func TestAuditFacts(t *testing.T) {
 				"from":       {mediagate.AuditFilter{From: began.Add(time.Hour)}, []string{third, second}},
 				"to":         {mediagate.AuditFilter{To: began.Add(time.Hour)}, []string{first}},
 				"from to":    {mediagate.AuditFilter{From: began.Add(time.Minute), To: began.Add(2 * time.Hour)}, []string{second}},
-				"all of one": {mediagate.AuditFilter{AccountID: p.account, By: mediagate.ByOperator, Action: mediagate.AuditGrant, After: third}, []string{first}},
+				"all of one": {mediagate.AuditFilter{AccountID: p.account, By: mediagate.AdminOperator, Action: mediagate.AuditGrant, After: third}, []string{first}},
 			} {
 				test.filter.Limit = 10
 				entries, _ := must2(b.Audit(b.Context(), test.filter))

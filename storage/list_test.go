@@ -153,11 +153,11 @@ func TestListFacts(t *testing.T) {
 			same(b, "second", []any{len(got), got[0].ID, more}, []any{1, ids[0], false})
 		},
 		"a job is in the audit": func(b *bench) {
-			ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: mediagate.ByOperator})
+			ctx := mediagate.WithActor(b.Context(), mediagate.Actor{By: mediagate.AdminOperator})
 			job := mediagate.TaskJob{ID: "job_1", Filter: mediagate.TaskFilter{Stuck: true}, Action: mediagate.ActionRetry, Reason: "topped up", PerSecond: 10}
 			b.noError(b.NoteTaskJob(ctx, job))
 			entries, _ := must2(b.Audit(b.Context(), mediagate.AuditFilter{Limit: 1}))
-			same(b, "entry", []any{entries[0].Action, entries[0].Object, entries[0].Actor.By}, []any{mediagate.AuditTaskJob, "job_1", mediagate.ByOperator})
+			same(b, "entry", []any{entries[0].Action, entries[0].Object, entries[0].Actor.By}, []any{mediagate.AuditTaskJob, "job_1", mediagate.AdminOperator})
 			if !strings.Contains(string(entries[0].After), `"stuck":true`) {
 				b.Errorf("%s", entries[0].After)
 			}

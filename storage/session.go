@@ -26,14 +26,15 @@ func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life tim
 
 func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, link bool) error {
 	now := s.clock()
-	var admin []byte // only of the operator's
+	var operator []byte // only of an operator's
 	if session.KeyID == "" {
-		admin = session.AdminHash[:]
+		operator = session.OperatorHash[:]
 	}
 	// GORM takes bytes whose question mark stands first in the parentheses for a list.
-	_, err := exec(s.on(ctx), `INSERT INTO sessions (key_id, token_hash, admin_hash, once, created_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?)`,
-		nullable(session.KeyID), session.Hash[:], admin, link, at(now), at(now.Add(life)))
+	_, err := exec(s.on(ctx), `INSERT INTO sessions (key_id, token_hash, operator_hash, operator, role, once, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		nullable(session.KeyID), session.Hash[:], operator, nullable(session.Operator), nullable(string(session.Role)),
+		link, at(now), at(now.Add(life)))
 	if isForeignKey(err) {
 		return notFound("key", session.KeyID)
 	}
@@ -44,12 +45,15 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 // KindNotFound, also for a link.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, error) {
 	row, err := one[struct {
-		KeyID     string
-		KeyHash   []byte
-		AdminHash []byte
-		CreatedAt stamp
-		ExpiresAt stamp
-	}](s.on(ctx), `SELECT COALESCE(s.key_id, ''), k.hash, s.admin_hash, s.created_at, s.expires_at
+		KeyID        string
+		KeyHash      []byte
+		OperatorHash []byte
+		Operator     string
+		Role         string
+		CreatedAt    stamp
+		ExpiresAt    stamp
+	}](s.on(ctx), `SELECT COALESCE(s.key_id, ''), k.hash, s.operator_hash, COALESCE(s.operator, ''), COALESCE(s.role, ''),
+			s.created_at, s.expires_at
 		FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
 		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
 	if err != nil || row == nil {
@@ -58,11 +62,13 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 	session := mediagate.Session{
 		Hash:      hash,
 		KeyID:     row.KeyID,
+		Operator:  row.Operator,
+		Role:      mediagate.OperatorRole(row.Role),
 		CreatedAt: row.CreatedAt.Time,
 		ExpiresAt: row.ExpiresAt.Time,
 	}
 	copy(session.KeyHash[:], row.KeyHash)
-	copy(session.AdminHash[:], row.AdminHash)
+	copy(session.OperatorHash[:], row.OperatorHash)
 	return session, nil
 }
 

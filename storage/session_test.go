@@ -11,13 +11,13 @@ import (
 // signedIn adds a session of the key, or of the operator without one.
 func (b *bench) signedIn(hash byte, key string, life time.Duration) {
 	b.Helper()
-	b.noError(b.AddSession(b.Context(), mediagate.Session{Hash: [32]byte{hash}, KeyID: key, AdminHash: [32]byte{99}}, life))
+	b.noError(b.AddSession(b.Context(), mediagate.Session{Hash: [32]byte{hash}, KeyID: key, OperatorHash: [32]byte{99}}, life))
 }
 
 // linked adds a link in its place.
 func (b *bench) linked(hash byte, key string) {
 	b.Helper()
-	b.noError(b.AddLink(b.Context(), mediagate.Session{Hash: [32]byte{hash}, KeyID: key, AdminHash: [32]byte{99}}, time.Hour))
+	b.noError(b.AddLink(b.Context(), mediagate.Session{Hash: [32]byte{hash}, KeyID: key, OperatorHash: [32]byte{99}}, time.Hour))
 }
 
 func (b *bench) noSession(hash byte) {
@@ -41,8 +41,12 @@ func TestSessionFacts(t *testing.T) {
 			b.signedIn(2, "", time.Hour)
 			of := mediagate.Session{Hash: [32]byte{1}, KeyID: k.ID, KeyHash: [32]byte{7}, CreatedAt: b.now(), ExpiresAt: b.now().Add(time.Hour)}
 			same(b, "the key's", must(b.Session(b.Context(), [32]byte{1})), of)
-			of = mediagate.Session{Hash: [32]byte{2}, AdminHash: [32]byte{99}, CreatedAt: b.now(), ExpiresAt: b.now().Add(time.Hour)}
+			of = mediagate.Session{Hash: [32]byte{2}, OperatorHash: [32]byte{99}, CreatedAt: b.now(), ExpiresAt: b.now().Add(time.Hour)}
 			same(b, "the operator's", must(b.Session(b.Context(), [32]byte{2})), of)
+			of = mediagate.Session{Hash: [32]byte{3}, OperatorHash: [32]byte{98}, Operator: "oidc:ada", Role: mediagate.RoleRead, CreatedAt: b.now(), ExpiresAt: b.now().Add(time.Hour)}
+			b.noError(b.AddSession(b.Context(), of, time.Hour))
+			same(b, "by OpenID Connect", must(b.Session(b.Context(), [32]byte{3})), of)
+			b.noError(b.EndSession(b.Context(), [32]byte{3}))
 			b.noSession(3)
 			b.kind(b.AddSession(b.Context(), mediagate.Session{Hash: [32]byte{4}, KeyID: "key_none"}, time.Hour), mediagate.KindNotFound)
 			b.noError(b.EndSession(b.Context(), [32]byte{1}))
@@ -118,7 +122,7 @@ func TestSessionFacts(t *testing.T) {
 			b.pass(time.Minute)
 			b.noError(b.TakeLink(b.Context(), [32]byte{3}, [32]byte{4}, 12*time.Hour))
 			same(b, "the operator's", must(b.Session(b.Context(), [32]byte{4})),
-				mediagate.Session{Hash: [32]byte{4}, AdminHash: [32]byte{99}, CreatedAt: b.now(), ExpiresAt: b.now().Add(12 * time.Hour)})
+				mediagate.Session{Hash: [32]byte{4}, OperatorHash: [32]byte{99}, CreatedAt: b.now(), ExpiresAt: b.now().Add(12 * time.Hour)})
 			b.signedIn(5, p.key, time.Hour)
 			b.kind(b.TakeLink(b.Context(), [32]byte{5}, [32]byte{6}, time.Hour), mediagate.KindNotFound) // a session is no link
 		},

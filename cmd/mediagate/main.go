@@ -196,7 +196,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 		logger.WarnContext(ctx, "a secret is in sight", "where", warning)
 	}
 	app.LimitMemory(ctx, logger)
-	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger, Role: src.Role})
+	g, err := app.Open(ctx, c, app.Options{Version: version, Logger: logger, Role: src.Role, Sources: &src})
 	if err != nil {
 		return err
 	}

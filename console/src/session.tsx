@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { ApiError, AwayError, call, rememberToken, whenForbidden, whenSignedOut } from './api/client';
 import { queryKeys } from './api/queryKeys';
-import type { Scope, Session } from './api/types';
+import { roles, type Role, type Scope, type Session } from './api/types';
 import { forgetRequests } from './requests';
 
 export const queryClient = new QueryClient({
@@ -34,7 +34,7 @@ async function readSession(): Promise<Session | null> {
   try {
     const session = await call<Session>('GET', '/console/session');
     const before = queryClient.getQueryData<Session>(queryKeys.session);
-    if (before && (before.key?.id !== session.key?.id || before.operator !== session.operator)) {
+    if (before && (before.key?.id !== session.key?.id || before.operator !== session.operator || before.name !== session.name)) {
       // Somebody else has signed in, in another tab: nothing of whoever was here is shown.
       void queryClient.resetQueries({ predicate: (query) => query.queryKey[0] !== queryKeys.session[0] });
       forgetRequests();
@@ -64,6 +64,14 @@ export function useSession(): Session {
   const { data } = useQuery(sessionQuery);
   if (!data) throw new Error('no session');
   return data;
+}
+
+/** Goes on with the session of a sign-in by OpenID Connect, which ended with a cookie. */
+export async function resumeSession(): Promise<Session> {
+  const session = await call<Session>('GET', '/console/session');
+  forget(); // of whoever was here before
+  begin(session);
+  return session;
 }
 
 export async function signIn(credential: { key: string } | { link: string }): Promise<Session> {
@@ -101,4 +109,10 @@ whenSignedOut(() => {
 
 export function mayUse(session: Session, scope: Scope): boolean {
   return session.operator || (session.key?.scopes.includes(scope) ?? false);
+}
+
+/** Whether who is signed in may do what needs that role of an operator. The holder of a key is none: scopes decide there. */
+export function useMay(role: Role): boolean {
+  const session = useSession();
+  return !session.operator || (session.role !== null && roles.indexOf(session.role) >= roles.indexOf(role));
 }

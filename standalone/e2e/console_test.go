@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate/internal/npmtest"
+	"github.com/mediagate/mediagate/internal/signin/issuertest"
 )
 
 // browsing is a program of Node that drives a browser, see testdata/console.
@@ -106,6 +107,19 @@ func (w *world) newKey(account string, settings map[string]any) (id, key string)
 	return made.ID, made.Key
 }
 
+// oidcSettings are those of a sign-in by OpenID Connect, with a group for each role.
+func oidcSettings(t *testing.T, issuer *issuertest.Issuer) map[string]any {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(issuertest.Secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{
+		"issuer": issuer.URL, "client_id": issuertest.ClientID, "client_secret_file": secret,
+		"roles": map[string]string{"groups=media-read": "read", "groups=media-operate": "operate", "groups=media-admin": "admin"},
+	}
+}
+
 // What people do in the console, each path from its beginning in a browser, on the
 // running product. testdata/console has the paths.
 //
@@ -117,7 +131,8 @@ func TestConsole(t *testing.T) {
 		t.Skip("chromium is missing: the console is not tested")
 	}
 	folder := npmtest.Install(t, "console", filepath.Join("testdata", "console"))
-	w := newWorld(t, options{shape: standalone})
+	issuer := issuertest.New(t)
+	w := newWorld(t, options{shape: standalone, settings: map[string]any{"oidc": oidcSettings(t, issuer)}})
 	var other struct {
 		ID string `json:"id"`
 	}
@@ -158,6 +173,15 @@ func TestConsole(t *testing.T) {
 			w.admin(http.MethodPatch, "/keys/"+id, map[string]any{"scopes": []string{"generate"}}, &struct{}{})
 			return true, nil
 		},
+		// Whom the identity provider signs in from now on.
+		"person": func(with json.RawMessage) (any, error) {
+			var claims map[string]any
+			if err := json.Unmarshal(with, &claims); err != nil {
+				return nil, err
+			}
+			issuer.SignIn(claims)
+			return true, nil
+		},
 		"parked": func(json.RawMessage) (any, error) {
 			c := w.dial()
 			defer c.Close()
@@ -190,7 +214,7 @@ func TestConsole(t *testing.T) {
 	with := map[string]any{"key": w.key, "other": otherKey, "reader": reader, "admin": w.adminKey, "account": w.account}
 	t.Run("visits", func(t *testing.T) {
 		for name, scenarios := range map[string][]string{
-			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "operating", "phone", "attacks"},
+			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "operating", "oidc", "phone", "attacks"},
 			"two": {"plain", "webhook", "speech", "song", "chain", "tenants", "landing", "spending", "update", "pages"},
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -133,15 +133,16 @@ func (w *world) startStandalone() {
 	w.t.Helper()
 	data := filepath.Join(w.dir, "data")
 	p := program{name: "standalone", bin: "mediagate-standalone", dir: w.dir, env: slices.Concat(w.opts.env, w.arm())}
-	p.args = []string{"-data", data, "-config", w.writeSettings(w.base())}
-	p.args = append(p.args, "-ui", anyAddr, "-ops", anyAddr)
-	for _, server := range []string{"api", "temporal", "s3", "sandbox"} {
-		addr := freeAddr(w.t)
-		p.args = append(p.args, "-"+server, addr)
-		if server == "api" {
-			p.ready = "http://" + addr + "/readyz"
-		}
+	settings, api := w.base(), freeAddr(w.t)
+	if settings["oidc"] != nil { // a sign-in comes back to it
+		settings["public_url"] = "http://" + api
 	}
+	p.args = []string{"-data", data, "-config", w.writeSettings(settings)}
+	p.args = append(p.args, "-ui", anyAddr, "-ops", anyAddr, "-api", api)
+	for _, server := range []string{"temporal", "s3", "sandbox"} {
+		p.args = append(p.args, "-"+server, freeAddr(w.t))
+	}
+	p.ready = "http://" + api + "/readyz"
 	s := launch(w.t, p)
 	at, err := announced(w.t.Context(), s, data)
 	if err != nil {

@@ -168,16 +168,20 @@ CREATE TABLE webhook_secrets (
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
 
--- Browsers that are signed in to the console, with a key, or as the operator by an admin
--- key. once: a link, which is exchanged for such a session.
+-- Browsers that are signed in to the console, with a key or as an operator. operator_hash:
+-- of the operator's key, or of the settings of OpenID Connect; operator and role are set only
+-- after a sign-in by OpenID Connect. once: a link, which is exchanged for such a session.
 CREATE TABLE sessions (
-    token_hash {{.bytes}}  PRIMARY KEY NOT NULL,
-    key_id     text        REFERENCES keys (id),
-    admin_hash {{.bytes}},
-    once       {{.bool}}   NOT NULL,
-    created_at {{.time}}   NOT NULL,
-    expires_at {{.time}}   NOT NULL,
-    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
+    token_hash    {{.bytes}}  PRIMARY KEY NOT NULL,
+    key_id        text        REFERENCES keys (id),
+    operator_hash {{.bytes}},
+    operator      text,
+    role          text,
+    once          {{.bool}}   NOT NULL,
+    created_at    {{.time}}   NOT NULL,
+    expires_at    {{.time}}   NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (operator_hash IS NOT NULL)),
+    CONSTRAINT sessions_role CHECK ((operator IS NULL) = (role IS NULL))
 ) {{.strict}};
 CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX sessions_expiry ON sessions (expires_at);

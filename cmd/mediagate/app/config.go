@@ -23,6 +23,8 @@ type Config struct {
 	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
 	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
+	Operators          []Operator       `yaml:"operators" help:"operators with keys of their own, beside the admin key's: name, key_hash or key_file, role"`
+	OIDC               OIDC             `yaml:"oidc"`
 	EncryptionKeys     []string         `yaml:"encryption_keys" secret:"true" help:"base64 of 32 bytes each: the first encrypts, all decrypt"`
 	EncryptionKeysFile string           `yaml:"encryption_keys_file" help:"file that holds the encryption keys, one a line, instead of encryption_keys"`
 	Retention          Retention        `yaml:"retention"`
@@ -48,6 +50,22 @@ type Config struct {
 	CORSOrigins        []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
 	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
 	LogLevel           string           `yaml:"log_level" help:"debug, info, warn or error"`
+}
+
+// Operator is an operator with a key of its own.
+type Operator struct {
+	Name    string `yaml:"name"`
+	KeyHash string `yaml:"key_hash,omitempty" secret:"true"` // SHA-256 of the key, hexadecimal
+	KeyFile string `yaml:"key_file,omitempty"`               // that holds the key, instead
+	Role    string `yaml:"role"`
+}
+
+// OIDC says how operators sign in to the console by OpenID Connect.
+type OIDC struct {
+	Issuer           string            `yaml:"issuer" secret:"url" help:"https address of the identity provider by which operators sign in to the console; empty: only keys do"`
+	ClientID         string            `yaml:"client_id" help:"our id at the identity provider"`
+	ClientSecretFile string            `yaml:"client_secret_file" help:"file that holds our secret at the identity provider, read at each sign-in"`
+	Roles            map[string]string `yaml:"roles" help:"roles of people by what the provider says of them, claim=value: read, operate or admin"`
 }
 
 // AccountDefaults are the limits of accounts that name none; null is no limit.

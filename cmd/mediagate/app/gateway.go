@@ -46,6 +46,9 @@ type Options struct {
 	// LocalCallbacks: without public_url, vendors whose base_url is of this network get
 	// the address at which this process' own API listens, for callbacks.
 	LocalCallbacks bool
+	// Sources are where the settings came from. The API reads its operators anew from there. Nil: they stay
+	// as they are.
+	Sources *Sources
 	// OpenStore opens the database; nil: PostgreSQL at database_url.
 	OpenStore func(ctx context.Context, c storage.Config) (*storage.Store, error)
 }
@@ -76,6 +79,7 @@ type Gateway struct {
 	moderator       api.Moderator                // nil: none
 	lists           *reloader[*moderation.Lists] // nil: none
 	closeModeration func()
+	operators       *reloader[[]api.Operator] // nil: no file says who they are
 }
 
 // Open opens what the settings name. The database must answer; Temporal and
@@ -304,14 +308,22 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server, err := api.New(api.Config{
+	operators, err := g.openOperators()
+	if err != nil {
+		return nil, err
+	}
+	identity, err := g.identityProvider()
+	if err != nil {
+		return nil, err
+	}
+	config := api.Config{
 		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
 		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
 		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
 			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
-			Moderation: g.checkLists,
+			Moderation: g.checkLists, Operators: g.checkOperators,
 		},
 		Limits: g.bounds, Moderator: g.moderator, ModeratorAsks: c.Moderation.Mode == moderationEndpoint, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
 		CheckWebhookURL: func(raw string) error {
@@ -319,16 +331,26 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			return err
 		},
 		Deliverer: g.deliverer(),
-		AdminKey:  c.AdminKey, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
+		Operators: operators, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
 		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		IdleTimeout: c.IdleTimeout,
 		Console:     console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
 		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 		Observe: g.metrics.Request,
-	})
+	}
+	if identity != nil {
+		config.IdentityProvider, config.Checks.OIDC = identity, identity.Check
+	}
+	server, err := api.New(config)
 	if err != nil {
 		return nil, err
+	}
+	if g.operators != nil {
+		g.operators.use = func(list []api.Operator) error {
+			server.ReplaceOperators(list)
+			return nil
+		}
 	}
 	g.server.Store(server)
 	g.reloader.use = func(models *catalog.Catalog) error { return server.Replace(models, g.routes(models)) }

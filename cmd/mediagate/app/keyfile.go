@@ -57,9 +57,14 @@ func (s Sources) Warnings(c Config) []string {
 			list = append(list, f.origin+": others on the machine see the arguments of a process: use a variable or a file")
 		}
 	}
-	for _, f := range []struct{ path, name string }{
+	files := []struct{ path, name string }{
 		{"admin_key_file", c.AdminKeyFile}, {"encryption_keys_file", c.EncryptionKeysFile}, {"temporal.tls.key", c.Temporal.TLS.Key},
-	} {
+		{"oidc.client_secret_file", c.OIDC.ClientSecretFile},
+	}
+	for i, o := range c.Operators {
+		files = append(files, struct{ path, name string }{fmt.Sprintf("operators[%d].key_file", i), o.KeyFile})
+	}
+	for _, f := range files {
 		about, err := os.Stat(f.name)
 		if err == nil && about.Mode().IsRegular() && about.Mode().Perm()&0o004 != 0 {
 			list = append(list, fmt.Sprintf("%s: anybody may read the file (mode %04o)", f.path, about.Mode().Perm()))

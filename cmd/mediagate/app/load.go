@@ -114,11 +114,15 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	paths := []*string{
-		&c.AdminKeyFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
+		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
 	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
 	for i := range c.Moderation.Files {
 		paths = append(paths, &c.Moderation.Files[i])
+	}
+	c.Operators = slices.Clone(c.Operators) // those of src.Base stay
+	for i := range c.Operators {
+		paths = append(paths, &c.Operators[i].KeyFile)
 	}
 	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {

@@ -124,11 +124,13 @@ func (r *reloader[T]) check(context.Context) error {
 
 // follows reports whether files that settings name are read anew while the
 // process runs.
-func (g *Gateway) follows() bool { return g.Config.CatalogDir != "" || g.lists != nil }
+func (g *Gateway) follows() bool {
+	return g.Config.CatalogDir != "" || g.lists != nil || g.operators != nil
+}
 
 // followFiles reads them anew while the API runs. A process without any leaves
 // SIGHUP to its meaning elsewhere; one with a worker alone lives through it, as
-// it reads no model and judges no prompt after its start.
+// it reads no model, judges no prompt and knows no operator after its start.
 func (g *Gateway) followFiles(ctx context.Context, api bool) {
 	if !api {
 		hangups, stop := hangups()
@@ -156,6 +158,9 @@ func (g *Gateway) followFiles(ctx context.Context, api bool) {
 	}
 	if g.lists != nil {
 		follow(g.lists.run)
+	}
+	if g.operators != nil {
+		follow(g.operators.run)
 	}
 }
 

@@ -69,5 +69,8 @@ func (c Config) Doubts() (text string) {
 			text += "# channel " + channel.Name + " has no account: after its key was renewed, a job that the vendor does not show parks its task\n"
 		}
 	}
+	if c.OIDC.isSet() && c.AdminListen != "" {
+		text += "# oidc: operators sign in at admin_listen and come back to public_url: a proxy has to lead them from there to admin_listen\n"
+	}
 	return text
 }

@@ -24,8 +24,8 @@ const (
 	RoleReplay              // reads a history from Temporal, and needs nothing else
 )
 
-// needsAdminKey reports whether operators come to the process.
-func (r Role) needsAdminKey() bool { return r == RoleAll || r == RoleAPI }
+// needsOperators reports whether operators come to the process.
+func (r Role) needsOperators() bool { return r == RoleAll || r == RoleAPI }
 
 // needsCredentials reports whether the process cannot do without the credentials of
 // each channel.

@@ -25,7 +25,7 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// minAdminKey is how long the operators' key must be.
+// minAdminKey is how long the key of an operator must be.
 const minAdminKey = 32
 
 // maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds,
@@ -86,8 +86,11 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		v.hostPort("admin_listen", c.AdminListen, true)
 		v.check(!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out")
 	}
-	v.check(len(c.AdminKey) >= minAdminKey || c.AdminKey == "" && !role.needsAdminKey(), "admin_key", "must have at least %d characters", minAdminKey)
-	v.check(len(c.AdminKey) < minAdminKey || !regular([]byte(c.AdminKey)), "admin_key", "%s", tooRegular)
+	if c.AdminKey != "" || role.needsOperators() {
+		v.adminKey("admin_key", c.AdminKey)
+	}
+	v.operators(c, role)
+	v.oidc(c, role)
 	v.check(len(c.EncryptionKeys) > 0, "encryption_keys", "must hold at least one key")
 	for i, key := range c.EncryptionKeys {
 		raw, err := base64.StdEncoding.DecodeString(key)

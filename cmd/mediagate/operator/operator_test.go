@@ -205,7 +205,7 @@ func TestCommands(t *testing.T) {
 		},
 		"audit list": {
 			args: []string{"audit", "list", "-account", "acc_1", "-limit", "1"}, status: 200,
-			answer: list(true, `{"id":"aud_1","at":1700000000,"by":"operator","action":"grant","object":"txn_1","account":"acc_1","before":null,"after":{"amount":"1.00"},"address":"192.0.2.1","request_id":"req_1"}`),
+			answer: list(true, `{"id":"aud_1","at":1700000000,"by":"admin","action":"grant","object":"txn_1","account":"acc_1","before":null,"after":{"amount":"1.00"},"address":"192.0.2.1","request_id":"req_1"}`),
 			want:   request{Method: "GET", Target: "/audit?limit=1&account=acc_1"},
 			table: "AT                    BY        ACTION  OBJECT  ADDRESS\n" +
 				"2023-11-14T22:13:20Z  operator  grant   txn_1   192.0.2.1\n" +

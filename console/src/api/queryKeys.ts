@@ -4,6 +4,7 @@ import type { Query } from './client';
 
 export const queryKeys = {
   session: ['session'],
+  oidc: ['oidc'],
   ready: ['ready'],
   document: ['openapi'],
   models: ['models'],

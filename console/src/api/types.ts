@@ -30,9 +30,16 @@ export interface List<T> {
   has_more: boolean;
 }
 
-/** Who is signed in: the holder of a key, or the operator. */
+/** What an operator may do: each role includes the ones before it. */
+export const roles = ['read', 'operate', 'admin'] as const;
+export type Role = (typeof roles)[number];
+
+/** Who is signed in: the holder of a key, or an operator. */
 export interface Session {
   operator: boolean;
+  /** What the operator is called, and may do. */
+  name: string | null;
+  role: Role | null;
   account: { id: string; name: string } | null;
   key: Key | null;
   csrf: string;

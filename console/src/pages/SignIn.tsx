@@ -1,8 +1,9 @@
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
-import { ApiError } from '../api/client';
-import { sessionEnded, signIn } from '../session';
+import { ApiError, call } from '../api/client';
+import { queryKeys } from '../api/queryKeys';
+import { resumeSession, sessionEnded, signIn } from '../session';
 import { Button, Field, Logo, Problem, usePageTitle } from '../ui';
 import { words } from '../words';
 
@@ -10,6 +11,11 @@ const w = words.signIn;
 
 // The link that the standalone prints has its token behind the #, where no server sees it.
 const inAddress = () => new URLSearchParams(window.location.hash.slice(1)).get('link');
+
+// A browser that comes back from the identity provider has the session already.
+const comesBack = () => window.location.hash === '#signed-in';
+// The page that it was on the way to, which the provider does not know.
+const wanted = 'mediagate.to';
 
 /** Says that the API did not take the key, or the link. */
 const isRefused = (error: unknown) => error instanceof ApiError && error.status === 401;
@@ -21,15 +27,25 @@ export function SignIn() {
   const [key, setKey] = useState('');
   const [byLink] = useState(inAddress);
   const enter = useMutation({
-    mutationFn: signIn,
-    onSuccess: () => navigate({ to: to ?? '/', hash: '', replace: true }),
+    mutationFn: (credential: { key: string } | { link: string } | 'resume') => (credential === 'resume' ? resumeSession() : signIn(credential)),
+    onSuccess: (_, credential) => {
+      const before = sessionStorage.getItem(wanted);
+      sessionStorage.removeItem(wanted);
+      return navigate({ to: (credential === 'resume' ? before : to) ?? '/', hash: '', replace: true });
+    },
+  });
+  const { data: oidc } = useQuery({
+    queryKey: queryKeys.oidc,
+    queryFn: ({ signal }) => call<{ provider: string | null }>('GET', '/console/oidc', { signal }),
+    staleTime: Infinity,
   });
   useEffect(() => {
     // The link works once: an effect that React runs twice must not use it twice.
     const link = inAddress();
-    if (!link) return;
+    const credential = comesBack() ? 'resume' : link && { link };
+    if (!credential) return;
     window.history.replaceState(window.history.state, '', window.location.pathname + window.location.search);
-    enter.mutate({ link });
+    enter.mutate(credential);
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
   return (
@@ -52,6 +68,14 @@ export function SignIn() {
         <Button type="submit" variant="main" disabled={enter.isPending || key.trim() === ''}>
           {enter.isPending ? w.busy : w.submit}
         </Button>
+        {oidc?.provider && (
+          <div className="field">
+            <a className="button" href="/console/oidc/start" onClick={() => to && sessionStorage.setItem(wanted, to)}>
+              {w.byProvider(oidc.provider)}
+            </a>
+            <p className="hint">{w.byProviderHint}</p>
+          </div>
+        )}
       </form>
     </main>
   );

@@ -39,7 +39,7 @@ export function Layout() {
   useEffect(() => setOpen(false), [path]);
 
   if (!session) return null;
-  const who = session.operator ? w.theOperator : `${session.account?.name} · ${session.key?.name}`;
+  const who = session.operator ? w.theOperator(session.name, session.role) : `${session.account?.name} · ${session.key?.name}`;
   return (
     <div className="frame">
       <a className="skip" href="#content" onClick={(e) => (e.preventDefault(), main.current?.focus())}>

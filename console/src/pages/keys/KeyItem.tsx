@@ -47,7 +47,7 @@ function Spending({ item, currency }: { item: Key; currency: string }) {
   );
 }
 
-export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean; currency: string; act: (what: 'change' | 'rotate' | 'revoke') => void }) {
+export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean; currency: string; act: ((what: 'change' | 'rotate' | 'revoke') => void) | null }) {
   const state = stateOf(item, useNow(10_000));
   const id = useId();
   const limits = limitsOf(item, currency);
@@ -109,19 +109,21 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
         </div>
       </dl>
       <div className="keyactions">
-        {state.live && (
+        {act && state.live && (
           <Button variant="quiet" onClick={() => act('change')} aria-label={w.changeOf(item.name)}>
             {w.change}
           </Button>
         )}
-        {state.live && !item.rotated_to && (
+        {act && state.live && !item.rotated_to && (
           <Button variant="quiet" onClick={() => act('rotate')} aria-label={w.rotateOf(item.name)}>
             {w.rotate}
           </Button>
         )}
-        <Button variant="quiet" className="revoke" onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
-          {w.revoke}
-        </Button>
+        {act && (
+          <Button variant="quiet" className="revoke" onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
+            {w.revoke}
+          </Button>
+        )}
       </div>
     </li>
   );

@@ -5,7 +5,7 @@ import { useRef, useState } from 'react';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Key, List } from '../../api/types';
-import { renewSession } from '../../session';
+import { renewSession, useMay } from '../../session';
 import { Button, Dialog, Empty, Loading, Problem } from '../../ui';
 import { words } from '../../words';
 import { Revoke, Rotate } from './Dialogs';
@@ -37,6 +37,7 @@ const titles = { create: w.create, change: w.changeTitle, rotate: w.rotateTitle,
 export function KeyList({ path, createAt = path, account, own, models, currency }: Props) {
   const client = useQueryClient();
   const [open, setOpen] = useState<Open | null>(null);
+  const may = useMay('admin');
   const list = useInfiniteQuery({
     queryKey: queryKeys.keyList(path, account),
     queryFn: ({ pageParam, signal }) => call<List<Key>>('GET', path, { query: { account, limit: 100, after: pageParam }, signal }),
@@ -82,9 +83,11 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
   return (
     <div className="stack">
       <div className="row" ref={head}>
-        <Button variant="main" onClick={() => begin({ what: 'create' })}>
-          {w.create}
-        </Button>
+        {may && (
+          <Button variant="main" onClick={() => begin({ what: 'create' })}>
+            {w.create}
+          </Button>
+        )}
       </div>
       <Problem error={list.error} />
       {list.isPending && <Loading />}
@@ -92,7 +95,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
       {keys.length > 0 && (
         <ul className="keylist">
           {keys.map((key) => (
-            <KeyItem key={key.id} item={key} own={key.id === own?.id} currency={currency} act={(what) => begin({ what, key })} />
+            <KeyItem key={key.id} item={key} own={key.id === own?.id} currency={currency} act={may ? (what) => begin({ what, key }) : null} />
           ))}
         </ul>
       )}

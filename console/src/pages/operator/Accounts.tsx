@@ -5,7 +5,7 @@ import { call, faults } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account } from '../../api/admin';
 import type { List } from '../../api/types';
-import { useSession } from '../../session';
+import { useMay, useSession } from '../../session';
 import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import '../../styles/operator.css';
@@ -18,6 +18,7 @@ export function Accounts() {
   const { q, after } = useSearch({ from: '/frame/operator/accounts' });
   const navigate = useNavigate({ from: '/operator/accounts' });
   const [creating, setCreating] = useState(false);
+  const may = useMay('admin');
   const { data, error } = useQuery({
     queryKey: queryKeys.adminAccounts({ q, after }),
     queryFn: ({ signal }) => call<List<Account>>('GET', '/admin/v1/accounts', { query: { q, after, limit: 50 }, signal }),
@@ -26,7 +27,7 @@ export function Accounts() {
   return (
     <>
       <PageHead title={w.accountsTitle}>
-        <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>
+        {may && <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>}
       </PageHead>
       <div className="opfilters opalone">
         <Typed label={w.searchAccounts} value={q ?? ''} error={null} onChange={(text) => void navigate({ search: { q: text.trim() || undefined }, replace: true })} />

@@ -94,7 +94,7 @@ function Row({ entry }: { entry: AuditEntry }) {
         <Time unix={entry.at} seconds />
       </td>
       <td>
-        {entry.by === 'operator' ? <span>{w.theOperator}</span> : <Thing id={entry.by} name={entry.by_name} />}
+        <Thing id={entry.by} name={entry.by_name} />
         {entry.address && <p className="soft mono">{entry.address}</p>}
       </td>
       <th scope="row">{w.auditAction[entry.action] ?? entry.action}</th>

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { Action, JobStatus, Matched } from '../../api/admin';
 import { call, faults, type Query } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
-import { queryClient } from '../../session';
+import { queryClient, useMay } from '../../session';
 import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
@@ -22,6 +22,7 @@ export function Bulk({ filter }: { filter: Query }) {
   const [open, setOpen] = useState<Query | null>(null);
   const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined && value !== ''));
   const none = Object.keys(given).length === 0;
+  if (!useMay('operate')) return null;
   return (
     <>
       <Button disabled={none} title={none ? w.bulk.filterFirst : undefined} onClick={() => setOpen(given)}>

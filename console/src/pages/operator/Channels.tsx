@@ -3,7 +3,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { call, faults } from '../../api/client';
 import type { Channel } from '../../api/admin';
-import { queryClient } from '../../session';
+import { queryClient, useMay } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Ago, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -20,6 +20,7 @@ export function Channels() {
   const { data, error } = useQuery(channelsQuery);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [said, say] = useSaid();
+  const may = useMay('operate');
   return (
     <>
       <PageHead title={w.channelsTitle} lead={w.channelsLead} />
@@ -87,7 +88,7 @@ export function Channels() {
               </td>
               <td>
                 <div className="row levers">
-                  {leversOf(c).map((lever) => (
+                  {(may ? leversOf(c) : []).map((lever) => (
                     <Button key={lever} variant={lever === 'drain' ? 'danger' : 'plain'} aria-label={w.channelLever[lever].of(c.name)} onClick={() => setAsked({ channel: c, lever })}>
                       {w.channelLever[lever].do}
                     </Button>

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { Action } from '../../api/admin';
 import { call, faults } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
-import { queryClient } from '../../session';
+import { queryClient, useMay } from '../../session';
 import { Button, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { channelsQuery, usable } from './queries';
@@ -25,6 +25,7 @@ const order: readonly Action[] = ['retry', 'poll_now', 'reroute', 'redeliver', '
 
 /** The buttons. In a list each says its task, for those who hear them. */
 export function Levers({ id, actions, listed = false, onPick }: { id: string; actions: readonly Action[]; listed?: boolean; onPick: (order: Order) => void }) {
+  if (!useMay('operate')) return null;
   return (
     <div className="row levers">
       {order.filter((action) => actions.includes(action)).map((action) => (

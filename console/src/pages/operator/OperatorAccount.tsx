@@ -7,7 +7,7 @@ import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { Account, LedgerEntry } from '../../api/admin';
 import type { List } from '../../api/types';
-import { queryClient, useSession } from '../../session';
+import { queryClient, useMay, useSession } from '../../session';
 import { Foreign } from '../../task/Foreign';
 import { Amount, Badge, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
@@ -37,6 +37,7 @@ function View({ account, path }: { account: Account; path: string }) {
   const { currency } = useSession();
   const [open, setOpen] = useState<'grant' | 'change' | 'suspend' | null>(null);
   const [said, say] = useSaid();
+  const may = useMay('admin');
   const ledger = useInfiniteQuery({
     queryKey: queryKeys.adminLedger(account.id),
     queryFn: ({ pageParam, signal }) => call<List<LedgerEntry>>('GET', `${path}/ledger`, { query: { limit: 20, after: pageParam }, signal }),
@@ -50,12 +51,12 @@ function View({ account, path }: { account: Account; path: string }) {
   return (
     <>
       <PageHead title={<><span className="foreign">{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
-        <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>
-        <Button onClick={() => setOpen('change')}>{w.change}</Button>
+        {may && <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>}
+        {may && <Button onClick={() => setOpen('change')}>{w.change}</Button>}
         <Button disabled={statement.isPending} onClick={() => statement.mutate()}>{w.statement}</Button>
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
         <Link className="button" to="/operator/audit" search={{ account: account.id }}>{w.audit}</Link>
-        <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{titles.suspend}</Button>
+        {may && <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{titles.suspend}</Button>}
       </PageHead>
       <div className="stack">
         {said}

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { LedgerEntry, Story } from '../../api/admin';
-import { useSession } from '../../session';
+import { useMay, useSession } from '../../session';
 import { wasTaken } from '../../task/deliveries';
 import { Foreign } from '../../task/Foreign';
 import { FailureNote, Money, StateBadge } from '../../task/State';
@@ -197,6 +197,7 @@ const focus = (box: HTMLElement | null) => box?.focus();
 /** What the client wrote is read only when it is asked for: that is on record. */
 function Prompt({ id }: { id: string }) {
   const read = useMutation({ mutationFn: () => call<Story>('GET', `/admin/v1/tasks/${encodeURIComponent(id)}`, { query: { prompt: true } }) });
+  if (!useMay('operate')) return <p className="soft">{w.promptRole}</p>;
   if (read.data) {
     const text = read.data.request === undefined ? w.erased : JSON.stringify(read.data.request, null, 2);
     return (

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"crypto/subtle"
+	"log/slog"
+
+	"github.com/mediagate/mediagate"
+)
+
+// Operator is an operator who calls the admin API with a key.
+type Operator struct {
+	Name    string
+	KeyHash [32]byte // see HashKey
+	Role    mediagate.OperatorRole
+}
+
+// operator is who makes a call to the admin API.
+type operator struct {
+	name string
+	role mediagate.OperatorRole
+}
+
+// operatorsTenant is the tenant whose share of the limits all operators use together.
+const operatorsTenant = "operators"
+
+// ReplaceOperators puts other operators in force. Keys that are not among theirs stop working
+// at once, and so do the sessions that began with them.
+func (s *Server) ReplaceOperators(list []Operator) { s.operators.Store(&list) }
+
+// operatorOfKey finds the operator whose key has the hash. It compares the hash with those of
+// all operators, each in constant time.
+func (s *Server) operatorOfKey(hash [32]byte) (found operator, ok bool) {
+	for _, o := range *s.operators.Load() {
+		if subtle.ConstantTimeCompare(o.KeyHash[:], hash[:]) == 1 {
+			found, ok = operator{o.Name, o.Role}, true
+		}
+	}
+	return found, ok
+}
+
+// operatorOfSession finds the operator whom a session stands for. After a sign-in with a key
+// that is the operator whose key it is now, with the role of now. After a sign-in by OpenID
+// Connect it is the person whom the identity provider named, until other settings are in force.
+func (s *Server) operatorOfSession(session mediagate.Session) (operator, bool) {
+	if session.Operator == "" {
+		return s.operatorOfKey(session.OperatorHash)
+	}
+	ok := s.cfg.IdentityProvider != nil && session.OperatorHash == s.cfg.IdentityProvider.Fingerprint()
+	return operator{session.Operator, session.Role}, ok
+}
+
+// admitOperator admits the call of an operator whose role suffices for the route. It tells an
+// ordinary key (403) from no key at all (401).
+func (s *Server) admitOperator(c *call) error {
+	who, err := s.operatorOf(c)
+	if err != nil {
+		return err
+	}
+	c.operator = who
+	return c.mustHave(c.route.role)
+}
+
+// mustHave refuses the call of an operator whose role does not include the role.
+func (c *call) mustHave(role mediagate.OperatorRole) error {
+	if c.operator.role.Includes(role) {
+		return nil
+	}
+	return mediagate.Errorf(mediagate.KindForbidden, "this needs the role %s, and %s has the role %s", role, c.operator.name, c.operator.role)
+}
+
+// operatorOf finds the operator by the key that the call came with, or by its session.
+func (s *Server) operatorOf(c *call) (operator, error) {
+	token := c.credential.token
+	if c.credential.session {
+		session, err := s.findSession(c.ctx, c, token)
+		if err != nil {
+			return operator{}, err
+		}
+		if session.KeyID != "" {
+			return operator{}, errNotAdmin
+		}
+		who, ok := s.operatorOfSession(session)
+		if !ok { // replaced since findSession
+			return operator{}, errNoSession
+		}
+		return who, nil
+	}
+	if who, ok := s.operatorOfKey(HashKey(token)); ok {
+		return who, nil
+	}
+	_, err := s.identify(c.ctx, c, token)
+	s.logins.Count(slog.String("client", c.client.String()))
+	switch {
+	case err == nil:
+		return operator{}, errNotAdmin
+	case mediagate.Is(err, mediagate.KindUnauthenticated):
+		return operator{}, errWrongAdmin
+	default:
+		return operator{}, err
+	}
+}

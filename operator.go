@@ -1,0 +1,26 @@
+package mediagate
+
+import "slices"
+
+// OperatorRole says what an operator may do. Each role includes the ones before it.
+type OperatorRole string
+
+// The roles of operators.
+const (
+	RoleRead    OperatorRole = "read"    // sees everything but prompts and secrets
+	RoleOperate OperatorRole = "operate" // also reads prompts, gives commands for tasks, and switches channels
+	RoleAdmin   OperatorRole = "admin"   // also changes money, accounts and keys
+)
+
+// OperatorRoles lists the roles from the least to the most.
+func OperatorRoles() []OperatorRole { return []OperatorRole{RoleRead, RoleOperate, RoleAdmin} }
+
+// Includes reports whether the role may do what needs the other one. An unknown role may do
+// nothing, and nobody may do what needs an unknown role.
+func (r OperatorRole) Includes(needed OperatorRole) bool {
+	rank := slices.Index(OperatorRoles(), needed)
+	return rank >= 0 && slices.Index(OperatorRoles(), r) >= rank
+}
+
+// AdminOperator is the name of the operator who has the admin key.
+const AdminOperator = "admin"
