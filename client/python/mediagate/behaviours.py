@@ -21,7 +21,5 @@ POLL = 5
 LOOK_PAUSE = 1
 #: How long a wait goes on while the gateway is away.
 PATIENCE = 600
-#: How far the clocks of the gateway and of a receiver of webhooks may be apart.
-WEBHOOK_TOLERANCE = 300
 #: Endpoints whose submit makes a task. There are no escapes: a proxy may read %2e%2e as the path above.
 SUBMIT_PATH = "^/v1/(videos|images|music|artgen)/generations(/[A-Za-z0-9_-]+)*$"

@@ -13,6 +13,13 @@ from mediagate import behaviours
 from .exchanges import EXCHANGES, Play, plays, read, said
 
 
+#: The members of a script that a play knows. One that it does not know is a behaviour that the client lacks.
+KNOWN = set(
+    """name call answers each model endpoint key id method path category fields strict size n secret body header
+    repeat forever leave asks calls keys lasts progress returns fails""".split()
+)
+
+
 class Exchanges(unittest.TestCase):
     def test_table(self) -> None:
         table = json.loads((EXCHANGES.parent / "behaviours.json").read_text())
@@ -29,6 +36,7 @@ class Exchanges(unittest.TestCase):
 
     def check(self, play: Play) -> None:
         script, stage = play.script, play.stage
+        self.assertLessEqual(script.keys(), KNOWN)
         answers = len(stage.answers)
         for _ in range(script.get("repeat", 1)):
             try:
