@@ -142,7 +142,7 @@ func (g *gateway) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	response := &http.Response{
-		StatusCode: a.Status, Header: http.Header{}, Request: r,
+		StatusCode: a.Status, Status: fmt.Sprint(a.Status, " ", http.StatusText(a.Status)), Header: http.Header{}, Request: r,
 		Body: &pieces{ctx: r.Context(), text: []byte(cmp.Or(string(a.JSON), a.Text)), a: a},
 	}
 	for name, value := range a.Header {

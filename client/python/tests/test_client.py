@@ -23,7 +23,7 @@ from typing import Any, cast
 from mediagate import AsyncClient, Client, Failure, File, GatewayError, Source, Task, TaskError, UnknownError
 from mediagate.types import read_task
 
-from .exchanges import Stage
+from exchanges import Stage
 
 ENDPOINT = "/v1/videos/generations"
 WORKING = {"data": {"id": "task_1", "status": "processing", "progress": 40}}
@@ -49,7 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def left(self) -> bool:
         """Wait until the client has closed its connection."""
-        return self.connection.recv(1) == b""
+        return bool(self.connection.recv(1) == b"")
 
 
 class Server(ThreadingHTTPServer):

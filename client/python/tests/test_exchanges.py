@@ -10,7 +10,7 @@ from typing import Any
 
 from mediagate import behaviours
 
-from .exchanges import EXCHANGES, Play, plays, read, said
+from exchanges import EXCHANGES, Play, plays, read, said
 
 
 #: The members of a script that a play knows. One that it does not know is a behaviour that the client lacks.

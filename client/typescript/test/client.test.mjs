@@ -12,7 +12,7 @@ test('the table of behaviours is that of all clients', () => {
 });
 
 for (const name of ['submit', 'wait', 'task', 'webhook']) {
-  for (const script of read(`exchanges/${name}`)) test(`${name}: ${script.name}`, () => play(script));
+  for (const script of read(`exchanges/${name}`)) test(`${name}: ${script.name}`, { timeout: 60_000 }, () => play(script));
 }
 
 const ack = { json: { data: [{ task_id: 'task_1' }] } };

@@ -35,7 +35,10 @@ export class Clock {
         for (let i = 0; i < 20 && running; i++) await new Promise(setImmediate);
         if (!running) return await end;
         const [id, next] = [...this.#timers].reduce((a, b) => (b[1].at < a[1].at ? b : a), [0, { at: Infinity }]);
-        assert.ok(id, 'it waits for nothing');
+        if (!id) { // WebCrypto computes elsewhere
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          continue;
+        }
         this.#timers.delete(id);
         this.now = Math.max(this.now, next.at);
         next.call();
