@@ -1,4 +1,5 @@
-// One request as a program of a few lines. The key comes from the environment.
+// One request as a program of a few lines. The key comes from the environment. Python has our own
+// client, which waits for the task and saves its files.
 import type { Values } from './schema';
 
 export const languages = ['curl', 'TypeScript', 'Python', 'Go'] as const;
@@ -39,6 +40,7 @@ export function snippet(language: Language, call: Call): string {
         call.file ? `await writeFile(${JSON.stringify(call.file)}, new Uint8Array(await response.arrayBuffer()));` : `console.log(await response.json());`,
       ].join('\n');
     case 'Python':
+      if (!call.file) return pythonTask(call);
       return [
         `import os`,
         `import requests`,
@@ -49,7 +51,8 @@ export function snippet(language: Language, call: Call): string {
         `    json=${indent(python(call.body), '    ')},`,
         `)`,
         `response.raise_for_status()`,
-        ...(call.file ? [`with open(${JSON.stringify(call.file)}, "wb") as file:`, `    file.write(response.content)`] : [`print(response.json())`]),
+        `with open(${JSON.stringify(call.file)}, "wb") as file:`,
+        `    file.write(response.content)`,
       ].join('\n');
     case 'Go':
       return [
@@ -88,6 +91,23 @@ export function snippet(language: Language, call: Call): string {
         `}`,
       ].join('\n');
   }
+}
+
+/** The request by our own client, from the submit to the files. */
+function pythonTask({ base, endpoint, body: { model, ...fields } }: Call): string {
+  return [
+    `import os`,
+    ``,
+    `from mediagate import Client`,
+    ``,
+    `gateway = Client(${JSON.stringify(base)}, os.environ["MEDIAGATE_API_KEY"])`,
+    `task = gateway.run(`,
+    `    ${JSON.stringify(model)},`,
+    `    ${indent(python(fields), '    ')},`,
+    `    endpoint=${JSON.stringify(endpoint)},`,
+    `)`,
+    `print(*gateway.save(task))`,
+  ].join('\n');
 }
 
 const indent = (text: string, by: string) => text.replaceAll('\n', `\n${by}`);
