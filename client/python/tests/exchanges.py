@@ -58,6 +58,7 @@ class Stage(Network):
 
     def answer(self, ask: Ask) -> Any:
         self.asks.append(ask)
+        assert len(self.asks) < 1000, "it asks for ever"
         if len(self.answers) == 1 and self.forever:
             return self.answers[0]
         return self.answers.pop(0)
