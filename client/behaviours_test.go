@@ -22,7 +22,8 @@ func TestBehaviours(t *testing.T) {
 	got := map[string]any{
 		"tries": float64(tries), "first_pause": firstPause.Seconds(), "longest_pause": longestPause.Seconds(),
 		"longest_silence": longestSilence.Seconds(), "longest_held": longestHeld.Seconds(), "least_pace": float64(leastPace),
-		"poll": float64(pollSeconds), "look_pause": lookPause.Seconds(), "patience": patience.Seconds(), "submit_path": submitPath.String(),
+		"poll": float64(pollSeconds), "look_pause": lookPause.Seconds(), "patience": patience.Seconds(),
+		"submit_path": submitPath.String(),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-table +client):\n%s", diff)

@@ -18,7 +18,8 @@ func TestTask(t *testing.T) {
 	var task client.Task
 	if err := json.Unmarshal([]byte(`{"id":"task_2","status":"completed","cost":0.56,
 		"sources":[{"task_id":"task_1","file":2,"field":"image_urls[0]","status":"completed"}],
-		"result":{"videos":[{"url":["https://s3/a"],"mime_type":"video/mp4","size_bytes":3,"expires_at":1}]}}`), &task); err != nil {
+		"result":{"videos":[{"url":["https://s3/a"],"mime_type":"video/mp4","size_bytes":3,"expires_at":1}]}}`),
+		&task); err != nil {
 		t.Fatal(err)
 	}
 	task.Raw = nil
@@ -37,7 +38,8 @@ func TestSaveOfNoTask(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"", "..", "a/../b", "task_\x1b[2J", "a\nb", "$(id)", "a b"} {
 		c := client.Client{URL: "http://gateway", HTTP: &http.Client{Transport: &gateway{}}}
-		if paths, err := c.Save(t.Context(), client.Task{ID: id, Files: []client.File{{N: 1, URL: "http://s3/a"}}}, t.TempDir()); err == nil {
+		task := client.Task{ID: id, Files: []client.File{{N: 1, URL: "http://s3/a"}}}
+		if paths, err := c.Save(t.Context(), task, t.TempDir()); err == nil {
 			t.Errorf("saved as %q", paths)
 		}
 	}

@@ -111,7 +111,8 @@ class Line:
             return []
         text = (answer["text"] if "text" in answer else json.dumps(answer["json"])).encode()
         told = {"Content-Length": str(len(text)), **answer.get("header", {})}
-        begin = f"HTTP/1.1 {answer.get('status', 200)} X\r\n" + "".join(f"{k}: {v}\r\n" for k, v in told.items()) + "\r\n"
+        lines = [f"HTTP/1.1 {answer.get('status', 200)} X", *(f"{name}: {value}" for name, value in told.items())]
+        begin = "\r\n".join([*lines, "", ""])
         if "stall" in answer:
             return [(0, begin.encode()), (0, text[: answer["stall"]])]
         if "cut" in answer:

@@ -145,7 +145,7 @@ class Input(unittest.TestCase):
             self.client.call("GET", "/v1/account", headers={"X": "a\r\nb"})
 
     def test_address(self) -> None:
-        for url in ("", "gateway.example.com", "ftp://gateway.example.com", "https://", "https://gateway.example.com/?a"):
+        for url in ("", "gateway.example.com", "ftp://gateway.example.com", "https://", "https://example.com/?a"):
             with self.subTest(url), self.assertRaisesRegex(ValueError, "url must be the address of a gateway"):
                 Client(url, "key")
         with self.assertRaisesRegex(ValueError, "path must begin with a slash"):
@@ -161,7 +161,9 @@ class Answers(unittest.TestCase):
                 "cost": 0.56,
                 "error": {"code": "generation_failed", "message": "no", "retryable": True},
                 "sources": [{"task_id": "task_1", "file": 2, "field": "image_urls[0]", "status": "completed"}],
-                "result": {"videos": [{"url": ["https://s3/a"], "mime_type": "video/mp4", "size_bytes": 3, "expires_at": 1}]},
+                "result": {
+                    "videos": [{"url": ["https://s3/a"], "mime_type": "video/mp4", "size_bytes": 3, "expires_at": 1}]
+                },
             }
         )
         self.assertEqual(
@@ -276,7 +278,8 @@ class Interrupt(unittest.TestCase):
                     gone.set()
 
         with serve(gateway) as url:
-            with self.assertRaisesRegex(KeyboardInterrupt, r"^task task_1 goes on: wait\('task_1'\) waits for it again$"):
+            says = r"^task task_1 goes on: wait\('task_1'\) waits for it again$"
+            with self.assertRaisesRegex(KeyboardInterrupt, says):
                 Client(url, "key").run("m", {}, endpoint=ENDPOINT)
         self.assertTrue(gone.wait(30), "the connection was left open")
 
@@ -316,7 +319,8 @@ class Async(unittest.TestCase):
         asked = threading.Event()
 
         async def leave(url: str) -> None:
-            submit = asyncio.create_task(AsyncClient(url, "key").submit("m", {}, endpoint=ENDPOINT, idempotency_key="k"))
+            client = AsyncClient(url, "key")
+            submit = asyncio.create_task(client.submit("m", {}, endpoint=ENDPOINT, idempotency_key="k"))
             await asyncio.to_thread(asked.wait)
             submit.cancel()
             with self.assertRaisesRegex(asyncio.CancelledError, "its idempotency key k tells"):
@@ -390,8 +394,9 @@ class TLS(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pem = os.path.join(folder, "pem")
             subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-                + ["-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", pem + ".key", "-out", pem],
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+                + ["-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
+                + ["-keyout", pem + ".key", "-out", pem],
                 check=True,
                 stderr=subprocess.DEVNULL,
             )

@@ -55,7 +55,8 @@ class Exchanges(unittest.TestCase):
         else:
             self.assertLessEqual(keys, {"k"})
         for ask, wanted in zip(stage.asks, script.get("asks", [])):
-            got: dict[str, Any] = {"method": ask.method, "url": ask.url, "path": ask.url.removeprefix("https://gateway.example.com")}
+            path = ask.url.removeprefix("https://gateway.example.com")
+            got: dict[str, Any] = {"method": ask.method, "url": ask.url, "path": path}
             for name in wanted.keys() - {"header", "json", "text"}:
                 self.assertEqual(got[name], wanted[name])
             for name, value in wanted.get("header", {}).items():
