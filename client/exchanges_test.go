@@ -237,7 +237,7 @@ func (s script) play(t *testing.T, g *gateway, folder string) {
 	c := &client.Client{URL: origin + "/", Key: "key", Strict: s.Strict, HTTP: &http.Client{Transport: g}}
 	heard := []int{}
 	for range s.Repeat {
-		result, err := s.call(ctx, c, folder, func(t client.Task) { heard = append(heard, t.Progress) })
+		result, err := s.call(ctx, t, c, folder, func(t client.Task) { heard = append(heard, t.Progress) })
 		s.checkResult(t, result, err)
 	}
 	if len(g.asks) != calls {
@@ -255,7 +255,10 @@ func (s script) play(t *testing.T, g *gateway, folder string) {
 }
 
 // call makes the call, and returns what a script can say of its result.
-func (s script) call(ctx context.Context, c *client.Client, folder string, progress func(client.Task)) (any, error) {
+func (s script) call(
+	ctx context.Context, t *testing.T, c *client.Client, folder string, progress func(client.Task),
+) (any, error) {
+	t.Helper()
 	r := client.Request{Model: s.Model, Fields: s.Fields, Endpoint: s.Endpoint, IdempotencyKey: s.Key}
 	task := func(t client.Task, err error) (any, error) {
 		files := []any{}
@@ -298,7 +301,7 @@ func (s script) call(ctx context.Context, c *client.Client, folder string, progr
 	case "upload":
 		return c.Upload(ctx, client.Images, "cat.png", strings.NewReader(strings.Repeat("a", s.Size)))
 	case "save":
-		return s.save(ctx, c, folder)
+		return s.save(ctx, t, c, folder)
 	case "file_of":
 		return client.FileOf(s.ID, s.N), nil
 	case "verify_webhook":
@@ -312,7 +315,8 @@ func (s script) call(ctx context.Context, c *client.Client, folder string, progr
 }
 
 // save saves the file of a task, and returns what the folder holds then.
-func (s script) save(ctx context.Context, c *client.Client, folder string) (any, error) {
+func (s script) save(ctx context.Context, t *testing.T, c *client.Client, folder string) (any, error) {
+	t.Helper()
 	task := client.Task{ID: s.ID, Files: []client.File{{N: 1, URL: "https://s3.example.com/a", MediaType: "video/mp4"}}}
 	paths, failure := c.Save(ctx, task, folder)
 	left, err := os.ReadDir(folder)
@@ -320,7 +324,7 @@ func (s script) save(ctx context.Context, c *client.Client, folder string) (any,
 		return nil, err
 	}
 	if len(left) != len(paths) || len(paths) == 1 && filepath.Base(paths[0]) != "task_1-1.mp4" {
-		return nil, fmt.Errorf("the folder holds %v, beside %v", left, failure)
+		t.Errorf("the folder holds %v after %v", left, failure)
 	}
 	texts := []any{}
 	for _, path := range paths {
