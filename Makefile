@@ -6,6 +6,8 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 GO ?= go
+# Debian's, which has mypy and setuptools.
+PYTHON ?= /usr/bin/python3
 TOOLS := $(CURDIR)/.cache/bin
 export CGO_ENABLED ?= 0
 # Temporal's server imports clients of Kubernetes and of Google's storage over gRPC, which
@@ -58,13 +60,22 @@ define test-standalone
 	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
 endef
 
-.PHONY: test test/console test/short test/race test/replay
-test: deps build test/console ## run all tests
+.PHONY: client/python
+client/python: ## build the wheel and the sdist of the Python client in bin/python
+	rm -rf bin/python
+	cd client/python && $(PYTHON) -W ignore -c 'from setuptools import build_meta as b; b.build_wheel("../../bin/python"); b.build_sdist("../../bin/python")' >/dev/null
+	rm -rf client/python/build client/python/mediagate.egg-info
+
+.PHONY: test test/console test/python test/short test/race test/replay
+test: deps build test/console test/python ## run all tests
 	$(GO) test $(PARALLEL) ./...
 	$(call test-standalone,)
 
 test/console: console/dist/index.html ## test the console's functions; TestConsole walks through its pages
 	cd console && npm test --silent
+
+test/python: client/python ## test the Python client, from its wheel
+	cd client/python/tests && PYTHONPATH=$$(echo $(CURDIR)/bin/python/*.whl) $(PYTHON) -W error -m unittest
 
 test/short: ## tests that need neither PostgreSQL nor the embedded servers
 	$(GO) test -short . ./catalog/... ./internal/failpoint ./internal/freeport ./internal/outbound ./internal/webhook ./providers/... ./sandbox/... ./workflows/... ./cmd/...
@@ -80,7 +91,7 @@ MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/k
 # The embedded servers take minutes to compile and run for the race detector, and are
 # not ours: what links them runs without. SQLite is compiled without it for the same reason.
 RACE = CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
-test/race: deps build test/console ## run all tests, under the race detector and shuffled where goroutines meet
+test/race: deps build test/console test/python ## run all tests, under the race detector and shuffled where goroutines meet
 	$(GO) test $(PARALLEL) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
 	$(RACE) -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
 	$(RACE) ./workflows ./storage -rapid.checks=25
@@ -116,14 +127,17 @@ fuzz: ## nightly: a minute of each fuzz target, FUZZTIME to change that; what fa
 bench: deps build ## measure against floors taken in the same run
 	cd standalone && $(GO) run ./bench
 
-.PHONY: lint lint/openapi
-lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) lint/openapi ## static checks
+.PHONY: lint lint/openapi lint/python
+lint: $(TOOLS)/golangci-lint-$(GOLANGCI) $(TOOLS)/workflowcheck-$(WORKFLOWCHECK) lint/openapi lint/python ## static checks
 	$(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners ./...
 	cd standalone && $(TOOLS)/golangci-lint-$(GOLANGCI) run --allow-parallel-runners --config ../.golangci.yml ./...
 	$(TOOLS)/workflowcheck-$(WORKFLOWCHECK) ./workflows
 
 lint/openapi: deps ## hold the OpenAPI document to Redocly's and Spectral's rules, and generate a client of Go
 	$(GO) test -vet=off ./api -run 'TestOpenAPI(Lint|GoClient)'
+
+lint/python: deps ## check the types of the Python client
+	cd client/python && $(PYTHON) -m mypy
 
 .PHONY: pictures
 pictures: deps build ## walk through the console in a browser, and keep a picture of each page in docs/pictures

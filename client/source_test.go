@@ -1,10 +1,7 @@
 package client_test
 
 import (
-	"encoding/json"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mediagate/mediagate/client"
 )
@@ -33,19 +30,5 @@ func TestParseFile(t *testing.T) {
 		if refused := want == "" && text != ""; got != want || refused != (err != nil) {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
-	}
-}
-
-// A task of the API has its sources.
-func TestSources(t *testing.T) {
-	t.Parallel()
-	var task client.Task
-	if err := json.Unmarshal([]byte(`{"id":"task_2","status":"pending","sources":[
-		{"task_id":"task_1","file":2,"field":"image_urls[0]","status":"processing"}]}`), &task); err != nil {
-		t.Fatal(err)
-	}
-	want := []client.Source{{TaskID: "task_1", File: 2, Field: "image_urls[0]", Status: "processing"}}
-	if diff := cmp.Diff(want, task.Sources); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -85,7 +85,8 @@ func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 	}
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // the console shows it
 	cmd.Dir = s.folder
-	cmd.Env = append(os.Environ(), "MEDIAGATE_API_KEY="+key, "PATH="+suite.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "MEDIAGATE_API_KEY="+key,
+		"PYTHONPATH="+filepath.Join(p.root, "client", "python"), "PYTHONDONTWRITEBYTECODE=1", "PATH="+suite.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	result := codeResult{Output: string(out)}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -111,7 +112,7 @@ func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error
 	switch s.Language {
 	case "curl", "mediagate":
 		name = "program.sh"
-	case "Python":
+	case "Python", "Python client":
 		name = "program.py"
 	case "Go", "Go client":
 		name = "main.go"

@@ -19,12 +19,21 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// Our own clients do what docs/clients.md shows, with its very lines, and the package of
-// TypeScript all that it has besides.
+// Our own clients do what docs/clients.md and client/README.md show, with their very lines, and
+// the packages of TypeScript and Python all that they have besides.
 func TestOwnClients(t *testing.T) {
 	t.Parallel()
 	p := start(t)
-	env := append(os.Environ(), "MEDIAGATE_URL="+p.API, "MEDIAGATE_API_KEY="+p.Key)
+	clients, err := filepath.Abs(filepath.Join(root, "client"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "MEDIAGATE_URL="+p.API, "MEDIAGATE_API_KEY="+p.Key,
+		"MEDIAGATE_CLIENTS="+clients, "PYTHONPATH="+filepath.Join(clients, "python"), "PYTHONDONTWRITEBYTECODE=1")
+	samples := func(language string) []string {
+		t.Helper()
+		return append(blocks(t, "docs/clients.md", language+" clients"), blocks(t, "client/README.md", language+" script")...)
+	}
 	film := regexp.MustCompile(`task_[0-9A-Z]{26}-1\.mp4`)
 	holds := func(output []byte, folder string) {
 		t.Helper()
@@ -80,7 +89,7 @@ func TestOwnClients(t *testing.T) {
 	}
 
 	const chained = "image_urls[0]" // the field by which a film has its source
-	for _, code := range blocks(t, "docs/clients.md", "go clients") {
+	for _, code := range samples("go") {
 		folder := t.TempDir()
 		program := filepath.Join(folder, "main.go")
 		if err := os.WriteFile(program, []byte(code), 0o600); err != nil {
@@ -95,7 +104,18 @@ func TestOwnClients(t *testing.T) {
 		}
 	}
 
-	pkg := npmtest.InstallPackage(t, filepath.Join(root, "client", "typescript"))
+	const python = "/usr/bin/python3" // Debian's
+	for _, code := range samples("python") {
+		folder := t.TempDir()
+		out := run(folder, python, "-c", code)
+		holds(out, folder)
+		if strings.Contains(code, "file_of") && !strings.Contains(string(out), chained) {
+			t.Errorf("the film has no source: %s", out)
+		}
+	}
+	run(t.TempDir(), python, filepath.Join(clients, "python", "tests", "live.py"))
+
+	pkg := npmtest.InstallPackage(t, filepath.Join(clients, "typescript"))
 	document, err := filepath.Abs(filepath.Join(root, "api", "openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +124,7 @@ func TestOwnClients(t *testing.T) {
 	run(pkg, "node_modules/.bin/tsc")
 	run(pkg, "npm", "test")
 	var said []byte
-	for _, code := range blocks(t, "docs/clients.md", "js clients") {
+	for _, code := range samples("js") {
 		if err := os.WriteFile(filepath.Join(pkg, "example.mjs"), []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -114,10 +134,12 @@ func TestOwnClients(t *testing.T) {
 		t.Errorf("the chain did not complete: %s", said)
 	}
 	films, err := filepath.Glob(filepath.Join(pkg, "task_*.mp4"))
-	if err != nil || len(films) != 1 {
+	if err != nil || len(films) != 2 {
 		t.Fatalf("%v, %v", films, err)
 	}
-	holds([]byte(films[0]), pkg)
+	for _, film := range films {
+		holds([]byte(film), pkg)
+	}
 	var cat bytes.Buffer
 	if err := png.Encode(&cat, image.NewPaletted(image.Rect(0, 0, 400, 400), color.Palette{color.Black, color.White})); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 // documents are the names of all documents, from the root.
 func documents(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md", "CHANGELOG.md"}
+	names := []string{"README.md", "CHANGELOG.md", "client/README.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {

@@ -4,7 +4,7 @@
  * WebCrypto, and no other package.
  */
 import type { components } from './document.js';
-import { serverEvents } from './events.js';
+import { firstPause, leastPace, longestHeld, longestPause, longestSilence, lookPause, patience, poll, submitPath, tries } from './behaviours.js';
 
 type Schemas = components['schemas'];
 export type Task = Schemas['Task'];
@@ -14,7 +14,7 @@ export type Model = Schemas['ModelItem'];
 export type Contract = Schemas['Contract'];
 export type Upload = Schemas['UploadResult'];
 
-/** Time limits of a call, in milliseconds. */
+/** Time limits of a call, in seconds. */
 interface Bounds {
   /** How long the gateway may hold back the answer. */
   held?: number;
@@ -51,7 +51,7 @@ export interface SubmitOptions extends CallOptions {
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Hears of the task at each change that is seen, before its end. */
+  /** Hears of the task after each look at it, before its end. */
   onProgress?: (task: Task) => void;
 }
 
@@ -110,33 +110,6 @@ export class UnknownError extends Error {
   }
 }
 
-/** How often a call is made whose answer is lost or that is to come back later. */
-const tries = 6;
-/** The pause after the first try, in milliseconds; it doubles from there. */
-const firstPause = 500;
-/** The most that is waited because the gateway asks for it, in milliseconds. */
-const longestPause = 60_000;
-/** How long one look waits for a task's end, in seconds. */
-const pollSeconds = 5;
-/** The least time between two looks, in milliseconds. */
-const lookPause = 1_000;
-/** How long a wait bears a gateway that is away, in milliseconds. */
-const patience = 600_000;
-/** How long a stream of events lasts before the wait looks at the task itself, in milliseconds. */
-const longestStream = 600_000;
-/**
- * How long nothing may come, in milliseconds: until an answer begins, and between two pieces of
- * it. In a stream the gateway writes every ten seconds.
- */
-const longestSilence = 30_000;
-/**
- * The most that the gateway holds back an answer, in milliseconds: while it waits for a task, or
- * until a speech has begun.
- */
-const longestHeld = 60_000;
-/** In bytes a millisecond. The gateway takes no body that comes more slowly. */
-const leastPace = 16.384;
-
 export class Mediagate {
   readonly #options: Options;
   readonly #fetch: typeof fetch;
@@ -154,7 +127,14 @@ export class Mediagate {
 
   /** What a request to a video or image model may hold, where it goes and what it costs. */
   async schema(model: string, options: CallOptions = {}): Promise<Contract> {
-    return parsed(await this.#repeat('GET', `/v1/model-schema?model=${encodeURIComponent(model)}`, options));
+    const text = await this.#repeat('GET', `/v1/model-schema?model=${encodeURIComponent(model)}`, options);
+    try {
+      const contract = parsed<Partial<Contract> | undefined>(text);
+      if (contract?.endpoint) return contract as Contract;
+    } catch {
+      // it is no JSON
+    }
+    throw new Error(`the answer is no contract of ${model}: ${JSON.stringify(text.slice(0, 200))}`);
   }
 
   /** What the request costs at most. Nothing is made or charged. */
@@ -166,7 +146,7 @@ export class Mediagate {
   /** Has a task made, once, however often the answer is lost, and returns its id. */
   async submit(model: string, fields: Fields, options: SubmitOptions = {}): Promise<string> {
     const endpoint = await this.#endpoint(model, options);
-    if (!/^\/v1\/(videos|images|music|artgen)\/generations(\/[\w-]+)*$/.test(endpoint)) {
+    if (!new RegExp(submitPath).test(endpoint)) {
       throw new Error(`${endpoint} is not the path of a submit of video, images, music or art`); // a speech is no task
     }
     const idempotencyKey = options.idempotencyKey ?? randomKey();
@@ -190,40 +170,31 @@ export class Mediagate {
   }
 
   /**
-   * Waits for the end of a task and returns it as it is then, whether it succeeded or not. It
-   * follows the task's events; a stream that breaks off is resumed, and where there is none it polls.
-   * A gateway that is away, silent or answers with something else is waited for, ten minutes at most.
+   * Waits for the end of a task and returns it as it is then, whether it succeeded or not. A gateway
+   * that is away, silent or answers with something else is waited for, ten minutes at most.
    */
   async wait(id: string, options: WaitOptions = {}): Promise<Task> {
-    const seen = { id: '' };
-    for (let streams = true; ; ) {
-      const began = Date.now();
-      let heard = false;
-      if (streams) {
-        for await (const task of this.#events(id, seen, options.signal)) {
-          heard = true;
-          if (ended(task)) return task;
-          options.onProgress?.(task);
-        }
+    let heard = Date.now();
+    for (let seconds = 0; ; seconds = poll) {
+      const asked = Date.now();
+      const task = await this.#look(id, seconds, options).catch((error: unknown) => {
+        const refused = error instanceof GatewayError && !error.temporary;
+        if (options.signal?.aborted || refused || Date.now() - heard > patience * 1000) throw error;
+        return undefined;
+      });
+      if (task) {
+        if (ended(task)) return task;
+        heard = Date.now();
+        options.onProgress?.(task);
       }
-      streams = heard || Date.now() - began >= longestStream; // a stream that brings nothing is not tried again
-      const task = await this.#look(id, streams ? 1 : pollSeconds, options);
-      if (ended(task)) return task;
-      options.onProgress?.(task);
-      if (Date.now() - began < lookPause) await sleep(lookPause, options.signal); // the gateway did not wait
+      if (!task || (seconds > 0 && Date.now() - asked < lookPause * 1000)) await sleep(lookPause, options.signal); // the gateway did not wait
     }
   }
 
   /** The task at its end, or after so many seconds. */
-  async #look(id: string, seconds: number, options: CallOptions): Promise<Task> {
-    const bounds = { whole: seconds * 1000 + longestSilence };
-    for (const until = Date.now() + patience; ; await sleep(lookPause, options.signal)) {
-      try {
-        return await this.#repeat('GET', `${taskPath(id)}?wait=${seconds}`, options, bounds, (text) => taskOf(text, id));
-      } catch (error) {
-        if (options.signal?.aborted || (error instanceof GatewayError && !error.temporary) || Date.now() > until) throw error;
-      }
-    }
+  #look(id: string, seconds: number, options: CallOptions): Promise<Task> {
+    const path = taskPath(id) + (seconds > 0 ? `?wait=${seconds}` : '');
+    return this.#repeat('GET', path, options, { whole: seconds + longestSilence }, (text) => taskOf(text, id));
   }
 
   /**
@@ -282,43 +253,13 @@ export class Mediagate {
       } catch (error) {
         const refused = error instanceof GatewayError ? error : undefined;
         if (attempt === tries || init.signal?.aborted || (refused && !refused.temporary)) throw error;
-        await sleep(Math.min(Math.max(pause, (refused?.retryAfter ?? 0) * 1000), longestPause), init.signal ?? undefined);
+        await sleep(Math.min(Math.max(pause, refused?.retryAfter ?? 0), longestPause), init.signal ?? undefined);
       }
     }
   }
 
   async #endpoint(model: string, options: SubmitOptions): Promise<string> {
-    if (options.endpoint) return options.endpoint;
-    const contract: Contract | undefined = await this.schema(model, options);
-    if (!contract?.endpoint) throw new Error(`the answer is no contract of ${model}`);
-    return contract.endpoint;
-  }
-
-  /** The task at each change, until the stream ends or fails. What is wrong is told by the next look at the task. */
-  async *#events(id: string, seen: { id: string }, signal: AbortSignal | undefined): AsyncGenerator<Task> {
-    const left = new AbortController();
-    const timer = setTimeout(() => left.abort(), longestStream);
-    try {
-      const headers = this.#headers(seen.id ? { 'Last-Event-ID': seen.id } : {});
-      const response = await this.#send(`${this.#base}${taskPath(id)}/events`, {
-        cache: 'no-store',
-        headers,
-        redirect: 'manual',
-        signal: AbortSignal.any(signal ? [signal, left.signal] : [left.signal]),
-      });
-      if (!response.body || !response.headers.get('Content-Type')?.startsWith('text/event-stream')) return;
-      for await (const event of serverEvents(response.body)) {
-        if (event.name !== 'task') continue;
-        const task = asTask(JSON.parse(event.data), id);
-        seen.id = event.id;
-        yield task;
-      }
-    } catch {
-      signal?.throwIfAborted();
-    } finally {
-      clearTimeout(timer);
-      left.abort(); // closes the connection
-    }
+    return options.endpoint || (await this.schema(model, options)).endpoint;
   }
 
   get #base(): string {
@@ -350,9 +291,10 @@ export class Mediagate {
    */
   async #send(url: string, init: RequestInit, { held = 0, whole }: Bounds = {}): Promise<Response> {
     const silence = new AbortController();
-    const end = whole === undefined ? Infinity : Date.now() + whole;
-    const within = async <T>(time: number, answer: () => Promise<T>): Promise<T> => {
-      const timer = setTimeout(() => silence.abort(new Error('the server is silent: the answer did not come in time')), Math.min(time, end - Date.now()));
+    const end = whole === undefined ? Infinity : Date.now() + whole * 1000;
+    const within = async <T>(seconds: number, answer: () => Promise<T>): Promise<T> => {
+      const silent = () => silence.abort(new Error('the server is silent: the answer did not come in time'));
+      const timer = setTimeout(silent, Math.min(seconds * 1000, end - Date.now()));
       try {
         return await answer();
       } finally {
@@ -385,20 +327,15 @@ function taskPath(id: string): string {
   return `/v1/tasks/${encodeURIComponent(id)}`;
 }
 
-/** The task that an answer is, in data. It throws where the answer is anything else. */
+/** The task that an answer is: a proxy may answer with a page, and a cache with the task of somebody else. */
 function taskOf(text: string, id: string): Task {
   try {
-    return asTask(parsed<{ data?: unknown } | undefined>(text)?.data, id);
+    const task = parsed<{ data?: Partial<Task> | null } | undefined>(text)?.data;
+    if (task?.id === id && typeof task.status === 'string' && task.status) return task as Task;
   } catch {
-    throw new Error(`the answer is not the task ${id}: ${JSON.stringify(text.slice(0, 200))}`);
+    // it is no JSON
   }
-}
-
-/** The value, if it is the task: a proxy may answer with a page, and a cache with the task of somebody else. */
-function asTask(value: unknown, id: string): Task {
-  const task = value as Partial<Task> | null | undefined;
-  if (task?.id !== id || typeof task.status !== 'string' || !task.status) throw new Error(`this is not the task ${id}`);
-  return task as Task;
+  throw new Error(`the answer is not the task ${id}: ${JSON.stringify(text.slice(0, 200))}`);
 }
 
 /** The id that the answer to a submit names. */
@@ -445,7 +382,7 @@ function refusal({ status, statusText, headers, type }: Response, text: string):
   );
 }
 
-async function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+async function sleep(seconds: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {
     const leave = () => {
@@ -455,7 +392,7 @@ async function sleep(milliseconds: number, signal: AbortSignal | undefined): Pro
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', leave);
       resolve();
-    }, milliseconds);
+    }, seconds * 1000);
     signal?.addEventListener('abort', leave, { once: true });
   });
 }

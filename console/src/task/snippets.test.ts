@@ -9,7 +9,7 @@ test('a value of mediagate run stays what it is', () => {
 
 test('our clients have no speech', () => {
   expect(languagesFor('/v1/audio/speech')).toEqual(['curl', 'TypeScript', 'Python', 'Go']);
-  expect(languagesFor('/v1/videos/generations')).toHaveLength(7);
+  expect(languagesFor('/v1/videos/generations')).toHaveLength(8);
 });
 
 test('what a task describes is printed', () => {

@@ -5,7 +5,7 @@
 type Body = Record<string, unknown>;
 
 const plain = ['curl', 'TypeScript', 'Python', 'Go'] as const;
-const clients = ['mediagate', 'TypeScript client', 'Go client'] as const;
+const clients = ['mediagate', 'Python client', 'TypeScript client', 'Go client'] as const;
 export type Language = (typeof plain)[number] | (typeof clients)[number];
 
 const speechPath = '/v1/audio/speech';
@@ -245,6 +245,23 @@ ${[
   ...fieldsOf(body).map(([name, value]) => `-set ${shell(`${name}=${flagValue(value)}`)}`),
   '-key "$(date +%s)-$$"',
 ].join(' \\\n  ')}`,
+
+  'Python client': ({ base, endpoint, body }) => `
+# Needs the package in client/python, and the API key in MEDIAGATE_API_KEY.
+import os
+import uuid
+
+from mediagate import Client
+
+gateway = Client(${JSON.stringify(base)}, os.environ["MEDIAGATE_API_KEY"])
+task = gateway.run(
+    ${JSON.stringify(body.model ?? 'art')},
+    ${indent(python(Object.fromEntries(fieldsOf(body))), '    ')},
+    endpoint=${JSON.stringify(endpoint)},
+    idempotency_key=str(uuid.uuid4()),  # keep it: with it the same call goes on with the same task
+    progress=lambda now: print(now.status, now.progress),
+)
+print(*gateway.save(task))${describes(endpoint) ? `\nprint(*task.result["descriptions"], sep="\\n")` : ''}`,
 
   'TypeScript client': ({ base, endpoint, body }) => `
 // Needs the package in client/typescript, and the API key in MEDIAGATE_API_KEY.

@@ -26,7 +26,7 @@ export default async ({come, base, key}) => {
 	await v.go('/playground?model=theta-image-turbo')
 	await v.fill('textbox', 'Prompt', hard)
 	const tasks = await programs()
-	must(tasks.length === 7, `the languages are ${tasks.map(p => p.language)}`)
+	must(tasks.length === 8, `the languages are ${tasks.map(p => p.language)}`)
 	await v.inspect('code')
 	for (const program of tasks) {
 		const made = await ask('run', program)

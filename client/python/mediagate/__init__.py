@@ -1,0 +1,34 @@
+"""A client of a mediagate gateway. It makes a request once, waits for its task and saves the files.
+
+    gateway = Client("https://api.example.com", key)
+    task = gateway.run("alpha-v3", {"prompt": "a paper boat"})
+    paths = gateway.save(task, ".")
+
+A program that must not lose a request keeps an idempotency key with it, and submits it again
+after a crash: within 24 hours it is the same task.
+"""
+
+from .aio import AsyncClient
+from .client import Client, file_of
+from .errors import AnswerError, GatewayError, MediagateError, TaskError, UnknownError, WebhookError
+from .types import Failure, File, Model, Quote, Source, Task
+from .webhook import verify_webhook
+
+__all__ = [
+    "AnswerError",
+    "AsyncClient",
+    "Client",
+    "Failure",
+    "File",
+    "GatewayError",
+    "MediagateError",
+    "Model",
+    "Quote",
+    "Source",
+    "Task",
+    "TaskError",
+    "UnknownError",
+    "WebhookError",
+    "file_of",
+    "verify_webhook",
+]
