@@ -14,5 +14,5 @@ test('our clients have no speech', () => {
 
 test('what a task describes is printed', () => {
   const call = { base: 'https://api.example.com', endpoint: '/v1/artgen/generations/describe', body: { image_urls: ['https://example.com/a.png'] } };
-  for (const language of ['curl', 'TypeScript', 'Python'] as const) expect(snippet(language, call)).toContain('descriptions');
+  for (const language of ['curl', 'TypeScript', 'Python', 'Python client'] as const) expect(snippet(language, call)).toContain('descriptions');
 });

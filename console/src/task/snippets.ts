@@ -261,7 +261,7 @@ task = gateway.run(
     idempotency_key=str(uuid.uuid4()),  # keep it: with it the same call goes on with the same task
     progress=lambda now: print(now.status, now.progress),
 )
-print(*gateway.save(task))${describes(endpoint) ? `\nprint(*task.result["descriptions"], sep="\\n")` : ''}`,
+print(*gateway.save(task))${describes(endpoint) ? `\nprint(*task.raw["result"]["descriptions"], sep="\\n")` : ''}`,
 
   'TypeScript client': ({ base, endpoint, body }) => `
 // Needs the package in client/typescript, and the API key in MEDIAGATE_API_KEY.
