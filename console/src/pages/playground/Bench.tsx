@@ -106,11 +106,13 @@ export function Bench(props: Props) {
   });
   const result = useRef<HTMLElement>(null);
   const isNew = useRef(false);
+  const newestTask = tasks[0];
+  const newestSpeech = speeches[0];
   useEffect(() => {
     // Below the form, on a phone, what was just asked for would be out of sight.
     if (isNew.current && !isInSight(result.current)) result.current?.scrollIntoView({ block: 'start' });
     isNew.current = false;
-  }, [tasks[0], speeches[0]]);
+  }, [newestTask, newestSpeech]);
 
   useEffect(() => keepDraft({ endpoint: settled.endpoint, model: settled.model, body: settled.body }), [settled]);
 
