@@ -62,7 +62,7 @@ func TestExitCodes(t *testing.T) {
 		"replay nothing":         {[]string{"replay"}, "foo: 1", 2, "", "mediagate replay: name a task"},
 		"replay, same":           {[]string{"replay", "../../workflows/testdata/histories/video.json"}, "foo: 1", 0, "This build decides as the run did.", ""},
 		"replay, wrong settings": {[]string{"replay", "task_1"}, "foo: 1", 1, "", "mediagate: foo: no such setting"},
-		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|usage|statement\n"},
+		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|suspend|resume|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -207,13 +207,13 @@ func TestCommands(t *testing.T) {
 			args: []string{"audit", "list", "-account", "acc_1", "-limit", "1"}, status: 200,
 			answer: list(true, `{"id":"aud_1","at":1700000000,"by":"admin","action":"grant","object":"txn_1","account":"acc_1","before":null,"after":{"amount":"1.00"},"address":"192.0.2.1","request_id":"req_1"}`),
 			want:   request{Method: "GET", Target: "/audit?limit=1&account=acc_1"},
-			table: "AT                    BY        ACTION  OBJECT  ADDRESS\n" +
-				"2023-11-14T22:13:20Z  operator  grant   txn_1   192.0.2.1\n" +
+			table: "AT                    BY     ACTION  OBJECT  ADDRESS\n" +
+				"2023-11-14T22:13:20Z  admin  grant   txn_1   192.0.2.1\n" +
 				"… more: -after aud_1\n",
 		},
 		"audit list with filters": {
-			args: []string{"audit", "list", "-by", "operator", "-action", "grant", "-from", "2026-03-01"}, status: 200, answer: list(false),
-			want:  request{Method: "GET", Target: "/audit?limit=100&action=grant&by=operator&from=2026-03-01"},
+			args: []string{"audit", "list", "-by", "admin", "-action", "grant", "-from", "2026-03-01"}, status: 200, answer: list(false),
+			want:  request{Method: "GET", Target: "/audit?limit=100&action=grant&by=admin&from=2026-03-01"},
 			table: "AT  BY  ACTION  OBJECT  ADDRESS\n",
 		},
 		"keys create": {
