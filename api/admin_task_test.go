@@ -137,10 +137,10 @@ func TestStories(t *testing.T) {
 				g.deliver(id, 2, 1, 204, mediagate.WebhookDelivered)
 			}, nil, nil,
 			[]any{"redeliver"},
-			append(accepted[:4:4], "command reroute: to kling-b, by operator: kling-a is slow", "attempt 1 given up: by a command",
+			append(accepted[:4:4], "command reroute: to kling-b, by admin: kling-a is slow", "attempt 1 given up: by a command",
 				"attempt 2: to kling-b as TASK-2", "attempt 2 accepted: the vendor's id is job-2", "attempt 2 succeeded",
 				"completed: 1 file copied, 9 bytes", "post: 0.42", "callback: round 1, attempt 1: the receiver did not answer, 120 ms",
-				"callback: round 1, attempt 2: status 410, 120 ms", "command redeliver: by operator: their receiver was down",
+				"callback: round 1, attempt 2: status 410, 120 ms", "command redeliver: by admin: their receiver was down",
 				"callback: round 2, attempt 1: status 204, 120 ms"),
 		},
 		"cancelled, and its job may run on": {

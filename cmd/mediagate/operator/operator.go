@@ -66,7 +66,7 @@ func commands() []command {
 		{"channels disable", "NAME [-reason TEXT]", channelsDisable},
 		{"ledger check", "", ledgerCheck},
 		{"recover", "-restored-to TIME", recoverRestored},
-		{"audit list", "[-account ID] [-by KEY] [-action ACTION] [-object ID] [-from TIME] [-to TIME] [-limit N] [-after ID]", auditList},
+		{"audit list", "[-account ID] [-by NAME|KEY] [-action ACTION] [-object ID] [-from TIME] [-to TIME] [-limit N] [-after ID]", auditList},
 	}
 }
 
