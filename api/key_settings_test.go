@@ -227,8 +227,8 @@ func TestAudit(t *testing.T) {
 		t.Errorf("of the account: %s", own.body)
 	}
 	for query, want := range map[string]int{
-		"by=operator": 3, "by=" + g.keyRow.ID: 2, "action=grant": 1, "object=kling-a": 1, "object=nothing": 0,
-		"from=2020-01-01": 5, "to=2020-01-01": 0, "by=operator&action=change_account&account=" + g.account.ID: 1,
+		"by=admin": 3, "by=" + g.keyRow.ID: 2, "action=grant": 1, "object=kling-a": 1, "object=nothing": 0,
+		"from=2020-01-01": 5, "to=2020-01-01": 0, "by=admin&action=change_account&account=" + g.account.ID: 1,
 	} {
 		found := g.operate(http.MethodGet, "/audit?"+query, "")
 		if rows, _ := found.at("data").([]any); len(rows) != want || found.status != http.StatusOK {
