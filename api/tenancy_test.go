@@ -188,9 +188,12 @@ func probes() map[string][]probe {
 		"GET /docs/runbook/:page": plain("/docs/runbook/ChannelMissing"),
 		"GET /llms.txt":           plain("/llms.txt"),
 
-		"GET /console":         plain("/console"),
-		"GET /console/*":       plain("/console/tasks"),
-		"GET /console/session": plain("/console/session"),
+		"GET /console":               plain("/console"),
+		"GET /console/*":             plain("/console/tasks"),
+		"GET /console/session":       plain("/console/session"),
+		"GET /console/oidc":          plain("/console/oidc"),
+		"GET /console/oidc/start":    plain("/console/oidc/start"),
+		"GET /console/oidc/callback": plain("/console/oidc/callback"),
 		"POST /console/session": {func(things) request {
 			return request{method: http.MethodPost, path: "/console/session", body: `{"key":"x"}`}
 		}},
