@@ -75,6 +75,7 @@ type codeRunner struct {
 var savedFile = regexp.MustCompile(`(task_[0-9A-HJKMNP-TV-Z]{26}-1|speech)\.\w+`)
 
 func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
+	t.Helper()
 	args, err := p.prepare(t, s)
 	if err != nil {
 		return codeResult{}, err
@@ -83,7 +84,7 @@ func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 	if s.Key != "" {
 		key = s.Key
 	}
-	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // the console shows it
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = s.folder
 	cmd.Env = append(os.Environ(), "MEDIAGATE_API_KEY="+key,
 		"PYTHONPATH="+filepath.Join(p.root, "client", "python"), "PYTHONDONTWRITEBYTECODE=1", "PATH="+suite.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -108,7 +109,8 @@ func (p codeRunner) run(t *testing.T, s shownCode) (codeResult, error) {
 // returns the command that runs it.
 func (p codeRunner) prepare(t *testing.T, s shownCode) (args []string, err error) {
 	t.Helper()
-	folder, name := s.folder, ""
+	folder := s.folder
+	var name string
 	switch s.Language {
 	case "curl", "mediagate":
 		name = "program.sh"
