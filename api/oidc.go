@@ -77,7 +77,7 @@ func (s *Server) handleOIDC(c *call) error {
 // flowCookie is the cookie of a sign-in under way, without a token. The provider's redirect is
 // another site's request, which carries no strict cookie.
 func (s *Server) flowCookie(r *http.Request) *http.Cookie {
-	cookie := s.sessionCookie(r)
+	cookie := s.sessionCookie(r) //nolint:gosec // Secure where TLS is known, see there
 	cookie.Name = strings.Replace(cookie.Name, "session", "oidc", 1)
 	cookie.SameSite = http.SameSiteLaxMode
 	return cookie

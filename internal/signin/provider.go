@@ -124,7 +124,7 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	if p.asking == nil && p.isOld() {
 		p.asking = make(chan struct{})
-		go p.refresh(p.asking)
+		go p.refresh(p.asking) //nolint:gosec // others wait for the answer too: it outlasts this call
 	}
 	asking := p.asking
 	p.mu.Unlock()

@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -110,9 +111,7 @@ func TestTokensThatDoNotHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claims := map[string]any{"sub": "sub-1", "groups": "ops"}
-			for claim, value := range tt.claims {
-				claims[claim] = value
-			}
+			maps.Copy(claims, tt.claims)
 			i.SignIn(claims)
 			i.SetClock(tt.clock)
 			_, _, err := signIn(t, p, i)

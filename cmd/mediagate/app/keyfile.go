@@ -58,7 +58,9 @@ func (s Sources) Warnings(c Config) []string {
 		}
 	}
 	files := []struct{ path, name string }{
-		{"admin_key_file", c.AdminKeyFile}, {"encryption_keys_file", c.EncryptionKeysFile}, {"temporal.tls.key", c.Temporal.TLS.Key},
+		{"admin_key_file", c.AdminKeyFile},
+		{"encryption_keys_file", c.EncryptionKeysFile},
+		{"temporal.tls.key", c.Temporal.TLS.Key},
 		{"oidc.client_secret_file", c.OIDC.ClientSecretFile},
 	}
 	for i, o := range c.Operators {

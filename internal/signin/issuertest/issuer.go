@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -44,8 +45,8 @@ type Issuer struct {
 type request struct{ nonce, challenge, redirect string }
 
 // New starts an issuer, which stops with the test.
-func New(t testing.TB) *Issuer {
-	t.Helper()
+func New(tb testing.TB) *Issuer {
+	tb.Helper()
 	i := &Issuer{codes: map[string]request{}, claims: map[string]any{"sub": "nobody"}}
 	i.Rotate()
 	mux := http.NewServeMux()
@@ -61,7 +62,7 @@ func New(t testing.TB) *Issuer {
 		}
 		mux.ServeHTTP(w, r)
 	}))
-	t.Cleanup(i.Close)
+	tb.Cleanup(i.Close)
 	return i
 }
 
@@ -136,7 +137,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	back := url.Values{"code": {i.grant(q)}, "state": {q.Get("state")}}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // a test's own client asks
 }
 
 // token exchanges a code once.
@@ -158,9 +159,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now().Add(i.clock)
 	claims := jwt.MapClaims{"iss": i.URL, "aud": ClientID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": asked.nonce}
-	for name, value := range i.claims {
-		claims[name] = value
-	}
+	maps.Copy(claims, i.claims)
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
 	unsigned.Header["kid"] = i.kid
 	signed, err := unsigned.SignedString(i.key)
