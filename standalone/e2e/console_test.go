@@ -191,7 +191,7 @@ func TestConsole(t *testing.T) {
 	t.Run("visits", func(t *testing.T) {
 		for name, scenarios := range map[string][]string{
 			"one": {"links", "customer", "art", "revoked", "operator", "phone", "attacks"},
-			"two": {"plain", "webhook", "song", "chain", "tenants", "landing", "update", "pages"},
+			"two": {"plain", "webhook", "endpoints", "song", "chain", "tenants", "landing", "update", "pages"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
