@@ -64,6 +64,7 @@ type Sweep struct {
 type WebhookTarget struct {
 	AccountID string
 	URL       string
+	Exact     bool // the URL itself is called, without /callback
 	Body      []byte
 	BodyAt    time.Time // when the links in Body were signed
 	Secrets   []WebhookSecret
@@ -162,6 +163,13 @@ type Figures struct {
 
 	Abandoned Abandoned // of all accounts
 	Unpaid    int       // accounts that have more unpaid than they may
+	Endpoints EndpointFigures
+}
+
+// EndpointFigures are the events that endpoints are still to be told of.
+type EndpointFigures struct {
+	Pending int
+	DueAt   time.Time // when the attempt is due that is due first; zero: none follows
 }
 
 // StuckReasons are the reasons for which a task can be stuck.
@@ -257,6 +265,9 @@ const (
 	AuditRotateKey           AuditAction = "rotate_key"
 	AuditDeleteKey           AuditAction = "delete_key"
 	AuditRotateWebhookSecret AuditAction = "rotate_webhook_secret" //nolint:gosec // the name of a deed, and no secret
+	AuditCreateEndpoint      AuditAction = "create_endpoint"
+	AuditChangeEndpoint      AuditAction = "change_endpoint"
+	AuditDeleteEndpoint      AuditAction = "delete_endpoint"
 	AuditChangeChannel       AuditAction = "change_channel"
 	AuditTaskAction          AuditAction = "task_action"
 	AuditReadPrompt          AuditAction = "read_prompt"
@@ -315,7 +326,10 @@ type Removal string
 
 // The kinds: rows of the database, then objects of the bucket.
 const (
-	RemoveDeliveries  Removal = "deliveries"
+	RemoveDeliveries Removal = "deliveries"
+	// RemoveEndpointDeliveries is of events that endpoints were told of.
+	RemoveEndpointDeliveries Removal = "endpoint_deliveries"
+
 	RemoveIdempotency Removal = "idempotency"
 	RemoveResults     Removal = "results" // the row names its files no more
 	RemoveTasks       Removal = "tasks"
@@ -335,7 +349,7 @@ const (
 // Removals lists the kinds in the order in which a run goes through them.
 func Removals() []Removal {
 	return []Removal{
-		RemoveDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches, RemoveAudit, RemoveSessions,
+		RemoveDeliveries, RemoveEndpointDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches, RemoveAudit, RemoveSessions,
 		RemoveFiles, RemoveUploads, RemoveUnfinished, RemoveObjects,
 	}
 }

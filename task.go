@@ -315,6 +315,9 @@ type DeliveryResult struct {
 	Status  int    // HTTP status; 0 without an answer
 	Error   string // why there was no answer, without addresses or secrets
 	Reason  string // of DeliveryDrop and DeliveryAbandon, for the task's webhook state
+
+	Headers map[string]string // that were sent; nil where nothing was
+	Answer  string            // how the answer's body begins
 }
 
 // DeliveryOutcome says what is to become of a delivery after an attempt.

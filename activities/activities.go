@@ -22,6 +22,7 @@ type Store interface {
 	channel.Store
 	TaskStore
 	WebhookStore
+	EndpointStore
 	HousekeepingStore
 }
 
@@ -59,6 +60,24 @@ type WebhookStore interface {
 	StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error)
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
 	RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error
+}
+
+// EndpointStore keeps the events that endpoints of accounts are told of.
+type EndpointStore interface {
+	// NoteCrossings stores the events of balances and keys that have crossed a bound.
+	NoteCrossings(ctx context.Context) error
+	// DueEndpoints lists endpoints with deliveries that are due, but those that are busy.
+	DueEndpoints(ctx context.Context, busy []string, most int) (ids []string, err error)
+	// ClaimDeliveries claims due deliveries of an endpoint until the lease ends.
+	ClaimDeliveries(
+		ctx context.Context, endpointID string, most int, lease time.Duration,
+	) (mediagate.EndpointTurn, error)
+	// StoreEndpointBody stores the body of a delivery, once, and returns the one that is
+	// stored. Returns KindNotFound where the delivery is gone.
+	StoreEndpointBody(ctx context.Context, endpointID, eventID string, body []byte) (stored []byte, err error)
+	// ReleaseDelivery gives back a claimed delivery of which no attempt was made.
+	ReleaseDelivery(ctx context.Context, endpointID, eventID string, claim, next time.Time) error
+	RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointResult) error
 }
 
 // HousekeepingStore finds what is due.

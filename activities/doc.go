@@ -1,6 +1,6 @@
 // Package activities holds the side effects of the durable path, one a
 // method: asking a vendor, mirroring a file, ending a task, delivering a
-// callback, tending a channel, working off wakes.
+// callback, tending a channel, working off wakes, telling endpoints of events.
 //
 // Each activity may run twice, late, or beside a forgotten copy of itself. What may
 // happen to a task is decided by package task, under the lock of its row: an activity

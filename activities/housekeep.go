@@ -81,6 +81,8 @@ func (a *Activities) chores(t *tally) []chore {
 		{slotsEvery, limited(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
 		{min(2*often, probeEvery), bucket, "tasks parked for the bucket not tried again"},
 		{lateEvery, a.sweepLate, "late files not removed"},
+		{eventsEvery, a.sendEvents, "events not sent to endpoints"},
+		{often, limited(a.Store.NoteCrossings), "low balances and used quotas not noted"},
 	}
 	if a.Ledger != nil {
 		all = append(all, chore{ledgerEvery, a.proveLedger, "the ledger was not checked"})

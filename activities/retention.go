@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -67,6 +68,8 @@ func (a *Activities) removeSlice(
 	switch kind {
 	case mediagate.RemoveDeliveries:
 		return rows(keep.Deliveries, 0)
+	case mediagate.RemoveEndpointDeliveries: // some are of no task, with which they would go
+		return rows(cmp.Or(keep.Deliveries, keep.Tasks), 0)
 	case mediagate.RemoveIdempotency:
 		return rows(recordLife, 0)
 	case mediagate.RemoveResults:

@@ -165,7 +165,7 @@ func TestRemoveExpired(t *testing.T) {
 			return nil
 		}
 		w.Activities.Settings.Keep = mediagate.Retention{}
-		for _, kind := range []mediagate.Removal{mediagate.RemoveTasks, mediagate.RemoveResults, mediagate.RemoveDeliveries, mediagate.RemoveSpeeches} {
+		for _, kind := range []mediagate.Removal{mediagate.RemoveTasks, mediagate.RemoveResults, mediagate.RemoveDeliveries, mediagate.RemoveEndpointDeliveries, mediagate.RemoveSpeeches} {
 			if got := remove(t, w, kind); got != (mediagate.RemovedSlice{}) {
 				t.Errorf("%s: %+v", kind, got)
 			}
@@ -179,8 +179,8 @@ func TestRemoveExpired(t *testing.T) {
 				t.Errorf("%s: %+v", kind, got)
 			}
 		}
-		if asked["RemoveRows"] != 6 {
-			t.Errorf("%d kinds of rows were asked for, want 6", asked["RemoveRows"])
+		if asked["RemoveRows"] != 7 {
+			t.Errorf("%d kinds of rows were asked for, want 7", asked["RemoveRows"])
 		}
 		if states, err := w.Store.RemovalStates(t.Context()); err != nil || !states[mediagate.RemovalRun].EndedAt.Equal(time.Now()) {
 			t.Errorf("%+v, %v: the run is not on record", states, err)

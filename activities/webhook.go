@@ -116,29 +116,44 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	return sent.Outcome, nil
 }
 
-// deliverWithPermits sends the callback once there is a permit for it. That of its receiver
-// comes first: who waits for a receiver that is slow holds none of the others'.
+// deliverWithPermits sends the callback once there is a permit for it.
 func (a *Activities) deliverWithPermits(
 	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
 ) (sentDelivery, error) {
-	for _, get := range []acquire{
-		func(ctx context.Context) (*limit.Permit, error) {
-			return a.Limits.Receivers.Acquire(ctx, target.AccountID, outbound.Receiver(target.URL), 1)
-		},
-		func(ctx context.Context) (*limit.Permit, error) {
-			return a.Limits.Callbacks.Acquire(ctx, target.AccountID, 1)
-		},
-	} {
-		permit, err := waitForPermit(ctx, a.Settings.PermitWait, get)
-		if errors.Is(err, errNoPermit) {
-			err = comeAgain(ctx, "other callbacks of the account")
-		}
-		if err != nil {
-			return sentDelivery{}, err
-		}
-		defer permit.Release()
+	release, err := a.callbackPermits(ctx, target)
+	if errors.Is(err, errNoPermit) {
+		err = comeAgain(ctx, "other callbacks of the account")
 	}
+	if err != nil {
+		return sentDelivery{}, err
+	}
+	defer release()
 	return a.deliverOnce(ctx, in, target)
+}
+
+// callbackPermits takes the permits for an attempt, and waits for moments. The permit of the
+// receiver comes first, so an attempt that waits for a slow receiver holds no permit that other
+// receivers need. Returns errNoPermit.
+func (a *Activities) callbackPermits(
+	ctx context.Context, target mediagate.WebhookTarget,
+) (release func(), err error) {
+	receiver, err := waitForPermit(ctx, a.Settings.PermitWait, func(ctx context.Context) (*limit.Permit, error) {
+		return a.Limits.Receivers.Acquire(ctx, target.AccountID, outbound.Receiver(target.URL), 1)
+	})
+	if err != nil {
+		return nil, err
+	}
+	callback, err := waitForPermit(ctx, a.Settings.PermitWait, func(ctx context.Context) (*limit.Permit, error) {
+		return a.Limits.Callbacks.Acquire(ctx, target.AccountID, 1)
+	})
+	if err != nil {
+		receiver.Release()
+		return nil, err
+	}
+	return func() {
+		callback.Release()
+		receiver.Release()
+	}, nil
 }
 
 // deliverOnce sends the callback to its receiver.

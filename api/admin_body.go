@@ -28,6 +28,7 @@ type fields struct {
 var settingsFields = outlineOf(
 	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",
 	"erase_inputs", "webhook", "suspended", "reason", "url", "grace_seconds", "restored_to", "after",
+	"events", "enabled", "description", "balance_low",
 )
 
 func outlineOf(names ...string) *catalog.Outline {
@@ -60,6 +61,13 @@ func readFields[T any](s *Server, c *call, keep *catalog.Outline, read func(f *f
 func (f *fields) fail(param, format string, args ...any) {
 	if f.err == nil {
 		f.err = mediagate.Invalid(param, format, args...)
+	}
+}
+
+// refuse is fail with a word for why.
+func (f *fields) refuse(reason, param, format string, args ...any) {
+	if f.err == nil {
+		f.err = mediagate.Invalid(param, format, args...).Because(reason)
 	}
 }
 

@@ -46,6 +46,9 @@ type testStore interface {
 	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 	AddLink(ctx context.Context, link mediagate.Session, life time.Duration) error
+	ClaimDeliveries(ctx context.Context, endpointID string, most int, lease time.Duration) (mediagate.EndpointTurn, error)
+	StoreEndpointBody(ctx context.Context, endpointID, eventID string, body []byte) ([]byte, error)
+	RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointResult) error
 }
 
 // clock is the time of the gateway and its database.

@@ -24,7 +24,7 @@ func (r route) counted() bool {
 	return r.bound == modelsBody && r.path != quotePath || r.body == bodyForm
 }
 
-// ownPerMinute is how often an account may change itself or its keys, have callbacks
+// ownPerMinute is how often an account may change itself, its keys or its endpoints, have callbacks
 // delivered again or tested, and sign in, each by itself. Each leaves a row of the audit, which no
 // client may fill, or is sent to an address that a client chose.
 const ownPerMinute = 120
@@ -36,6 +36,8 @@ func (r route) own() (what, told string) {
 		return "keys", "the keys of an account may be changed"
 	case r.path == accountPath && r.method == http.MethodPatch:
 		return "account", "an account may be changed"
+	case strings.HasPrefix(r.path, endpointsPath) && r.method != http.MethodGet:
+		return "endpoints", "the endpoints of an account may be changed, tested or sent to again"
 	case r.path == webhookTestPath:
 		return "tests", "an account may have its webhook tested"
 	case r.path == redeliverPath:

@@ -19,7 +19,9 @@ func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	uncounted := map[string]bool{
 		"POST " + quotePath: true, "POST /v1/tasks/:task_id/cancel": true, "POST /v1/tasks/:task_id/redeliver": true, "POST /v1/webhooks/secret": true, "POST /v1/webhooks/test": true,
-		"POST /mcp":        true, // the calls within are counted
+		"POST /mcp":             true, // the calls within are counted
+		"POST " + endpointsPath: true, "POST " + endpointsPath + "/:endpoint_id/test": true, "POST " + endpointsPath + "/:endpoint_id/secret": true,
+		"POST " + endpointsPath + "/:endpoint_id/deliveries/:event_id/redeliver": true,
 		"POST " + keysPath: true, "POST " + keysPath + "/:key_id/rotate": true,
 	}
 	for _, r := range routes() {

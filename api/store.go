@@ -23,6 +23,7 @@ type Store interface {
 	SessionStore
 	RateStore
 	SecretStore
+	EndpointStore
 	AdminAccountStore
 	AdminKeyStore
 	OwnKeyStore
@@ -126,6 +127,22 @@ type RateStore interface {
 type SecretStore interface {
 	WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error)
 	RotateWebhookSecret(ctx context.Context, accountID string, force bool) ([]mediagate.WebhookSecret, error)
+}
+
+// EndpointStore keeps the accounts' endpoints and what they are told. Returns KindNotFound
+// for what the account does not have.
+type EndpointStore interface {
+	// CreateEndpoint returns KindConflict where the account has as many as it may.
+	CreateEndpoint(ctx context.Context, e mediagate.Endpoint) (mediagate.Endpoint, mediagate.Secret, error)
+	Endpoint(ctx context.Context, accountID, id string) (mediagate.Endpoint, error)
+	Endpoints(ctx context.Context, accountID, after string, limit int) (endpoints []mediagate.Endpoint, hasMore bool, err error)
+	UpdateEndpoint(ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error) (mediagate.Endpoint, error)
+	DeleteEndpoint(ctx context.Context, accountID, id string) error
+	RotateEndpointSecret(ctx context.Context, accountID, id string, force bool) ([]mediagate.WebhookSecret, error)
+	// SendTest and Redeliver return KindConflict where the endpoint is disabled.
+	SendTest(ctx context.Context, accountID, id string) (mediagate.EndpointDelivery, error)
+	Redeliver(ctx context.Context, accountID, id, eventID string) (mediagate.EndpointDelivery, error)
+	EndpointDeliveries(ctx context.Context, id string, state mediagate.EndpointState, after string, limit int) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error)
 }
 
 // AdminAccountStore is what operators do with accounts.

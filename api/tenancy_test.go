@@ -24,6 +24,7 @@ type things struct {
 	running                              string // a video that is being made
 	voiceID                              string // of the vendor's, as the clip's
 	reference, idempotency               string
+	endpoint, spareEndpoint, event       string // an event of the former
 }
 
 // nothings are well-formed names of what nobody has.
@@ -33,6 +34,7 @@ func nothings() things {
 		account: "acc_01JZZZZZZZZZZZZZZZZZZZZZZZ", key: "key_01JZZZZZZZZZZZZZZZZZZZZZZZ", spare: "key_01JZZZZZZZZZZZZZZZZZZZZZZX",
 		video: id(1), song: id(2), flow: id(3), art: id(4), modal: id(5), voice: id(6), running: id(7),
 		voiceID: "voice-of-nobody", reference: "reference-of-nobody", idempotency: "idempotency-of-nobody",
+		endpoint: "ep_01JZZZZZZZZZZZZZZZZZZZZZZZ", spareEndpoint: "ep_01JZZZZZZZZZZZZZZZZZZZZZZX", event: "evt_01JZZZZZZZZZZZZZZZZZZZZZZZ",
 	}
 }
 
@@ -71,6 +73,11 @@ func newTenant(g *gateway, name string) tenant {
 	t.modal = t.submit(art, artBody)
 	t.accept(t.modal)
 	g.askMore(t.modal)
+	for _, id := range []*string{&t.endpoint, &t.spareEndpoint} {
+		a := t.post(endpoints, `{"url":"https://hooks.example.com/a","events":["task.failed"]}`)
+		*id, _ = a.at("id").(string)
+	}
+	t.event, _ = t.post(endpoints+"/"+t.endpoint+"/test", "").at("id").(string)
 	return t
 }
 
@@ -120,6 +127,7 @@ func probes() map[string][]probe {
 	}
 	key := func(of things) string { return of.key }
 	open := func(of things) string { return of.modal }
+	endpoint := func(of things) string { return of.endpoint }
 	const one, keys = "GET ", "/v1/keys"
 	table := map[string][]probe{
 		"GET /healthz":      plain("/healthz"),
@@ -244,6 +252,21 @@ func probes() map[string][]probe {
 		"POST /v1/webhooks/secret": {postBody("/v1/webhooks/secret?force=true", "")},
 		"POST /v1/webhooks/test":   {postBody("/v1/webhooks/test", `{"url":"https://hooks.example.com"}`)},
 
+		"GET " + endpoints:                           named("GET", endpoints+"?after=", "", "", endpoint),
+		"POST " + endpoints:                          {postBody(endpoints, `{"url":"https://hooks.example.com"}`)},
+		"GET " + endpoints + "/:endpoint_id":         named("GET", endpoints+"/", "", "", endpoint),
+		"PATCH " + endpoints + "/:endpoint_id":       named("PATCH", endpoints+"/", "", `{"description":"x"}`, endpoint),
+		"DELETE " + endpoints + "/:endpoint_id":      named("DELETE", endpoints+"/", "", "", func(of things) string { return of.spareEndpoint }),
+		"POST " + endpoints + "/:endpoint_id/test":   named("POST", endpoints+"/", "/test", "", endpoint),
+		"POST " + endpoints + "/:endpoint_id/secret": named("POST", endpoints+"/", "/secret", "", endpoint),
+		"GET " + endpoints + "/:endpoint_id/deliveries": {
+			get(func(of things) string { return endpoints + "/" + of.endpoint + "/deliveries" }),
+			get(func(of things) string { return endpoints + "/" + of.endpoint + "/deliveries?after=" + of.event }),
+		},
+		"POST " + endpoints + "/:endpoint_id/deliveries/:event_id/redeliver": {func(of things) request {
+			return request{method: "POST", path: endpoints + "/" + of.endpoint + "/deliveries/" + of.event + "/redeliver"}
+		}},
+
 		"DELETE /v1/tasks/:task_id": named("DELETE", "/v1/tasks/", "", "", open), // which its owner is told
 		"GET /v1/usage":             plain("/v1/usage?group_by=key,model,day"),
 		"GET /v1/account":           plain("/v1/account"),
@@ -291,7 +314,7 @@ func told(a answer, of things) string {
 	header.Del("Content-Length") // of names of other lengths
 	text := fmt.Sprint(a.status, " ", header, "\n", a.body)
 	text = random.ReplaceAllString(text, "~")
-	for i, name := range []string{of.account, of.key, of.spare, of.video, of.song, of.flow, of.art, of.modal, of.running, of.voice, of.voiceID, of.reference, of.idempotency} {
+	for i, name := range []string{of.account, of.key, of.spare, of.video, of.song, of.flow, of.art, of.modal, of.running, of.voice, of.voiceID, of.reference, of.idempotency, of.endpoint, of.spareEndpoint, of.event} {
 		text = strings.ReplaceAll(text, name, fmt.Sprintf("<%d>", i))
 	}
 	if a.status == http.StatusOK && (strings.Contains(text, `"submitted"`) || strings.Contains(text, `"queued"`)) {

@@ -40,9 +40,9 @@ func (s *Server) webhookAddress(f *fields, name string) string {
 	}
 	address, ok := f.body[name].(string)
 	if !ok {
-		f.fail(name, "%s must be a string", name)
+		f.refuse(mediagate.ReasonWrongType, name, "%s must be a string", name)
 	} else if err := s.cfg.CheckWebhookURL(address); err != nil {
-		f.fail(name, "%s is no address for callbacks: %s", name, reasonOf(err))
+		f.refuse(mediagate.ReasonMalformed, name, "%s is no address for callbacks: %s", name, reasonOf(err))
 	}
 	return address
 }

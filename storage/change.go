@@ -174,13 +174,15 @@ func mayEnd(e task.Event) bool {
 // effects that belong to the same transaction. The hot rows of key and account come
 // last.
 func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.Effects, now time.Time) error {
-	ended, inputsGo := effects.Entry != "", false
+	ended := effects.Entry != ""
+	var owner endSettings
 	if ended {
 		var err error
-		if inputsGo, err = erasesInputs(tx, after.AccountID); err != nil {
+		if owner, err = readEndSettings(tx, after.AccountID); err != nil {
 			return err
 		}
 	}
+	inputsGo := owner.EraseInputs
 	if inputsGo {
 		s.scrub.due.Store(true)
 		eraseInputs(after, now)
@@ -217,6 +219,11 @@ func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.E
 	}
 	if !ended {
 		return nil
+	}
+	if owner.HasEndpoints {
+		if err := tellEnd(tx, after, now); err != nil {
+			return err
+		}
 	}
 	return s.saveEnd(tx, after, effects.Entry, now)
 }

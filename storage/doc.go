@@ -8,7 +8,8 @@
 //
 // Rows are locked in one order: the task, its attempts, its polling, its place in the
 // queue, then the key, the account, and the wakes last. So the busiest rows are locked
-// shortest, and no two transactions wait for each other.
+// shortest, and no two transactions wait for each other. An endpoint is locked before its
+// deliveries.
 //
 // A client that gives up on a request that waits, and sends it again, must not pay twice. So
 // such a request has an idempotency record of its own, by which the next one adopts its task

@@ -158,6 +158,9 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 			return err
 		}
 	}
+	if _, err := exec(tx, "DELETE FROM endpoint_deliveries WHERE event_id = ?", mediagate.TaskEventID(t.ID)); err != nil {
+		return err
+	}
 	if err := s.dropSource(tx, t.ID); err != nil {
 		return err
 	}
@@ -239,11 +242,21 @@ func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	return a
 }
 
-// erasesInputs reports that an account has the inputs of its tasks dropped when
-// they end.
-func erasesInputs(tx *gorm.DB, accountID string) (bool, error) {
-	row, err := one[struct{ EraseInputs bool }](tx, "SELECT erase_inputs FROM accounts WHERE id = ?", accountID)
-	return row != nil && row.EraseInputs, err
+// endSettings are what an account wants to be done when its tasks end.
+type endSettings struct {
+	EraseInputs  bool // drop what the task was asked for
+	HasEndpoints bool // that may want to be told
+}
+
+// readEndSettings reads the settings of an account; of one that is gone there are none.
+func readEndSettings(tx *gorm.DB, accountID string) (endSettings, error) {
+	row, err := one[endSettings](tx, `SELECT erase_inputs,
+			EXISTS (SELECT 1 FROM endpoints WHERE account_id = accounts.id AND enabled) AS has_endpoints
+		FROM accounts WHERE id = ?`, accountID)
+	if err != nil || row == nil {
+		return endSettings{}, err
+	}
+	return *row, nil
 }
 
 // eraseInputs drops what a task that has ended took from its client, and what vendors

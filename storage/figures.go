@@ -60,6 +60,10 @@ const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
 			GROUP BY l.account_id) AS of_each
 		JOIN accounts ON accounts.id = account_id`
 
+// endpointFigures reads the partial index of pending deliveries.
+const endpointFigures = `SELECT COUNT(*) AS pending, MIN(d.next_at) AS due_at
+	FROM endpoint_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending'`
+
 // Figures counts what is under way.
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	f.At = s.clock()
@@ -97,6 +101,14 @@ func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 		return f, dbError(err, "count abandoned jobs")
 	}
 	f.Abandoned, f.Unpaid = unpaid.Abandoned, unpaid.Accounts
+	endpoints, err := one[struct {
+		Pending int
+		DueAt   stamp
+	}](s.on(ctx), endpointFigures)
+	if err != nil {
+		return f, dbError(err, "count pending deliveries")
+	}
+	f.Endpoints = mediagate.EndpointFigures{Pending: endpoints.Pending, DueAt: endpoints.DueAt.Time}
 	var channels []struct {
 		mediagate.ChannelFigures
 		DueAt stamp

@@ -60,6 +60,12 @@ var retention = map[mediagate.Removal]retained{
 			AND NOT EXISTS (SELECT 1 FROM wakes w WHERE w.task_id = s.id AND w.kind = 'round'` + ofOne,
 		remove: []string{"DELETE FROM deliveries WHERE task_id IN @ids AND at < @before"},
 	},
+	mediagate.RemoveEndpointDeliveries: {
+		table: "endpoint_deliveries", id: "event_id", prefix: mediagate.EventPrefix,
+		due: `NOT EXISTS (SELECT 1 FROM endpoint_deliveries d WHERE d.event_id = s.id AND (d.created_at >= @before
+			OR d.state = 'pending' AND EXISTS (SELECT 1 FROM endpoints e WHERE e.id = d.endpoint_id` + ofOne + `)` + ofOne,
+		remove: []string{"DELETE FROM endpoint_deliveries WHERE event_id IN @ids"},
+	},
 	mediagate.RemoveIdempotency: {
 		table: "idempotency", id: "task_id", prefix: "task_",
 		due:    "NOT " + isRemembered,
@@ -91,6 +97,8 @@ var retention = map[mediagate.Removal]retained{
 			"DELETE FROM attempts WHERE task_id IN @ids",
 			"DELETE FROM actions WHERE task_id IN @ids",
 			"DELETE FROM deliveries WHERE task_id IN @ids",
+			"DELETE FROM endpoint_deliveries WHERE event_id IN " +
+				"(SELECT '" + mediagate.EventPrefix + "' || substr(id, 6) FROM tasks WHERE id IN @ids)",
 			"DELETE FROM queue WHERE task_id IN @ids",
 			"DELETE FROM assets WHERE task_id IN @ids",
 			"DELETE FROM idempotency WHERE task_id IN @ids",

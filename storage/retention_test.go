@@ -232,7 +232,7 @@ func TestRetentionFacts(t *testing.T) {
 				}
 			}
 			all := func(kept time.Duration) {
-				for _, kind := range mediagate.Removals()[:6] {
+				for _, kind := range mediagate.Removals()[:7] {
 					if kind != mediagate.RemoveResults && kind != mediagate.RemoveTasks {
 						b.remove(kind, kept)
 					}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -41,19 +42,33 @@ func sealers(keys [][]byte) ([]cipher.AEAD, error) {
 	return seals, nil
 }
 
-// seal encrypts a secret. It is bound to its account: copied to another
-// account's row it does not open.
-func (s *Store) seal(accountID string, secret []byte) ([]byte, error) {
+// secretOwner says what a secret signs: the callbacks of an account, or the events of one of
+// its endpoints.
+type secretOwner struct {
+	account  string
+	endpoint string // empty for the account's own
+}
+
+// of is the condition that a row of webhook_secrets is the owner's.
+func (o secretOwner) of(db *gorm.DB) *gorm.DB {
+	return db.Where("account_id = ? AND endpoint_id = ?", o.account, o.endpoint)
+}
+
+// bound is what a seal is bound to: copied to the row of another owner, a secret does not open.
+func (o secretOwner) bound() []byte { return []byte(o.account + o.endpoint) }
+
+// seal encrypts a secret of the owner.
+func (s *Store) seal(owner secretOwner, secret []byte) ([]byte, error) {
 	if len(s.seals) == 0 {
 		return nil, mediagate.Errorf(mediagate.KindInternal, "no encryption key is configured")
 	}
-	return s.seals[0].Seal(nil, nil, secret, []byte(accountID)), nil //nolint:gosec // this cipher draws its own nonce
+	return s.seals[0].Seal(nil, nil, secret, owner.bound()), nil //nolint:gosec // this cipher draws its own nonce
 }
 
 // unseal opens the secret of a row, and says which of the keys did.
 func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
 	for i, seal := range s.seals {
-		if secret, err := seal.Open(nil, nil, r.Sealed, []byte(r.AccountID)); err == nil {
+		if secret, err := seal.Open(nil, nil, r.Sealed, r.owner().bound()); err == nil {
 			return secret, i, nil
 		}
 	}
@@ -62,37 +77,41 @@ func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
 }
 
 type secretRow struct {
-	ID        string
-	AccountID string
-	Sealed    []byte
-	CreatedAt stamp
-	ExpiresAt stamp
+	ID         string
+	AccountID  string
+	EndpointID string
+	Sealed     []byte
+	CreatedAt  stamp
+	ExpiresAt  stamp
 }
+
+func (r secretRow) owner() secretOwner { return secretOwner{r.AccountID, r.EndpointID} }
 
 // TableName tells GORM.
 func (secretRow) TableName() string { return "webhook_secrets" }
 
-// WebhookSecrets returns the secrets that sign now: the current one, which is
+// WebhookSecrets returns the secrets that sign callbacks now: the current one, which is
 // made at first use, then the one before while it is valid. Returns
 // KindNotFound for an unknown account.
 func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error) {
-	secrets, err := s.secrets(s.on(ctx), accountID)
+	owner := secretOwner{account: accountID}
+	secrets, err := s.secrets(s.on(ctx), owner)
 	if err != nil || len(secrets) > 0 {
 		return secrets, dbError(err, "read webhook secrets")
 	}
-	err = s.addSecret(s.on(ctx), accountID) // of two at once, one stays
+	err = s.addSecret(s.on(ctx), owner) // of two at once, one stays
 	if isForeignKey(err) {
 		return nil, notFound("account", accountID)
 	}
 	if err != nil {
 		return nil, dbError(err, "make webhook secret")
 	}
-	secrets, err = s.secrets(s.on(ctx), accountID)
+	secrets, err = s.secrets(s.on(ctx), owner)
 	return secrets, dbError(err, "read webhook secrets")
 }
 
-// RotateWebhookSecret makes a new secret. The one before stays valid for 24
-// hours. While an earlier one does so still there would be three: then it returns
+// RotateWebhookSecret makes a new secret of the account's callbacks. The one before stays valid
+// for 24 hours. While an earlier one does so still there would be three: then it returns
 // KindConflict, or drops the earliest when forced. Of two calls at once one
 // rotates, and both return what came of it. Returns KindNotFound for an unknown
 // account.
@@ -102,12 +121,31 @@ func (s *Store) RotateWebhookSecret(
 	if _, err := s.WebhookSecrets(ctx, accountID); err != nil { // so that there is one to replace
 		return nil, err
 	}
+	return s.rotateSecret(ctx, secretOwner{account: accountID}, force)
+}
+
+// RotateEndpointSecret is RotateWebhookSecret for an endpoint. Returns KindNotFound where the
+// account has none of that id.
+func (s *Store) RotateEndpointSecret(
+	ctx context.Context, accountID, endpointID string, force bool,
+) (secrets []mediagate.WebhookSecret, err error) {
+	secrets, err = s.rotateSecret(ctx, secretOwner{accountID, endpointID}, force)
+	if err == nil && len(secrets) == 0 {
+		err = notFound("endpoint", endpointID)
+	}
+	return secrets, err
+}
+
+func (s *Store) rotateSecret(
+	ctx context.Context, owner secretOwner, force bool,
+) (secrets []mediagate.WebhookSecret, err error) {
 	err = s.write(ctx, "rotate webhook secret", func(tx *gorm.DB) error {
 		// The current row is the lock: of two rotations at once the second finds
 		// none.
 		now := s.clock()
 		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+` FROM webhook_secrets
-			WHERE account_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"), accountID)
+			WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"),
+			owner.account, owner.endpoint)
 		if err != nil {
 			return err
 		}
@@ -116,7 +154,7 @@ func (s *Store) RotateWebhookSecret(
 				return err
 			}
 		}
-		secrets, err = s.secrets(tx, accountID)
+		secrets, err = s.secrets(tx, owner)
 		return err
 	})
 	return secrets, err
@@ -125,7 +163,8 @@ func (s *Store) RotateWebhookSecret(
 // replaceSecret puts a new secret in the place of the current one, whose row is
 // locked.
 func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
-	previous, err := take[secretRow](tx.Where("account_id = ? AND expires_at > ?", current.AccountID, at(now)))
+	owner := current.owner()
+	previous, err := take[secretRow](owner.of(tx).Where("expires_at > ?", at(now)))
 	if err != nil {
 		return err
 	}
@@ -133,7 +172,8 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 		return conflict("the secret before still signs, until %s: force=true drops it at once",
 			previous.ExpiresAt.Format(time.RFC3339))
 	}
-	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND expires_at IS NOT NULL", current.AccountID)
+	_, err = exec(tx, "DELETE FROM webhook_secrets WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NOT NULL",
+		owner.account, owner.endpoint)
 	if err != nil {
 		return err
 	}
@@ -141,32 +181,36 @@ func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRo
 	if _, err := exec(tx, "UPDATE webhook_secrets SET expires_at = ? WHERE id = ?", until, current.ID); err != nil {
 		return err
 	}
-	if err := s.addSecret(tx, current.AccountID); err != nil {
+	if err := s.addSecret(tx, owner); err != nil {
 		return err
 	}
 	return s.note(ctx, tx, deed{
 		action:  mediagate.AuditRotateWebhookSecret,
-		object:  current.AccountID,
-		account: current.AccountID,
+		object:  cmp.Or(owner.endpoint, owner.account),
+		account: owner.account,
 		after:   facts{"previous_expires_at": unix(until)},
 	})
 }
 
-func (s *Store) addSecret(db *gorm.DB, accountID string) error {
+func (s *Store) addSecret(db *gorm.DB, owner secretOwner) error {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails
-	sealed, err := s.seal(accountID, secret)
+	sealed, err := s.seal(owner, secret)
 	if err != nil {
 		return err
 	}
 	return db.Clauses(clause.OnConflict{DoNothing: true}).Create(&secretRow{
-		ID: s.newID("whs_"), AccountID: accountID, Sealed: sealed, CreatedAt: at(s.clock()),
+		ID:         s.newID("whs_"),
+		AccountID:  owner.account,
+		EndpointID: owner.endpoint,
+		Sealed:     sealed,
+		CreatedAt:  at(s.clock()),
 	}).Error
 }
 
-func (s *Store) secrets(db *gorm.DB, accountID string) ([]mediagate.WebhookSecret, error) {
+func (s *Store) secrets(db *gorm.DB, owner secretOwner) ([]mediagate.WebhookSecret, error) {
 	var rows []secretRow
-	err := db.Where("account_id = ? AND (expires_at IS NULL OR expires_at > ?)", accountID, at(s.clock())).
+	err := owner.of(db).Where("(expires_at IS NULL OR expires_at > ?)", at(s.clock())).
 		Order("expires_at IS NOT NULL, expires_at DESC").Limit(2).Find(&rows).Error
 	if err != nil {
 		return nil, err
@@ -206,7 +250,7 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 			seals.Count(key, err)
 			return nil
 		}
-		sealed, err := s.seal(r.AccountID, secret)
+		sealed, err := s.seal(r.owner(), secret)
 		if err != nil {
 			return err
 		}

@@ -130,7 +130,16 @@ func clip(text []byte) []byte {
 
 // CheckCallback says what of a callback is not as the document has it.
 func (c *Contract) CheckCallback(header http.Header, body []byte) error {
-	at := []string{"webhooks", "taskEnded", "post"}
+	return c.checkWebhook("taskEnded", header, body)
+}
+
+// CheckEvent says what of an event of an endpoint is not as the document has it.
+func (c *Contract) CheckEvent(header http.Header, body []byte) error {
+	return c.checkWebhook("eventHappened", header, body)
+}
+
+func (c *Contract) checkWebhook(name string, header http.Header, body []byte) error {
+	at := []string{"webhooks", name, "post"}
 	operation := c.object(at...)
 	parameters, _ := operation["parameters"].([]any)
 	var problems []error

@@ -87,6 +87,16 @@ const account = createRoute({
   path: '/account',
   component: page(() => import('./pages/account/Account'), 'Account'),
 });
+const webhooks = createRoute({
+  getParentRoute: () => frame,
+  path: '/webhooks',
+  component: page(() => import('./pages/webhooks/Webhooks'), 'Webhooks'),
+});
+const endpoint = createRoute({
+  getParentRoute: () => frame,
+  path: '/webhooks/$id',
+  component: page(() => import('./pages/webhooks/EndpointPage'), 'EndpointPage'),
+});
 const usage = createRoute({
   getParentRoute: () => frame,
   path: '/usage',
@@ -142,7 +152,7 @@ export const router = createRouter({
   basepath: '/console',
   routeTree: root.addChildren([
     signIn,
-    frame.addChildren([home, playground, tasks, task, keys, account, usage, operator.addChildren([stuck, operatorTask, channels, accounts, operatorAccount, books, audit])]),
+    frame.addChildren([home, playground, tasks, task, keys, webhooks, endpoint, account, usage, operator.addChildren([stuck, operatorTask, channels, accounts, operatorAccount, books, audit])]),
   ]),
   defaultPreload: 'intent',
   scrollRestoration: true,

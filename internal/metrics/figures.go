@@ -88,6 +88,8 @@ var (
 	abandoned     = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
 	unpaid        = describe("unpaid", "What they cost by our prices, in the currency.")
 	unpaidMost    = describe("accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.")
+	eventsPending = describe("endpoint_deliveries_pending", "Events that endpoints of accounts are still to be told of.")
+	eventsOverdue = describe("endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.")
 	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
@@ -124,6 +126,8 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 		gauge(abandoned, float64(r.figures.Abandoned.Jobs))
 		gauge(unpaid, float64(r.figures.Abandoned.Cost)/float64(mediagate.MicrosPerUnit))
 		gauge(unpaidMost, float64(r.figures.Unpaid))
+		gauge(eventsPending, float64(r.figures.Endpoints.Pending))
+		gauge(eventsOverdue, age(*r.figures, r.figures.Endpoints.DueAt))
 		for _, kind := range mediagate.Removals() {
 			to <- prometheus.MustNewConstMetric(removed, prometheus.CounterValue, float64(r.removals[kind].Removed), string(kind))
 		}

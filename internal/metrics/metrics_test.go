@@ -135,6 +135,7 @@ func TestFigures(t *testing.T) {
 	s.Figures = func(context.Context) (mediagate.Figures, error) {
 		return mediagate.Figures{
 			At: now, Abandoned: mediagate.Abandoned{Jobs: 3, Cost: 1_500_000}, Unpaid: 1,
+			Endpoints: mediagate.EndpointFigures{Pending: 4, DueAt: now.Add(-90 * time.Second)},
 			Open: []mediagate.OpenTasks{
 				{Type: mediagate.TypeVideo, Status: mediagate.StatusProcessing, Step: mediagate.WaitVendor, Count: 5, Since: now.Add(-time.Minute)},
 				{Type: mediagate.TypeImage, Status: mediagate.StatusPending, Step: mediagate.WaitVendor, Count: 1, Since: now.Add(-time.Hour)},
@@ -181,6 +182,8 @@ func TestFigures(t *testing.T) {
 		`mediagate_limit_held{limit="waits"}`:                                                    "1",
 		`mediagate_abandoned_jobs`:                                                               "3",
 		`mediagate_unpaid`:                                                                       "1.5",
+		`mediagate_endpoint_deliveries_pending`:                                                  "4",
+		`mediagate_endpoint_deliveries_overdue_seconds`:                                          "90",
 		`mediagate_accounts_above_unpaid`:                                                        "1",
 		`mediagate_retention_removed_total{kind="tasks"}`:                                        "5",
 		`mediagate_retention_timestamp_seconds`:                                                  "1.7e+09",

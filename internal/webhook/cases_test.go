@@ -99,7 +99,7 @@ func judgeCase(t *testing.T, c urlCase) {
 	for range attempts {
 		before := len(dialled)
 		r, err := sender.Deliver(t.Context(), webhook.Attempt{
-			URL: c.URL, TaskID: "task_01", Body: []byte("{}"), Secrets: []string{testSecret},
+			URL: c.URL, ID: "task_01", Body: []byte("{}"), Secrets: []string{testSecret},
 		})
 		if err != nil {
 			t.Fatalf("Deliver: %v", err)

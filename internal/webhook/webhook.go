@@ -8,20 +8,25 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// maxAnswer is how much of an answer's body is read. Nothing in it matters;
-// reading a little lets a receiver finish writing.
-const maxAnswer = 4 << 10
+// How much of an answer's body is read, and how much of that is kept for people. Nothing in
+// it matters; reading a little lets a receiver finish writing.
+const (
+	maxAnswer  = 4 << 10
+	keptAnswer = 1 << 10
+)
 
 // Attempt is what is to be delivered.
 type Attempt struct {
 	URL     string // the base URL as the client gave it
-	TaskID  string // the same on every attempt: receivers tell duplicates by it
+	Exact   bool   // URL itself is called, without /callback
+	ID      string // the same on every attempt: receivers tell duplicates by it
 	Body    []byte
 	Secrets []string // whsec_…; more than one while a rotation lasts
 }
@@ -65,19 +70,28 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResu
 	if err != nil {
 		return dropped(err), nil
 	}
-	signature, err := signAll(a.Secrets, a.TaskID, at, a.Body)
+	signature, err := signAll(a.Secrets, a.ID, at, a.Body)
 	if err != nil {
 		return mediagate.DeliveryResult{}, err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, outbound.CallbackURL(base).String(), bytes.NewReader(a.Body))
+	to := base
+	if !a.Exact {
+		to = outbound.CallbackURL(base)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), bytes.NewReader(a.Body))
 	if err != nil {
 		return dropped(mediagate.Errorf(mediagate.KindInvalid, "the URL cannot be used")), nil
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", s.userAgent)
-	req.Header.Set(HeaderID, a.TaskID)
-	req.Header.Set(HeaderTimestamp, strconv.FormatInt(at.Unix(), 10))
-	req.Header.Set(HeaderSignature, signature)
+	headers := map[string]string{
+		"Content-Type":  "application/json",
+		"User-Agent":    s.userAgent,
+		HeaderID:        a.ID,
+		HeaderTimestamp: strconv.FormatInt(at.Unix(), 10),
+		HeaderSignature: signature,
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
 
 	resp, err := s.client.Do(req)
 	switch {
@@ -86,12 +100,19 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResu
 	case mediagate.Is(err, mediagate.KindInvalid):
 		return dropped(err), nil
 	case err != nil:
-		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: outbound.Describe(err)}, nil
+		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: outbound.Describe(err), Headers: headers}, nil
 	}
 	defer resp.Body.Close()
 	// The status is the answer; a body that breaks off does not change it.
-	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
-	return answered(resp.StatusCode), nil
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	result := answered(resp.StatusCode)
+	result.Headers, result.Answer = headers, readable(body[:min(len(body), keptAnswer)])
+	return result, nil
+}
+
+// readable makes a text of bytes that need not be one, for a database and for people.
+func readable(b []byte) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // answered classifies a status.

@@ -42,7 +42,7 @@ func setup(t *testing.T, handler http.HandlerFunc, change func(*webhook.Config))
 }
 
 func attempt(url string) webhook.Attempt {
-	return webhook.Attempt{URL: url, TaskID: "task_01", Body: []byte(`{"id":"task_01"}`), Secrets: []string{testSecret}}
+	return webhook.Attempt{URL: url, ID: "task_01", Body: []byte(`{"id":"task_01"}`), Secrets: []string{testSecret}}
 }
 
 func deliver(t *testing.T, s *webhook.Sender, a webhook.Attempt) mediagate.DeliveryResult {
@@ -79,8 +79,8 @@ func TestDeliverRequest(t *testing.T) {
 	if req.method != http.MethodPost || req.uri != "/hook/callback?a=1&b=%2F" || req.body != string(a.Body) {
 		t.Errorf("%s %s %q", req.method, req.uri, req.body)
 	}
-	first, _ := webhook.Sign(testSecret, a.TaskID, sentAt, a.Body)
-	second, _ := webhook.Sign(vectorSecret, a.TaskID, sentAt, a.Body)
+	first, _ := webhook.Sign(testSecret, a.ID, sentAt, a.Body)
+	second, _ := webhook.Sign(vectorSecret, a.ID, sentAt, a.Body)
 	want := map[string]string{
 		"Content-Type":      "application/json",
 		"User-Agent":        "mediagate-webhook/1.2.3",
@@ -95,6 +95,9 @@ func TestDeliverRequest(t *testing.T) {
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff(want, r.Headers); diff != "" {
+		t.Errorf("headers as told (-want +got):\n%s", diff)
+	}
 	for _, secret := range a.Secrets {
 		receiver, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
@@ -103,6 +106,26 @@ func TestDeliverRequest(t *testing.T) {
 		if err := receiver.VerifyIgnoringTimestamp([]byte(req.body), req.header); err != nil {
 			t.Errorf("a receiver does not take the signature: %v", err)
 		}
+	}
+}
+
+// An exact URL is called as it stands. The first kilobyte of the answer is kept, as a text.
+func TestDeliverExactly(t *testing.T) {
+	t.Parallel()
+	calls := make(chan string, 1)
+	sender, receiver := setup(t, func(w http.ResponseWriter, r *http.Request) {
+		calls <- r.RequestURI
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "\x00\xff"+strings.Repeat("a", 2000))
+	}, nil)
+	a := attempt(receiver.URL + "/hook/?a=1#part")
+	a.Exact = true
+	r := deliver(t, sender, a)
+	if to := <-calls; to != "/hook/?a=1" {
+		t.Errorf("called %s", to)
+	}
+	if want := "\uFFFD\uFFFD" + strings.Repeat("a", 1022); r.Answer != want || r.Status != http.StatusTeapot {
+		t.Errorf("%d, and the answer is %q", r.Status, r.Answer)
 	}
 }
 
@@ -184,7 +207,8 @@ func TestDeliverFailure(t *testing.T) {
 			t.Parallel()
 			sender := webhook.New(webhook.Config{Rules: tt.rules, Timeout: tt.timeout})
 			r := deliver(t, sender, attempt(tt.url))
-			if diff := cmp.Diff(mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: tt.want}, r); diff != "" {
+			want := mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: tt.want, Headers: r.Headers}
+			if diff := cmp.Diff(want, r); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 		})

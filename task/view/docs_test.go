@@ -231,7 +231,7 @@ func (d docs) callback(task *mediagate.Task) string {
 		}},
 	})
 	result, err := sender.Deliver(d.t.Context(), webhook.Attempt{
-		URL: "http://shop.example.com/hooks", TaskID: task.ID, Body: body, Secrets: []string{docsSecret},
+		URL: "http://shop.example.com/hooks", ID: task.ID, Body: body, Secrets: []string{docsSecret},
 	})
 	if err != nil || result.Outcome != mediagate.DeliveryDone {
 		d.t.Fatalf("the callback: %+v, %v", result, err)

@@ -107,13 +107,13 @@ type deliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d deliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d deliverer) Deliver(ctx context.Context, id string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	secrets := make([]string, len(t.Secrets))
 	for i, s := range t.Secrets {
 		secrets[i] = s.Secret.Reveal()
 	}
 	end := d.traces.call(ctx, "callback")
-	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, TaskID: taskID, Body: t.Body, Secrets: secrets})
+	r, err := d.sender.Deliver(ctx, webhook.Attempt{URL: t.URL, Exact: t.Exact, ID: id, Body: t.Body, Secrets: secrets})
 	if err != nil {
 		end(0, mediagate.KindOf(err).String())
 		return mediagate.DeliveryResult{}, err

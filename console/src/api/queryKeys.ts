@@ -17,6 +17,10 @@ export const queryKeys = {
   keyBalance: ['balance', 'key'],
   leftBalance: ['balance', 'left'],
   webhookSecret: ['webhook secret'],
+  /** All that is known of endpoints. */
+  endpoints: ['endpoints'],
+  endpoint: (id: string) => ['endpoints', id],
+  endpointDeliveries: (id: string, state: string) => ['endpoints', id, 'deliveries', state],
   usage: (query: Query) => ['usage', query],
   statement: (query: Query) => ['statement', query],
 

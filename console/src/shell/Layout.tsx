@@ -7,6 +7,7 @@ import { useAway } from '../api/client';
 import { sessionEnded, sessionQuery, signOut } from '../session';
 import { Button, Logo } from '../ui';
 import { words } from '../words';
+import { MoneyNotice } from './MoneyNotice';
 import { mayOpen, pagesOf } from './pages';
 
 const w = words.shell;
@@ -83,6 +84,7 @@ export function Layout() {
         <div role="status" className="awayline">
           {away && <p className="note warn">{w.away}</p>}
         </div>
+        <MoneyNotice session={session} />
         <Outlet />
       </main>
     </div>

@@ -24,6 +24,7 @@ test.each([
   [session('read'), '/keys', false],
   [session('manage'), '/playground', false],
   [session('manage'), '/keys', true],
+  [session('manage'), '/webhooks/ep_1', true],
   [session('read', 'manage'), '/operator/audit', false],
 ])('a session may open what its key is for', (who, path, may) => {
   expect(mayOpen(who, path)).toBe(may);

@@ -18,7 +18,7 @@ export function pagesOf(session: Session) {
   const manages = session.key?.scopes.includes('manage');
   return [
     ...(reads ? ([{ to: '/playground', label: w.playground }, { to: '/tasks', label: w.tasks }] as const) : []),
-    ...(manages ? ([{ to: '/keys', label: w.keys }] as const) : []),
+    ...(manages ? ([{ to: '/keys', label: w.keys }, { to: '/webhooks', label: w.webhooks }] as const) : []),
     { to: '/account', label: w.account } as const,
     ...(reads ? ([{ to: '/usage', label: w.usage }] as const) : []),
   ];

@@ -5,7 +5,7 @@ export default async ({come, key, admin, account}) => {
 	await v.sees('Sign in')
 	await v.inspect('sign-in')
 	await v.signIn(key)
-	for (const [name, to] of [['playground', '/playground?model=alpha-v3'], ['tasks', '/tasks'], ['gallery', '/tasks?view=gallery'], ['keys', '/keys'], ['account', '/account'], ['usage', '/usage']]) {
+	for (const [name, to] of [['playground', '/playground?model=alpha-v3'], ['tasks', '/tasks'], ['gallery', '/tasks?view=gallery'], ['keys', '/keys'], ['webhooks', '/webhooks'], ['account', '/account'], ['usage', '/usage']]) {
 		await v.go(to)
 		await v.settles()
 		await v.inspect(name)

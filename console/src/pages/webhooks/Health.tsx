@@ -1,0 +1,21 @@
+// How an endpoint does: since when it fails, or since when and why it is disabled.
+import { Badge, Time } from '../../ui';
+import { words } from '../../words';
+import { healthOf, tones, type Endpoint } from './endpoints';
+
+const w = words.webhooks;
+
+export function Health({ of }: { of: Endpoint }) {
+  const health = healthOf(of);
+  const since = of.disabled_at ?? of.failing_since;
+  return (
+    <span className="health">
+      <Badge tone={tones[health]}>{w.health[health]}</Badge>
+      {since !== null && (
+        <span className="soft">
+          <span>{w.since}</span> <Time unix={since} />
+        </span>
+      )}
+    </span>
+  );
+}

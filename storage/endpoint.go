@@ -1,0 +1,240 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// endpointRow is a row of the table endpoints.
+type endpointRow struct {
+	ID             string
+	AccountID      string
+	URL            string
+	Events         document
+	Enabled        bool
+	Description    string
+	BalanceLow     *mediagate.Micros
+	BelowBalance   bool
+	FailingSince   stamp
+	DisabledAt     stamp
+	DisabledReason mediagate.DisabledReason
+	TurnAt         stamp
+	CreatedAt      stamp
+}
+
+func (r endpointRow) endpoint() (mediagate.Endpoint, error) {
+	e := mediagate.Endpoint{
+		ID:             r.ID,
+		AccountID:      r.AccountID,
+		URL:            r.URL,
+		Enabled:        r.Enabled,
+		Description:    r.Description,
+		BalanceLow:     r.BalanceLow,
+		FailingSince:   r.FailingSince.Time,
+		DisabledAt:     r.DisabledAt.Time,
+		DisabledReason: r.DisabledReason,
+		CreatedAt:      r.CreatedAt.Time,
+	}
+	return e, fromJSON("endpoints.events", r.Events, &e.Events)
+}
+
+// facts are what the audit says of an endpoint.
+func (r endpointRow) facts() facts {
+	f := facts{
+		"url":         r.URL,
+		"events":      json.RawMessage(r.Events),
+		"enabled":     r.Enabled,
+		"description": nullable(r.Description),
+		"balance_low": nil,
+	}
+	if r.BalanceLow != nil {
+		f["balance_low"] = r.BalanceLow.String()
+	}
+	return f
+}
+
+// set takes the settings of an endpoint over, but not whether it is enabled.
+func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
+	r.URL, r.Description, r.BalanceLow = e.URL, e.Description, e.BalanceLow
+	r.Events, err = jsonText(e.Events)
+	return err
+}
+
+// enable enables or disables an endpoint. Whatever it failed at before is forgotten.
+func (r *endpointRow) enable(enabled bool, now stamp) {
+	if enabled == r.Enabled {
+		return
+	}
+	r.Enabled, r.FailingSince, r.DisabledAt, r.DisabledReason = enabled, stamp{}, stamp{}, ""
+	if !enabled {
+		r.DisabledAt, r.DisabledReason = now, mediagate.DisabledByOwner
+	}
+}
+
+// CreateEndpoint stores a new endpoint and makes its secret. The account's row is the lock under
+// which its endpoints are counted. Returns KindNotFound for an unknown account, and KindConflict
+// where the account has as many endpoints as it may.
+func (s *Store) CreateEndpoint(
+	ctx context.Context, e mediagate.Endpoint,
+) (created mediagate.Endpoint, secret mediagate.Secret, err error) {
+	id := s.newID("ep_")
+	err = s.writeFor(ctx, e.AccountID, "create endpoint", func(tx *gorm.DB) error {
+		now := at(s.clock())
+		account, err := one[struct{ ID string }](tx,
+			"SELECT id FROM accounts WHERE id = ?"+s.forUpdate("accounts"), e.AccountID)
+		if err != nil || account == nil {
+			return cmp.Or(err, notFound("account", e.AccountID))
+		}
+		has, err := one[struct{ N int }](tx, "SELECT COUNT(*) FROM endpoints WHERE account_id = ?", e.AccountID)
+		if err != nil {
+			return err
+		}
+		if has.N >= mediagate.MaxEndpoints {
+			return conflict("the account has %d endpoints already, and may have no more", has.N)
+		}
+		row := endpointRow{ID: id, AccountID: e.AccountID, Enabled: true, TurnAt: now, CreatedAt: now}
+		row.enable(e.Enabled, now)
+		if err := row.set(e); err != nil {
+			return err
+		}
+		owner := secretOwner{e.AccountID, id}
+		if err := cmp.Or(insert("endpoints", row, nil).run(tx), s.addSecret(tx, owner)); err != nil {
+			return err
+		}
+		secrets, err := s.secrets(tx, owner)
+		if err != nil {
+			return err
+		}
+		secret = secrets[0].Secret
+		if created, err = row.endpoint(); err != nil {
+			return err
+		}
+		if err := s.beginWatch(tx, mediagate.Endpoint{}, created); err != nil {
+			return err
+		}
+		return s.note(ctx, tx, deed{
+			action: mediagate.AuditCreateEndpoint, object: id, account: e.AccountID, after: row.facts(),
+		})
+	})
+	return created, secret, err
+}
+
+const endpointOf = " FROM endpoints WHERE id = ? AND account_id = ?"
+
+// lockEndpoint reads an endpoint of an account under its lock, which is taken before those of its
+// deliveries.
+func (s *Store) lockEndpoint(tx *gorm.DB, accountID, id string) (endpointRow, error) {
+	row, err := one[endpointRow](tx,
+		"SELECT "+columnsOf[endpointRow]().text+endpointOf+s.forUpdate("endpoints"), id, accountID)
+	if err != nil || row == nil {
+		return endpointRow{}, cmp.Or(err, notFound("endpoint", id))
+	}
+	return *row, nil
+}
+
+// Endpoint reads an endpoint of the account. Returns KindNotFound.
+func (s *Store) Endpoint(ctx context.Context, accountID, id string) (mediagate.Endpoint, error) {
+	row, err := one[endpointRow](s.on(ctx), "SELECT "+columnsOf[endpointRow]().text+endpointOf, id, accountID)
+	if err != nil || row == nil {
+		return mediagate.Endpoint{}, cmp.Or(dbError(err, "read endpoint"), notFound("endpoint", id))
+	}
+	return row.endpoint()
+}
+
+// Endpoints lists the endpoints of an account, newest first, those older than the endpoint after.
+// Returns KindInvalid when after names none.
+func (s *Store) Endpoints(
+	ctx context.Context, accountID, after string, limit int,
+) (endpoints []mediagate.Endpoint, hasMore bool, err error) {
+	list := (&statement{}).say("SELECT ", columnsOf[endpointRow]().text).
+		with(" FROM endpoints WHERE account_id = ?", accountID)
+	rows, hasMore, err := newestAfter[endpointRow](s.on(ctx), list, "id", "true", after, limit)
+	if err != nil {
+		return nil, false, dbError(err, "list endpoints")
+	}
+	endpoints, err = convertAll(rows, endpointRow.endpoint)
+	return endpoints, hasMore, err
+}
+
+// UpdateEndpoint calls change with an endpoint and stores its settings. An endpoint that is
+// enabled again begins without failures; the deliveries of one that is disabled end as failed.
+// change may be called again; its error is returned, and changes nothing. Returns KindNotFound.
+func (s *Store) UpdateEndpoint(
+	ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error,
+) (e mediagate.Endpoint, err error) {
+	err = s.write(ctx, "update endpoint", func(tx *gorm.DB) error {
+		row, err := s.lockEndpoint(tx, accountID, id)
+		if err != nil {
+			return err
+		}
+		was, err := row.endpoint()
+		if err != nil {
+			return err
+		}
+		before := row.facts()
+		e = was
+		if err := change(&e); err != nil {
+			return err
+		}
+		row.enable(e.Enabled, at(s.clock()))
+		if err := row.set(e); err != nil {
+			return err
+		}
+		if e, err = row.endpoint(); err != nil {
+			return err
+		}
+		if err := s.saveEndpoint(tx, row); err != nil {
+			return err
+		}
+		if err := s.beginWatch(tx, was, e); err != nil {
+			return err
+		}
+		return s.note(ctx, tx, deed{
+			action: mediagate.AuditChangeEndpoint, object: id, account: accountID, before: before, after: row.facts(),
+		})
+	})
+	return e, err
+}
+
+// saveEndpoint stores a locked endpoint. Once it is disabled, none of its deliveries is pending.
+func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
+	_, err := exec(tx, `UPDATE endpoints SET url = ?, events = ?, enabled = ?, description = ?, balance_low = ?,
+			failing_since = ?, disabled_at = ?, disabled_reason = ?
+		WHERE id = ?`,
+		row.URL, row.Events, row.Enabled, row.Description, row.BalanceLow,
+		row.FailingSince, row.DisabledAt, row.DisabledReason, row.ID)
+	if err != nil || row.Enabled {
+		return err
+	}
+	_, err = exec(tx, `UPDATE endpoint_deliveries SET state = 'failed', next_at = NULL
+		WHERE endpoint_id = ? AND state = 'pending'`, row.ID)
+	return err
+}
+
+// DeleteEndpoint removes an endpoint with its secrets and deliveries. Returns KindNotFound.
+func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error {
+	return s.write(ctx, "delete endpoint", func(tx *gorm.DB) error {
+		row, err := s.lockEndpoint(tx, accountID, id)
+		if err != nil {
+			return err
+		}
+		s.scrub.due.Store(true)
+		for _, statement := range []string{
+			"DELETE FROM webhook_secrets WHERE endpoint_id = ?",
+			"DELETE FROM endpoint_deliveries WHERE endpoint_id = ?",
+			"DELETE FROM endpoints WHERE id = ?",
+		} {
+			if _, err := exec(tx, statement, id); err != nil {
+				return err
+			}
+		}
+		return s.note(ctx, tx, deed{
+			action: mediagate.AuditDeleteEndpoint, object: id, account: accountID, before: row.facts(),
+		})
+	})
+}

@@ -1,0 +1,335 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/task"
+)
+
+// endpointDeliveryRow is a row of the table endpoint_deliveries.
+type endpointDeliveryRow struct {
+	EventID    string
+	EndpointID string
+	Type       mediagate.EventType
+	TaskID     string
+	Body       []byte
+	BodyAt     stamp
+	State      mediagate.EndpointState
+	Attempts   int
+	CreatedAt  stamp
+	NextAt     stamp
+	TriedAt    stamp
+	Status     int
+	Error      string
+	Answer     string
+	Headers    document
+	DurationUs int64
+}
+
+func (r endpointDeliveryRow) delivery() mediagate.EndpointDelivery {
+	d := mediagate.EndpointDelivery{
+		EventID:    r.EventID,
+		EndpointID: r.EndpointID,
+		Type:       r.Type,
+		TaskID:     r.TaskID,
+		Body:       r.Body,
+		State:      r.State,
+		Attempts:   r.Attempts,
+		CreatedAt:  r.CreatedAt.Time,
+		NextAt:     r.NextAt.Time,
+		Last: mediagate.EndpointAttempt{
+			At:       r.TriedAt.Time,
+			Status:   r.Status,
+			Error:    r.Error,
+			Answer:   r.Answer,
+			Duration: time.Duration(r.DurationUs) * time.Microsecond,
+		},
+	}
+	_ = json.Unmarshal(r.Headers, &d.Last.Headers) // what cannot be read is only not shown
+	return d
+}
+
+// outgoing is an event that is to be stored for endpoints.
+type outgoing struct {
+	id     string
+	kind   mediagate.EventType
+	taskID string
+	body   []byte // nil: the first attempt makes it
+	at     time.Time
+}
+
+// wantsEvent is the condition that an enabled endpoint names the type of an event, which the
+// parameter of wanted stands for.
+const wantsEvent = "enabled AND events LIKE ?"
+
+func wanted(t mediagate.EventType) string { return `%"` + string(t) + `"%` }
+
+// tell stores an event for each endpoint that meets the conditions, in one statement. An event
+// that is stored already stays as it is.
+func tell(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
+	var body any // a nil slice is no NULL to SQLite
+	if e.body != nil {
+		body = e.body
+	}
+	into := (&statement{}).with(`INSERT INTO endpoint_deliveries
+			(event_id, endpoint_id, type, task_id, body, state, created_at, next_at)
+		SELECT ?, id, ?, ?, ?, 'pending', ?, ? FROM endpoints WHERE `,
+		e.id, e.kind, e.taskID, body, at(e.at), at(e.at))
+	return into.with(conditions, args...).say(" ON CONFLICT DO NOTHING").run(tx)
+}
+
+// tellEnd stores the event that a task has ended, in the transaction that ends it. So each end has
+// one event, and a sender that dies loses none.
+func tellEnd(tx *gorm.DB, st *task.State, now time.Time) error {
+	e := outgoing{
+		id:     mediagate.TaskEventID(st.ID),
+		kind:   mediagate.EventType("task." + st.Status),
+		taskID: st.ID,
+		at:     now,
+	}
+	return tell(tx, e, "account_id = ? AND "+wantsEvent, st.AccountID, wanted(e.kind))
+}
+
+// SendTest stores an event of type test for an endpoint. Returns KindNotFound, and KindConflict for
+// an endpoint that is disabled.
+func (s *Store) SendTest(
+	ctx context.Context, accountID, endpointID string,
+) (d mediagate.EndpointDelivery, err error) {
+	id := s.newID(mediagate.EventPrefix)
+	err = s.write(ctx, "send a test event", func(tx *gorm.DB) error {
+		if err := s.lockEnabled(tx, accountID, endpointID); err != nil {
+			return err
+		}
+		now := s.clock()
+		body, err := mediagate.EventBody(mediagate.EventTest, now, map[string]string{"endpoint": endpointID})
+		if err != nil {
+			return err
+		}
+		e := outgoing{id: id, kind: mediagate.EventTest, body: body, at: now}
+		if err := tell(tx, e, "id = ?", endpointID); err != nil {
+			return err
+		}
+		d, err = readDelivery(tx, endpointID, id)
+		return err
+	})
+	return d, err
+}
+
+// lockEnabled locks an endpoint, and returns KindConflict where it is disabled.
+func (s *Store) lockEnabled(tx *gorm.DB, accountID, endpointID string) error {
+	row, err := s.lockEndpoint(tx, accountID, endpointID)
+	if err == nil && !row.Enabled {
+		err = conflict("the endpoint is disabled: enable it first")
+	}
+	return err
+}
+
+func readDelivery(db *gorm.DB, endpointID, eventID string) (mediagate.EndpointDelivery, error) {
+	row, err := one[endpointDeliveryRow](db, "SELECT "+columnsOf[endpointDeliveryRow]().text+
+		" FROM endpoint_deliveries WHERE event_id = ? AND endpoint_id = ?", eventID, endpointID)
+	if err != nil || row == nil {
+		return mediagate.EndpointDelivery{}, cmp.Or(err, notFound("delivery", eventID))
+	}
+	return row.delivery(), nil
+}
+
+// EndpointDeliveries lists the deliveries of an endpoint, newest first: those older than the event
+// after, and in that state, where they are given. The caller has checked whose endpoint it is.
+// Returns KindInvalid when after names none.
+func (s *Store) EndpointDeliveries(
+	ctx context.Context, endpointID string, state mediagate.EndpointState, after string, limit int,
+) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error) {
+	db := s.on(ctx)
+	list := (&statement{}).say("SELECT ", columnsOf[endpointDeliveryRow]().text).
+		with(" FROM endpoint_deliveries WHERE endpoint_id = ?", endpointID)
+	if after != "" {
+		last, err := readDelivery(db, endpointID, after)
+		if mediagate.Is(err, mediagate.KindNotFound) {
+			err = mediagate.Invalid("after", "after must be an id of this list")
+		}
+		if err != nil {
+			return nil, false, dbError(err, "list deliveries")
+		}
+		list.with(" AND (created_at, event_id) < (?, ?)", at(last.CreatedAt), last.EventID)
+	}
+	if state != "" {
+		list.with(" AND state = ?", state)
+	}
+	list.with(" ORDER BY created_at DESC, event_id DESC LIMIT ?", limit+1)
+	var rows []endpointDeliveryRow
+	if err := read(db, &rows, list.text.String(), list.args...); err != nil {
+		return nil, false, dbError(err, "list deliveries")
+	}
+	rows, hasMore = page(rows, limit)
+	return convert(rows, endpointDeliveryRow.delivery), hasMore, nil
+}
+
+// Redeliver has an event that was delivered, or has failed, sent to its endpoint again, with all
+// attempts before it. Links that were signed more than a day ago are signed anew. Returns
+// KindNotFound, and KindConflict where the endpoint is disabled or the delivery is pending.
+func (s *Store) Redeliver(
+	ctx context.Context, accountID, endpointID, eventID string,
+) (d mediagate.EndpointDelivery, err error) {
+	err = s.write(ctx, "send an event again", func(tx *gorm.DB) error {
+		if err := s.lockEnabled(tx, accountID, endpointID); err != nil {
+			return err
+		}
+		now := s.clock()
+		again, err := exec(tx, `UPDATE endpoint_deliveries SET state = 'pending', attempts = 0, next_at = ?,
+				body = CASE WHEN task_id <> '' AND body_at < ? THEN NULL ELSE body END
+			WHERE event_id = ? AND endpoint_id = ? AND state <> 'pending'`,
+			at(now), at(now.Add(-linksLast)), eventID, endpointID)
+		if err != nil {
+			return err
+		}
+		if d, err = readDelivery(tx, endpointID, eventID); err == nil && again == 0 {
+			err = conflict("the delivery is pending: the next attempt comes by itself")
+		}
+		return err
+	})
+	return d, err
+}
+
+// DueEndpoints lists endpoints with deliveries that are due, but those that are busy. The endpoint
+// that has waited longest for its turn comes first.
+func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids []string, err error) {
+	list, err := jsonText(append([]string{}, busy...))
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct{ ID string }
+	err = read(s.on(ctx), &rows, `SELECT id FROM endpoints
+		WHERE enabled AND id NOT IN `+s.inList()+` AND EXISTS (SELECT 1 FROM endpoint_deliveries d
+			WHERE d.endpoint_id = endpoints.id AND d.state = 'pending' AND d.next_at <= ?`+ofOne+`
+		ORDER BY turn_at, id LIMIT ?`, list, at(s.clock()), most)
+	return convert(rows, func(r struct{ ID string }) string { return r.ID }), dbError(err, "list due endpoints")
+}
+
+// ClaimDeliveries claims due deliveries of an endpoint until the lease ends, the longest due first.
+// So a sender that dies leaves them to the next one. A turn without deliveries says that none is
+// due, or that the endpoint is disabled or gone.
+func (s *Store) ClaimDeliveries(
+	ctx context.Context, endpointID string, most int, lease time.Duration,
+) (turn mediagate.EndpointTurn, err error) {
+	err = s.write(ctx, "claim deliveries", func(tx *gorm.DB) error {
+		turn = mediagate.EndpointTurn{}
+		now := s.clock()
+		until := at(now.Add(lease).Truncate(time.Microsecond))
+		endpoint, err := one[endpointRow](tx, "UPDATE endpoints SET turn_at = ? WHERE id = ? AND enabled RETURNING "+
+			columnsOf[endpointRow]().text, at(now), endpointID)
+		if err != nil || endpoint == nil {
+			return err
+		}
+		var rows []endpointDeliveryRow
+		if err := read(tx, &rows, `WITH due AS MATERIALIZED (
+				SELECT event_id AS due_id FROM endpoint_deliveries
+				WHERE endpoint_id = ? AND state = 'pending' AND next_at <= ?
+				ORDER BY next_at, event_id LIMIT ?`+s.skipLocked("endpoint_deliveries")+`)
+			UPDATE endpoint_deliveries SET next_at = ? FROM due
+			WHERE endpoint_id = ? AND event_id = due_id RETURNING `+columnsOf[endpointDeliveryRow]().text,
+			endpointID, at(now), most, until, endpointID); err != nil {
+			return err
+		}
+		slices.SortFunc(rows, func(a, b endpointDeliveryRow) int { // RETURNING has no order
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.EventID, b.EventID))
+		})
+		turn.Claim, turn.Deliveries = until.Time, convert(rows, endpointDeliveryRow.delivery)
+		turn.Endpoint, err = endpoint.endpoint()
+		return err
+	})
+	if err == nil && len(turn.Deliveries) > 0 { // a secret that cannot be opened leaves them claimed for a while
+		turn.Secrets, err = s.secrets(s.on(ctx), secretOwner{turn.Endpoint.AccountID, turn.Endpoint.ID})
+	}
+	return turn, dbError(err, "read the secrets of an endpoint")
+}
+
+// StoreEndpointBody stores the body of a delivery, once, and returns the one that is stored: all
+// attempts send the same. Returns KindNotFound where the delivery is gone: the task was erased, or
+// the endpoint removed.
+func (s *Store) StoreEndpointBody(ctx context.Context, endpointID, eventID string, body []byte) ([]byte, error) {
+	_, err := exec(s.on(ctx), `UPDATE endpoint_deliveries SET body = ?, body_at = ?
+		WHERE event_id = ? AND endpoint_id = ? AND body IS NULL`, body, at(s.clock()), eventID, endpointID)
+	if err != nil {
+		return nil, dbError(err, "store the body of an event")
+	}
+	stored, err := readDelivery(s.on(ctx), endpointID, eventID)
+	return stored.Body, dbError(err, "read the body of an event")
+}
+
+// claimed is the condition that a delivery is still the sender's: parameters are the event, the
+// endpoint and the claim.
+const claimed = " WHERE event_id = ? AND endpoint_id = ? AND state = 'pending' AND next_at = ?"
+
+// ReleaseDelivery gives back a claimed delivery of which no attempt was made, until the next one.
+func (s *Store) ReleaseDelivery(
+	ctx context.Context, endpointID, eventID string, claim, next time.Time,
+) error {
+	_, err := exec(s.on(ctx), "UPDATE endpoint_deliveries SET next_at = ?"+claimed,
+		at(next), eventID, endpointID, at(claim))
+	return dbError(err, "give a delivery back")
+}
+
+// RecordEndpointAttempt stores an attempt, and what follows for the delivery and its endpoint. An
+// attempt under a claim that has ended changes nothing: another sender makes it again. An endpoint
+// is disabled if it answers 410, or if it has failed for EndpointPatience.
+func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointResult) error {
+	headers, err := jsonText(r.Attempt.Headers)
+	if err != nil {
+		return err
+	}
+	state := mediagate.EndpointPending
+	switch {
+	case r.Delivered:
+		state, r.NextAt = mediagate.EndpointDelivered, time.Time{}
+	case r.NextAt.IsZero():
+		state = mediagate.EndpointFailed
+	}
+	return s.write(ctx, "record an attempt at an endpoint", func(tx *gorm.DB) error {
+		endpoint, err := one[endpointRow](tx, "SELECT "+columnsOf[endpointRow]().text+
+			" FROM endpoints WHERE id = ?"+s.forUpdate("endpoints"), r.EndpointID)
+		if err != nil || endpoint == nil {
+			return err
+		}
+		a := r.Attempt
+		recorded, err := exec(tx, `UPDATE endpoint_deliveries SET state = ?, attempts = attempts + 1, next_at = ?,
+				tried_at = ?, status = ?, error = ?, answer = ?, headers = ?, duration_us = ?`+claimed,
+			state, at(r.NextAt), at(a.At), a.Status, a.Error, a.Answer, headers, micros(a.Duration),
+			r.EventID, r.EndpointID, at(r.Claim))
+		if err != nil || recorded == 0 {
+			return err
+		}
+		return s.noteHealth(tx, *endpoint, r)
+	})
+}
+
+// noteHealth notes whether an endpoint fails, and disables one that is gone or has failed for too
+// long.
+func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointResult) error {
+	failing := row.FailingSince
+	switch {
+	case r.Delivered:
+		row.FailingSince = stamp{}
+	case failing.IsZero():
+		row.FailingSince = at(r.Attempt.At)
+	}
+	now := at(s.clock())
+	switch {
+	case r.Delivered:
+	case r.Attempt.Status == http.StatusGone:
+		row.Enabled, row.DisabledAt, row.DisabledReason = false, now, mediagate.DisabledGone
+	case !failing.IsZero() && now.Sub(failing.Time) >= mediagate.EndpointPatience:
+		row.Enabled, row.DisabledAt, row.DisabledReason = false, now, mediagate.DisabledFailing
+	}
+	if row.Enabled && row.FailingSince.Equal(failing.Time) {
+		return nil
+	}
+	return s.saveEndpoint(tx, row)
+}

@@ -1,0 +1,290 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/mediagate/mediagate"
+)
+
+// The events balance.low and key.quota_low are found by a pass over what is stored, every few
+// seconds, and not where money moves: a submit is one statement, which nothing may make longer. The
+// pass compares how an account and its keys stand with how they stood when it came by before, so each
+// crossing is told once. One that is undone before the pass comes by is not told.
+
+// NoteCrossings stores the events of balances and keys that have crossed a bound since it was called
+// last.
+func (s *Store) NoteCrossings(ctx context.Context) error {
+	return errors.Join(s.noteBalances(ctx), s.noteKeys(ctx))
+}
+
+// beginWatch notes how the account stands when an endpoint begins to be told of its money: only
+// what crosses a bound from then on is told.
+func (s *Store) beginWatch(tx *gorm.DB, was, is mediagate.Endpoint) error {
+	if is.Wants(mediagate.EventBalanceLow) && is.BalanceLow != nil {
+		same := was.Wants(mediagate.EventBalanceLow) && was.BalanceLow != nil && *was.BalanceLow == *is.BalanceLow
+		if !same {
+			const note = `UPDATE endpoints
+				SET below_balance = balance_low > (SELECT available FROM accounts WHERE accounts.id = account_id)
+				WHERE id = ?`
+			if _, err := exec(tx, note, is.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if was.Wants(mediagate.EventKeyQuotaLow) || !is.Wants(mediagate.EventKeyQuotaLow) {
+		return nil
+	}
+	other, err := one[struct{ ID string }](tx, "SELECT id FROM endpoints WHERE account_id = ? AND id <> ? AND "+
+		wantsEvent+" LIMIT 1", is.AccountID, is.ID, wanted(mediagate.EventKeyQuotaLow))
+	if err != nil || other != nil { // the marks are up to date
+		return err
+	}
+	crossings, err := s.keyCrossings(tx, []string{is.AccountID})
+	if err != nil {
+		return err
+	}
+	for _, c := range crossings {
+		if _, err := c.mark(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// balanceLow is the data of the event balance.low.
+type balanceLow struct {
+	Account    string `json:"account"`
+	Available  string `json:"available"`
+	BalanceLow string `json:"balance_low"`
+}
+
+// noteBalances looks for accounts that have come below the amount that an endpoint names, or
+// above it again.
+func (s *Store) noteBalances(ctx context.Context) (err error) {
+	var rows []struct {
+		ID         string
+		AccountID  string
+		BalanceLow mediagate.Micros
+		Available  mediagate.Micros
+	}
+	if err := read(s.on(ctx), &rows, `SELECT e.id, e.account_id, e.balance_low, a.available
+		FROM endpoints e JOIN accounts a ON a.id = e.account_id
+		WHERE e.balance_low IS NOT NULL AND e.below_balance <> (a.available < e.balance_low) AND e.`+wantsEvent,
+		wanted(mediagate.EventBalanceLow)); err != nil {
+		return dbError(err, "look for low balances")
+	}
+	for _, r := range rows {
+		below, now := r.Available < r.BalanceLow, s.clock()
+		body, failed := mediagate.EventBody(mediagate.EventBalanceLow, now,
+			balanceLow{r.AccountID, r.Available.String(), r.BalanceLow.String()})
+		if failed != nil {
+			return failed
+		}
+		e := outgoing{id: s.newID(mediagate.EventPrefix), kind: mediagate.EventBalanceLow, body: body, at: now}
+		err = errors.Join(err, s.write(ctx, "note a low balance", func(tx *gorm.DB) error {
+			crossed, err := exec(tx, `UPDATE endpoints SET below_balance = ?
+				WHERE id = ? AND below_balance <> ? AND balance_low = ?`, below, r.ID, below, r.BalanceLow)
+			if err != nil || crossed == 0 || !below {
+				return err
+			}
+			return tell(tx, e, "id = ? AND "+wantsEvent, r.ID, wanted(e.kind))
+		}))
+	}
+	return err
+}
+
+// keyPercents are how much of a quota or a cap has to be used for an event.
+var keyPercents = [...]int{80, 100}
+
+// percentUsed is the highest of keyPercents that is reached, or 0. Of nothing, nothing is used.
+func percentUsed(used, limit mediagate.Micros) int {
+	switch {
+	case limit <= 0 || used < limit-limit/5:
+		return 0
+	case used < limit:
+		return keyPercents[0]
+	default:
+		return keyPercents[1]
+	}
+}
+
+// keyMark is a row of key_marks.
+type keyMark struct {
+	KeyID   string
+	Bound   string
+	Began   int64
+	Percent int
+}
+
+// keyCrossing is a quota or a cap of a key of which more, or less, is used than its mark says.
+type keyCrossing struct {
+	key         keyRow
+	was, is     keyMark
+	limit, used mediagate.Micros
+	ends        time.Time // of the cap's period
+}
+
+// mark stores how much is used. It reports false where another process has done so.
+func (c keyCrossing) mark(tx *gorm.DB) (first bool, err error) {
+	stored, err := exec(tx, `INSERT INTO key_marks (key_id, bound, began, percent) VALUES (?, ?, ?, ?)
+		ON CONFLICT (key_id, bound) DO UPDATE SET began = excluded.began, percent = excluded.percent
+		WHERE key_marks.began = ? AND key_marks.percent = ?`,
+		c.is.KeyID, c.is.Bound, c.is.Began, c.is.Percent, c.was.Began, c.was.Percent)
+	return stored > 0, err
+}
+
+// passed are the percents that were crossed upwards. What was used in an earlier period of a cap
+// does not count.
+func (c keyCrossing) passed() (percents []int) {
+	for _, p := range keyPercents {
+		if (c.was.Percent < p || c.was.Began != c.is.Began) && p <= c.is.Percent {
+			percents = append(percents, p)
+		}
+	}
+	return percents
+}
+
+// crossingsOf compares a key's quota and caps with its marks.
+func crossingsOf(row keyRow, marks map[string]keyMark, now time.Time) (crossings []keyCrossing) {
+	quota := keyCrossing{limit: row.Quota, used: row.Held + row.Spent, is: keyMark{Bound: "quota"}}
+	if row.Unlimited {
+		quota.limit = 0
+	}
+	all := []keyCrossing{quota}
+	for _, p := range periods {
+		began := p.start(now)
+		if counted, _ := row.counted(p); counted.After(began.Time) {
+			began = counted
+		}
+		c := keyCrossing{used: p.used(row, now), ends: p.end(row, now)}
+		c.is = keyMark{Bound: p.name, Began: began.Unix()}
+		if limit := row.limit(p); limit != nil {
+			c.limit = *limit
+		}
+		all = append(all, c)
+	}
+	for _, c := range all {
+		c.key, c.was = row, marks[c.is.Bound]
+		c.is.KeyID, c.is.Percent = row.ID, percentUsed(c.used, c.limit)
+		same := c.was.Percent == c.is.Percent && (c.was.Began == c.is.Began || c.is.Percent == 0)
+		if !same {
+			crossings = append(crossings, c)
+		}
+	}
+	return crossings
+}
+
+// nearLimit is the condition that a key q has used much of its quota or of a cap, or had before.
+var nearLimit = func() string {
+	near := []string{"NOT q.unlimited AND q.held + q.spent >= q.quota - q.quota / 5"}
+	for _, p := range periods {
+		near = append(near, strings.ReplaceAll("q.@_used >= q.cap_@ - q.cap_@ / 5", "@", p.name))
+	}
+	return "(" + strings.Join(near, " OR ") +
+		" OR EXISTS (SELECT 1 FROM key_marks m WHERE m.key_id = q.id AND m.percent > 0))"
+}()
+
+// keyCrossings compares the keys of accounts with their marks. Keys of a rotation count as one, by
+// the row that has their limits.
+func (s *Store) keyCrossings(db *gorm.DB, accounts []string) (crossings []keyCrossing, err error) {
+	list, err := jsonText(accounts)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := readKeys(db, "k.quota_id IS NULL AND k.account_id IN "+s.inList()+" AND "+nearLimit, list)
+	if err != nil {
+		return nil, err
+	}
+	var marks []keyMark
+	if err := read(db, &marks, `SELECT m.key_id, m.bound, m.began, m.percent
+		FROM key_marks m JOIN keys k ON k.id = m.key_id WHERE k.account_id IN `+s.inList(), list); err != nil {
+		return nil, err
+	}
+	byKey := map[string]map[string]keyMark{}
+	for _, m := range marks {
+		if byKey[m.KeyID] == nil {
+			byKey[m.KeyID] = map[string]keyMark{}
+		}
+		byKey[m.KeyID][m.Bound] = m
+	}
+	now := s.clock()
+	for _, row := range rows {
+		crossings = append(crossings, crossingsOf(row, byKey[row.ID], now)...)
+	}
+	return crossings, nil
+}
+
+// noteKeys looks for keys that have come to 80 or 100 percent of their quota or of a cap.
+func (s *Store) noteKeys(ctx context.Context) (err error) {
+	var accounts []struct{ ID string }
+	if err := read(s.on(ctx), &accounts, "SELECT DISTINCT account_id FROM endpoints WHERE "+wantsEvent,
+		wanted(mediagate.EventKeyQuotaLow)); err != nil || len(accounts) == 0 {
+		return dbError(err, "look for used quotas")
+	}
+	crossings, err := s.keyCrossings(s.on(ctx), convert(accounts, func(a struct{ ID string }) string { return a.ID }))
+	if err != nil {
+		return dbError(err, "look for used quotas")
+	}
+	for _, c := range crossings {
+		err = errors.Join(err, s.write(ctx, "note a used quota", func(tx *gorm.DB) error {
+			first, err := c.mark(tx)
+			if err != nil || !first {
+				return err
+			}
+			return s.tellCrossing(tx, c)
+		}))
+	}
+	return err
+}
+
+// quotaLow is the data of the event key.quota_low.
+type quotaLow struct {
+	Key      string `json:"key"`
+	Name     string `json:"name"`
+	Limit    string `json:"limit"` // quota, day, week or month
+	Percent  int    `json:"percent"`
+	Amount   string `json:"amount"`
+	Used     string `json:"used"`
+	ResetsAt *int64 `json:"resets_at"` // of a cap
+}
+
+// tellCrossing stores the events of a crossing, in the name of the newest of the keys that share
+// the limit. Where none of them lives there are none.
+func (s *Store) tellCrossing(tx *gorm.DB, c keyCrossing) error {
+	percents := c.passed()
+	if len(percents) == 0 {
+		return nil
+	}
+	now := s.clock()
+	keys, err := readKeys(tx, "q.id = ? AND "+liveKey+" ORDER BY k.id DESC LIMIT 1", c.key.ID, at(now))
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	for _, percent := range percents {
+		data := quotaLow{
+			Key:     keys[0].ID,
+			Name:    keys[0].Name,
+			Limit:   c.is.Bound,
+			Percent: percent,
+			Amount:  c.limit.String(),
+			Used:    c.used.String(),
+		}
+		if c.is.Began > 0 {
+			data.ResetsAt = unix(at(c.ends))
+		}
+		body, err := mediagate.EventBody(mediagate.EventKeyQuotaLow, now, data)
+		if err != nil {
+			return err
+		}
+		e := outgoing{id: s.newID(mediagate.EventPrefix), kind: mediagate.EventKeyQuotaLow, body: body, at: now}
+		if err := tell(tx, e, "account_id = ? AND "+wantsEvent, c.key.AccountID, wanted(e.kind)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
