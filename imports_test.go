@@ -148,7 +148,7 @@ func TestWhatMustNotBeReached(t *testing.T) {
 		"api":        {[]string{"./api"}, []string{gorm}},
 		"storage":    {[]string{"./storage", "./storage/blob"}, []string{echo, temporal}},
 		"sandbox":    {[]string{"./sandbox/..."}, []string{echo, temporal, gorm}},
-		"production": {[]string{"./cmd/..."}, []string{"go.temporal.io/server", "github.com/temporalio/ui-server", "github.com/versity", "modernc.org/sqlite", "gorm.io/driver/sqlite", module + "/storage/sqlite", standalone}},
+		"production": {[]string{"./cmd/..."}, []string{"go.temporal.io/server", "github.com/temporalio/ui-server", "github.com/versity", "modernc.org/sqlite", "gorm.io/driver/sqlite", "k8s.io", "sigs.k8s.io", module + "/storage/sqlite", standalone}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

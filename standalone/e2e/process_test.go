@@ -22,7 +22,7 @@ import (
 // restart finds its folder and its ports.
 type program struct {
 	name  string // of the log file, and in messages
-	bin   string // in the folder of the programs
+	bin   string // in the folder of the programs, or an absolute path
 	args  []string
 	env   []string
 	dir   string // working folder, and of the log
@@ -91,7 +91,11 @@ func (s *service) spawn() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(suite.bin, s.bin), s.args...) // our own program, ended by signals: that is what is tested
+	bin := s.bin
+	if !filepath.IsAbs(bin) {
+		bin = filepath.Join(suite.bin, bin)
+	}
+	cmd := exec.Command(bin, s.args...) // our own program, ended by signals: that is what is tested
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "TMPDIR=" + os.TempDir()}, s.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

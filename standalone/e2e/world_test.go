@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
@@ -31,6 +32,7 @@ type options struct {
 	apis        int              // 0: one
 	workers     int              // 0: one
 	workersOff  bool             // started by the test
+	bin         string           // program of migration, API and workers; empty: bin/mediagate
 	channels    []map[string]any // instead of the sandbox's, without base_url
 	armed       int              // which worker has the failpoint: 0 for all, else its number
 	ownTemporal bool             // processes of its own, to be killed
@@ -251,10 +253,13 @@ func sandboxChannels(url string) []map[string]any {
 	return channels
 }
 
+// bin is the program that is started next.
+func (w *world) bin() string { return cmp.Or(w.opts.bin, "mediagate") }
+
 // once runs a command of bin/mediagate to its end.
 func (w *world) once(name string, args ...string) {
 	w.t.Helper()
-	s := launch(w.t, program{name: name, bin: "mediagate", dir: w.dir, args: args})
+	s := launch(w.t, program{name: name, bin: w.bin(), dir: w.dir, args: args})
 	<-s.ended
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
 		w.t.Fatalf("%s exits with %d:\n%s", name, code, tail(s.logFile()))
@@ -264,7 +269,7 @@ func (w *world) once(name string, args ...string) {
 func (w *world) addAPI(name, config string) {
 	w.t.Helper()
 	addr := freeAddr(w.t)
-	p := program{name: name, bin: "mediagate", dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr, "-ops-listen", anyAddr}}
+	p := program{name: name, bin: w.bin(), dir: w.dir, args: []string{"api", "-config", config, "-api-listen", addr, "-ops-listen", anyAddr}}
 	p.ready = "http://" + addr + "/readyz"
 	p.env = w.opts.env
 	if strings.HasPrefix(w.opts.failpoint, failpoint.SubmitCommitted) {
@@ -277,7 +282,7 @@ func (w *world) addAPI(name, config string) {
 func (w *world) addWorker(n int, config string) {
 	w.t.Helper()
 	p := program{
-		name: fmt.Sprintf("worker%d", n), bin: "mediagate", dir: w.dir, listens: "ops",
+		name: fmt.Sprintf("worker%d", n), bin: w.bin(), dir: w.dir, listens: "ops",
 		args: []string{"worker", "-config", config, "-ops-listen", anyAddr},
 	}
 	p.env = w.opts.env
