@@ -180,6 +180,7 @@ func routes() []route {
 		{method: get, path: admin + "/channels", access: accessAdmin, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
+		{method: get, path: admin + "/vendors", access: accessAdmin, handler: (*Server).handleVendors},
 		{method: get, path: admin + "/usage", access: accessAdmin, handler: (*Server).handleAdminUsage},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, handler: (*Server).handleLedgerCheck},
 		{method: post, path: admin + "/recover", access: accessAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},

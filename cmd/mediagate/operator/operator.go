@@ -62,6 +62,7 @@ func commands() []command {
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME", channelsEnable},
 		{"channels disable", "NAME", channelsDisable},
+		{"vendors list", "[-limit N] [-after NAME]", vendorsList},
 		{"ledger check", "", ledgerCheck},
 		{"recover", "-restored-to TIME", recoverRestored},
 		{"audit list", "[-account ID] [-limit N] [-after ID]", auditList},
