@@ -65,6 +65,7 @@ type Config struct {
 
 	AdminListener   net.Listener            // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
 	Channels        []Channel               // as configured
+	Vendors         []Vendor                // by their names
 	CreditsPerUnit  int64                   // 0: 1000
 	Currency        string                  // empty: USD
 	Groups          map[string]Group        // empty: "default", all models at list price

@@ -197,6 +197,7 @@ func routes() []route {
 		{method: get, path: admin + "/channels", access: accessAdmin, role: roleRead, handler: (*Server).handleChannels},
 		{method: get, path: admin + "/channels/:channel", access: accessAdmin, role: roleRead, handler: (*Server).handleChannel},
 		{method: patch, path: admin + "/channels/:channel", access: accessAdmin, role: roleOperate, body: bodyJSON, bound: smallBody, handler: (*Server).handleChannelChange},
+		{method: get, path: admin + "/vendors", access: accessAdmin, role: roleRead, handler: (*Server).handleVendors},
 		{method: get, path: admin + "/usage", access: accessAdmin, role: roleRead, handler: (*Server).handleAdminUsage},
 		{method: get, path: admin + "/ledger/check", access: accessAdmin, role: roleRead, handler: (*Server).handleLedgerCheck},
 		{method: post, path: admin + "/recover", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleRecover},

@@ -116,6 +116,9 @@ type Operation struct {
 	Uploads bool
 	// Callback: Submit tells the vendor Job.CallbackURL.
 	Callback bool
+	// FailUnknown: a task of a model of no catalog fails when nobody can tell whether
+	// the vendor has its job; otherwise it is parked.
+	FailUnknown bool
 
 	// Submit is the longest that a submission takes, from the first call that
 	// it makes to the end of the last answer; of one that streams, to its first

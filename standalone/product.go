@@ -182,7 +182,7 @@ func productSources(secrets datadir.Secrets, opts options, where *announcement) 
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
 	for _, c := range sandbox.Channels(url) {
-		if !slices.Contains(all.Known(), c.Provider) {
+		if !slices.Contains(all.Builtin().Known(), c.Provider) {
 			continue
 		}
 		channels = append(channels, app.Channel{

@@ -26,6 +26,7 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/replay"
 	"github.com/mediagate/mediagate/cmd/mediagate/runner"
 	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/providers/declared"
 )
 
 // version is set by the build.
@@ -50,6 +51,8 @@ Usage: mediagate COMMAND [flags]
   replay ID|FILE      replay the history of a task's run, or one saved from
                       Temporal's UI, against this build: what the run decided
                       step by step, and where this build would differ
+  vendors test FILE…  run the examples of files that declare vendors, without network
+  vendors new NAME    write NAME.yaml, the start of such a file
 
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
 `
@@ -96,6 +99,11 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		runner.Complete(ctx, rest, commands(), environ, stdout)
 	case "replay":
 		err = replayRun(ctx, rest, environ, stdout)
+	case "vendors":
+		if len(rest) > 0 && rest[0] == "list" {
+			return operator.Run(ctx, args, environ, stdout, stderr)
+		}
+		err = vendorFiles(ctx, rest, stdout)
 	case "api", "worker", "all", "migrate", "config":
 		err = serve(ctx, command, rest, environ, stdout, stderr)
 	default:
@@ -145,7 +153,7 @@ func completion(args []string, stdout io.Writer) error {
 
 // commands are all that there are.
 func commands() []string {
-	return append(operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp", "migrate", "replay", "run", "version", "worker")
+	return append(operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp", "migrate", "replay", "run", "vendors new", "vendors test", "version", "worker")
 }
 
 // serveMCP lets the program that started this one use a gateway, until it closes the
@@ -175,7 +183,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	c, err := app.Load(src)
 	if command == "config" {
 		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a process would that serves
-		return printConfig(c, err, stdout)
+		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout)
 	}
 	if err != nil {
 		return err
@@ -250,6 +258,55 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 		_, err = io.WriteString(stdout, text+c.Limits()+c.Doubts())
 	}
 	return errors.Join(wrong, err)
+}
+
+// vendorFiles runs the examples of files of vendors, or writes a new file. Both need no
+// settings and call nobody.
+func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
+	switch {
+	case len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
+		return flag.ErrHelp
+	case len(args) > 1 && args[0] == "test":
+		return testVendors(ctx, args[1:], stdout)
+	case len(args) == 2 && args[0] == "new":
+		return newVendor(args[1], stdout)
+	default:
+		return app.WrongUse("vendors test FILE…, vendors new NAME, or vendors list")
+	}
+}
+
+// testVendors reads each file and runs its examples.
+func testVendors(ctx context.Context, names []string, stdout io.Writer) error {
+	var failed error
+	for _, name := range names {
+		vendor, err := declared.ReadFile(name, nil)
+		if err == nil {
+			err = vendor.Test(ctx)
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "%s: ok, %d examples\n", name, len(vendor.Examples))
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// newVendor writes NAME.yaml into the current folder, unless it is there.
+func newVendor(name string, stdout io.Writer) error {
+	text, err := declared.Start(name)
+	if err != nil {
+		return app.WrongUse(err.Error())
+	}
+	file, err := os.OpenFile(name+".yaml", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // it holds no secret
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, name+".yaml")
+	return err
 }
 
 func printVersion(args []string, stdout io.Writer) error {

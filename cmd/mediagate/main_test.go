@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
+	"github.com/mediagate/mediagate/providers/declared"
 )
 
 const good = `
@@ -62,6 +63,10 @@ func TestExitCodes(t *testing.T) {
 		"replay nothing":         {[]string{"replay"}, "foo: 1", 2, "", "mediagate replay: name a task"},
 		"replay, same":           {[]string{"replay", "../../workflows/testdata/histories/video.json"}, "foo: 1", 0, "This build decides as the run did.", ""},
 		"replay, wrong settings": {[]string{"replay", "task_1"}, "foo: 1", 1, "", "mediagate: foo: no such setting"},
+		"a vendor's examples":    {[]string{"vendors", "test", "../../providers/declared/vendors/vidu.yaml"}, "foo: 1", 0, "vidu.yaml: ok, 3 examples", ""},
+		"no vendor's file":       {[]string{"vendors", "test", "nothing.yaml"}, "foo: 1", 1, "", "mediagate: nothing.yaml:1:1: cannot be read"},
+		"no name for a vendor":   {[]string{"vendors", "new", "../up"}, good, 2, "", `mediagate vendors: "../up" is no name`},
+		"vendors nothing":        {[]string{"vendors"}, good, 2, "", "mediagate vendors: vendors test FILE…"},
 		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|suspend|resume|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
 	} {
@@ -100,5 +105,68 @@ func TestOperatorsPageNamesEachCommand(t *testing.T) {
 	}
 	if got := strings.TrimSpace(first); !strings.HasPrefix(got, strings.Join(want, ", ")+" (") {
 		t.Errorf("it says\n%s\nand there are\n%s", got, strings.Join(want, ", "))
+	}
+}
+
+// A new file is written into the current folder, and nothing over another.
+func TestVendorsNew(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for i, want := range []string{"acme.yaml\n", ""} {
+		var out, err bytes.Buffer
+		if code := run([]string{"vendors", "new", "acme"}, nil, &out, &err); code != i || out.String() != want {
+			t.Errorf("exit %d, %q, %q", code, out.String(), err.String())
+		}
+	}
+	var out, err bytes.Buffer
+	if code := run([]string{"vendors", "test", "acme.yaml"}, nil, &out, &err); code != 0 {
+		t.Errorf("exit %d: %s", code, err.String())
+	}
+}
+
+// The files of vendor_dir are checked with the settings, and their examples run.
+func TestConfigTestsVendors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text, err := declared.Start("acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "acme.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := filepath.Join(dir, "acme.yaml")
+	channel := "vendor_dir: " + dir + "\nchannels: [{name: a, provider: acme, credentials: {api_key: k}}]\n"
+	for _, test := range []struct{ text, want string }{
+		{text, ""},
+		{strings.Replace(text, "seconds: 5}", "seconds: 6}", 1), "mediagate: " + at + ":50:5: examples[0]: calls[0].body: is "},
+		{strings.Replace(text, "[prompt, duration]", "[prompt, duration, smell]", 1), "mediagate: " + at + ":14:32: no model has a field smell"},
+		{strings.Replace(text, "media: video", "media: smell", 1), "mediagate: " + at + `:13:12: operations.video.media: "smell" is unknown`},
+		{strings.Replace(text, "https://api.vendor.example.com", "https://127.0.0.1", 1), "mediagate: " + at + ":4:11: base_url: plain http and private hosts"},
+	} {
+		write(test.text)
+		var out, err bytes.Buffer
+		code := run([]string{"config"}, settings(t, good+channel), &out, &err)
+		if (code == 0) != (test.want == "") || !strings.HasPrefix(err.String(), test.want) {
+			t.Errorf("exit %d, %q, want %q", code, err.String(), test.want)
+		}
+	}
+	write(strings.Replace(text, "https://api.vendor.example.com", "http://127.0.0.1", 1))
+	var out, errors bytes.Buffer
+	if code := run([]string{"config"}, settings(t, good+channel+"outbound: {allow: [127.0.0.0/8]}\n"), &out, &errors); code != 0 {
+		t.Errorf("an allowed host: exit %d, %s", code, errors.String())
+	}
+	if err := os.Rename(at, filepath.Join(dir, "kling.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kling.yaml"), []byte(strings.Replace(text, "name: acme", "name: kling", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	errors.Reset()
+	if code := run([]string{"config"}, settings(t, good+"vendor_dir: "+dir+"\n"), &out, &errors); code != 1 || !strings.Contains(errors.String(), "kling.yaml:3:7: name: kling is the name of a vendor") {
+		t.Errorf("the name of a vendor in Go: exit %d, %s", code, errors.String())
 	}
 }

@@ -6,28 +6,28 @@ package all
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/acedata"
 	"github.com/mediagate/mediagate/providers/dashscope"
+	"github.com/mediagate/mediagate/providers/declared"
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/midjourney"
-	"github.com/mediagate/mediagate/providers/minimax"
 	"github.com/mediagate/mediagate/providers/musicapi"
 	"github.com/mediagate/mediagate/providers/openai"
-	"github.com/mediagate/mediagate/providers/sunoapi"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 	"github.com/mediagate/mediagate/providers/veo"
 	"github.com/mediagate/mediagate/providers/vertex"
-	"github.com/mediagate/mediagate/providers/vidu"
 )
 
-// vendors is the table of all vendors: one line each.
+// vendors is the table of the vendors that are written in Go: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
 		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Express),
@@ -35,13 +35,10 @@ func vendors() map[string]providers.Adapter {
 		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
-		"minimax":    row(minimax.Description(), minimax.New, vendorhttp.KeyAccount, minimax.Express),
 		"musicapi":   row(musicapi.Description(), musicapi.New, vendorhttp.KeyAccount, musicapi.Express),
 		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Express),
-		"sunoapi":    row(sunoapi.Description(), sunoapi.New, vendorhttp.KeyAccount, sunoapi.Express),
 		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
 		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
-		"vidu":       row(vidu.Description(), vidu.New, vendorhttp.KeyAccount, vidu.Express),
 	}
 }
 
@@ -62,24 +59,76 @@ func row[P providers.Provider](
 	}
 }
 
+// Vendors is a table of vendors. The zero value has those that are built in.
+type Vendors struct {
+	rows  map[string]providers.Adapter
+	files map[string]*declared.Vendor // of the rows that files declare
+	added []*declared.Vendor          // from a folder, in the order of their names
+}
+
+// builtin is the table without a folder. The files in it are tested, so none has a fault.
+var builtin = sync.OnceValue(func() Vendors {
+	v := Vendors{rows: vendors(), files: map[string]*declared.Vendor{}}
+	for _, file := range declared.Builtin() {
+		v.add(file)
+	}
+	return v
+})
+
+// Builtin is the table of the vendors that are built in.
+func Builtin() Vendors { return builtin() }
+
+func (v Vendors) add(file *declared.Vendor) {
+	v.rows[file.Name], v.files[file.Name] = file.Adapter(), file
+}
+
+// Load adds the vendors of the files in a folder to those that are built in. A file
+// replaces a built-in file of its name. The error joins all faults of all files.
+func Load(dir string, allow declared.Allow) (Vendors, error) {
+	files, err := declared.ReadDir(dir, allow)
+	v := Vendors{rows: maps.Clone(builtin().rows), files: maps.Clone(builtin().files), added: files}
+	for _, file := range files {
+		if _, inGo := vendors()[file.Name]; inGo {
+			err = errors.Join(err, file.Wrong("%s is the name of a vendor that is built in and no file", file.Name))
+			continue
+		}
+		v.add(file)
+	}
+	return v, err
+}
+
+// table is the table with the built-in vendors in place of none.
+func (v Vendors) table() Vendors {
+	if v.rows == nil {
+		return builtin()
+	}
+	return v
+}
+
 // Known lists the names of all vendors.
-func Known() []string { return slices.Sorted(maps.Keys(vendors())) }
+func (v Vendors) Known() []string { return slices.Sorted(maps.Keys(v.table().rows)) }
 
 // Adapter is what is known of a vendor by the name of its provider.
-func Adapter(name string) (providers.Adapter, bool) {
-	v, ok := vendors()[name]
-	return v, ok
+func (v Vendors) Adapter(name string) (providers.Adapter, bool) {
+	a, ok := v.table().rows[name]
+	return a, ok
 }
+
+// File is the file that declares a vendor; nil for one that none does.
+func (v Vendors) File(name string) *declared.Vendor { return v.table().files[name] }
+
+// Added are the files that Load has read from the folder.
+func (v Vendors) Added() []*declared.Vendor { return v.added }
 
 // New makes the provider of a channel. It makes no call. An error is of
 // KindInvalid; each of the problems that it joins names channel and field.
-func New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
-	v, ok := Adapter(ch.Provider)
+func (v Vendors) New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
+	a, ok := v.Adapter(ch.Provider)
 	if !ok {
 		return nil, mediagate.Invalid("provider", "channel %q: provider %q is unknown; known: %s",
-			ch.Name, ch.Provider, strings.Join(Known(), ", "))
+			ch.Name, ch.Provider, strings.Join(v.Known(), ", "))
 	}
-	return v.Open(ch, opt)
+	return a.Open(ch, opt)
 }
 
 // Fingerprint names the vendor account behind a channel without giving it
@@ -87,27 +136,27 @@ func New(ch mediagate.Channel, opt providers.Options) (providers.Provider, error
 // another address. Where the channel has a label for its account, nothing else
 // counts; without one it stays the same with a new secret for the same access
 // key, and changes with another account or a new API key.
-func Fingerprint(ch mediagate.Channel) string {
+func (v Vendors) Fingerprint(ch mediagate.Channel) string {
 	if ch.Account != "" {
 		return fingerprint("label", ch.Provider, ch.Account)
 	}
-	return credentialsFingerprint(ch)
+	return v.credentialsFingerprint(ch)
 }
 
 // Fingerprints are all by which a channel's account may be on record: that of
 // Fingerprint first, then the one that the same credentials have without a
 // label, so that a label may be given while jobs are under way.
-func Fingerprints(ch mediagate.Channel) []string {
+func (v Vendors) Fingerprints(ch mediagate.Channel) []string {
 	if ch.Account != "" {
-		return []string{Fingerprint(ch), credentialsFingerprint(ch)}
+		return []string{v.Fingerprint(ch), v.credentialsFingerprint(ch)}
 	}
-	return []string{Fingerprint(ch)}
+	return []string{v.Fingerprint(ch)}
 }
 
-func credentialsFingerprint(ch mediagate.Channel) string {
+func (v Vendors) credentialsFingerprint(ch mediagate.Channel) string {
 	account := ""
-	if v, ok := Adapter(ch.Provider); ok {
-		account = v.Account(ch)
+	if a, ok := v.Adapter(ch.Provider); ok {
+		account = a.Account(ch)
 	}
 	return fingerprint("account", ch.Provider, account)
 }

@@ -16,11 +16,11 @@ import (
 
 func TestNewOfUnknownProvider(t *testing.T) {
 	t.Parallel()
-	p, err := all.New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
+	p, err := all.Builtin().New(mediagate.Channel{Name: "a", Provider: "nobody"}, providers.Options{})
 	if p != nil || !mediagate.Is(err, mediagate.KindInvalid) {
 		t.Fatalf("New = %v, %v", p, err)
 	}
-	for _, want := range []string{`channel "a"`, "nobody", strings.Join(all.Known(), ", ")} {
+	for _, want := range []string{`channel "a"`, "nobody", strings.Join(all.Builtin().Known(), ", ")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
@@ -30,8 +30,8 @@ func TestNewOfUnknownProvider(t *testing.T) {
 // A failed constructor yields no provider at all, not one that is nil inside.
 func TestNewFailsWithoutProvider(t *testing.T) {
 	t.Parallel()
-	for _, name := range all.Known() {
-		p, err := all.New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
+	for _, name := range all.Builtin().Known() {
+		p, err := all.Builtin().New(mediagate.Channel{Name: "a", Provider: name}, providers.Options{})
 		if p != nil || err == nil {
 			t.Errorf("%s: New = %v, %v", name, p, err)
 		}
@@ -44,7 +44,7 @@ func TestFingerprint(t *testing.T) {
 		return mediagate.Channel{Provider: provider, Credentials: mediagate.Secrets(credentials)}
 	}
 	key := map[string]string{"access_key": "AK1", "secret_key": "SK1"}
-	base := all.Fingerprint(channel("kling", key))
+	base := all.Builtin().Fingerprint(channel("kling", key))
 	for name, tc := range map[string]struct {
 		channel mediagate.Channel
 		same    bool
@@ -57,7 +57,7 @@ func TestFingerprint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := all.Fingerprint(tc.channel); (got == base) != tc.same {
+			if got := all.Builtin().Fingerprint(tc.channel); (got == base) != tc.same {
 				t.Errorf("same = %v, want %v", got == base, tc.same)
 			}
 		})
@@ -72,7 +72,7 @@ func TestFingerprintOfALabel(t *testing.T) {
 		return mediagate.Channel{Provider: provider, Account: label, Credentials: mediagate.Secrets(map[string]string{"api_key": key})}
 	}
 	base := channel("dashscope", "acme", "K1")
-	if all.Fingerprint(base) != all.Fingerprint(channel("dashscope", "acme", "K2")) {
+	if all.Builtin().Fingerprint(base) != all.Builtin().Fingerprint(channel("dashscope", "acme", "K2")) {
 		t.Error("a new key changes the fingerprint of a label")
 	}
 	for name, other := range map[string]mediagate.Channel{
@@ -81,15 +81,15 @@ func TestFingerprintOfALabel(t *testing.T) {
 		"no label":             channel("dashscope", "", "K1"),
 		"a key like the label": channel("dashscope", "", "acme"),
 	} {
-		if all.Fingerprint(base) == all.Fingerprint(other) {
+		if all.Builtin().Fingerprint(base) == all.Builtin().Fingerprint(other) {
 			t.Errorf("%s: the same fingerprint", name)
 		}
 	}
-	plain := all.Fingerprint(channel("dashscope", "", "K1"))
-	if diff := cmp.Diff([]string{all.Fingerprint(base), plain}, all.Fingerprints(base)); diff != "" {
+	plain := all.Builtin().Fingerprint(channel("dashscope", "", "K1"))
+	if diff := cmp.Diff([]string{all.Builtin().Fingerprint(base), plain}, all.Builtin().Fingerprints(base)); diff != "" {
 		t.Errorf("fingerprints (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{plain}, all.Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
+	if diff := cmp.Diff([]string{plain}, all.Builtin().Fingerprints(channel("dashscope", "", "K1"))); diff != "" {
 		t.Errorf("fingerprints without a label (-want +got):\n%s", diff)
 	}
 	// Rows of running gateways hold it: it must never come out otherwise.
@@ -101,7 +101,7 @@ func TestFingerprintOfALabel(t *testing.T) {
 // Each adapter passes the suite, and has golden files.
 func TestAdaptersConform(t *testing.T) {
 	t.Parallel()
-	for _, name := range all.Known() {
+	for _, name := range all.Builtin().Known() {
 		files, err := filepath.Glob(filepath.Join("..", name, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

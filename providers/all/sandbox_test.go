@@ -247,7 +247,7 @@ func (s script) customer(t *testing.T, box *sandboxtest.Sandbox, suffix string) 
 	if s.credential != "" {
 		credentials = map[string]string{s.credential: sandbox.DefaultAccounts()[at].Credentials[s.credential] + suffix}
 	}
-	p, err := all.New(mediagate.Channel{
+	p, err := all.Builtin().New(mediagate.Channel{
 		Name: "a", Provider: s.provider, BaseURL: box.URL + channel.Path + s.path, Options: s.options, Credentials: mediagate.Secrets(credentials),
 	}, providers.Options{Now: box.Clock.Now})
 	if err != nil {
@@ -357,7 +357,7 @@ func code(sub mediagate.Submission, err error) mediagate.FailureCode {
 
 // operation is what the adapter says of the script's first job.
 func (s script) operation() providers.Operation {
-	adapter, _ := all.Adapter(s.provider)
+	adapter, _ := all.Builtin().Adapter(s.provider)
 	return adapter.Description.Operations[s.jobs[0].operation]
 }
 
@@ -370,8 +370,8 @@ func TestScriptsAreWhole(t *testing.T) {
 			tried[s.provider+" "+a.operation] = true
 		}
 	}
-	for _, provider := range all.Known() {
-		adapter, _ := all.Adapter(provider)
+	for _, provider := range all.Builtin().Known() {
+		adapter, _ := all.Builtin().Adapter(provider)
 		for operation := range adapter.Description.Operations {
 			if !tried[provider+" "+operation] {
 				t.Errorf("no script tries %s of %s", operation, provider)

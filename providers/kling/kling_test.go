@@ -341,7 +341,7 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.channel.Provider, tc.channel.Name = "kling", "kling-a"
-			p, err := all.New(tc.channel, providers.Options{})
+			p, err := all.Builtin().New(tc.channel, providers.Options{})
 			if err == nil {
 				p.(providers.Closer).Close()
 			}

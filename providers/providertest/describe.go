@@ -10,7 +10,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
-	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
@@ -237,6 +236,6 @@ func (s Suite) settings(t *testing.T) {
 		if account(other) == account(s.Channel) {
 			t.Error("two accounts have one name")
 		}
-		s.discreet(t, all.Fingerprint(s.Channel), "")
+		s.discreet(t, s.Vendors.Fingerprint(s.Channel), "")
 	})
 }

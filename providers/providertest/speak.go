@@ -9,7 +9,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/providers"
-	"github.com/mediagate/mediagate/providers/all"
 )
 
 // send submits a job. Of an operation that streams it hears the answer to its
@@ -33,7 +32,7 @@ func (s Suite) send(ctx context.Context, p providers.Provider, job mediagate.Job
 // streams reports whether an operation does. One that there is not goes where
 // the others go.
 func (s Suite) streams(operation string) bool {
-	a, _ := all.Adapter(s.Channel.Provider)
+	a, _ := s.Vendors.Adapter(s.Channel.Provider)
 	if op, ok := a.Description.Operations[operation]; ok {
 		return op.Streams
 	}

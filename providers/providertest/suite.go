@@ -21,6 +21,7 @@ import (
 
 // Suite is what an adapter tells of its vendor.
 type Suite struct {
+	Vendors all.Vendors       // the table that has the adapter; zero: the built-in ones
 	Channel mediagate.Channel // without BaseURL
 	Private bool              // the vendor has no public address: a channel must say where it is
 	Unnamed bool              // no answer about a job carries its id
@@ -146,7 +147,7 @@ func (s Suite) Open(tb testing.TB, address string, opt providers.Options) provid
 
 func (s Suite) adapter(tb testing.TB) providers.Adapter {
 	tb.Helper()
-	a, ok := all.Adapter(s.Channel.Provider)
+	a, ok := s.Vendors.Adapter(s.Channel.Provider)
 	if !ok {
 		tb.Fatalf("no adapter is named %q", s.Channel.Provider)
 	}

@@ -64,7 +64,9 @@ func New(cfg Config, opt Options) *Client {
 	}
 	c.opt.Timeouts.Dial = cmp.Or(opt.Timeouts.Dial, 5*time.Second)
 	c.opt.Timeouts.TLS = cmp.Or(opt.Timeouts.TLS, 5*time.Second)
-	c.dial = (&net.Dialer{Timeout: c.opt.Timeouts.Dial}).DialContext
+	if c.dial = opt.Dial; c.dial == nil {
+		c.dial = (&net.Dialer{Timeout: c.opt.Timeouts.Dial}).DialContext
+	}
 	c.tls = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: opt.RootCAs, NextProtos: []string{"http/1.1"}}
 	reads := c.transport()
 	reads.DialContext = c.dial

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"io"
+	"net"
 	"net/url"
 	"time"
 )
@@ -14,6 +15,8 @@ type Options struct {
 	Version string           // of the gateway, for User-Agent
 	Now     func() time.Time // the clock of send gates and tokens; time.Now when nil
 
+	// Dial opens the connections; nil: over the network.
+	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	RootCAs  *x509.CertPool // nil: the system's
 	Proxy    *url.URL       // of all calls; nil: none, the environment is not looked at
 	Timeouts Timeouts

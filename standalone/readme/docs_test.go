@@ -153,13 +153,13 @@ func TestProvidersAreListed(t *testing.T) {
 	row := func(name, provider string) string {
 		return regexp.MustCompile("(?m)^\\| `" + provider + "` \\|.*$").FindString(document(t, name))
 	}
-	for _, provider := range all.Known() {
+	for _, provider := range all.Builtin().Known() {
 		settings := row("docs/configuration.md", provider)
 		if settings == "" {
 			t.Errorf("docs/configuration.md does not list %s", provider)
 			continue
 		}
-		adapter, _ := all.Adapter(provider)
+		adapter, _ := all.Builtin().Adapter(provider)
 		for _, name := range slices.Concat(adapter.Description.Credentials, adapter.Description.Options) {
 			if !strings.Contains(settings, "`"+name+"`") {
 				t.Errorf("docs/configuration.md does not name %s of %s", name, provider)

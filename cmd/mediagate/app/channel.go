@@ -58,7 +58,7 @@ func shown(channels []mediagate.Channel) []api.Channel {
 
 // openChannels opens the adapters of channels, whose calls and downloads go the channel's way.
 // observe, which may be nil, makes for each channel what hears of its calls.
-func openChannels(channels []mediagate.Channel, opt providers.Options, files fetcher, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
+func openChannels(vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
 		opt.Watch = t.watch(ch)
@@ -66,12 +66,12 @@ func openChannels(channels []mediagate.Channel, opt providers.Options, files fet
 		if observe != nil {
 			opt.Observe = observe(ch.Name)
 		}
-		vendor, err := all.New(ch, opt)
+		vendor, err := vendors.New(ch, opt)
 		if err != nil {
 			return nil, fmt.Errorf("channels: %w", err)
 		}
-		adapter, _ := all.Adapter(ch.Provider)
-		accounts := all.Fingerprints(ch)
+		adapter, _ := vendors.Adapter(ch.Provider)
+		accounts := vendors.Fingerprints(ch)
 		opened[i] = channel.Channel{
 			Channel: ch, Fingerprint: accounts[0], Aka: accounts[1:], Vendor: vendor, Adapter: adapter,
 		}
@@ -80,11 +80,11 @@ func openChannels(channels []mediagate.Channel, opt providers.Options, files fet
 }
 
 // descriptions are what the adapters say of their operations.
-type descriptions struct{}
+type descriptions struct{ vendors all.Vendors }
 
 // Operation is the one that a route names.
-func (descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
-	adapter, _ := all.Adapter(r.Provider)
+func (d descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
+	adapter, _ := d.vendors.Adapter(r.Provider)
 	o, ok := adapter.Description.Operations[r.Operation]
 	return o, ok
 }

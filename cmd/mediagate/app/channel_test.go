@@ -7,6 +7,7 @@ import (
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/all"
 )
 
 // An alias is taken wherever a model's id is: a channel that serves only the
@@ -28,7 +29,7 @@ func TestChannelsServeAliases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channels, err := openChannels(known([]Channel{{
+			channels, err := openChannels(all.Builtin(), known([]Channel{{
 				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
 			}}, models), providers.Options{}, fetcher{}, nil, nil)
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
@@ -34,6 +35,7 @@ type Config struct {
 	Currency           string           `yaml:"currency" help:"of prices and balances"`
 	CreditsPerUnit     int64            `yaml:"credits_per_unit" help:"credits a currency unit"`
 	CatalogDir         string           `yaml:"catalog_dir" help:"folder of model files over the built-in ones"`
+	VendorDir          string           `yaml:"vendor_dir" help:"folder of vendors as files, beside the built-in ones"`
 	Outbound           Outbound         `yaml:"outbound"`
 	Channels           []Channel        `yaml:"channels" help:"vendor accounts"`
 	ChannelCredentials Credentials      `yaml:"channel_credentials" secret:"true" help:"credentials by channel, in place of channels[].credentials"`
@@ -50,6 +52,8 @@ type Config struct {
 	CORSOrigins        []string         `yaml:"cors_origins" help:"origins that browsers may call from"`
 	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
 	LogLevel           string           `yaml:"log_level" help:"debug, info, warn or error"`
+
+	vendors all.Vendors // the built-in ones, and those of VendorDir as Load has read them
 }
 
 // Operator is an operator with a key of its own.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
-	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 )
 
@@ -39,7 +38,7 @@ func offers(c *catalog.Catalog) []offer {
 // do, and names file and key of each difference: a provider or an operation
 // that there is not, results of another class, and a field that clients may
 // send and no route takes.
-func cross(offers []offer, adapter func(name string) (providers.Adapter, bool)) []string {
+func cross(offers []offer, vendors all.Vendors) []string {
 	var problems []string
 	for _, o := range offers {
 		taken := map[string]bool{}
@@ -48,10 +47,10 @@ func cross(offers []offer, adapter func(name string) (providers.Adapter, bool)) 
 			wrong := func(key, format string, args ...any) {
 				problems = append(problems, o.where(i)+"."+key+": "+fmt.Sprintf(format, args...))
 			}
-			a, ok := adapter(r.Provider)
+			a, ok := vendors.Adapter(r.Provider)
 			if !ok {
 				known = false
-				wrong("provider", "%q is unknown; known: %s", r.Provider, strings.Join(all.Known(), ", "))
+				wrong("provider", "%q is unknown; known: %s", r.Provider, strings.Join(vendors.Known(), ", "))
 				continue
 			}
 			operation, ok := a.Description.Operations[r.Operation]

@@ -11,14 +11,14 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 	"github.com/mediagate/mediagate/media/imagefile"
 	"github.com/mediagate/mediagate/providers"
-	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
 // routes asks the adapters of vendors on behalf of our channels.
 type routes struct {
-	adapter  func(provider string) (providers.Adapter, bool)
-	channels []mediagate.Channel
+	adapter      func(provider string) (providers.Adapter, bool)
+	fingerprints func(mediagate.Channel) []string
+	channels     []mediagate.Channel
 }
 
 // unborn is the id of a task that may never be.
@@ -68,7 +68,7 @@ func (r routes) serving(model string, route mediagate.Route, source *mediagate.S
 	if source != nil {
 		makers := make([]mediagate.VendorAccount, len(r.channels))
 		for i, c := range r.channels {
-			makers[i] = mediagate.VendorAccount{Channel: c.Name, Former: c.Former, Fingerprints: all.Fingerprints(c)}
+			makers[i] = mediagate.VendorAccount{Channel: c.Name, Former: c.Former, Fingerprints: r.fingerprints(c)}
 		}
 		made = source.MadeBy(makers)
 	}

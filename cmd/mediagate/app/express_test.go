@@ -82,7 +82,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 // A route to what no adapter has is a fault of ours, not the client's.
 func TestExpressOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
-	r := routes{adapter: all.Adapter}
+	r := routes{adapter: all.Builtin().Adapter}
 	for _, route := range []mediagate.Route{{Provider: "nobody", Operation: "video"}, {Provider: "kling", Operation: "nothing"}} {
 		if err := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
 			t.Errorf("%+v: %v", route, err)
@@ -98,7 +98,7 @@ func TestExpressSource(t *testing.T) {
 		{Name: "first", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "one"})},
 		{Name: "second", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "two"})},
 	}
-	source := &mediagate.Source{Channel: "gone", Fingerprint: all.Fingerprint(channels[1]), Key: "results/1"}
+	source := &mediagate.Source{Channel: "gone", Fingerprint: all.Builtin().Fingerprint(channels[1]), Key: "results/1"}
 	var told []mediagate.Source
 	adapter := providers.Adapter{
 		Description: providers.Description{Operations: map[string]providers.Operation{"make": {Source: true}}},
@@ -110,7 +110,10 @@ func TestExpressSource(t *testing.T) {
 			return nil
 		},
 	}
-	r := routes{channels: channels, adapter: func(string) (providers.Adapter, bool) { return adapter, true }}
+	r := routes{
+		channels: channels, adapter: func(string) (providers.Adapter, bool) { return adapter, true },
+		fingerprints: all.Builtin().Fingerprints,
+	}
 	route := mediagate.Route{Provider: "vidu", Operation: "make"}
 	if e := r.Express("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
 		t.Errorf("answered %+v", e)

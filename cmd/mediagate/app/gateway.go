@@ -31,7 +31,6 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 	"github.com/mediagate/mediagate/internal/webhook"
 	"github.com/mediagate/mediagate/providers"
-	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/storage"
 	"github.com/mediagate/mediagate/storage/blob"
 	"github.com/mediagate/mediagate/worker"
@@ -128,8 +127,8 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	}
 	g.files = fetcher{g.rules, ways}
 	channels := known(c.Channels, g.catalog)
-	o.Role.warnOfMutes(ctx, channels, o.Logger)
-	if g.channels, err = openChannels(o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces); err != nil {
+	o.Role.warnOfMutes(ctx, c.vendors, channels, o.Logger)
+	if g.channels, err = openChannels(c.vendors, o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -331,7 +330,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 			return err
 		},
 		Deliverer: g.deliverer(),
-		Operators: operators, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
+		Operators: operators, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), Vendors: listed(c.vendors), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
 		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
 		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
 		IdleTimeout: c.IdleTimeout,
@@ -359,7 +358,7 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 
 // routes asks the adapters for the models of a catalog.
 func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
-	return routes{all.Adapter, known(g.Config.Channels, models)}
+	return routes{g.Config.vendors.Adapter, g.Config.vendors.Fingerprints, known(g.Config.Channels, models)}
 }
 
 // deliverer sends callbacks.
@@ -406,7 +405,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings.CreditsPerUnit, settings.Keep = g.Config.CreditsPerUnit, mediagate.Retention(g.Config.Retention)
 	defer g.countCalls(ctx)() // once the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{g.Config.vendors}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
 		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
@@ -414,7 +413,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 		Tracer:    g.traces.Tracer(),
 	}
 	return worker.Run(ctx, worker.Config{
-		Temporal: g.Temporal, Activities: acts, Providers: all.Known(), Channels: g.channels.Names(),
+		Temporal: g.Temporal, Activities: acts, Providers: g.Config.vendors.Known(), Channels: g.channels.Names(),
 		Grace: g.Config.ShutdownGrace, Logger: g.log, Seen: g.Store.SeenChannel,
 		Serving: func() { g.polling.Store(true) }, Observe: g.metrics.StepEnded,
 	})

@@ -43,6 +43,9 @@ func settings() []setting {
 	var walk func(t reflect.Type, prefix string, index []int)
 	walk = func(t reflect.Type, prefix string, index []int) {
 		for f := range t.Fields() {
+			if !f.IsExported() {
+				continue
+			}
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			at := slices.Concat(index, f.Index)
 			if f.Type.Kind() == reflect.Struct && f.Type != proxiesType {
@@ -114,7 +117,7 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	paths := []*string{
-		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
+		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
 	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
 	for i := range c.Moderation.Files {
@@ -133,6 +136,9 @@ func Load(src Sources) (Config, error) {
 		r.keyFiles(&c)
 	}
 	r.distribute(&c)
+	if readable && src.Role != RoleReplay {
+		r.vendors(&c)
+	}
 	if readable {
 		for _, p := range c.problems(src.Embedded, src.Role) {
 			if r.known(p.path) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/providers"
 	"github.com/mediagate/mediagate/providers/all"
 )
 
@@ -25,23 +26,23 @@ func passedType(operation string) (mediagate.Type, bool) {
 }
 
 // baseOperation is the one of the provider that takes requests of the base
-// contract, and whether its submit brings the result.
-func baseOperation(provider string, t mediagate.Type) (name string, sync, ok bool) {
+// contract.
+func baseOperation(vendors all.Vendors, provider string, t mediagate.Type) (name string, o providers.Operation, ok bool) {
 	facts, _ := t.Facts()
-	adapter, _ := all.Adapter(provider)
+	adapter, _ := vendors.Adapter(provider)
 	operations := adapter.Description.Operations
 	for _, name := range slices.Sorted(maps.Keys(operations)) {
 		if o := operations[name]; o.Base && o.Media == facts.Media {
-			return name, o.Sync, true
+			return name, o, true
 		}
 	}
-	return "", false, false
+	return "", providers.Operation{}, false
 }
 
 // passthrough lists the models of no catalog that channels name, in the order
 // of the channels' preference. What cannot be served is left out: Validate has
 // said so.
-func passthrough(channels []Channel) []catalog.Passthrough {
+func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough {
 	byPriority := slices.Clone(channels)
 	slices.SortStableFunc(byPriority, func(a, b Channel) int { return cmp.Compare(a.Priority, b.Priority) })
 	found := map[string]*catalog.Passthrough{}
@@ -49,7 +50,7 @@ func passthrough(channels []Channel) []catalog.Passthrough {
 		for _, id := range slices.Sorted(maps.Keys(ch.Passthrough)) {
 			setting := ch.Passthrough[id]
 			kind, known := passedType(setting.Operation)
-			operation, sync, ok := baseOperation(ch.Provider, kind)
+			operation, about, ok := baseOperation(vendors, ch.Provider, kind)
 			if !known || !ok {
 				continue
 			}
@@ -61,7 +62,7 @@ func passthrough(channels []Channel) []catalog.Passthrough {
 				}
 				found[id] = p
 			}
-			if sync { // its answer was the result, so a lost one is not found again
+			if about.Sync || about.FailUnknown { // the answer was the result, so a lost one is not found again; or the vendor's file says so
 				p.OnUnknown = mediagate.OnUnknownFail
 			}
 			route := mediagate.Route{Provider: ch.Provider, Upstream: setting.Upstream, Operation: operation}
@@ -79,7 +80,7 @@ func passthrough(channels []Channel) []catalog.Passthrough {
 
 // passthrough judges the models of no catalog that channels name. One model is
 // one thing at one price, whichever channel serves it.
-func (v *validator) passthrough(channels []Channel) {
+func (v *validator) passthrough(vendors all.Vendors, channels []Channel) {
 	first := map[string]Passed{}
 	for i, ch := range channels {
 		for _, id := range slices.Sorted(maps.Keys(ch.Passthrough)) {
@@ -88,8 +89,8 @@ func (v *validator) passthrough(channels []Channel) {
 			v.check(setting.Upstream != "", path+".upstream", "must not be empty")
 			kind, known := passedType(setting.Operation)
 			v.check(known, path+".operation", "must be %s or %s", mediagate.OperationVideo, mediagate.OperationImage)
-			if _, ok := all.Adapter(ch.Provider); known && ok {
-				_, _, ok := baseOperation(ch.Provider, kind)
+			if _, ok := vendors.Adapter(ch.Provider); known && ok {
+				_, _, ok := baseOperation(vendors, ch.Provider, kind)
 				v.check(ok, path+".operation", "%s has no %s for models of no catalog", ch.Provider, setting.Operation)
 			}
 			if setting.Price != "" {

@@ -27,7 +27,7 @@ func TestPassthroughOfChannels(t *testing.T) {
 	other := film
 	other.Upstream = "film-2"
 	still := Passed{Upstream: "still-1", Operation: "image_generation"}
-	got := passthrough([]Channel{
+	got := passthrough(all.Builtin(), []Channel{
 		passing("late", "kling", 2, map[string]Passed{"film": other}),
 		passing("one", "minimax", 1, map[string]Passed{"film": film}),
 		passing("two", "minimax", 1, map[string]Passed{"film": film}),
@@ -65,7 +65,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	channels, err := openChannels(known(settings, models), providers.Options{}, fetcher{}, nil, nil)
+	channels, err := openChannels(all.Builtin(), known(settings, models), providers.Options{}, fetcher{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 func TestBaseContractOfAdapters(t *testing.T) {
 	t.Parallel()
 	settings := []Channel{}
-	for _, provider := range all.Known() {
+	for _, provider := range all.Builtin().Known() {
 		for _, operation := range []string{mediagate.OperationVideo, mediagate.OperationImage} {
 			kind, _ := passedType(operation)
-			if _, _, ok := baseOperation(provider, kind); ok {
+			if _, _, ok := baseOperation(all.Builtin(), provider, kind); ok {
 				settings = append(settings, passing(provider, provider, 0, map[string]Passed{provider + "-" + string(kind): {Upstream: "up", Operation: operation}}))
 			}
 		}
@@ -104,8 +104,8 @@ func TestBaseContractOfAdapters(t *testing.T) {
 	if len(problems) > 0 || len(settings) < 4 {
 		t.Fatal(problems, len(settings))
 	}
-	r := routes{all.Adapter, known(settings, models)}
-	for _, p := range passthrough(settings) {
+	r := routes{all.Builtin().Adapter, all.Builtin().Fingerprints, known(settings, models)}
+	for _, p := range passthrough(all.Builtin(), settings) {
 		m, _ := models.Passthrough(p.ID)
 		o := m.Operations()[0]
 		for field, value := range map[string]any{

@@ -82,6 +82,9 @@ func printable(v reflect.Value) any {
 		m := yaml.MapSlice{}
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
 			name, opts, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if strings.Contains(opts, "omitempty") && v.Field(i).IsZero() {
 				continue

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-
-	"github.com/mediagate/mediagate/providers/all"
 )
 
 // warnOfRisks says what no production should run with: an armed failpoint, and
@@ -48,7 +46,7 @@ func loopback(host string) bool {
 // vendor that cannot stop all of them: what clients cancel runs on, and costs us.
 func (c Config) Unbounded() (names []string) {
 	for _, ch := range c.Channels {
-		adapter, _ := all.Adapter(ch.Provider)
+		adapter, _ := c.vendors.Adapter(ch.Provider)
 		for _, o := range adapter.Description.Operations {
 			if ch.Concurrency == 0 && !o.Sync && !o.Streams && !o.Cancel {
 				names = append(names, ch.Name)

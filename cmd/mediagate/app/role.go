@@ -47,7 +47,7 @@ func (r Role) openable(channels []mediagate.Channel) []mediagate.Channel {
 }
 
 // warnOfMutes tells of channels whose speeches the API cannot have spoken.
-func (r Role) warnOfMutes(ctx context.Context, channels []mediagate.Channel, log *slog.Logger) {
+func (r Role) warnOfMutes(ctx context.Context, vendors all.Vendors, channels []mediagate.Channel, log *slog.Logger) {
 	if r != RoleAPI {
 		return
 	}
@@ -55,7 +55,7 @@ func (r Role) warnOfMutes(ctx context.Context, channels []mediagate.Channel, log
 		if len(c.Credentials) > 0 {
 			continue
 		}
-		adapter, _ := all.Adapter(c.Provider)
+		adapter, _ := vendors.Adapter(c.Provider)
 		for _, o := range adapter.Description.Operations {
 			if o.Streams {
 				log.WarnContext(ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name)

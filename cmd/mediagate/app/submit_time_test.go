@@ -13,8 +13,8 @@ import (
 func TestD6SubmissionsFitTheirBounds(t *testing.T) {
 	t.Parallel()
 	grace := app.Defaults().ShutdownGrace
-	for _, provider := range all.Known() {
-		adapter, _ := all.Adapter(provider)
+	for _, provider := range all.Builtin().Known() {
+		adapter, _ := all.Builtin().Adapter(provider)
 		for name, o := range adapter.Description.Operations {
 			if o.Submit > activities.LongestSubmit {
 				t.Errorf("%s %s: a submission takes up to %v, of an unknown operation %v are waited for", provider, name, o.Submit, activities.LongestSubmit)

@@ -202,8 +202,8 @@ func samePort(a, b string) bool {
 // catalog reads the models, as the start will. Without files or models of our
 // own there is nothing to find: tests hold the built-in ones against adapters.
 func (v *validator) catalog(c Config) {
-	passed := passthrough(c.Channels)
-	if c.CatalogDir == "" && len(passed) == 0 {
+	passed := passthrough(c.vendors, c.Channels)
+	if c.CatalogDir == "" && c.VendorDir == "" && len(passed) == 0 {
 		return
 	}
 	if c.CatalogDir != "" {
@@ -216,7 +216,10 @@ func (v *validator) catalog(c Config) {
 	if rules, err := c.rules(); err == nil {
 		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
 	}
-	_, problems := loadCatalog(c, options...)
+	models, problems := loadCatalog(c, options...)
+	if models != nil {
+		v.unasked(c.vendors, models)
+	}
 	for _, problem := range problems {
 		path := "catalog_dir"
 		if strings.HasPrefix(problem, "channel ") {
@@ -230,13 +233,13 @@ func (v *validator) catalog(c Config) {
 // wrong with them, by themselves and in the eyes of the adapters. Each problem
 // names file and key.
 func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []string) {
-	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.Channels)))...)
+	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...)
 	var problems []string
 	for _, problem := range leaves(err) {
 		problems = append(problems, strings.TrimPrefix(problem.Error(), "catalog: "))
 	}
 	if models != nil {
-		problems = append(problems, cross(offers(models), all.Adapter)...)
+		problems = append(problems, cross(offers(models), c.vendors)...)
 	}
 	return models, problems
 }
@@ -289,10 +292,10 @@ func (v *validator) channels(c Config, role Role) {
 		if ch.Proxy != noProxy {
 			v.proxy(path+".proxy", ch.Proxy)
 		}
-		v.vendor(path, credentials, ch, role)
+		v.vendor(c.vendors, path, credentials, ch, role)
 	}
 	v.former(c.Channels)
-	v.passthrough(c.Channels)
+	v.passthrough(c.vendors, c.Channels)
 }
 
 // former checks the names that channels had: each leads to one channel.
@@ -316,10 +319,10 @@ func (v *validator) former(channels []Channel) {
 // base_url counts only when we found nothing, and of credentials only where there
 // are some, or the process cannot do without. These have a path of their own, for
 // they may stand apart from the channel.
-func (v *validator) vendor(path, credentials string, ch Channel, role Role) {
+func (v *validator) vendor(vendors all.Vendors, path, credentials string, ch Channel, role Role) {
 	badURL := ch.BaseURL != "" && baseAddress.problem(ch.BaseURL) != ""
 	v.address(path+".base_url", ch.BaseURL, baseAddress)
-	_, err := all.New(ch.domain(), providers.Options{})
+	_, err := vendors.New(ch.domain(), providers.Options{})
 	for _, one := range leaves(err) {
 		wrong, ok := errors.AsType[*mediagate.Error](one)
 		if !ok || wrong.Param == "" {

@@ -64,6 +64,7 @@ func commands() []command {
 		{"channels list", "[-limit N] [-after NAME]", channelsList},
 		{"channels enable", "NAME [-reason TEXT]", channelsEnable},
 		{"channels disable", "NAME [-reason TEXT]", channelsDisable},
+		{"vendors list", "[-limit N] [-after NAME]", vendorsList},
 		{"ledger check", "", ledgerCheck},
 		{"recover", "-restored-to TIME", recoverRestored},
 		{"audit list", "[-account ID] [-by NAME|KEY] [-action ACTION] [-object ID] [-from TIME] [-to TIME] [-limit N] [-after ID]", auditList},

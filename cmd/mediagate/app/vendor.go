@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/mediagate/mediagate/api"
+	"github.com/mediagate/mediagate/catalog"
+	"github.com/mediagate/mediagate/providers/all"
+)
+
+// vendors reads the files of vendor_dir. With a fault in one of them, channels and
+// models are not checked: they may name its vendor.
+func (r *reader) vendors(c *Config) {
+	if c.VendorDir == "" || !r.known("vendor_dir") {
+		return
+	}
+	var err error
+	if c.vendors, err = all.Load(c.VendorDir, c.allowsHost); err == nil {
+		return
+	}
+	for _, path := range []string{"channels", "catalog_dir"} {
+		r.broken[path] = true
+	}
+	for _, fault := range leaves(err) {
+		r.problems = append(r.problems, fault)
+	}
+}
+
+// allowsHost reports whether outbound.allow has a host of a vendor's file: its address,
+// or for a name of this machine the loopback.
+func (c Config) allowsHost(host string) bool {
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		if !loopback(host) {
+			return false
+		}
+		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return slices.ContainsFunc(c.Outbound.Allow, func(text string) bool {
+		prefix, err := netip.ParsePrefix(text)
+		return err == nil && prefix.Contains(address.Unmap())
+	})
+}
+
+// TestVendors runs the examples of the files of vendor_dir, and of the built-in files
+// that channels name. It calls nobody.
+func (c Config) TestVendors(ctx context.Context) error {
+	files := slices.Clone(c.vendors.Added())
+	for _, ch := range c.Channels {
+		if file := c.vendors.File(ch.Provider); file != nil && !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	var err error
+	for _, file := range files {
+		err = errors.Join(err, file.Test(ctx))
+	}
+	return err
+}
+
+// listed are the vendors as operators see them over the API.
+func listed(vendors all.Vendors) []api.Vendor {
+	var list []api.Vendor
+	for _, name := range vendors.Known() {
+		adapter, _ := vendors.Adapter(name)
+		about, source := adapter.Description, api.VendorInGo
+		if file := vendors.File(name); file != nil {
+			if source = api.VendorFile; slices.Contains(vendors.Added(), file) {
+				source = api.VendorAdded
+			}
+		}
+		list = append(list, api.Vendor{
+			Name: name, Source: source, Credentials: about.Credentials, Options: about.Options,
+			Operations: slices.Sorted(maps.Keys(about.Operations)),
+		})
+	}
+	return list
+}
+
+// unasked reports the fields of operations of vendor_dir that no request has: those of
+// no model and not of the base contract.
+func (v *validator) unasked(vendors all.Vendors, models *catalog.Catalog) {
+	known := map[string]bool{}
+	for _, m := range models.Models() {
+		for _, o := range m.Operations() {
+			for _, field := range o.Fields() {
+				known[field] = true
+			}
+		}
+	}
+	for _, file := range vendors.Added() {
+		for _, field := range file.Fields() {
+			has := known[field.Name] || slices.Contains(baseFields, field.Name)
+			v.check(has, field.Where, "no model has a field %s", field.Name)
+		}
+	}
+}
+
+// baseFields are those of requests for models of no catalog.
+var baseFields = []string{"prompt", "image_urls", "duration", "resolution", "size", "aspect_ratio", "n", "seed"}

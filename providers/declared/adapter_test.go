@@ -1,0 +1,206 @@
+package declared_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+	"github.com/mediagate/mediagate/providers/declared"
+	"github.com/mediagate/mediagate/providers/providertest"
+)
+
+// changed is the adapter of the plain file with replacements in it.
+func changed(t *testing.T, replacements ...string) providers.Adapter {
+	t.Helper()
+	text := strings.NewReplacer(replacements...).Replace(plain(t))
+	v, err := declared.Read("v.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Adapter()
+}
+
+// open opens a channel at a vendor that answers so.
+func open(t *testing.T, a providers.Adapter, replies ...providertest.Reply) (*providertest.Vendor, providers.Provider) {
+	t.Helper()
+	vendor := providertest.NewVendor(t, replies...)
+	p, err := a.Open(mediagate.Channel{
+		Name: "v-a", Provider: "v", BaseURL: vendor.URL, Credentials: mediagate.Secrets(map[string]string{"api_key": "k"}),
+	}, providers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := p.(providers.Closer); ok {
+		t.Cleanup(c.Close)
+	}
+	return vendor, p
+}
+
+var film = mediagate.Job{TaskID: "task_1", ExternalID: "task_1", Upstream: "film-1", Operation: "video", Params: []byte(`{"prompt":"a red kite","duration":5}`)}
+
+// beyond are expressions that would not end, or make more than memory holds.
+var beyond = map[string]string{
+	"recursion":               `def f: f; f`,
+	"recursion that grows":    `def f: 1 + f; f`,
+	"a loop":                  `last(range(1e12))`,
+	"a list without end":      `[repeat("x")]`,
+	"outputs without end":     `repeat("x")`,
+	"a text doubled":          `reduce range(60) as $i ("x"; . + .)`,
+	"a text doubled in a def": `def f($n): if $n == 0 then . else . + . | f($n - 1) end; "x" | f(60)`,
+	"a text in a text":        `reduce range(60) as $i ("x"; "\(.)\(.)")`,
+	"a list doubled":          `reduce range(60) as $i ([1]; . + .)`,
+	"a part shared":           `reduce range(60) as $i ([1]; [., .])`,
+	"members doubled":         `reduce range(60) as $i ({}; {a: ., b: .})`,
+	"an assignment doubled":   `reduce range(60) as $i ({}; .a = . | .b = .a)`,
+	"a number squared":        `reduce range(60) as $i (9999999999999999999; . * .)`,
+	"escapes of escapes":      `reduce range(60) as $i ("\""; tojson)`,
+	"a long join":             `[range(1500)] | join([range(1500)] | tojson)`,
+	"a text multiplied":       `"x" * 1000000000`,
+	"a long replacement":      `([range(30000)] | tojson) as $x | "x" | gsub("x"; $x)`,
+	"a long match":            `[range(30000)] | tojson | [match(""; "g")]`,
+}
+
+// An expression beyond its bounds fails the call. What is known of the job by then is
+// not lost: before the call there is none, after it there may be one.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, expression := range beyond {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const good = `{"id":"job-7","status":"finished"}`
+			value := "'[" + expression + "] | length'"
+			vendor, p := open(t, changed(t, `"{$model, prompt, seconds: .duration}"`, value))
+			if _, err := p.Submit(t.Context(), film); !mediagate.Is(err, mediagate.KindInvalid) || len(vendor.Requests()) != 0 {
+				t.Errorf("in a body: %v", err)
+			}
+			if strings.Contains(name, "text multiplied") || strings.Contains(name, "long") {
+				return // that is an error of the expression, which finds nothing in an answer
+			}
+			_, p = open(t, changed(t, "id: .id #", "id: "+value+" #"), providertest.Plain(200, good))
+			if _, err := p.Submit(t.Context(), film); !mediagate.Is(err, mediagate.KindAmbiguous) {
+				t.Errorf("in the answer to a submit: %v", err)
+			}
+			_, p = open(t, changed(t, "status: .status", "status: "+value), providertest.Plain(200, good))
+			if _, err := p.Poll(t.Context(), mediagate.JobRef{JobID: "job-7", Operation: "video"}); !mediagate.Is(err, mediagate.KindTransient) {
+				t.Errorf("in the answer to a poll: %v", err)
+			}
+		})
+	}
+}
+
+// What the request holds does not count as output: a picture in it may be long.
+func TestLongRequest(t *testing.T) {
+	t.Parallel()
+	job := film
+	job.Params = []byte(`{"duration":"` + strings.Repeat("x", 8<<20) + `"}`)
+	if err := changed(t).Express(job, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// An answer that is too long, or no id of which a path could be made, leaves a
+// submission unknown.
+func TestStrangeAnswers(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"20 MB":             `{"id":"job-7","x":"` + strings.Repeat("x", 20<<20) + `"}`,
+		"a slash":           `{"id":"7/../8"}`,
+		"dots":              `{"id":".."}`,
+		"a line break":      `{"id":"7\n8"}`,
+		"a space":           `{"id":"7 8"}`,
+		"an object":         `{"id":{"a":1}}`,
+		"an id of 300":      `{"id":"` + strings.Repeat("7", 300) + `"}`,
+		"another type":      `[{"id":"job-7"}]`,
+		"a text":            `"job-7"`,
+		"a page":            `<html><body>Welcome</body></html>`,
+		"an error beside":   `{"id":"job-7","error":{"code":"novel"}}`,
+		"more than one":     `{"id":"job-7"} {}`,
+		"a name with no id": `{"ID":"job-7"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vendor, p := open(t, changed(t), providertest.Plain(200, answer))
+			if sub, err := p.Submit(t.Context(), film); !mediagate.Is(err, mediagate.KindAmbiguous) || len(vendor.Requests()) != 1 {
+				t.Errorf("%+v, %v after %d calls", sub, err, len(vendor.Requests()))
+			}
+		})
+	}
+}
+
+// An id is escaped where it stands in a path.
+func TestEscapedID(t *testing.T) {
+	t.Parallel()
+	vendor, p := open(t, changed(t), providertest.Plain(200, `{"id":"7?a=b#%41"}`), providertest.Plain(200, `{"id":"7?a=b#%41","status":"working"}`))
+	sub, err := p.Submit(t.Context(), film)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Poll(t.Context(), sub.Ref); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := vendor.Requests()[1].Path, "/jobs/7%3Fa=b%23%2541"; got != want {
+		t.Errorf("path %s, want %s", got, want)
+	}
+}
+
+// Numbers, null members and the order of members reach the vendor as the file and the
+// request have them.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	const expression = `"{$model, prompt, seconds: .duration}"`
+	for body, want := range map[string]string{
+		expression: `{"model":"film-1","prompt":"a red kite","seconds":5.0}`,
+		`'{z: 1, a: {y: null, "x y": [.prompt, null], b: 2}}'`:                `{"z":1,"a":{"x y":["a red kite",null],"b":2}}`,
+		`'{n: (.duration * 2), big: 12345678901234567890, x: 0.5, t: "<&>"}'`: `{"n":10,"big":12345678901234567890,"x":0.5,"t":"<&>"}`,
+	} {
+		vendor, p := open(t, changed(t, expression, body), providertest.Plain(200, `{"id":"job-7"}`))
+		job := film
+		job.Params = []byte(`{"prompt":"a red kite","duration":5.0}`)
+		if _, err := p.Submit(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		if got := vendor.Requests()[0].Body; got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+}
+
+// The error of an expression tells nothing of the request.
+func TestDiscreetExpressions(t *testing.T) {
+	t.Parallel()
+	err := changed(t, `"{$model, prompt, seconds: .duration}"`, `'{a: (.prompt | tonumber)}'`).Express(film, nil)
+	if !mediagate.Is(err, mediagate.KindInvalid) || strings.Contains(err.Error(), "kite") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// An example that does not hold says where and how.
+func TestExamplesThatFail(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ old, text, want string }{
+		"another body":    {"seconds: 5}", "seconds: 6}", `v.yaml:50:5: examples[0]: calls[0].body: is {"model":"film-1","prompt":"A red kite","seconds":5}, want {"model":"film-1","prompt":"A red kite","seconds":6}`},
+		"another path":    {"path: /jobs/job-7\n", "path: /jobs/job-8\n", "calls[1]: is GET /jobs/job-7, want GET /jobs/job-8"},
+		"another method":  {"- method: GET", "- method: PUT", "calls[1]: is GET /jobs/job-7, want PUT /jobs/job-7"},
+		"another file":    {"7.mp4\", type: video/mp4}]\n", "8.mp4\", type: video/mp4}]\n", `examples[0].task.files: is [{"type":"video/mp4","url":"https://cdn.example.com/7.mp4"}], want [{"type":"video/mp4","url":"https://cdn.example.com/8.mp4"}]`},
+		"another end":     {"status: completed", "status: failed", `examples[0].task.status: is "completed", want "failed"`},
+		"a call too many": {"status: working, percent: 40", "status: finished, videos: [{url: \"https://cdn.example.com/7.mp4\", type: video/mp4}]", "calls: 1 of 3 were not made"},
+		"a fault of jq":   {".duration}\"", ".duration + \\\"a\\\"}\"", "operations.video: the request cannot be written: cannot add: number (5) and string (\"a\")"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(plain(t), tt.old, tt.text, 1)
+			if name == "another file" { // the last one is the task's
+				at := strings.LastIndex(plain(t), "7.mp4")
+				text = plain(t)[:at] + "8" + plain(t)[at+1:]
+			}
+			v, err := declared.Read("v.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := v.Test(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package declared
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers/vendorhttp"
+)
+
+// reader reads what expressions find in an answer. One that fails finds nothing; err
+// tells that one went beyond its bounds.
+type reader struct {
+	document any
+	scope    scope
+	err      error
+}
+
+func (r *reader) all(e *expression) []any {
+	outputs, err := e.run(r.document, r.scope)
+	if errors.Is(err, errBounds) {
+		r.err = mediagate.Errorf(mediagate.KindTransient, "the vendor's answer cannot be read: %w", err)
+	}
+	return outputs
+}
+
+func (r *reader) first(e *expression) any {
+	if outputs := r.all(e); len(outputs) > 0 {
+		return outputs[0]
+	}
+	return nil
+}
+
+func (r *reader) text(e *expression) vendorhttp.Text { return textOf(r.first(e)) }
+
+func (r *reader) holds(e *expression) bool {
+	v := r.first(e)
+	return v != nil && v != false
+}
+
+// read reads the answer to a call for what it says.
+func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*reader, vendorhttp.Said) {
+	document, err := decode(answer.Body)
+	members, isObject := document.(map[string]any)
+	s.call, s.status, s.headers = name, answer.Status, map[string]any{}
+	for name := range answer.Header {
+		s.headers[strings.ToLower(name)] = answer.Header.Get(name)
+	}
+	r := &reader{document: members, scope: s}
+	row := v.errors.find(r, v.errors.code)
+	said := vendorhttp.Said{
+		Own: isObject && err == nil, Meaning: row.meaning, Sure: row.sure,
+		Code: r.scope.code, Text: string(r.text(v.errors.text)), RequestID: string(r.text(v.errors.request)),
+	}
+	good := r.scope.code == ""
+	if c.ok != nil {
+		good = r.holds(c.ok)
+	}
+	said.Done = good && answer.Status < http.StatusMultipleChoices
+	said.Own = said.Own || name == "cancel" && said.Done // a yes may be empty
+	return r, said
+}
+
+// find is the row of the error that an answer states, whose code is put into the scope.
+// Of several codes the first that a row names counts, else the first.
+func (t errorTable) find(r *reader, code *expression) row {
+	r.scope.code = ""
+	for _, output := range r.all(code) {
+		text := string(textOf(output))
+		if text != "" && slices.ContainsFunc(t.rows, func(r row) bool { return slices.Contains(r.codes, fold(text)) }) {
+			r.scope.code = text
+			break
+		}
+		r.scope.code = cmp.Or(r.scope.code, text)
+	}
+	for _, one := range t.rows {
+		if (len(one.codes) == 0 || slices.Contains(one.codes, fold(r.scope.code))) &&
+			(len(one.statuses) == 0 || slices.Contains(one.statuses, r.scope.status)) && (one.when == nil || r.holds(one.when)) {
+			return one
+		}
+	}
+	return row{}
+}
+
+// report translates the answer about a job.
+func (a *adapter) report(
+	ctx context.Context, o *operation, ref mediagate.JobRef, r *reader, named bool,
+) (mediagate.Report, error) {
+	report := mediagate.Report{Ref: ref, Percent: -1, Named: named}
+	report.State, report.Word = a.http.State(o.states, r.text(o.status))
+	moderated := slices.Contains(o.moderated, report.Word)
+	if told := string(r.text(o.state)); told != "" {
+		report.State, moderated = cmp.Or(states[told], mediagate.JobUnknown), told == "moderated"
+	}
+	if n, err := strconv.ParseFloat(string(r.text(o.progress)), 64); err == nil && n >= 0 {
+		report.Percent = int(min(n, 99))
+	}
+	var err error
+	switch report.State {
+	case mediagate.JobSucceeded:
+		var out *mediagate.Outcome
+		var whole bool
+		if out, whole, err = a.outcome(ctx, o, r); err == nil {
+			report.Offer(out, whole)
+		}
+	case mediagate.JobFailed:
+		report.Outcome = a.failure(o, r, moderated)
+	default: // still under way
+	}
+	if err = cmp.Or(err, r.err); err != nil {
+		return mediagate.Report{}, err
+	}
+	return report, nil
+}
+
+// failure is the outcome of a job that failed.
+func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Outcome {
+	table := a.vendor.errors
+	r.scope.call = "job"
+	row := table.find(r, cmp.Or(o.failed.code, table.code))
+	if moderated {
+		row.meaning = vendorhttp.Meaning{Kind: mediagate.KindModerated}
+	}
+	f := vendorhttp.FailureOf(row.meaning)
+	f.Message = cmp.Or(row.message, f.Message)
+	text := string(r.text(cmp.Or(o.failed.text, table.text)))
+	if fold(text) != fold(r.scope.code) && text != "" {
+		return a.http.Failed(f, text)
+	}
+	out := a.http.Failed(f, "")
+	out.VendorText = a.http.Clean(r.scope.code)
+	return out
+}
+
+// outcome is that of a job that succeeded, and whether each of its pieces has its file.
+func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediagate.Outcome, bool, error) {
+	out, whole := &mediagate.Outcome{}, true
+	if o.result.path != nil {
+		r.scope.poll = r.document
+		if _, err := o.result.path.render(r.document, r.scope); errors.Is(err, errNoPath) {
+			return out, false, nil // the answer does not say where they are
+		}
+		var err error
+		if r, err = a.ask(ctx, vendorhttp.Reads, "result", o.result.step, r.document, r.scope); err != nil {
+			return nil, false, err
+		}
+	}
+	out.Seconds = r.text(o.result.seconds).Seconds()
+	out.VendorCharge = mediagate.ChargedBy(r.text(o.result.charge).Decimal(), o.result.unit)
+	if o.result.songs != nil {
+		out.Made = &mediagate.Made{}
+	}
+	for _, song := range r.all(o.result.songs) {
+		clip := clipOf(song)
+		out.Made.Clips, whole = append(out.Made.Clips, clip), whole && clip.ID != ""
+	}
+	count := map[mediagate.Role]int{}
+	for _, file := range r.all(o.result.files) {
+		media, ok := mediaOf(file, count)
+		if whole = whole && ok; ok {
+			out.Media = append(out.Media, media)
+		}
+	}
+	return out, whole, r.err
+}
+
+// mediaOf reads a file of a result; false where it has no link. Its index is its place
+// among those of its role, unless it says another.
+func mediaOf(v any, count map[mediagate.Role]int) (mediagate.Media, bool) {
+	file, _ := v.(map[string]any)
+	m := mediagate.Media{
+		URL: textOf(file["url"]).Link(), Role: mediagate.Role(textOf(file["role"])), Name: textOf(file["name"]).ID(),
+		MimeType: textOf(file["type"]).ID(), Duration: textOf(file["seconds"]).Seconds(),
+	}
+	m.Index = count[m.Role]
+	if n, err := strconv.Atoi(string(textOf(file["index"]))); err == nil && n >= 0 && n < 1000 {
+		m.Index = n
+	}
+	count[m.Role] = m.Index + 1
+	return m, m.URL != "" && slices.Contains(roles, m.Role)
+}
+
+// roles are those that a file of a result may have.
+var roles = []mediagate.Role{
+	mediagate.RoleMain, mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm, mediagate.RoleGrid, mediagate.RoleStem,
+}
+
+// clipOf reads a song.
+func clipOf(v any) mediagate.Clip {
+	song, _ := v.(map[string]any)
+	return mediagate.Clip{
+		ID: textOf(song["id"]).ID(), Title: textOf(song["title"]).Prose(), Lyrics: textOf(song["lyrics"]).Prose(),
+		Tags: textOf(song["tags"]).Prose(), CreatedAt: textOf(song["created_at"]).Moment(),
+		Seconds: textOf(song["seconds"]).Seconds(), State: textOf(song["state"]).Prose(),
+	}
+}

@@ -1,0 +1,309 @@
+package declared
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/mediagate/mediagate"
+	"github.com/mediagate/mediagate/providers"
+)
+
+// What a task of an example is called, and the address for its callbacks.
+const (
+	exampleTask     = "task_example"
+	exampleCallback = "https://gateway.example.com/callbacks/example"
+)
+
+// Example is a request, the calls that the vendor must get for it with its answers, and
+// the task that the client sees.
+type Example struct {
+	at        value
+	operation string
+	job       mediagate.Job
+	calls     []exampleCall
+	task      map[string]value
+}
+
+// exampleCall is a call and its answer. Bodies are JSON.
+type exampleCall struct {
+	method, path, body string
+	status             int
+	answer             string
+}
+
+func readExample(v value, vendor *Vendor) Example {
+	f := v.object("!operation", "model", "!request", "callback", "source", "!calls", "!task")
+	x := Example{at: v, operation: f["operation"].text()}
+	x.task = f["task"].object("status", "progress", "error", "kind", "files", "songs", "seconds", "charge")
+	if vendor.operations[x.operation] == nil && f["operation"].isSet() {
+		f["operation"].wrong("there is no operation %s", x.operation)
+	}
+	x.job = mediagate.Job{
+		TaskID: exampleTask, ExternalID: exampleTask, Operation: x.operation, Upstream: f["model"].text(),
+		Params: []byte(canonical(f["request"].document())), Source: readSource(f["source"]),
+	}
+	if f["callback"].flag() {
+		x.job.CallbackURL = exampleCallback
+	}
+	for _, item := range f["calls"].items() {
+		c := item.object("!method", "!path", "body", "!answer")
+		answer := c["answer"].object("status", "body")
+		one := exampleCall{method: c["method"].text(), path: c["path"].text(), status: http.StatusOK}
+		if c["body"].isSet() {
+			one.body = canonical(c["body"].document())
+		}
+		if answer["status"].isSet() {
+			one.status = min(max(answer["status"].number(), 200), 599)
+		}
+		document := answer["body"].document()
+		if text, isText := document.(string); isText { // no JSON, such as a page of a proxy
+			one.answer = text
+		} else if answer["body"].isSet() {
+			one.answer = canonical(document)
+		}
+		x.calls = append(x.calls, one)
+	}
+	return x
+}
+
+// readSource reads what the job of an example works on.
+func readSource(v value) *mediagate.Source {
+	f := v.object("own", "id", "job", "url", "seconds", "title", "lyrics", "tags")
+	if !v.isSet() {
+		return nil
+	}
+	seconds, _ := strconv.ParseFloat(f["seconds"].text(), 64)
+	return &mediagate.Source{
+		Own: f["own"].flag(), VendorID: f["id"].text(), URL: f["url"].text(), Ref: mediagate.JobRef{JobID: f["job"].text()},
+		Clip: &mediagate.Clip{
+			Seconds: seconds, Title: f["title"].text(), Lyrics: f["lyrics"].text(), Tags: f["tags"].text(),
+		},
+	}
+}
+
+// canonical writes a document so that two that are equal are the same text.
+func canonical(document any) string {
+	text, err := json.Marshal(document)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// Test runs the examples without any network. The error joins what differs, each as
+// FILE:LINE:COLUMN.
+func (v *Vendor) Test(ctx context.Context) error {
+	r := &reading{file: v.File}
+	for _, x := range v.Examples {
+		x.at.r = r
+		v.test(ctx, x)
+	}
+	return r.err()
+}
+
+func (v *Vendor) test(ctx context.Context, x Example) {
+	vendor := &played{calls: x.calls, pipe: make(chan net.Conn), closed: make(chan struct{})}
+	//nolint:gosec // its one client is the adapter
+	server := &http.Server{Handler: vendor, ErrorLog: log.New(io.Discard, "", 0)}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(vendor) })
+	defer func() {
+		_ = server.Close()
+		serving.Wait()
+	}()
+	got, err := v.play(ctx, x, vendor)
+	if err != nil {
+		x.at.wrong("%s", err)
+		return
+	}
+	for _, text := range vendor.wrong {
+		x.at.wrong("%s", text)
+	}
+	if n := len(vendor.calls) - vendor.made; n > 0 && len(vendor.wrong) == 0 {
+		x.at.wrong("calls: %d of %d were not made", n, len(vendor.calls))
+	}
+	for name, want := range x.task {
+		if made, wanted := canonical(got[name]), canonical(want.document()); want.isSet() && made != wanted {
+			want.r, want.path = x.at.r, x.at.path+".task."+name
+			want.wrong("is %s, want %s", made, wanted)
+		}
+	}
+}
+
+// play submits the job of an example, polls it as often as there are answers, and
+// returns the task.
+func (v *Vendor) play(ctx context.Context, x Example, vendor *played) (map[string]any, error) {
+	credentials := map[string]string{}
+	for _, c := range v.credentials {
+		credentials[c.name] = "example"
+	}
+	a, err := v.open(mediagate.Channel{
+		Name: "example", Provider: v.Name, BaseURL: "http://vendor.example", Credentials: mediagate.Secrets(credentials),
+	}, providers.Options{Dial: vendor.dial})
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := a.(providers.Closer); ok {
+		defer c.Close()
+	}
+	if _, err := v.write(x.job, nil); err != nil {
+		return shown(mediagate.Report{}, err), explained(v, x.job, err)
+	}
+	submission, err := a.Submit(ctx, x.job)
+	report := mediagate.Report{State: mediagate.JobQueued, Percent: -1}
+	left := func() bool { return vendor.made < len(x.calls) }
+	for made := -1; err == nil && (report.Outcome == nil || report.Incomplete) && left() && vendor.made > made; {
+		made = vendor.made
+		if report, err = a.Poll(ctx, submission.Ref); mediagate.Is(err, mediagate.KindTransient) && left() {
+			err = nil // it is asked again
+		}
+	}
+	return shown(report, err), nil
+}
+
+// explained is the reason why a job cannot be written that is the file's fault and not
+// the request's.
+func explained(v *Vendor, job mediagate.Job, err error) error {
+	if failed, ok := errors.AsType[*programError](err); ok {
+		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, failed.cause)
+	}
+	if errors.Is(err, errBounds) || errors.Is(err, errNoPath) {
+		return fmt.Errorf("operations.%s: the request cannot be written: %w", job.Operation, err)
+	}
+	return nil
+}
+
+// shown is the task as its client sees it, as far as the vendor decides that, and the
+// kind of an error that does not end it.
+func shown(report mediagate.Report, err error) map[string]any {
+	task := map[string]any{"status": string(mediagate.StatusProcessing)}
+	fail := func(code, message string) {
+		task["status"], task["error"] = string(mediagate.StatusFailed), map[string]any{"code": code, "message": message}
+	}
+	if e, ok := errors.AsType[*mediagate.Error](err); ok {
+		for word, kind := range kinds {
+			if kind == e.Kind && word != "no_model" {
+				task["kind"] = word
+			}
+		}
+		if e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindModerated {
+			if e.Code == "" {
+				e.Code = string(mediagate.CodeInvalidParameters)
+			}
+			fail(e.Code, e.Message)
+		}
+		return task
+	}
+	if report.Percent >= 0 {
+		task["progress"] = report.Percent
+	}
+	out := report.Outcome
+	switch {
+	case out == nil, report.Incomplete:
+		return task
+	case out.Failure != nil:
+		fail(string(out.Failure.Code), out.Failure.Message)
+		return task
+	}
+	task["status"] = string(mediagate.StatusCompleted)
+	var files []any
+	for _, m := range out.Media {
+		file := map[string]any{"url": m.URL}
+		for name, text := range map[string]string{"role": string(m.Role), "name": m.Name, "type": m.MimeType} {
+			if text != "" {
+				file[name] = text
+			}
+		}
+		if m.Index > 0 {
+			file["index"] = m.Index
+		}
+		if m.Duration > 0 {
+			file["seconds"] = m.Duration
+		}
+		files = append(files, file)
+	}
+	task["files"] = files
+	if out.Made != nil {
+		text, _ := json.Marshal(out.Made.Clips)
+		task["songs"], _ = decode(text)
+	}
+	if out.Seconds > 0 {
+		task["seconds"] = out.Seconds
+	}
+	if c := out.VendorCharge; c != nil {
+		task["charge"] = map[string]any{"amount": c.Amount, "unit": c.Unit}
+	}
+	return task
+}
+
+// played is the vendor of an example: it compares each call with the example's, and
+// answers as that says. It is its own listener, whose connections are pipes.
+type played struct {
+	calls  []exampleCall
+	made   int
+	wrong  []string
+	pipe   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *played) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.pipe <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept returns the vendor's end of a connection.
+func (p *played) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.pipe:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (p *played) Close() error {
+	close(p.closed)
+	return nil
+}
+
+// Addr is no address.
+func (p *played) Addr() net.Addr { return &net.UnixAddr{Name: "example", Net: "pipe"} }
+
+// ServeHTTP answers a call.
+func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil || p.made >= len(p.calls) {
+		p.wrong = append(p.wrong, fmt.Sprintf("calls: the vendor gets one more, %s %s", r.Method, r.URL.RequestURI()))
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	want := p.calls[p.made]
+	p.made++
+	body := string(text)
+	if document, err := decode(text); err == nil {
+		body = canonical(document)
+	}
+	if got, wanted := r.Method+" "+r.URL.RequestURI(), want.method+" "+want.path; got != wanted {
+		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d]: is %s, want %s", p.made-1, got, wanted))
+	}
+	if body != want.body {
+		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d].body: is %s, want %s", p.made-1, body, want.body))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(want.status)
+	_, _ = io.WriteString(w, want.answer)
+}

@@ -1,0 +1,102 @@
+package declared
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed vendors/*.yaml
+var vendors embed.FS
+
+//go:embed new.yaml
+var start string
+
+// Start is the text of a new file for a vendor of this name.
+func Start(name string) (string, error) {
+	if !fileName.MatchString(name) {
+		return "", fmt.Errorf("%q is no name: a letter from a to z, then letters, digits and -, 41 at most", name)
+	}
+	return strings.Replace(start, "name: example", "name: "+name, 1), nil
+}
+
+// Builtin are the vendors whose files are part of the program. It panics where one has
+// a fault, which a test finds first.
+func Builtin() []*Vendor {
+	list, err := readAll(vendors, "vendors", "", nil)
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
+
+// ReadFile reads one file.
+func ReadFile(name string, allow Allow) (*Vendor, error) {
+	list, err := readAll(os.DirFS(filepath.Dir(name)), ".", filepath.Dir(name), allow, filepath.Base(name))
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// ReadDir reads the files of a folder that end in .yaml. The vendors are those whose
+// file has no fault; the error joins all faults of all files.
+func ReadDir(dir string, allow Allow) ([]*Vendor, error) {
+	return readAll(os.DirFS(dir), ".", dir, allow)
+}
+
+// readAll reads files of a folder: those of the names, or all that end in .yaml. shown
+// is the folder as faults name it.
+func readAll(files fs.FS, folder, shown string, allow Allow, names ...string) (list []*Vendor, err error) {
+	if len(names) == 0 {
+		entries, err := fs.ReadDir(files, folder)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), ".yaml") {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	for _, name := range names {
+		file, path := filepath.Join(shown, name), name
+		if folder != "." {
+			path = folder + "/" + name
+		}
+		text, wrong := readFile(files, path)
+		if wrong != nil {
+			err = errors.Join(err, fault{file, 1, 1, wrong.Error()})
+			continue
+		}
+		v, wrong := Read(file, text, allow)
+		if wrong != nil {
+			err = errors.Join(err, wrong)
+			continue
+		}
+		list = append(list, v)
+	}
+	return list, err
+}
+
+func readFile(files fs.FS, path string) ([]byte, error) {
+	info, err := fs.Stat(files, path)
+	switch {
+	case err != nil:
+		return nil, errors.New("cannot be read")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is no file")
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("the file is longer than %d bytes", maxFile)
+	}
+	return fs.ReadFile(files, path)
+}
+
+// Wrong is a fault of the file at its name.
+func (v *Vendor) Wrong(format string, args ...any) error {
+	return fault{v.File, v.line, v.column, "name: " + fmt.Sprintf(format, args...)}
+}
