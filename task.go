@@ -123,6 +123,9 @@ type Plan struct {
 	Media       string        `json:"media"`      // accepted class of result: "video", "image", "audio"
 	MaxBytes    int64         `json:"max_bytes"`  // of one result file
 	KeepForever bool          `json:"keep_forever,omitempty"`
+	// Files is how many files the operation makes at most that can be another task's
+	// input; nil: as many as are charged.
+	Files *int `json:"files,omitempty"`
 
 	// Uploads are the fields of the request whose media came within it: the
 	// object keys in our bucket. Params lacks them; a job gets them as links.

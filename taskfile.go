@@ -52,26 +52,13 @@ func (t *Task) File(n int) (r Result, ok bool) {
 	return files[n-1], true
 }
 
-const (
-	mostClips  = 8 // no vendor makes more songs at once
-	gridFiles  = 5 // a grid and its quarters
-	artUpscale = "UPSCALE"
-	artReads   = "DESCRIBE" // makes words, and no file
-)
-
 // MostFiles is how many files the task can have at most.
 func (t *Task) MostFiles() int {
 	switch {
 	case t.Status == StatusCompleted:
 		return len(t.Files())
-	case t.Type == TypeMusic:
-		return mostClips
-	case t.Type == TypeArt && t.Plan.Action == artReads:
-		return 0
-	case t.Type == TypeArt && t.Plan.Action == artUpscale:
-		return 1
-	case t.Type == TypeArt:
-		return gridFiles
+	case t.Plan.Files != nil:
+		return *t.Plan.Files
 	}
 	files := int64(1)
 	for _, charge := range t.Charges {

@@ -9,8 +9,8 @@ import (
 func TestMostFiles(t *testing.T) {
 	t.Parallel()
 	priced := func(c mediagate.Charge) []mediagate.Charge { return []mediagate.Charge{c} }
-	pressed := func(action string) mediagate.Task {
-		return mediagate.Task{Type: mediagate.TypeArt, Plan: mediagate.Plan{Action: action}}
+	told := func(files int) mediagate.Task {
+		return mediagate.Task{Plan: mediagate.Plan{Files: &files}, Charges: priced(mediagate.Charge{Unit: mediagate.UnitSong, Quantity: 1})}
 	}
 	main, cover := mediagate.Result{Key: "0"}, mediagate.Result{Key: "1", Role: mediagate.RoleCover}
 	for name, test := range map[string]struct {
@@ -20,10 +20,8 @@ func TestMostFiles(t *testing.T) {
 		"a video":          {mediagate.Task{Type: mediagate.TypeVideo, Charges: priced(mediagate.Charge{Unit: mediagate.UnitSecond, Quantity: 5})}, 1},
 		"two videos":       {mediagate.Task{Type: mediagate.TypeVideo, Charges: priced(mediagate.Charge{Unit: mediagate.UnitSecond, Quantity: 10, Files: 2})}, 2},
 		"four images":      {mediagate.Task{Type: mediagate.TypeImage, Charges: priced(mediagate.Charge{Unit: mediagate.UnitImage, Quantity: 4})}, 4},
-		"songs":            {mediagate.Task{Type: mediagate.TypeMusic}, 8},
-		"a grid":           {pressed("IMAGINE"), 5},
-		"one of the grid":  {pressed("UPSCALE"), 1},
-		"words":            {pressed("DESCRIBE"), 0},
+		"two clips":        {told(2), 2},
+		"words":            {told(0), 0},
 		"what is there":    {mediagate.Task{Type: mediagate.TypeMusic, Status: mediagate.StatusCompleted, Results: []mediagate.Result{cover, main}}, 1},
 		"a price for none": {mediagate.Task{Type: mediagate.TypeImage}, 1},
 	} {

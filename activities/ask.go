@@ -42,8 +42,8 @@ type Answer struct {
 	Missing bool      `json:"missing,omitempty"`
 	// Stop says that the step that is under way is not needed any more.
 	Stop bool `json:"stop,omitempty"`
-	// Ends is the time by which the step has to end.
-	Ends time.Time `json:"ends,omitzero"`
+	// StepEnds is the time by which the step has to end.
+	StepEnds time.Time `json:"ends,omitzero"`
 	// Behind is the channel whose calls a submit has to wait behind.
 	Behind string `json:"behind,omitempty"`
 	// Seen is what the run is to remember (D5).
@@ -140,9 +140,9 @@ func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 func answerTo(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
 	answer := Answer{Now: now, Explanation: story.Explain(st, changed.Step, now), Seen: st.Seen()}
-	answer.Ends = st.WaitsUntil(now)
-	if st.Wait.Reason != "" && st.Wait.EndsAt.Before(answer.Ends) {
-		answer.Ends = st.Wait.EndsAt
+	answer.StepEnds = st.WaitsUntil(now)
+	if st.Wait.Reason != "" && st.Wait.EndsAt.Before(answer.StepEnds) {
+		answer.StepEnds = st.Wait.EndsAt
 	}
 	return answer
 }

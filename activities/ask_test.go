@@ -28,7 +28,7 @@ func TestAsk(t *testing.T) {
 	writes := b.counts()
 	fresh := b.question(activities.Question{})
 	want := activities.Answer{
-		Now: start, Ends: start.Add(2 * time.Hour), Explanation: story.Explanation{
+		Now: start, StepEnds: start.Add(2 * time.Hour), Explanation: story.Explanation{
 			Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Status: mediagate.StatusPending,
 			Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour), Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
 		},
@@ -51,7 +51,7 @@ func TestAnswerShows(t *testing.T) {
 	}{
 		"the vendor works": {func(*bundle) {}, func(a *activities.Answer) {
 			a.Status, a.State = mediagate.StatusProcessing, mediagate.AttemptAccepted
-			a.Step = task.Step{Kind: task.Sleep, N: 1, Until: start.Add(2 * time.Hour), Why: task.WhyVendor}
+			a.Step = task.Step{Kind: task.Sleep, N: 1, Until: start.Add(2 * time.Hour), Why: task.SleepVendor}
 			a.Actions = []string{mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionPollNow}
 		}},
 		"parked, and the parking ends before the deadline": {func(b *bundle) {
@@ -59,7 +59,7 @@ func TestAnswerShows(t *testing.T) {
 			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkFunds}))
 		}, func(a *activities.Answer) {
 			a.Status, a.State = mediagate.StatusProcessing, mediagate.AttemptAccepted
-			a.ParkReason, a.ParkedAt, a.Ends, a.FailsAt = mediagate.ParkFunds, start, start.Add(time.Hour), start.Add(time.Hour)
+			a.ParkReason, a.ParkedAt, a.StepEnds, a.FailsAt = mediagate.ParkFunds, start, start.Add(time.Hour), start.Add(time.Hour)
 			a.Actions = []string{mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute}
 		}},
 		"to be cancelled": {func(b *bundle) { b.change(task.CancelRequested{}) }, func(a *activities.Answer) {
@@ -78,7 +78,7 @@ func TestAnswerShows(t *testing.T) {
 			b := setup(t, video)
 			b.submit(1)
 			c.leave(b)
-			want := activities.Answer{Now: start, Ends: start.Add(2 * time.Hour), Explanation: story.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
+			want := activities.Answer{Now: start, StepEnds: start.Add(2 * time.Hour), Explanation: story.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
 			c.want(&want)
 			got := b.question(activities.Question{Seen: seen(1)})
 			want.Seen = got.Seen // see TestSeen
@@ -137,11 +137,11 @@ func TestRetryIsForItsStep(t *testing.T) {
 	b.Store.EditTask(taskID, func(t *mediagate.Task) { t.Plan.OnUnknown = mediagate.OnUnknownPark })
 	b.Sync.OnSubmit = refuses(mediagate.KindAmbiguous)
 	slept := b.submit(1).Step
-	if slept.Why != task.WhyUnknown {
+	if slept.Why != task.SleepUnknown {
 		t.Fatalf("the step is %+v", slept)
 	}
 	stale, retry := slept, activities.Command{ID: "act_1", Action: mediagate.ActionRetry}
-	stale.Why = task.WhyLookup
+	stale.Why = task.SleepLookup
 	retry.For = stale
 	if answer := b.question(activities.Question{Commands: []activities.Command{retry}}); answer.Step.Kind != task.Sleep {
 		t.Errorf("a retry of another step led to %+v", answer.Step)
@@ -267,7 +267,7 @@ func TestAskAfterAFailedStep(t *testing.T) {
 	b := setup(t, video)
 	q := activities.Question{Ended: &task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)}}
 	first := b.question(q)
-	if first.ParkReason != mediagate.ParkFunds || first.Step.Why != task.WhyParked {
+	if first.ParkReason != mediagate.ParkFunds || first.Step.Why != task.SleepParked {
 		t.Errorf("answer %+v", first)
 	}
 	b.advance(time.Minute)

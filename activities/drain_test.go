@@ -24,7 +24,7 @@ func TestDrainedChannelIsAskedForTheLost(t *testing.T) {
 	b.advance(2 * time.Minute)
 	_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
 	b.ok(err)
-	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Why != task.WhyVendor {
+	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Why != task.SleepVendor {
 		t.Errorf("answer %+v", answer)
 	}
 }

@@ -234,7 +234,7 @@ func (l *life) sleep(answer activities.Answer) {
 	if until <= 0 {
 		l.t.Fatalf("a sleep of %v: %+v", until, step)
 	}
-	if step.Why != task.WhyVendor || until < time.Minute {
+	if step.Why != task.SleepVendor || until < time.Minute {
 		time.Sleep(until)
 		return
 	}

@@ -53,7 +53,7 @@ func TestLookupFinds(t *testing.T) {
 	_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
 	b.ok(err)
 	writes := b.counts()
-	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Why != task.WhyVendor {
+	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted || answer.Step.Why != task.SleepVendor {
 		t.Errorf("answer %+v", answer)
 	}
 	if got := writes(); got != "0 OpenIntent, 1 Change" {
@@ -95,7 +95,7 @@ func TestD4LookupOfALostSender(t *testing.T) {
 		t.Fatal("the sender lives")
 	}
 	b.advance(2 * time.Hour)
-	if answer := b.step(task.Lookup, 1); answer.Step.Why != task.WhyLookup || !b.last().SenderLost || !b.last().AbsentAt.Equal(b.Now()) {
+	if answer := b.step(task.Lookup, 1); answer.Step.Why != task.SleepLookup || !b.last().SenderLost || !b.last().AbsentAt.Equal(b.Now()) {
 		t.Errorf("the next step is %+v, the attempt absent since %v", answer.Step, b.last().AbsentAt)
 	}
 }
@@ -279,7 +279,7 @@ func TestLookupOfASynchronousCall(t *testing.T) {
 	b.Descriptions.Set(activitytest.AsyncProvider, providers.Operation{Sync: true, Find: true, Submit: 150 * time.Second})
 	b.Async.OnSubmit = refuses(mediagate.KindAmbiguous)
 	b.submit(1)
-	if step := b.step(task.Lookup, 1).Step; step.Why != task.WhyLookup || !step.Until.Equal(start.Add(165*time.Second)) {
+	if step := b.step(task.Lookup, 1).Step; step.Why != task.SleepLookup || !step.Until.Equal(start.Add(165*time.Second)) {
 		t.Errorf("the next step is %+v, want to wait for the end of the call", step)
 	}
 	b.Async.End(taskID, activitytest.Success())

@@ -82,7 +82,7 @@ func TestD7SubmitTakesTheFirstSlot(t *testing.T) {
 			if c.queued == nil {
 				return
 			}
-			if answer.Step.Why != task.WhySlot {
+			if answer.Step.Why != task.SleepSlot {
 				t.Errorf("the next step is %+v, want to wait for a slot", answer.Step)
 			}
 			if got := writes(); !strings.HasSuffix(got, "1 Change") {
@@ -135,7 +135,7 @@ func TestD7GrantedSlots(t *testing.T) {
 				b.advance(time.Minute)
 			}
 			answer := b.submit(1)
-			if sent := answer.State == mediagate.AttemptAccepted; sent == shut || shut && answer.Step.Why != task.WhySlot {
+			if sent := answer.State == mediagate.AttemptAccepted; sent == shut || shut && answer.Step.Why != task.SleepSlot {
 				t.Errorf("answer %+v", answer)
 			}
 		})
@@ -198,7 +198,7 @@ func TestD12QueuedBehindARefusal(t *testing.T) {
 				b.shut("b", c.b)
 			}
 			answer := b.submit(1)
-			if answer.Step.Why != task.WhySlot || len(answer.QueuedFor) != 2 || answer.ParkReason != c.parked {
+			if answer.Step.Why != task.SleepSlot || len(answer.QueuedFor) != 2 || answer.ParkReason != c.parked {
 				t.Fatalf("%+v, parked for %q, want %q", answer.Step, answer.ParkReason, c.parked)
 			}
 			if !strings.HasSuffix(answer.Doing(), cmp.Or(string(c.parked), "slot")) {

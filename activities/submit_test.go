@@ -33,7 +33,7 @@ func TestSubmitAccepted(t *testing.T) {
 	writes := b.counts()
 	answer := b.submit(1)
 	if answer.State != mediagate.AttemptAccepted || answer.N != 1 || answer.Status != mediagate.StatusProcessing ||
-		answer.Channel != activitytest.AsyncChannel || answer.Step.Why != task.WhyVendor {
+		answer.Channel != activitytest.AsyncChannel || answer.Step.Why != task.SleepVendor {
 		t.Errorf("answer %+v", answer)
 	}
 	if got := writes(); got != "1 OpenIntent, 1 Change" {

@@ -134,12 +134,12 @@ func TestAccountsShareTheStarts(t *testing.T) {
 			q.t.Errorf("of two crowds %d wait", n)
 		}
 		q.submit("c", 2)
-		time.Sleep(time.Second)
+		time.Sleep(150 * time.Millisecond) // when the second start of each permit is under way
 		q.temporal.mu.Lock()
 		defer q.temporal.mu.Unlock()
-		first := q.temporal.asked[:3*starters]
-		if n := len(slices.DeleteFunc(slices.Clone(first), func(t mediagate.Task) bool { return t.AccountID != "c" })); n != 2 {
-			q.t.Errorf("%d of two are among the first %d starts", n, len(first))
+		asked := q.temporal.asked
+		if n := len(slices.DeleteFunc(slices.Clone(asked), func(t mediagate.Task) bool { return t.AccountID != "c" })); n != 2 {
+			q.t.Errorf("%d of two are among the first %d starts", n, len(asked))
 		}
 	})
 }

@@ -100,6 +100,28 @@ func TestMediaURLCheck(t *testing.T) {
 	}
 }
 
+// TestTaskFileInText: a vendor fetches the URLs of a text, and has no key for a task's file.
+func TestTaskFileInText(t *testing.T) {
+	t.Parallel()
+	const ours = "https://api.example.com"
+	c, err := catalog.Load("", catalog.WithTaskFileOf(func(url string) (string, int, bool) {
+		path, _ := strings.CutPrefix(url, ours)
+		return mediagate.ParseTaskFile(path)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := operationOf(t, c, "art /v1/artgen/generations/imagine")
+	const file = "/v1/tasks/task_01KAJ5XW4M9Q7T2C8N6BVRE3HD/files/1"
+	if _, err := o.Accept(parse(t, `{"prompt":"https://example.com`+file+` a boat"}`)); err != nil {
+		t.Error("another host's: ", err)
+	}
+	_, err = o.Accept(parse(t, `{"prompt":"`+ours+file+` a boat"}`))
+	if message := refusal(t, err, "prompt"); !strings.Contains(message, "only where a field has a media URL") {
+		t.Errorf("message %q", message)
+	}
+}
+
 // nest is a value of the depth.
 func nest(depth int) any {
 	var v any = json.Number("1")

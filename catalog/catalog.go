@@ -32,6 +32,12 @@ func WithMediaURLCheck(check MediaURLCheck) Option {
 	return func(l *loader) { l.check = check }
 }
 
+// WithTaskFileOf has requests refused whose texts name a file of a task by a URL: the vendor
+// would fetch it, and has no key. Of reads the address of such a file.
+func WithTaskFileOf(of func(url string) (taskID string, n int, ok bool)) Option {
+	return func(l *loader) { l.taskFileOf = of }
+}
+
 // Catalog holds the models that are switched on. It never changes.
 type Catalog struct {
 	endpoints []Endpoint

@@ -50,6 +50,7 @@ type operationFile struct {
 	Media         string        `yaml:"media"`
 	MaxBytes      byteSize      `yaml:"max_bytes"`
 	KeepForever   *bool         `yaml:"keep_forever"`
+	Files         *int          `yaml:"files"` // that it makes at most, and that other tasks can take; as many as are charged if not given
 }
 
 // ignoredFile names fields that do not count, and are not looked at, unless

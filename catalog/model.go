@@ -44,6 +44,18 @@ type compiler struct {
 	endpoints []Endpoint
 	shared    yaml.MapSlice // definitions
 	check     MediaURLCheck
+	// TaskFileOf reads the address of a task's file; nil knows none.
+	taskFileOf func(url string) (taskID string, n int, ok bool)
+}
+
+// checkText checks a URL within a text, which the vendor fetches.
+func (c compiler) checkText(url string) error {
+	if c.taskFileOf != nil {
+		if _, _, ok := c.taskFileOf(url); ok {
+			return mediagate.Errorf(mediagate.KindInvalid, "a file of a task is taken only where a field has a media URL")
+		}
+	}
+	return c.check(url)
 }
 
 // model makes a model of a file, under its own id or an alias, and lists

@@ -40,7 +40,10 @@ type ignoredRule struct {
 	with   []string
 }
 
-const defaultMaxBody = 1 << 20
+const (
+	defaultMaxBody = 1 << 20
+	maxFiles       = 100 // of an operation: far above what any vendor makes
+)
 
 // Schema is the JSON Schema of the operation's requests: the one that Accept
 // validates with. It refers to nothing outside itself.
@@ -94,6 +97,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 		plan: mediagate.Plan{
 			Expected: f.Expected, Timeout: f.Timeout, OnUnknown: f.OnUnknown, Media: f.Media,
 			Action: f.Action, MaxBytes: int64(f.MaxBytes), KeepForever: f.KeepForever != nil && *f.KeepForever,
+			Files: f.Files,
 		},
 	}
 	if o.MaxBody == 0 {
@@ -138,7 +142,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	problems = append(problems, prefixed("fold: ", more)...)
 	o.source = f.Source
 	problems = append(problems, prefixed("source: ", o.source.problems(o.schema.shape))...)
-	o.checks, more = compileChecks(f.Checks, o.schema.shape, c.check)
+	o.checks, more = compileChecks(f.Checks, o.schema.shape, c.checkText)
 	problems = append(problems, prefixed("checks: ", more)...)
 	o.openai = f.OpenAI
 	problems = append(problems, prefixed("openai: ", o.openai.problems(o.schema.shape))...)
@@ -192,6 +196,7 @@ func (o *Operation) checkLimits() []string {
 	demand(o.plan.Expected > 0 && o.plan.Expected <= 24*time.Hour, "expected must be a duration up to 24h")
 	demand(o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour, "timeout must be a duration from expected up to 168h")
 	demand(o.plan.MaxBytes > 0, "max_bytes is missing")
+	demand(o.plan.Files == nil || *o.plan.Files >= 0 && *o.plan.Files <= maxFiles, fmt.Sprintf("files must be from 0 to %d", maxFiles))
 	return problems
 }
 

@@ -86,7 +86,8 @@ func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 	case mediagate.TypeImage:
 		o.Price.Unit, o.Expected, o.MaxBytes = mediagate.UnitImage, 30*time.Second, 64<<20
 	default:
-		o.Expected, o.MaxBytes = 150*time.Second, 2<<30
+		files := mostPassed
+		o.Expected, o.MaxBytes, o.Files = 150*time.Second, 2<<30, &files
 	}
 	for _, r := range p.Routes {
 		o.Routes = append(o.Routes, routeFile{Provider: r.Provider, Upstream: r.Upstream, Operation: r.Operation})
@@ -96,6 +97,9 @@ func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 		Description: fmt.Sprintf("A model that is passed on as it is; all that is known of it is that it makes %ss.", p.Type),
 	}
 }
+
+// mostPassed is the most that n may ask for in base.yaml.
+const mostPassed = 4
 
 func (p Passthrough) price() string {
 	if p.Price == "" {

@@ -22,7 +22,7 @@ type schema struct {
 
 // The formats that we judge ourselves.
 const (
-	formatMediaURL  = "uri" // the only URLs in a schema are media that somebody is to fetch
+	formatMediaURL  = "uri-reference" // of media: a URL, or the path of a task's file
 	formatImageData = "image-data"
 )
 

@@ -86,7 +86,7 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 		case answers[i].Err != nil:
 			results = append(results, p.pollFailed(ctx, row, asked, answers[i].Err))
 		default:
-			results = append(results, p.reported(ctx, row, asked, answers[i].Report))
+			results = append(results, p.resultOf(ctx, row, asked, answers[i].Report))
 		}
 	}
 	return results
@@ -150,15 +150,15 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 	if err != nil {
 		return p.pollFailed(ctx, row, asked, err)
 	}
-	return p.reported(ctx, row, asked, report)
+	return p.resultOf(ctx, row, asked, report)
 }
 
 // incompletePatience is for how long a job is asked for again that succeeded by the
 // vendor's word, and whose media are not all named.
 const incompletePatience = 2 * time.Minute
 
-// reported is the result for a row of which the vendor reports the state.
-func (p *Poller) reported(
+// resultOf is the result for a row of which the vendor reports the state.
+func (p *Poller) resultOf(
 	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
 ) mediagate.PollResult {
 	if p.failures.Swap(0) >= failureLimit {

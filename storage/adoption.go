@@ -64,7 +64,7 @@ func (s *Store) Adopt(
 			return err
 		}
 		if w.Key != "" && w.TaskID == "" {
-			first, err := remember(tx, &idempotencyRow{
+			first, err := storeRecord(tx, &idempotencyRow{
 				AccountID:  accountID,
 				Key:        w.Key,
 				Path:       w.Path,

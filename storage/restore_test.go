@@ -61,7 +61,7 @@ func TestRestoreFacts(t *testing.T) {
 
 			b.change(fresh, task.Asked{})
 			step := b.change(fresh, task.StepEnded{Step: task.Lookup, N: 1}, task.Asked{}).Step
-			same(b, "step", step.Why, task.WhyParked)
+			same(b, "step", step.Why, task.SleepParked)
 			list := b.doubted(fresh)
 			same(b, "who", list[0].AccountID, p.account)
 			same(b, "how much", list[0].Hold, unit(1))

@@ -62,7 +62,7 @@ func TestSourceFacts(t *testing.T) {
 			one, two := b.accepted(p, unit(1)), b.accepted(p, unit(1))
 			id := b.user(p, one, two)
 			same(b, "in flight", b.inFlight(p), [2]int{3, 3})
-			same(b, "sleeps for", b.asks(id).Why, task.WhySource)
+			same(b, "sleeps for", b.asks(id).Why, task.SleepSource)
 			same(b, "no end of its own", b.state(id).FailsAt().IsZero(), true)
 			b.pass(10 * time.Minute)
 			for i, source := range []string{one, two} {

@@ -248,7 +248,7 @@ func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 		return false, cmp.Or(err, errRefused)
 	}
 	if n.record != nil {
-		if first, err := remember(tx, n.record, n.now); err != nil || !first {
+		if first, err := storeRecord(tx, n.record, n.now); err != nil || !first {
 			return false, err
 		}
 	}
@@ -324,9 +324,9 @@ func (s *Store) sourceStands(db *gorm.DB, source string) error {
 	return err
 }
 
-// remember stores the record of a request. It tells false where another stands
+// storeRecord stores the record of a request. It tells false where another stands
 // against it; one that has expired does not.
-func remember(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err error) {
+func storeRecord(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err error) {
 	into := record.insert("", now)
 	inserted, err := exec(tx, into.text.String(), into.args...)
 	return inserted > 0, err

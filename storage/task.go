@@ -281,7 +281,7 @@ func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replaye
 			return true, nil
 		}
 		now := at(s.clock())
-		first, err := remember(tx, &idempotencyRow{
+		first, err := storeRecord(tx, &idempotencyRow{
 			AccountID:  m.AccountID,
 			Key:        m.IdempotencyKey,
 			Path:       m.Path,

@@ -21,30 +21,30 @@ const (
 	Done        Kind = "done"       // nothing is left; Round names the callback's round to deliver, if any
 )
 
-// Why is what a task sleeps on.
-type Why string
+// SleepReason says what a sleeping task waits for.
+type SleepReason string
 
-// What a task sleeps on.
+// The reasons to sleep.
 const (
-	WhySource  Why = "source"  // a source has not ended (D21)
-	WhyVendor  Why = "vendor"  // the vendor works
-	WhyCall    Why = "call"    // a submission may be under way, and its answer counts (D5)
-	WhyUnknown Why = "unknown" // the vendor may have the job, and cannot be asked (D6)
-	WhyLookup  Why = "lookup"  // before the next lookup (D4)
-	WhySlot    Why = "slot"    // no channel has a slot free (D7)
-	WhyPause   Why = "pause"   // before the next try
-	WhyParked  Why = "parked"  // before the next try of a stuck step (D12)
-	WhyModal   Why = "modal"   // for the client's modal parameters (D15)
+	SleepSource  SleepReason = "source"  // a source has not ended (D21)
+	SleepVendor  SleepReason = "vendor"  // the vendor works
+	SleepCall    SleepReason = "call"    // a submission may be under way, and its answer counts (D5)
+	SleepUnknown SleepReason = "unknown" // the vendor may have the job, and cannot be asked (D6)
+	SleepLookup  SleepReason = "lookup"  // before the next lookup (D4)
+	SleepSlot    SleepReason = "slot"    // no channel has a slot free (D7)
+	SleepPause   SleepReason = "pause"   // before the next try
+	SleepParked  SleepReason = "parked"  // before the next try of a stuck step (D12)
+	SleepModal   SleepReason = "modal"   // for the client's modal parameters (D15)
 )
 
 // Step is what comes next.
 type Step struct {
-	Kind     Kind      `json:"kind"`
-	N        int       `json:"n,omitempty"`        // of which attempt
-	Provider string    `json:"provider,omitempty"` // whose queue it goes to
-	Until    time.Time `json:"until,omitzero"`     // of Sleep: ask again then at the latest
-	Why      Why       `json:"why,omitempty"`      // of Sleep
-	Round    int       `json:"round,omitempty"`    // of Done
+	Kind     Kind        `json:"kind"`
+	N        int         `json:"n,omitempty"`        // of which attempt
+	Provider string      `json:"provider,omitempty"` // whose queue it goes to
+	Until    time.Time   `json:"until,omitzero"`     // of Sleep: ask again then at the latest
+	Why      SleepReason `json:"why,omitempty"`      // of Sleep
+	Round    int         `json:"round,omitempty"`    // of Done
 }
 
 // Advance returns the next step. Each state has one, and each Sleep ends in the
@@ -55,7 +55,7 @@ func (s *State) Advance(now time.Time) Step {
 	}
 	if _, due := s.findDueEnd(now); due {
 		if at := s.callLastsUntil(); now.Before(at) { // D5
-			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: WhyCall}
+			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: SleepCall}
 		}
 		if a := s.Last(); a != nil && a.stoppable() {
 			return s.step(CancelJob, a)
@@ -73,9 +73,9 @@ func (s *State) next(now time.Time) Step {
 	a := s.Last()
 	switch {
 	case s.Unreadable:
-		return s.sleep(now.Add(s.parkRetry(now)), WhyParked)
+		return s.sleep(now.Add(s.parkRetry(now)), SleepParked)
 	case s.needsSources(): // D21
-		return s.sleep(now.Add(sourcePause), WhySource)
+		return s.sleep(now.Add(sourcePause), SleepSource)
 	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
@@ -89,7 +89,7 @@ func (s *State) next(now time.Time) Step {
 		case !s.late(now):
 			return s.step(Submit, a)
 		case now.Before(a.CallEnds): // D5
-			return s.sleep(a.CallEnds, WhyCall)
+			return s.sleep(a.CallEnds, SleepCall)
 		default:
 			return s.step(Lookup, a)
 		}
@@ -106,19 +106,19 @@ func (s *State) next(now time.Time) Step {
 func (s *State) await(a *Attempt, now time.Time) Step {
 	switch {
 	case s.waitsForClient(): // D15
-		return s.sleep(s.Wait.EndsAt, WhyModal)
+		return s.sleep(s.Wait.EndsAt, SleepModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
 		return s.step(CancelJob, a) // given up for another
 	case a.State != mediagate.AttemptAccepted:
 		return s.submit()
 	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
-		return s.sleep(s.Wait.EndsAt, WhyParked)
+		return s.sleep(s.Wait.EndsAt, SleepParked)
 	case s.Wait.Why == mediagate.WhyVendor: // D10
-		return s.sleep(s.Wait.EndsAt, WhyVendor)
+		return s.sleep(s.Wait.EndsAt, SleepVendor)
 	case s.late(now): // the next question of the run begins that wait
-		return s.sleep(now.Add(lastAnswer), WhyVendor)
+		return s.sleep(now.Add(lastAnswer), SleepVendor)
 	default:
-		return s.sleep(s.WaitsUntil(now), WhyVendor)
+		return s.sleep(s.WaitsUntil(now), SleepVendor)
 	}
 }
 
@@ -142,11 +142,11 @@ func (s *State) resolve(a *Attempt, now time.Time) Step {
 	case a.findable():
 		return s.step(Lookup, a)
 	case a.bucketUnchecked() && now.Before(a.CallEnds):
-		return s.sleep(a.CallEnds, WhyCall)
+		return s.sleep(a.CallEnds, SleepCall)
 	case a.bucketUnchecked():
 		return s.step(Lookup, a)
 	default:
-		return s.sleep(s.Wait.EndsAt, WhyUnknown)
+		return s.sleep(s.Wait.EndsAt, SleepUnknown)
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *State) Provider() string {
 }
 
 // sleep waits until then, or until the task's timeout if that is earlier.
-func (s *State) sleep(until time.Time, why Why) Step {
+func (s *State) sleep(until time.Time, why SleepReason) Step {
 	if at, _ := s.failsAt(); !at.IsZero() && at.Before(until) {
 		until = at
 	}
@@ -202,18 +202,18 @@ func (s *State) sleep(until time.Time, why Why) Step {
 }
 
 // pauseReason is what a task sleeps on before its next try.
-func (s *State) pauseReason() Why {
+func (s *State) pauseReason() SleepReason {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhySource:
-		return WhySource
+		return SleepSource
 	case w.Why == mediagate.WhySlot:
-		return WhySlot
+		return SleepSlot
 	case w.Reason != "" || s.Unreadable:
-		return WhyParked
+		return SleepParked
 	case w.Why == mediagate.WhyUnknown:
-		return WhyLookup
+		return SleepLookup
 	default:
-		return WhyPause
+		return SleepPause
 	}
 }
 
@@ -267,7 +267,7 @@ func (s *State) Actions(now time.Time) []string {
 	if s.Unreadable || s.waitsForClient() || s.needsSources() {
 		return actions
 	}
-	if step := s.Advance(now); step.Kind == Sleep && step.Why != WhyCall {
+	if step := s.Advance(now); step.Kind == Sleep && step.Why != SleepCall {
 		actions = append(actions, mediagate.ActionRetry)
 	}
 	if s.reroutable(a) {

@@ -25,7 +25,7 @@ func CommandOf(action, channel string) Event {
 	}
 }
 
-func (c *change) cancelRequested() error {
+func (c *change) applyCancelRequested() error {
 	if !c.open() {
 		return conflict("the task has ended")
 	}
@@ -35,7 +35,7 @@ func (c *change) cancelRequested() error {
 	return nil
 }
 
-func (c *change) failRequested() error {
+func (c *change) applyFailRequested() error {
 	if !c.open() || !c.CancelRequestedAt.IsZero() {
 		return c.notOffered(mediagate.ActionFail, c.now)
 	}
@@ -57,7 +57,7 @@ func (c *change) sleepsOn(step Step) bool {
 
 func (c *change) offers(action string) bool { return slices.Contains(c.Actions(c.now), action) }
 
-func (c *change) retryRequested(e RetryRequested) error {
+func (c *change) applyRetryRequested(e RetryRequested) error {
 	if !c.sleepsOn(e.For) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (c *change) retryRequested(e RetryRequested) error {
 	return nil
 }
 
-func (c *change) rerouteRequested(e RerouteRequested) error {
+func (c *change) applyRerouteRequested(e RerouteRequested) error {
 	if !c.sleepsOn(e.For) {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (c *change) retryNow() {
 	}
 }
 
-func (c *change) pollRequested() error {
+func (c *change) applyPollRequested() error {
 	if !c.offers(mediagate.ActionPollNow) {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
 	}
@@ -134,9 +134,9 @@ func (c *change) pollRequested() error {
 	return nil
 }
 
-// modalGiven takes the client's parameters in. The job goes on with the next
+// applyModalGiven takes the client's parameters in. The job goes on with the next
 // attempt, which takes them to the vendor (D15).
-func (c *change) modalGiven(e ModalGiven) error {
+func (c *change) applyModalGiven(e ModalGiven) error {
 	a := c.Attempt(c.Modal.N)
 	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Wait.EndsAt)
 	if !c.open() || c.Unreadable || c.Wait.Why != mediagate.WhyModal || a == nil || ending {
@@ -157,7 +157,7 @@ func (s *State) redeliverable() bool {
 	return !s.open() && s.ErasedAt.IsZero() && s.Webhook.Round > 0 && sent
 }
 
-func (c *change) redeliverRequested() error {
+func (c *change) applyRedeliverRequested() error {
 	if !c.redeliverable() {
 		return c.notOffered(mediagate.ActionRedeliver, c.now)
 	}
@@ -166,9 +166,9 @@ func (c *change) redeliverRequested() error {
 	return nil
 }
 
-// delivered notes how a round ended. Only the latest counts, and what was
+// applyDelivered notes how a round ended. Only the latest counts, and what was
 // delivered stays so (D14).
-func (c *change) delivered(e Delivered) {
+func (c *change) applyDelivered(e Delivered) {
 	open := c.Webhook.State != "" && c.Webhook.State != mediagate.WebhookDelivered
 	if open && e.State != "" && e.Round == c.Webhook.Round {
 		c.Webhook.State, c.Webhook.Reason = e.State, e.Reason

@@ -211,34 +211,34 @@ type (
 	ChannelGone struct{ Channel string }
 )
 
-func (e Asked) apply(c *change) error            { c.asked(e); return nil }
+func (e Asked) apply(c *change) error            { c.applyAsked(e); return nil }
 func (StepStopped) apply(c *change) error        { c.Wake = c.open(); return nil }
-func (e StepEnded) apply(c *change) error        { c.stepEnded(e); return nil }
+func (e StepEnded) apply(c *change) error        { c.applyStepEnded(e); return nil }
 func (EndDue) apply(c *change) error             { c.endIfDue(); return nil }
-func (e InputsChecked) apply(c *change) error    { c.inputsChecked(e); return nil }
-func (e IntentStored) apply(c *change) error     { return c.intentStored(e) }
-func (e Reopened) apply(c *change) error         { return c.reopened(e) }
-func (e Queued) apply(c *change) error           { return c.queued(e) }
-func (e Accepted) apply(c *change) error         { c.accepted(e); return nil }
-func (e Refused) apply(c *change) error          { c.refused(e); return nil }
-func (e SubmitUnknown) apply(c *change) error    { c.submitUnknown(e); return nil }
-func (e NotFound) apply(c *change) error         { c.notFound(e); return nil }
-func (e Mirrored) apply(c *change) error         { c.mirrored(e); return nil }
-func (e StopProven) apply(c *change) error       { c.stopProven(e); return nil }
-func (e Claimed) apply(c *change) error          { c.claimed(e); return nil }
-func (e Progressed) apply(c *change) error       { c.progressed(e); return nil }
-func (e VendorEnded) apply(c *change) error      { c.vendorEnded(e); return nil }
-func (e VendorWaits) apply(c *change) error      { c.vendorWaits(e); return nil }
-func (e Troubled) apply(c *change) error         { c.troubled(e); return nil }
-func (e SlotExpired) apply(c *change) error      { c.slotExpired(e); return nil }
-func (CancelRequested) apply(c *change) error    { return c.cancelRequested() }
-func (FailRequested) apply(c *change) error      { return c.failRequested() }
-func (e RetryRequested) apply(c *change) error   { return c.retryRequested(e) }
-func (e RerouteRequested) apply(c *change) error { return c.rerouteRequested(e) }
-func (PollRequested) apply(c *change) error      { return c.pollRequested() }
-func (RedeliverRequested) apply(c *change) error { return c.redeliverRequested() }
-func (e ModalGiven) apply(c *change) error       { return c.modalGiven(e) }
-func (e Delivered) apply(c *change) error        { c.delivered(e); return nil }
-func (e BreakerClosed) apply(c *change) error    { c.breakerClosed(e); return nil }
-func (e Restored) apply(c *change) error         { c.restored(e); return nil }
-func (e ChannelGone) apply(c *change) error      { c.channelGone(e); return nil }
+func (e InputsChecked) apply(c *change) error    { c.applyInputsChecked(e); return nil }
+func (e IntentStored) apply(c *change) error     { return c.applyIntentStored(e) }
+func (e Reopened) apply(c *change) error         { return c.applyReopened(e) }
+func (e Queued) apply(c *change) error           { return c.applyQueued(e) }
+func (e Accepted) apply(c *change) error         { c.applyAccepted(e); return nil }
+func (e Refused) apply(c *change) error          { c.applyRefused(e); return nil }
+func (e SubmitUnknown) apply(c *change) error    { c.applySubmitUnknown(e); return nil }
+func (e NotFound) apply(c *change) error         { c.applyNotFound(e); return nil }
+func (e Mirrored) apply(c *change) error         { c.applyMirrored(e); return nil }
+func (e StopProven) apply(c *change) error       { c.applyStopProven(e); return nil }
+func (e Claimed) apply(c *change) error          { c.applyClaimed(e); return nil }
+func (e Progressed) apply(c *change) error       { c.applyProgressed(e); return nil }
+func (e VendorEnded) apply(c *change) error      { c.applyVendorEnded(e); return nil }
+func (e VendorWaits) apply(c *change) error      { c.applyVendorWaits(e); return nil }
+func (e Troubled) apply(c *change) error         { c.applyTroubled(e); return nil }
+func (e SlotExpired) apply(c *change) error      { c.applySlotExpired(e); return nil }
+func (CancelRequested) apply(c *change) error    { return c.applyCancelRequested() }
+func (FailRequested) apply(c *change) error      { return c.applyFailRequested() }
+func (e RetryRequested) apply(c *change) error   { return c.applyRetryRequested(e) }
+func (e RerouteRequested) apply(c *change) error { return c.applyRerouteRequested(e) }
+func (PollRequested) apply(c *change) error      { return c.applyPollRequested() }
+func (RedeliverRequested) apply(c *change) error { return c.applyRedeliverRequested() }
+func (e ModalGiven) apply(c *change) error       { return c.applyModalGiven(e) }
+func (e Delivered) apply(c *change) error        { c.applyDelivered(e); return nil }
+func (e BreakerClosed) apply(c *change) error    { c.applyBreakerClosed(e); return nil }
+func (e Restored) apply(c *change) error         { c.applyRestored(e); return nil }
+func (e ChannelGone) apply(c *change) error      { c.applyChannelGone(e); return nil }

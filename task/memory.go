@@ -106,18 +106,18 @@ func (s *State) Seen() Seen {
 	return seen
 }
 
-// reported returns the attempt that a report is about. An attempt, or a sending, that the
+// attemptOf returns the attempt that a report is about. An attempt, or a sending, that the
 // row lacks is put back. It returns nil if the report fits no attempt: the row has one of
 // that number at another channel or account, or under another name.
-func (c *change) reported(s Sending) *Attempt {
+func (c *change) attemptOf(s Sending) *Attempt {
 	a, lacked := c.identified(s)
 	if lacked {
-		c.witness(mediagate.EvidenceAnswer)
+		c.addEvidence(mediagate.EvidenceAnswer)
 	}
 	return a
 }
 
-// identified returns what reported returns, and whether the row lacked something. It counts
+// identified returns what attemptOf returns, and whether the row lacked something. It counts
 // no evidence.
 func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 	a = c.Attempt(s.N)
@@ -182,32 +182,32 @@ func (c *change) mayHaveAsked(a *Attempt) bool {
 	return c.waitsForClient() || c.Modal.State == mediagate.ModalNone && a.State == mediagate.AttemptAccepted
 }
 
-func (c *change) witness(e mediagate.Evidence) {
+func (c *change) addEvidence(e mediagate.Evidence) {
 	if !slices.Contains(c.Evidence, e) {
 		c.Evidence = append(c.Evidence, e)
 	}
 }
 
-// stray notes a job that no attempt has: its vendor is asked to stop it (D5). The attempt
+// noteStray notes a job that no attempt has: its vendor is asked to stop it (D5). The attempt
 // has the job if a lookup found it at another channel of the same vendor account, or at the
 // channel's new name.
-func (c *change) stray(s Sending, ref mediagate.JobRef) {
+func (c *change) noteStray(s Sending, ref mediagate.JobRef) {
 	a := c.Attempt(s.N)
 	found := a != nil && a.Provider == s.Provider && ref.JobID != "" && a.Ref.JobID == ref.JobID
 	if s.Channel == "" || found {
 		return
 	}
-	c.witness(mediagate.EvidenceStray)
+	c.addEvidence(mediagate.EvidenceStray)
 	c.Sweep = true
 	if ref.JobID != "" {
 		c.Stray = append(c.Stray, Stray{Sending: s, Ref: ref})
 	}
 }
 
-// remember has the row take over what a run or a sender has seen and the row lacks: a
+// takeOver has the row take over what a run or a sender has seen and the row lacks: a
 // cancel or a fail first, then the attempt, its sending and its job, then the end of a task
 // that failed (D13). A completed task completes again by its job or its files.
-func (c *change) remember(seen Seen) {
+func (c *change) takeOver(seen Seen) {
 	lacked := false
 	if (seen.Cancelled || seen.Status == mediagate.StatusCancelled) && c.CancelRequestedAt.IsZero() {
 		c.CancelRequestedAt, lacked = c.now, true
@@ -215,7 +215,7 @@ func (c *change) remember(seen Seen) {
 	if seen.Failed && c.FailRequestedAt.IsZero() {
 		c.FailRequestedAt, lacked = c.now, true
 	}
-	if seen.N > 0 && seen.N >= c.lastN() && c.rememberAttempt(seen) {
+	if seen.N > 0 && seen.N >= c.lastN() && c.takeOverAttempt(seen) {
 		lacked = true
 	}
 	if seen.Status == mediagate.StatusFailed && seen.Failure != nil && c.CancelRequestedAt.IsZero() {
@@ -223,14 +223,14 @@ func (c *change) remember(seen Seen) {
 		lacked = true
 	}
 	if lacked {
-		c.witness(mediagate.EvidenceRunAhead)
+		c.addEvidence(mediagate.EvidenceRunAhead)
 	}
 }
 
-// rememberAttempt has the row take over the last attempt of which a run or a sender knows.
+// takeOverAttempt has the row take over the last attempt of which a run or a sender knows.
 // It says whether the row lacked something. A synchronous vendor keeps no job that could be
 // polled for, whatever id its answer has: the manifest in the bucket is the memory of that.
-func (c *change) rememberAttempt(seen Seen) (lacked bool) {
+func (c *change) takeOverAttempt(seen Seen) (lacked bool) {
 	if seen.Channel == "" {
 		return c.putBackNumbered(seen.N)
 	}
@@ -238,7 +238,7 @@ func (c *change) rememberAttempt(seen Seen) (lacked bool) {
 	job := mediagate.Submission{Ref: seen.Ref}
 	switch {
 	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
-		c.stray(seen.Sending, seen.Ref)
+		c.noteStray(seen.Sending, seen.Ref)
 	case seen.Ref.JobID != "" && !a.Route.Sync && a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, job, c.now)
 		return true

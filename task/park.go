@@ -142,11 +142,11 @@ func (c *change) resume() {
 	}
 }
 
-// asked takes over what the run has seen and the row lacks (D5), and does what is due by
+// applyAsked takes over what the run has seen and the row lacks (D5), and does what is due by
 // time, except to end the task: Settle does that. It parks an unreadable task, puts back an
 // attempt that the row may have lost (D17), and has the channel poll again after a trouble
 // (D11), or a last time (D10).
-func (c *change) asked(e Asked) {
+func (c *change) applyAsked(e Asked) {
 	if !c.open() {
 		return
 	}
@@ -156,7 +156,7 @@ func (c *change) asked(e Asked) {
 		}
 		return
 	}
-	c.remember(e.Seen)
+	c.takeOver(e.Seen)
 	if !c.open() {
 		return
 	}
@@ -186,10 +186,10 @@ func (c *change) mendWait() {
 	}
 }
 
-// stepEnded reacts to how a step ended. What the step achieved came before, as an
+// applyStepEnded reacts to how a step ended. What the step achieved came before, as an
 // event of its own. If it is still the next step, it achieved nothing, and is taken
 // again only after a pause. If it is not, the report is late or not needed.
-func (c *change) stepEnded(e StepEnded) {
+func (c *change) applyStepEnded(e StepEnded) {
 	isNext := func() bool {
 		next := c.Advance(c.now)
 		return next.Kind == e.Step && next.N == e.N
@@ -274,13 +274,13 @@ func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
 	}
 }
 
-func (c *change) breakerClosed(e BreakerClosed) {
+func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()
 	}
 }
 
-func (c *change) channelGone(e ChannelGone) {
+func (c *change) applyChannelGone(e ChannelGone) {
 	if c.open() && slices.Contains(c.QueuedFor, e.Channel) {
 		c.tryNow()
 	}

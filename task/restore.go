@@ -25,7 +25,7 @@ var errTailLost = conflict("the database was restored, and the task may lack att
 // unidentified reports that the row has nothing of the attempt but its number and its name.
 func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
-func (c *change) restored(e Restored) {
+func (c *change) applyRestored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
 		return
 	}

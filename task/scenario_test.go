@@ -206,7 +206,7 @@ func text(d *datadriven.TestData, key string) string {
 }
 
 func (p *play) step(d *datadriven.TestData) task.Step {
-	return task.Step{Kind: task.Kind(text(d, "step")), N: number(d, "n"), Why: task.Why(text(d, "why"))}
+	return task.Step{Kind: task.Kind(text(d, "step")), N: number(d, "n"), Why: task.SleepReason(text(d, "why"))}
 }
 
 // event reads one. Attempts are the newest unless n says another.

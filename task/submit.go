@@ -20,7 +20,7 @@ const (
 	absentGap = 30 * time.Second
 )
 
-func (c *change) inputsChecked(e InputsChecked) {
+func (c *change) applyInputsChecked(e InputsChecked) {
 	if c.open() && len(c.Attempts) == 0 {
 		c.Inputs = c.Inputs.With(e.Check)
 		c.resume()
@@ -71,7 +71,7 @@ func mayBeFollowed(state mediagate.AttemptState) bool {
 	return state == mediagate.AttemptRejected || state == mediagate.AttemptEnded || state == mediagate.AttemptAbandoned
 }
 
-func (c *change) intentStored(e IntentStored) error {
+func (c *change) applyIntentStored(e IntentStored) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (c *change) begin() {
 	}
 }
 
-func (c *change) reopened(e Reopened) error {
+func (c *change) applyReopened(e Reopened) error {
 	if err := c.maySend(); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (a *Attempt) reopen() {
 	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
-func (c *change) queued(e Queued) error {
+func (c *change) applyQueued(e Queued) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
@@ -165,11 +165,11 @@ func (c *change) queued(e Queued) error {
 	return nil
 }
 
-func (c *change) accepted(e Accepted) {
-	a, ref := c.reported(e.Sending), e.Submission.Ref
+func (c *change) applyAccepted(e Accepted) {
+	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {
 	case a == nil || a.Ref.JobID != "" && ref.JobID != "" && a.Ref.JobID != ref.JobID:
-		c.stray(e.Sending, ref)
+		c.noteStray(e.Sending, ref)
 	case a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, e.Submission, e.FirstPollAt)
 	case a.State == mediagate.AttemptAbandoned && a.stoppable(): // the report is repeated: its stop may be lost
@@ -200,8 +200,8 @@ func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Tim
 	c.resume()
 }
 
-func (c *change) refused(e Refused) {
-	a := c.reported(e.Sending)
+func (c *change) applyRefused(e Refused) {
+	a := c.attemptOf(e.Sending)
 	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
 		return
 	}
@@ -258,8 +258,8 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	}
 }
 
-func (c *change) submitUnknown(e SubmitUnknown) {
-	if a := c.reported(e.Sending); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
+func (c *change) applySubmitUnknown(e SubmitUnknown) {
+	if a := c.attemptOf(e.Sending); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
 		c.markUnknown(a, e.SenderLost, e.Detail)
 	}
 }
@@ -284,7 +284,7 @@ func (c *change) waitUnknown(a *Attempt) {
 	c.wait(mediagate.WhyUnknown, reason, time.Time{})
 }
 
-func (c *change) notFound(e NotFound) {
+func (c *change) applyNotFound(e NotFound) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero() {
 		return

@@ -18,7 +18,7 @@ func (c *change) polled(n int, claim string) *Attempt {
 	return a
 }
 
-func (c *change) claimed(e Claimed) {
+func (c *change) applyClaimed(e Claimed) {
 	if a := c.Attempt(e.N); a != nil && a.Await != nil {
 		a.Await.Claim, a.Await.ClaimedAt, a.Await.Again = e.Claim, c.now, false
 	}
@@ -32,7 +32,7 @@ func (c *change) answered(a *Await, next time.Time) {
 	*a = Await{NextPollAt: next}
 }
 
-func (c *change) progressed(e Progressed) {
+func (c *change) applyProgressed(e Progressed) {
 	a := c.polled(e.N, e.Claim)
 	if a == nil {
 		return
@@ -88,7 +88,7 @@ func (c *change) pollNow(a *Attempt) {
 	}
 }
 
-func (c *change) vendorEnded(e VendorEnded) {
+func (c *change) applyVendorEnded(e VendorEnded) {
 	a := c.Attempt(e.N)
 	if a == nil || a.Outcome != nil {
 		return
@@ -124,12 +124,12 @@ func (c *change) awaited(n int) *Attempt {
 	return a
 }
 
-// vendorWaits begins the wait for modal parameters, once a task. The job has no slot
+// applyVendorWaits begins the wait for modal parameters, once a task. The job has no slot
 // meanwhile, since the vendor has not begun with it (D15).
-func (c *change) vendorWaits(e VendorWaits) {
+func (c *change) applyVendorWaits(e VendorWaits) {
 	a := c.awaited(e.N)
 	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone || c.Unreadable {
-		c.progressed(Progressed{N: e.N, Claim: e.Claim, Percent: -1, NextAt: e.NextAt})
+		c.applyProgressed(Progressed{N: e.N, Claim: e.Claim, Percent: -1, NextAt: e.NextAt})
 		return
 	}
 	if c.polled(e.N, e.Claim) == nil {
@@ -140,7 +140,7 @@ func (c *change) vendorWaits(e VendorWaits) {
 	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
 }
 
-func (c *change) troubled(e Troubled) {
+func (c *change) applyTroubled(e Troubled) {
 	a := c.polled(e.N, e.Claim)
 	switch {
 	case a == nil:
@@ -163,7 +163,7 @@ func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	c.park(reason)
 }
 
-func (c *change) mirrored(e Mirrored) {
+func (c *change) applyMirrored(e Mirrored) {
 	a := c.current(e.N)
 	if a == nil || !a.succeeded() {
 		c.Sweep = true
@@ -180,7 +180,7 @@ func (c *change) mirrored(e Mirrored) {
 	}
 }
 
-func (c *change) stopProven(e StopProven) {
+func (c *change) applyStopProven(e StopProven) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
 		return
@@ -189,7 +189,7 @@ func (c *change) stopProven(e StopProven) {
 	a.StopTried = true
 }
 
-func (c *change) slotExpired(e SlotExpired) {
+func (c *change) applySlotExpired(e SlotExpired) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptAbandoned && !c.now.Before(a.SlotUntil) {
 		c.close(a, mediagate.AttemptEnded)
 	}

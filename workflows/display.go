@@ -92,7 +92,7 @@ func details(a activities.Answer) string {
 	if len(a.QueuedFor) > 0 {
 		lines = append(lines, "- slots that it may get: of "+quoted(a.QueuedFor))
 	}
-	if a.Step.Why == task.WhyVendor {
+	if a.Step.Why == task.SleepVendor {
 		lines = append(lines, "- who polls: workflow `"+IDChannel(a.Channel)+"`")
 	}
 	if a.ParkReason != "" {
@@ -103,7 +103,7 @@ func details(a activities.Answer) string {
 	}
 	switch {
 	case a.Step.Kind == task.Done:
-	case len(a.Actions) > 0 && a.Step.Why == task.WhyUnknown:
+	case len(a.Actions) > 0 && a.Step.Why == task.SleepUnknown:
 		lines = append(lines,
 			"- signals: "+quoted(a.Actions)+". `retry` makes a new attempt, and the vendor may charge for both")
 	case len(a.Actions) > 0:

@@ -83,12 +83,12 @@ func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answe
 
 func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
 	err = future.Get(ctx, &answer)
-	r.remember(answer.Seen)
+	r.keepSeen(answer.Seen)
 	return answer, err
 }
 
-// remember keeps what an answer says of the task.
-func (r *run) remember(seen task.Seen) { r.in.Seen = r.in.Seen.Heard(seen) }
+// keepSeen keeps what an answer says of the task.
+func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Heard(seen) }
 
 // forgotten reports that the row of the answer has lost a cancel or a fail that the run has
 // heard of (D13).
@@ -103,7 +103,7 @@ func (r *run) forgotten(answer activities.Answer) bool {
 func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.Answer, error) {
 	step, behind, stopped := answer.Step, answer.Behind, false
 	r.at = step
-	options, activity := activityOf(answer, answer.Ends.Sub(answer.Now))
+	options, activity := activityOf(answer, answer.StepEnds.Sub(answer.Now))
 	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
 	defer stop()
 	args := activities.StepArgs{TaskID: r.in.TaskID, Step: step, Seen: r.in.Seen, Behind: behind}
@@ -128,7 +128,7 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.A
 		r.show(ctx, meanwhile)
 	}
 	next, err := r.answerOf(ctx, future)
-	r.in.Seen = r.in.Seen.With(reported(err))
+	r.in.Seen = r.in.Seen.With(seenIn(err))
 	switch {
 	case err == nil && !r.forgotten(next):
 		return next, nil
@@ -177,8 +177,8 @@ func ended(step task.Step, err error) *task.StepEnded {
 	return ended
 }
 
-// reported is what the sender of a step that timed out had reported last.
-func reported(err error) (seen task.Seen) {
+// seenIn is what the sender of a step that timed out had reported last.
+func seenIn(err error) (seen task.Seen) {
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	if !ok || !timeout.HasLastHeartbeatDetails() || timeout.LastHeartbeatDetails(&seen) != nil {
 		return task.Seen{}

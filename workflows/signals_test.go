@@ -36,7 +36,7 @@ func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Qu
 }
 
 func sleeping(d time.Duration) activities.Answer {
-	step := task.Step{Kind: task.Sleep, N: 1, Why: task.WhyVendor, Until: start.Add(d)}
+	step := task.Step{Kind: task.Sleep, N: 1, Why: task.SleepVendor, Until: start.Add(d)}
 	return activities.Answer{Now: start, Explanation: story.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen}
 }
 
@@ -259,7 +259,7 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	b := setup(t, video)
 	step := task.Step{Kind: task.Submit, N: 2, Provider: "p"}
 	stop := activities.Answer{Explanation: story.Explanation{Step: task.Step{Kind: task.Settle}}, Stop: true}
-	questions := b.asked(activities.Answer{Explanation: story.Explanation{Step: step, N: 1}, Now: start, Ends: start.Add(time.Hour), Seen: seen}, stop, done)
+	questions := b.asked(activities.Answer{Explanation: story.Explanation{Step: step, N: 1}, Now: start, StepEnds: start.Add(time.Hour), Seen: seen}, stop, done)
 	over := make(chan struct{}) // the suite does not wait for a step that is cancelled
 	b.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
 		b.signal(mediagate.ActionFail, nil)
@@ -295,7 +295,7 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			first := activities.Answer{Now: start, Ends: start.Add(time.Hour), Explanation: story.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
+			first := activities.Answer{Now: start, StepEnds: start.Add(time.Hour), Explanation: story.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
 			meanwhile := activities.Answer{Seen: c.heard}
 			questions := b.asked(first, meanwhile, done)
 			asked, heard := 0, make(chan struct{})
@@ -415,10 +415,10 @@ func TestTimesAreByTheDatabasesClock(t *testing.T) {
 	b := setup(t, video)
 	ahead := start.Add(24 * time.Hour)
 	b.asked(
-		activities.Answer{Now: ahead, Ends: ahead.Add(7 * time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}}},
-		activities.Answer{Now: ahead, Ends: ahead.Add(-time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.CheckInputs}}},
-		activities.Answer{Now: ahead, Ends: ahead.Add(time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}}},
-		activities.Answer{Now: ahead, Explanation: story.Explanation{Step: task.Step{Kind: task.Sleep, Why: task.WhyPause, Until: ahead.Add(time.Minute)}}}, done,
+		activities.Answer{Now: ahead, StepEnds: ahead.Add(7 * time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}}},
+		activities.Answer{Now: ahead, StepEnds: ahead.Add(-time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.CheckInputs}}},
+		activities.Answer{Now: ahead, StepEnds: ahead.Add(time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}}},
+		activities.Answer{Now: ahead, Explanation: story.Explanation{Step: task.Step{Kind: task.Sleep, Why: task.SleepPause, Until: ahead.Add(time.Minute)}}}, done,
 	)
 	for _, name := range []string{"SubmitJob", "CheckInputs", "MirrorResult"} {
 		b.env.OnActivity(name, mock.Anything, mock.Anything).Return(activities.Answer{}, temporal.NewNonRetryableApplicationError("no", "internal", nil))

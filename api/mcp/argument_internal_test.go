@@ -43,7 +43,7 @@ func mediaFields(schema map[string]any, node any, name string) (names []string) 
 			names = append(names, mediaFields(schema, item, name)...)
 		}
 	case map[string]any:
-		if v["format"] == "uri" {
+		if v["format"] == "uri-reference" {
 			return []string{name}
 		}
 		if ref, ok := v["$ref"].(string); ok {

@@ -356,6 +356,17 @@ var chaosKinds = []struct {
 		c.film(o, theta, "duration=2s")
 		o.cancel = true
 	}, 1},
+	{"image and a video of it", func(c *chaos, o *order) {
+		c.film(o, theta, "duration=2s")
+		o.then = func(c *chaos, a asked) { c.filmOf(a) }
+	}, 2},
+	{"cancelled image and a video of it", func(c *chaos, o *order) {
+		c.film(o, theta, "duration=5s")
+		o.then = func(c *chaos, a asked) {
+			c.filmOf(a)
+			c.callOff(a)
+		}
+	}, 1},
 	{"song", func(c *chaos, o *order) { c.words(o, songStep, "prompt") }, 2},
 	{"song of music-b", func(c *chaos, o *order) { c.words(o, flowStep, "sound_prompt") }, 1},
 	{"pictures", func(c *chaos, o *order) { c.words(o, imagine(), "prompt") }, 1},
@@ -523,6 +534,22 @@ func (c *chaos) follow(o asked, s step, key string) asked {
 	next.body["webhook"] = o.user.hooks.url
 	c.submitOne(order{asked: next})
 	return next
+}
+
+// filmOf submits a video of an image that has yet to be made. If that has ended without
+// its file by then, the submit is refused.
+func (c *chaos) filmOf(o asked) {
+	body := map[string]any{"model": "beta-q3", "prompt": "it sails away", "image_urls": []any{"/v1/tasks/" + o.task.id + "/files/1"}}
+	film := step{path: "/videos/generations", price: "0.5", body: body}
+	body["webhook"] = o.user.hooks.url
+	const key = " film"
+	if a := c.say(o.user, 0, http.MethodPost, film.path, body, o.key+key); a.status == http.StatusBadRequest {
+		if status := c.look(o.user, o.task.id).Status; status != "failed" && status != "cancelled" {
+			c.t.Errorf("a video of %s, which is %s: %d %s", o.task.id, status, a.status, a.body)
+		}
+		return
+	}
+	c.follow(o, film, key).task.source = o.task // the same submit again
 }
 
 // repaint goes on from four pictures: one of them is enlarged, and a part of it painted

@@ -111,6 +111,12 @@ func (c *chaos) check() {
 			if (t.want == "" || t.want == "failed") && slices.ContainsFunc(attempts[t.id], func(a attempt) bool { return a.provider != "kling" }) {
 				t.want, t.code = "either", "" // the second vendor cannot be asked for a job whose answer was lost
 			}
+			if o.Status == "failed" && o.Error.Code == "source_failed" {
+				if t.source == nil || u.ends[t.source.id].Status == "completed" {
+					c.t.Errorf("%s (%s) failed with %+v", t.id, t.model, o.Error)
+				}
+				continue
+			}
 			if t.want == "either" && o.Status == "failed" && !slices.Contains([]string{"provider_submission_unknown", "modal_expired", "content_policy_violation"}, o.Error.Code) {
 				c.t.Errorf("%s (%s) failed with %+v, attempts %+v", t.id, t.model, o.Error, attempts[t.id])
 			}

@@ -20,6 +20,8 @@ type task struct {
 	model string
 	hook  bool
 
+	source *task // whose file it takes
+
 	want    string // status; empty: completed; either: completed or failed
 	code    string // of the failure
 	minJobs int    // at the vendor

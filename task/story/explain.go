@@ -50,7 +50,7 @@ func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	if s.Failure != nil {
 		e.Failure = s.Failure.Code
 	}
-	if step.Why == task.WhySource {
+	if step.Why == task.SleepSource {
 		e.WaitsFor = s.OpenSources()
 	}
 	if last := s.Last(); last != nil {
@@ -94,29 +94,29 @@ func (e Explanation) Doing() string {
 
 func (e Explanation) sleeping() string {
 	switch e.Step.Why {
-	case task.WhySource:
+	case task.SleepSource:
 		if len(e.WaitsFor) == 0 {
 			return "its sources have ended: about to look at them"
 		}
 		return "waiting for the end of " + strings.Join(e.WaitsFor, ", ")
-	case task.WhyVendor:
+	case task.SleepVendor:
 		return fmt.Sprintf("waiting for %s (attempt %d)", e.Provider, e.Step.N)
-	case task.WhyCall:
+	case task.SleepCall:
 		return "waiting for the answer to a submission that may be under way"
-	case task.WhyUnknown:
+	case task.SleepUnknown:
 		return "the vendor's answer was lost, and it cannot be asked: find out, then decide"
-	case task.WhyLookup:
+	case task.SleepLookup:
 		return "the vendor's answer was lost: waiting for the next lookup"
-	case task.WhySlot:
+	case task.SleepSlot:
 		if e.ParkReason != "" {
 			return "queued for a slot, and parked since no channel takes jobs: " + string(e.ParkReason)
 		}
 		return "queued for a slot"
-	case task.WhyParked:
+	case task.SleepParked:
 		return "parked: " + string(e.ParkReason)
-	case task.WhyModal:
+	case task.SleepModal:
 		return "waiting for the client's modal parameters"
-	case task.WhyPause:
+	case task.SleepPause:
 	}
 	return "waiting for the next try"
 }
@@ -148,31 +148,31 @@ func (e Explanation) Then() string {
 }
 
 func (e Explanation) awakening() string {
-	if e.Step.Until.Equal(e.FailsAt) && e.Step.Why != task.WhyModal {
+	if e.Step.Until.Equal(e.FailsAt) && e.Step.Why != task.SleepModal {
 		return "the task fails and is refunded"
 	}
 	switch e.Step.Why {
-	case task.WhySource:
+	case task.SleepSource:
 		return "the sources are looked at; the end of one has them looked at earlier. The task goes on with their " +
 			"files, or fails with source_failed and is refunded as soon as one ends without"
-	case task.WhyVendor:
+	case task.SleepVendor:
 		return "the vendor is asked a last time, and the task fails and is refunded if the job has not ended"
-	case task.WhyCall:
+	case task.SleepCall:
 		if e.Cancelled || len(e.Actions) == 0 {
 			return "the task ends"
 		}
 		return "a lookup finds out what became of the submission"
-	case task.WhyLookup:
+	case task.SleepLookup:
 		return "the vendor is asked for the job by our own id"
-	case task.WhySlot:
+	case task.SleepSlot:
 		if e.ParkReason != "" {
 			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, " +
 				"or as the one job that finds out"
 		}
 		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
-	case task.WhyModal:
+	case task.SleepModal:
 		return "the task fails with modal_expired and is refunded"
-	case task.WhyUnknown, task.WhyParked, task.WhyPause:
+	case task.SleepUnknown, task.SleepParked, task.SleepPause:
 	}
 	return "the step is tried again"
 }

@@ -403,7 +403,7 @@ func (w *World) step() {
 	w.ask(w.seen)
 	step := w.State.Advance(w.Now)
 	w.steps = append(w.steps, step)
-	if step.Kind == task.Sleep && step.Why == task.WhySource && w.chance("a source ends", 70) {
+	if step.Kind == task.Sleep && step.Why == task.SleepSource && w.chance("a source ends", 70) {
 		w.endSource()
 		return
 	}

@@ -105,7 +105,7 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		setting: "catalog_dir", log: o.Logger, size: modelsIn,
 		state: func() string { return catalogState(c.CatalogDir) },
 		load: func() (*catalog.Catalog, []string) {
-			return loadCatalog(c, catalog.WithMediaURLCheck(g.checkMediaURL))
+			return loadCatalog(c, catalog.WithMediaURLCheck(g.checkMediaURL), catalog.WithTaskFileOf(g.taskFileOf))
 		},
 	}
 	var problems []string

@@ -24,18 +24,11 @@ function validatorOf(schema: Schema, root: Schema): Validator {
   const text = JSON.stringify(schema);
   let validator = parts.get(text);
   if (!validator) {
-    const copy = JSON.parse(JSON.stringify({ ...schema, $defs: root.$defs }), withoutFormat) as Draft;
+    const copy = JSON.parse(JSON.stringify({ ...schema, $defs: root.$defs })) as Draft;
     validator = new Validator(copy, '2020-12', false);
     parts.set(text, validator);
   }
   return validator;
-}
-
-// The path of a task's file stands for a media URL, and is none: the pattern beside the format decides.
-function withoutFormat(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || !('format' in value)) return value;
-  const { format, ...rest } = value as { format: unknown; pattern?: unknown };
-  return format === 'uri' && typeof rest.pattern === 'string' && rest.pattern.includes('/v1/tasks/') ? rest : value;
 }
 
 /** What the form library asks for: which branch of a condition holds. It checks nothing else. */
@@ -74,7 +67,7 @@ function faultOf(error: OutputUnit, root: Schema): Fault | undefined {
     }
     case 'minLength':
     case 'pattern':
-      return error.keyword === 'minLength' || at.pattern === '\\S' ? say(w.required, true) : say(at.format === 'uri' ? w.url : w.form);
+      return error.keyword === 'minLength' || at.pattern === '\\S' ? say(w.required, true) : say(at.format === 'uri-reference' ? w.url : w.form);
     case 'maxLength':
       return say(w.tooLong(at.maxLength ?? 0));
     case 'minimum':
@@ -93,7 +86,7 @@ function faultOf(error: OutputUnit, root: Schema): Fault | undefined {
     case 'false':
       return say(w.notPossible);
     case 'format':
-      return say(at.format === 'uri' ? w.url : w.form);
+      return say(at.format === 'uri-reference' ? w.url : w.form);
     default:
       return undefined; // the errors of what is around the one at fault
   }
