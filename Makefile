@@ -42,7 +42,7 @@ build/standalone: console/dist/index.html
 
 # The web application, which the programs carry. Without Node they are built all the
 # same, and say at /console that it is missing.
-console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/openapi.yaml
+console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/openapi.yaml api/openapi_admin.yaml
 	scripts/console
 
 .PHONY: deps

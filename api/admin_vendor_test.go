@@ -11,7 +11,10 @@ import (
 func TestVendors(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
-		c.Vendors = []api.Vendor{{Name: "acme", Source: api.VendorAdded, Operations: []string{"video"}}, {Name: "kling", Source: api.VendorInGo}}
+		c.Vendors = []api.Vendor{
+			{Name: "acme", Source: api.VendorAdded, Credentials: []string{}, Options: []string{}, Operations: []string{"video"}},
+			{Name: "kling", Source: api.VendorInGo, Credentials: []string{"access_key"}, Options: []string{"base_url"}, Operations: []string{"image"}},
+		}
 	})
 	a := g.operate(http.MethodGet, "/vendors?limit=1", "")
 	if a.at("data", 0, "name") != "acme" || a.at("data", 0, "source") != "vendor_dir" || a.at("data", 0, "operations", 0) != "video" || a.at("has_more") != true {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,23 +18,37 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// The document has each public route, and no other.
+// Each public route is in one document and each route of the admin API in the other, and
+// the documents have no others.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
-	routed := map[string]bool{}
+	public, operators := map[string]bool{}, map[string]bool{}
 	for _, r := range routes() {
 		page := r.path == consolePath || r.path == consoleFiles || strings.HasPrefix(r.path, docsPath) || r.path == llmsPath || r.path == mcpPath || r.envelope == envelopePage // for people, and of another protocol
-		if r.access != accessAdmin && r.access != accessVendors && !page {
-			routed[r.method+" "+regexp.MustCompile(`:(\w+)`).ReplaceAllString(r.path, "{$1}")] = true
+		name := r.method + " " + regexp.MustCompile(`:(\w+)`).ReplaceAllString(r.path, "{$1}")
+		switch {
+		case r.access == accessAdmin:
+			operators[name] = true
+		case r.access != accessVendors && !page:
+			public[name] = true
 		}
 	}
-	contract, err := openapitest.Parse(described(t))
+	admin, err := AdminDocument()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(routed)), contract.Operations()); diff != "" {
-		t.Errorf("the document (-routes +described):\n%s", diff)
+	compare := func(file string, routed map[string]bool, document []byte) {
+		t.Helper()
+		contract, err := openapitest.Parse(document)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(routed)), contract.Operations()); diff != "" {
+			t.Errorf("%s lacks the operations that begin with -, and has those with + although no route is there:\n%s", file, diff)
+		}
 	}
+	compare("api/openapi.yaml", public, described(t))
+	compare("api/openapi_admin.yaml", operators, admin)
 }
 
 func described(t *testing.T) []byte {
@@ -52,24 +67,26 @@ func described(t *testing.T) []byte {
 // Each component of ours, and each of its properties, has words.
 func TestComponentsAreDescribed(t *testing.T) {
 	t.Parallel()
-	var doc struct {
-		Components struct {
-			Schemas map[string]struct {
-				Description string
-				Properties  map[string]map[string]any
+	for file, text := range map[string][]byte{"openapi.yaml": openAPIFile, "openapi_admin.yaml": adminOpenAPIFile} {
+		var doc struct {
+			Components struct {
+				Schemas map[string]struct {
+					Description string
+					Properties  map[string]map[string]any
+				}
 			}
 		}
-	}
-	if err := yaml.Unmarshal(openAPIFile, &doc); err != nil {
-		t.Fatal(err)
-	}
-	for name, schema := range doc.Components.Schemas {
-		if schema.Description == "" {
-			t.Errorf("%s has no description", name)
+		if err := yaml.Unmarshal(text, &doc); err != nil {
+			t.Fatalf("%s: %v", file, err)
 		}
-		for property, keywords := range schema.Properties {
-			if keywords["description"] == nil && keywords["const"] == nil && keywords["$ref"] == nil {
-				t.Errorf("%s.%s has no description", name, property)
+		for name, schema := range doc.Components.Schemas {
+			if schema.Description == "" {
+				t.Errorf("%s: %s has no description", file, name)
+			}
+			for property, keywords := range schema.Properties {
+				if keywords["description"] == nil && keywords["const"] == nil && keywords["$ref"] == nil {
+					t.Errorf("%s: %s.%s has no description", file, name, property)
+				}
 			}
 		}
 	}
@@ -78,20 +95,30 @@ func TestComponentsAreDescribed(t *testing.T) {
 // The closed lists of the domain are those of the document.
 func TestListsAreDescribed(t *testing.T) {
 	t.Parallel()
-	var doc struct {
+	type document struct {
 		Components struct {
 			Schemas map[string]struct {
+				Enum       []string
 				Properties map[string]struct{ Enum []string }
 			}
 		}
 	}
-	if err := yaml.Unmarshal(openAPIFile, &doc); err != nil {
+	var doc, admin document
+	if err := errors.Join(yaml.Unmarshal(openAPIFile, &doc), yaml.Unmarshal(adminOpenAPIFile, &admin)); err != nil {
 		t.Fatal(err)
 	}
 	list := func(schema, property string, want []string) {
+		t.Helper()
 		if diff := cmp.Diff(want, doc.Components.Schemas[schema].Properties[property].Enum); diff != "" {
 			t.Errorf("%s.%s (-code +document):\n%s", schema, property, diff)
 		}
+	}
+	if diff := cmp.Diff(operatorActions, admin.Components.Schemas["CommandName"].Enum); diff != "" {
+		t.Errorf("commands (-code +api/openapi_admin.yaml):\n%s", diff)
+	}
+	filters := slices.Sorted(maps.Keys(admin.Components.Schemas["TaskSelection"].Properties))
+	if diff := cmp.Diff(slices.Sorted(slices.Values(operatorFilters)), filters); diff != "" {
+		t.Errorf("filters (-code +api/openapi_admin.yaml):\n%s", diff)
 	}
 	list("ErrorA", "reason", reasons())
 	list("Failure", "code", words(mediagate.FailureCodes()))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/labstack/echo/v4"
 
 	"github.com/mediagate/mediagate"
@@ -51,6 +52,15 @@ func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {
 		}
 		return p.plain, nil
 	}
+}
+
+// AdminDocument is the OpenAPI document of the admin API, as JSON.
+func AdminDocument() ([]byte, error) {
+	text, err := describeAdmin("")
+	if err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(text)
 }
 
 // Watch hands every whole answer of the server to a test.
@@ -117,6 +127,12 @@ func Suspects(s *Server) int {
 	s.throttle.mu.Lock()
 	defer s.throttle.mu.Unlock()
 	return len(s.throttle.of)
+}
+
+// UnknownHere reports that a request came by the listener of clients, while the admin API has
+// one of its own.
+func UnknownHere(s *Server, r *http.Request) bool {
+	return s.cfg.AdminListener != nil && !ThroughAdmin(r)
 }
 
 // ThroughAdmin reports that a request came by the admin API's own listener.

@@ -21,6 +21,12 @@ import (
 //go:embed openapi.yaml
 var openAPIFile []byte
 
+// adminOpenAPIFile is the document of the admin API, which shares components with openAPIFile:
+// those that it lacks.
+//
+//go:embed openapi_admin.yaml
+var adminOpenAPIFile []byte
+
 // openAPIText is the document in JSON. Reading its YAML takes far longer than all that is
 // put in, and each catalog is put into the same one.
 var openAPIText = sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(openAPIFile) })
@@ -258,6 +264,47 @@ func (s *Server) publishedDocument(models *catalog.Catalog) (*published, error) 
 		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the OpenAPI document", Err: err}
 	}
 	return publish(text), nil
+}
+
+// describeAdmin writes the document of the admin API.
+func describeAdmin(version string) ([]byte, error) {
+	shared, err := openAPIText()
+	if err != nil {
+		return nil, err
+	}
+	own, err := yaml.YAMLToJSON(adminOpenAPIFile)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := openapi.Complete(own, shared)
+	if err != nil {
+		return nil, err
+	}
+	doc, err = openapi.Edit(doc, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "info", "version")
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(doc)
+}
+
+// publishedAdminDocument is the document of the admin API as it is sent.
+func (s *Server) publishedAdminDocument() (*published, error) {
+	text, err := describeAdmin(s.cfg.Version)
+	if err != nil {
+		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the admin API's OpenAPI document", Err: err}
+	}
+	p := publish(text)
+	p.format, p.caching = "application/yaml", "private, max-age=60"
+	return p, nil
+}
+
+func (s *Server) handleAdminOpenAPI(c *call) error {
+	text, err := s.adminDocument()
+	if err != nil {
+		return err
+	}
+	c.publish(text)
+	return nil
 }
 
 func (s *Server) handleOpenAPI(c *call) error {

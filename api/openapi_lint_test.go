@@ -11,19 +11,21 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The linters of Redocly and Stoplight (Spectral) find nothing in the document
-// that is served, by the strictest of their rule sets; testdata/lint has the
+// The linters of Redocly and Stoplight (Spectral) find nothing in the documents
+// that are served, by the strictest of their rule sets; testdata/lint has the
 // rules that are off.
 func TestOpenAPILint(t *testing.T) {
 	t.Parallel()
 	folder := npmtest.Install(t, "lint", filepath.Join("testdata", "lint"))
 	g := newGateway(t, func(c *api.Config) { c.PublicURL = "https://api.mediagate.test" })
 	document, _ := g.document()
+	operators := g.send(request{path: "/admin/v1/openapi.yaml", key: adminKey})
 	g.must(os.WriteFile(filepath.Join(folder, "openapi.json"), []byte(document), 0o600))
+	g.must(os.WriteFile(filepath.Join(folder, "admin.yaml"), []byte(operators.body), 0o600))
 	quiet := []string{"REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "NO_COLOR=1"}
 	bin := filepath.Join("..", "node_modules", ".bin")
-	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "redocly"), "lint", "--config", "redocly.yaml", "openapi.json")
-	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "spectral"), "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", "openapi.json")
+	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "redocly"), "lint", "--config", "redocly.yaml", "openapi.json", "admin.yaml")
+	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "spectral"), "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", "openapi.json", "admin.yaml")
 }
 
 // oapi-codegen makes a client of the document that is served. It compiles, lists

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"io"
 	"maps"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/mediagate/mediagate/api"
 	"github.com/mediagate/mediagate/api/openapitest"
@@ -42,19 +45,37 @@ func contractOf(server *api.Server) (*openapitest.Contract, error) {
 	return c, err
 }
 
-// judgeAnswers holds all that the server answers against its document.
+// adminContract is the contract that the admin API's document is.
+var adminContract = sync.OnceValues(func() (*openapitest.Contract, error) {
+	text, err := api.AdminDocument()
+	if err != nil {
+		return nil, err
+	}
+	return openapitest.Parse(text)
+})
+
+// judgeAnswers holds all that the server answers against its two documents.
 func judgeAnswers(t *testing.T, server *api.Server) {
 	t.Helper()
 	api.Watch(server, func(r *http.Request, status int, header http.Header, body []byte) {
-		if api.ThroughAdmin(r) || status == http.StatusOK && asksForAnotherShape(r, header) {
+		operators := strings.HasPrefix(r.URL.Path, "/admin/v1/")
+		if operators && api.UnknownHere(server, r) {
+			return
+		}
+		if !operators && (api.ThroughAdmin(r) || status == http.StatusOK && asksForAnotherShape(r, header)) {
 			return // the document is of what clients reach, and of our own shapes
 		}
 		contract, err := contractOf(server)
+		file := "openapi.yaml"
+		if operators {
+			contract, err = adminContract()
+			file = "openapi_admin.yaml"
+		}
 		if err == nil {
 			err = contract.Check(openapitest.Answer{Method: r.Method, Path: r.URL.Path, Status: status, Header: header, Body: body})
 		}
 		if err != nil {
-			t.Errorf("against /openapi.json: %v", err)
+			t.Errorf("this is not in api/%s, where every status, header and field of an answer has to be: %v", file, err)
 		}
 	})
 }
@@ -117,7 +138,36 @@ func TestOpenAPIExamples(t *testing.T) {
 		err = contract.CheckExamples()
 	}
 	if err != nil {
-		t.Error(err)
+		t.Errorf("api/openapi.yaml: %v", err)
+	}
+	if contract, err = adminContract(); err == nil {
+		err = contract.CheckExamples()
+	}
+	if err != nil {
+		t.Errorf("api/openapi_admin.yaml: %v", err)
+	}
+}
+
+// Operators alone read the document of the admin API, which has the version of the
+// program and every component that it refers to.
+func TestAdminOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	const path = "/admin/v1/openapi.yaml"
+	if a := g.send(request{path: path, key: g.key}); a.status != http.StatusForbidden {
+		t.Errorf("a client gets %d %.200s", a.status, a.body)
+	}
+	a := g.send(request{path: path, key: adminKey})
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/yaml" {
+		t.Fatalf("%d %v", a.status, a.header)
+	}
+	var doc struct {
+		Info  struct{ Version string }
+		Paths map[string]any
+	}
+	g.must(yaml.Unmarshal([]byte(a.body), &doc))
+	if doc.Info.Version != "1.2.3" || doc.Paths[path] == nil || strings.Contains(a.body, "\n    CreateVideo") {
+		t.Errorf("version %q of %.300s", doc.Info.Version, a.body)
 	}
 }
 
@@ -243,11 +293,26 @@ func TestOpenAPIParameters(t *testing.T) {
 	id := g.submit(videos, videoBody)
 	g.complete(id)
 	_, doc := g.document()
+	if tried := g.tryParameters(doc, g.key, id); tried < 30 {
+		t.Errorf("%d values tried", tried)
+	}
+	text, err := api.AdminDocument()
+	g.must(err)
+	var operators map[string]any
+	g.must(json.Unmarshal(text, &operators))
+	if tried := g.tryParameters(operators, adminKey, id); tried < 30 {
+		t.Errorf("%d values tried of the admin API", tried)
+	}
+}
+
+// tryParameters sends values for each parameter of each query that a document describes,
+// and returns how many.
+func (g *gateway) tryParameters(doc map[string]any, key, taskID string) (tried int) {
+	g.t.Helper()
+	names := strings.NewReplacer("{task_id}", taskID, "{model}", "alpha-v3", "{account_id}", g.account.ID, "{key_id}", g.keyRow.ID)
 	paths, _ := doc["paths"].(map[string]any)
-	tried := 0
 	for path, item := range paths {
 		get, _ := item.(map[string]any)["get"].(map[string]any)
-		target := strings.NewReplacer("{task_id}", id, "{model}", "alpha-v3").Replace(path)
 		for _, parameter := range parametersOf(doc, get) {
 			if parameter["in"] != "query" {
 				continue
@@ -258,18 +323,16 @@ func TestOpenAPIParameters(t *testing.T) {
 			query := url.Values{"expand": {"category"}}
 			for _, value := range append(good, bad...) {
 				query.Set(name, value)
-				a := g.send(request{path: target + "?" + query.Encode(), key: g.key})
+				a := g.send(request{path: names.Replace(path) + "?" + query.Encode(), key: key})
 				refused := a.status == 400 && strings.Contains(a.body, name)
 				if want := slices.Contains(bad, value); refused != want {
-					t.Errorf("GET %s %s=%s: %d %s", path, name, value, a.status, a.body)
+					g.t.Errorf("GET %s %s=%s: %d %s", path, name, value, a.status, a.body)
 				}
 				tried++
 			}
 		}
 	}
-	if tried < 30 {
-		t.Errorf("%d values tried", tried)
-	}
+	return tried
 }
 
 // parametersOf are those of an operation.

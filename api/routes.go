@@ -80,8 +80,11 @@ const (
 	openAIVideosPath = "/v1/videos"
 
 	openAPIPath = "/openapi.json"
-	healthPath  = "/healthz"
-	readyPath   = "/readyz"
+
+	adminOpenAPIPath = admin + "/openapi.yaml"
+
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
 )
 
 // routes is the API surface. A path with a trailing slash is another path.
@@ -175,6 +178,7 @@ func routes() []route {
 		{method: del, path: keysPath + "/:key_id", access: accessKey, scope: manage, handler: (*Server).handleKeyDeletion},
 		{method: post, path: keysPath + "/:key_id/rotate", access: accessKey, scope: manage, body: bodyMaybe, bound: smallBody, handler: (*Server).handleKeyRotation},
 
+		{method: get, path: adminOpenAPIPath, access: accessAdmin, role: roleRead, handler: (*Server).handleAdminOpenAPI},
 		{method: post, path: admin + "/accounts", access: accessAdmin, role: roleAdmin, body: bodyJSON, bound: smallBody, handler: (*Server).handleAccountCreation},
 		{method: get, path: admin + "/accounts", access: accessAdmin, role: roleRead, handler: (*Server).handleAccounts},
 		{method: get, path: admin + "/accounts/:account_id", access: accessAdmin, role: roleRead, handler: (*Server).handleAccount},

@@ -68,7 +68,7 @@ func TestRolesOfRoutes(t *testing.T) {
 			"GET /keys", "GET /keys/:key_id",
 			"GET /tasks", "GET /tasks/:task_id", "GET /tasks/actions/:job_id",
 			"GET /channels", "GET /channels/:channel",
-			"GET /usage", "GET /ledger/check", "GET /audit", "GET /vendors", "GET /accounts/:account_id/endpoints",
+			"GET /openapi.yaml", "GET /usage", "GET /ledger/check", "GET /audit", "GET /vendors", "GET /accounts/:account_id/endpoints",
 		},
 		mediagate.RoleOperate: {"POST /tasks/:task_id/actions", "POST /tasks/actions", "PATCH /channels/:channel"},
 		mediagate.RoleAdmin: {

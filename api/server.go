@@ -50,6 +50,8 @@ type Server struct {
 	life        context.Context // ends with Close
 	end         context.CancelFunc
 
+	adminDocument func() (*published, error)
+
 	entropy ulid.MonotonicReader
 }
 
@@ -72,6 +74,7 @@ func New(cfg Config) (*Server, error) {
 		rest:     streamRest,
 		entropy:  &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 	}
+	s.adminDocument = sync.OnceValues(s.publishedAdminDocument)
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
 		return nil, err
 	}

@@ -45,6 +45,9 @@ func Parse(document []byte) (*Contract, error) {
 	c := &Contract{doc: doc, compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()
+	if err := c.openExtended(document); err != nil {
+		return nil, err
+	}
 	for _, schema := range c.object("components", "schemas") {
 		closeObjects(schema)
 	}
@@ -340,6 +343,39 @@ func members(v any) map[string]any {
 }
 
 func member(v any, name string) any { return members(v)[name] }
+
+// openExtended keeps a copy of all schemas that is left open, and has each allOf refer to
+// that: a schema that others extend must not refuse what they add. The whole is closed.
+func (c *Contract) openExtended(document []byte) error {
+	copied, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return err
+	}
+	if components := c.object("components"); components != nil {
+		components["open"] = member(member(copied, "components"), "schemas")
+	}
+	referToOpen(c.doc)
+	return nil
+}
+
+func referToOpen(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, one := range v {
+			referToOpen(one)
+		}
+	case map[string]any:
+		all, _ := v["allOf"].([]any)
+		for _, one := range all {
+			if ref, ok := member(one, "$ref").(string); ok {
+				members(one)["$ref"] = strings.Replace(ref, "#/components/schemas/", "#/components/open/", 1)
+			}
+		}
+		for _, one := range v {
+			referToOpen(one)
+		}
+	}
+}
 
 func closeContent(v any) {
 	for _, media := range members(member(v, "content")) {

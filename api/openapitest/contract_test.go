@@ -26,6 +26,9 @@ const document = `{
       },
       "404": {"$ref": "#/components/responses/Missing"}
     }}},
+    "/things/more": {"get": {"responses": {"200": {"description": "More.", "content": {"application/json": {"schema": {
+      "allOf": [{"$ref": "#/components/schemas/Thing"}, {"type": "object", "properties": {"more": {"type": "integer"}}}]
+    }}}}}}},
     "/things/last": {"get": {"responses": {"204": {"description": "There is none."}}}}
   },
   "webhooks": {"taskEnded": {"post": {
@@ -81,7 +84,9 @@ func TestCheck(t *testing.T) {
 		"a new field":               {"GET", "/things/a", 200, header(), `{"data":{"id":"a","new":1}}`, "'new'"},
 		"a new field at the top":    {"GET", "/things/a", 200, header(), `{"data":{"id":"a"},"new":1}`, "'new'"},
 		"a new field in a list":     {"GET", "/things/a", 200, header(), `{"data":{"id":"a","part":[{"new":1}]}}`, "'new'"},
-		"a new field of an error":   {"GET", "/things/a", 404, header("X-Id", ""), `{"error":{"code":404,"new":1}}`, "'new'"},
+		"a new field of an error":   {"GET", "/things/a", 404, header("X-Id", ""), `{"error":{"code":404,"new":1}}`, "/error/new"},
+		"what extends a schema":     {"GET", "/things/more", 200, header("X-Id", ""), `{"id":"a","more":1}`, ""},
+		"and a new field of it":     {"GET", "/things/more", 200, header("X-Id", ""), `{"id":"a","more":1,"new":1}`, "/new"},
 		"a wrong code":              {"GET", "/things/a", 404, header("X-Id", ""), `{"error":{"code":405}}`, "/error/code"},
 		"a field that is missing":   {"GET", "/things/a", 200, header(), `{"data":{}}`, "'id'"},
 		"no JSON":                   {"GET", "/things/a", 200, header(), `x`, "no JSON"},
@@ -102,7 +107,7 @@ func TestCheck(t *testing.T) {
 	verdict(t, c.CheckCallback(id, []byte(`{"id":"a"}`)), "")
 	verdict(t, c.CheckCallback(http.Header{}, []byte(`{"id":"a"}`)), "webhook-id is missing")
 	verdict(t, c.CheckCallback(id, []byte(`{"id":"a","part":[]}`)), "/part")
-	verdict(t, c.CheckCallback(id, []byte(`{"id":"a","new":1}`)), "'new'")
+	verdict(t, c.CheckCallback(id, []byte(`{"id":"a","new":1}`)), "/new")
 	verdict(t, c.CheckRequest("POST", "/things", []byte(`{"id":"a"}`)), "")
 	verdict(t, c.CheckRequest("POST", "/things", []byte(`{}`)), "'id'")
 	verdict(t, c.CheckExamples(), "")

@@ -74,8 +74,9 @@ func listed(vendors all.Vendors) []api.Vendor {
 			}
 		}
 		list = append(list, api.Vendor{
-			Name: name, Source: source, Credentials: about.Credentials, Options: about.Options,
-			Operations: slices.Sorted(maps.Keys(about.Operations)),
+			Name: name, Source: source,
+			Credentials: append([]string{}, about.Credentials...), Options: append([]string{}, about.Options...),
+			Operations: append([]string{}, slices.Sorted(maps.Keys(about.Operations))...),
 		})
 	}
 	return list

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../api/admin';
 import { formatTime } from '../../ui/format';
 import { changesOf, reasonOf } from './changes';
 
-const entry = (before: unknown, after: unknown): AuditEntry => ({ id: 'aud_1', at: 1, by: 'admin', by_name: null, action: 'change_key', object: 'key_1', object_name: 'ci', account: null, account_name: null, before, after, address: null, request_id: 'req_1' });
+const entry = (before: AuditEntry['before'], after: AuditEntry['after']): AuditEntry => ({ id: 'aud_1', at: 1, by: 'admin', by_name: null, action: 'change_key', object: 'key_1', object_name: 'ci', account: null, account_name: null, before, after, address: null, request_id: 'req_1' });
 
 test('what differs is told field by field, and nothing is JSON', () => {
   const changed = entry(

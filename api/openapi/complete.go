@@ -1,0 +1,62 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+// componentRef finds the references to components in a document.
+var componentRef = regexp.MustCompile(`"\$ref":\s*"#/components/(\w+)/([^"]+)"`)
+
+// Complete gives a document the components that it refers to and lacks, from another
+// document that has them.
+func Complete(doc, from json.RawMessage) (json.RawMessage, error) {
+	ours, err := componentsOf(doc)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := componentsOf(from)
+	if err != nil {
+		return nil, err
+	}
+	for open := []json.RawMessage{doc}; len(open) > 0; open = open[1:] {
+		for _, ref := range componentRef.FindAllSubmatch(open[0], -1) {
+			kind, name := string(ref[1]), string(ref[2])
+			have, _ := ours.Get(kind)
+			if _, ok := have.Get(name); ok {
+				continue
+			}
+			all, _ := theirs.Get(kind)
+			component, ok := all.Get(name)
+			if !ok {
+				return nil, fmt.Errorf("openapi: neither document has components.%s.%s", kind, name)
+			}
+			have.Set(name, component)
+			ours.Set(kind, have)
+			open = append(open, component)
+		}
+	}
+	return Edit(doc, func(json.RawMessage) (any, error) { return ours, nil }, "components")
+}
+
+// componentsOf are the components of a document, by kind and name.
+func componentsOf(doc json.RawMessage) (kinds Map[Map[json.RawMessage]], err error) {
+	top, err := Members(doc)
+	if err != nil {
+		return nil, err
+	}
+	components, _ := top.Get("components")
+	all, err := Members(components)
+	if err != nil {
+		return nil, err
+	}
+	for _, kind := range all {
+		named, err := Members(kind.Value)
+		if err != nil {
+			return nil, err
+		}
+		kinds.Set(kind.Name, named)
+	}
+	return kinds, nil
+}
