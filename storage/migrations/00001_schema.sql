@@ -168,20 +168,16 @@ CREATE TABLE webhook_secrets (
 CREATE UNIQUE INDEX webhook_secrets_current ON webhook_secrets (account_id) WHERE expires_at IS NULL;
 CREATE INDEX webhook_secrets_account ON webhook_secrets (account_id);
 
--- Browsers that are signed in to the console, with a key or as an operator. operator_hash:
--- of the operator's key, or of the settings of OpenID Connect; operator and role are set only
--- after a sign-in by OpenID Connect. once: a link, which is exchanged for such a session.
+-- Browsers that are signed in to the console, with a key, or as the operator by an admin
+-- key. once: a link, which is exchanged for such a session.
 CREATE TABLE sessions (
-    token_hash    {{.bytes}}  PRIMARY KEY NOT NULL,
-    key_id        text        REFERENCES keys (id),
-    operator_hash {{.bytes}},
-    operator      text,
-    role          text,
-    once          {{.bool}}   NOT NULL,
-    created_at    {{.time}}   NOT NULL,
-    expires_at    {{.time}}   NOT NULL,
-    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (operator_hash IS NOT NULL)),
-    CONSTRAINT sessions_role CHECK ((operator IS NULL) = (role IS NULL))
+    token_hash {{.bytes}}  PRIMARY KEY NOT NULL,
+    key_id     text        REFERENCES keys (id),
+    admin_hash {{.bytes}},
+    once       {{.bool}}   NOT NULL,
+    created_at {{.time}}   NOT NULL,
+    expires_at {{.time}}   NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
 ) {{.strict}};
 CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX sessions_expiry ON sessions (expires_at);
@@ -266,7 +262,6 @@ CREATE TABLE tasks (
 -- Erased tasks are in none, however many there are.
 CREATE INDEX tasks_account ON tasks (account_id, id) WHERE erased_at IS NULL;
 CREATE INDEX tasks_of_account ON tasks (account_id, type, model, channel, status, id {{.bytewise}}) WHERE erased_at IS NULL;
-CREATE INDEX tasks_of_key ON tasks (account_id, key_id, id {{.bytewise}}) WHERE erased_at IS NULL;
 CREATE INDEX tasks_callbacks_of_account ON tasks (account_id, webhook_state, id {{.bytewise}}) WHERE webhook_state <> '' AND erased_at IS NULL;
 CREATE INDEX tasks_references ON tasks (reference, account_id, id) WHERE reference <> '';
 CREATE INDEX tasks_account_open ON tasks (account_id, created_at) WHERE status IN ('pending', 'processing');

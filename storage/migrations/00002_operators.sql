@@ -13,7 +13,42 @@ CREATE INDEX audit_acted_by ON audit (acted_by, id);
 -- For the search by a vendor's id of a job.
 CREATE INDEX attempts_job ON attempts (job_id) WHERE job_id <> '';
 
+-- For the list of a key's tasks.
+CREATE INDEX tasks_of_key ON tasks (account_id, key_id, id {{.bytewise}}) WHERE erased_at IS NULL;
+
+-- Operators have names and roles. operator_hash: of the operator's key, or of the settings of
+-- OpenID Connect; operator and role are set only after a sign-in by OpenID Connect. The table is
+-- made anew, as SQLite changes no constraint: sessions last hours, and people sign in again.
+DROP TABLE sessions;
+CREATE TABLE sessions (
+    token_hash    {{.bytes}}  PRIMARY KEY NOT NULL,
+    key_id        text        REFERENCES keys (id),
+    operator_hash {{.bytes}},
+    operator      text,
+    role          text,
+    once          {{.bool}}   NOT NULL,
+    created_at    {{.time}}   NOT NULL,
+    expires_at    {{.time}}   NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (operator_hash IS NOT NULL)),
+    CONSTRAINT sessions_role CHECK ((operator IS NULL) = (role IS NULL))
+) {{.strict}};
+CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX sessions_expiry ON sessions (expires_at);
+
 -- +goose Down
+DROP TABLE sessions;
+CREATE TABLE sessions (
+    token_hash {{.bytes}}  PRIMARY KEY NOT NULL,
+    key_id     text        REFERENCES keys (id),
+    admin_hash {{.bytes}},
+    once       {{.bool}}   NOT NULL,
+    created_at {{.time}}   NOT NULL,
+    expires_at {{.time}}   NOT NULL,
+    CONSTRAINT sessions_one_holder CHECK ((key_id IS NULL) = (admin_hash IS NOT NULL))
+) {{.strict}};
+CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
+CREATE INDEX sessions_expiry ON sessions (expires_at);
+DROP INDEX tasks_of_key;
 DROP INDEX attempts_job;
 DROP INDEX audit_acted_by;
 DROP INDEX audit_action;

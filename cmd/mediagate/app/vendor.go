@@ -25,9 +25,7 @@ func (r *reader) vendors(c *Config) {
 	for _, path := range []string{"channels", "catalog_dir"} {
 		r.broken[path] = true
 	}
-	for _, fault := range leaves(err) {
-		r.problems = append(r.problems, fault)
-	}
+	r.problems = append(r.problems, leaves(err)...)
 }
 
 // allowsHost reports whether outbound.allow has a host of a vendor's file: its address,

@@ -21,7 +21,7 @@ export default async ({come}) => {
 		await v.press('link', 'demo', 'main')
 		await v.sees('Ledger')
 		await v.settles()
-		for (const name of ['Grant', 'Change']) must(await offers(name) === rules, `${role}: ${name}`)
+		for (const name of ['Grant', 'Edit', 'Suspend']) must(await offers(name) === rules, `${role}: ${name}`)
 		await v.go('/operator/channels')
 		await v.sees('sandbox-kling')
 		must(await offers('Drain sandbox-kling') === switches, `${role}: whether channels can be drained`)
