@@ -59,10 +59,11 @@ type suite struct {
 	store  *blob.Store
 }
 
-// prefix is a folder of the test's own, emptied in the end.
+// prefix is a folder of the test's own, emptied in the end. It has no parent: the server removes a
+// parent that became empty, and fails another test that stores below it at this moment.
 func (s *suite) prefix(t *testing.T, name string) string {
 	t.Helper()
-	p := "suite/" + name + "/"
+	p := "suite-" + name + "/"
 	empty := func() {
 		ctx := context.WithoutCancel(t.Context())
 		if _, err := s.store.DeletePrefix(ctx, p); err != nil {
