@@ -274,6 +274,7 @@ func TestHeadLimit(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
+	// The last two limits count from before the connection, which a busy machine makes late.
 	for name, tc := range map[string]struct {
 		opt    Options
 		limits Limits
@@ -283,7 +284,6 @@ func TestHeadLimit(t *testing.T) {
 		"of the call":       {Options{}, Limits{Header: 20 * time.Millisecond}, Reads, mediagate.KindTransient},
 		"of the process":    {Options{Timeouts: Timeouts{ReadHeader: 20 * time.Millisecond}}, Limits{Header: time.Hour, Total: time.Hour}, Reads, mediagate.KindTransient},
 		"of a submission":   {Options{}, Limits{Header: 20 * time.Millisecond}, Submits, mediagate.KindAmbiguous},
-		// The last two limits count from before the connection, which a busy machine makes late.
 		"of the whole call": {Options{}, Limits{Total: time.Second}, Submits, mediagate.KindAmbiguous},
 		"of all submits":    {Options{Timeouts: Timeouts{Submit: time.Second}}, Limits{Total: time.Hour}, Submits, mediagate.KindAmbiguous},
 	} {
