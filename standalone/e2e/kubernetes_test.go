@@ -124,6 +124,7 @@ func (w *world) checkOpen(tasks []*task) {
 // deletePod ends a process as the kubelet ends the pod: its preStop, SIGTERM, and the
 // wait for its end, all within the grace time.
 func (s *service) deletePod(t *testing.T, pod *core.PodSpec) {
+	t.Helper()
 	killed := time.After(time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second)
 	if hook := pod.Containers[0].Lifecycle; hook != nil {
 		time.Sleep(time.Duration(hook.PreStop.Sleep.Seconds) * time.Second)
