@@ -166,9 +166,9 @@ func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 // failedPage is what a browser shows that was not signed in.
 var failedPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Not signed in</title></head>
-<body><h1>Not signed in</h1><p>{{.Message}}</p>
+<body><main><h1>Not signed in</h1><p>{{.Message}}</p>
 <p><a href="{{.SignIn}}">Back to the sign-in page</a>, where operators' keys work without the identity provider.</p>
-<p><small>{{.RequestID}}</small></p></body></html>
+<p><small>{{.RequestID}}</small></p></main></body></html>
 `))
 
 // renderPage answers a person's failed call with a page.
