@@ -265,6 +265,8 @@ class Files(unittest.TestCase):
 class Interrupt(unittest.TestCase):
     def test_ctrl_c(self) -> None:
         """Ctrl-C ends a wait within a call, and says the task's id."""
+        # A shell starts what runs in its background with SIGINT ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         gone = threading.Event()
 
         def gateway(request: Handler) -> None:

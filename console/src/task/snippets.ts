@@ -334,13 +334,13 @@ const speech: Record<Language, (call: Call) => string> = {
 #!/bin/sh
 # Needs curl, and the API key in MEDIAGATE_API_KEY.
 set -eu
-if ! curl -sS --fail-with-body -o ${fileOf(body)} ${base}${endpoint} \\
+if ! curl -sS --fail-with-body -o ${shell(fileOf(body))} ${base}${endpoint} \\
   -H "Authorization: Bearer $MEDIAGATE_API_KEY" -H 'Content-Type: application/json' -d ${shell(json(body))}; then
-  cat ${fileOf(body)} >&2 # the reason
-  rm ${fileOf(body)}
+  cat ${shell(fileOf(body))} >&2 # the reason
+  rm ${shell(fileOf(body))}
   exit 1
 fi
-echo ${fileOf(body)}`,
+echo ${shell(fileOf(body))}`,
 
   TypeScript: ({ base, endpoint, body }) => `
 // Needs Node 20 or newer, and the API key in MEDIAGATE_API_KEY.
