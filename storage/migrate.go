@@ -31,6 +31,8 @@ var postgresWords = map[string]any{
 	"true":     "true",
 	"bytewise": `COLLATE "C"`,
 	"strict":   "",
+	// A migration without a transaction builds indexes beside the writers of their tables.
+	"concurrently": "CONCURRENTLY",
 }
 
 var sqliteWords = map[string]any{
@@ -43,6 +45,8 @@ var sqliteWords = map[string]any{
 	"true":     "1",
 	"bytewise": "", // SQLite compares text by its bytes
 	"strict":   "STRICT",
+
+	"concurrently": "",
 }
 
 // migrationFS contains the migrations in the SQL of one database.

@@ -5,17 +5,6 @@ ALTER TABLE accounts ADD COLUMN suspended {{.bool}} NOT NULL DEFAULT {{.false}};
 -- Why an operator has disabled a channel; empty where it is enabled, or nobody said why.
 ALTER TABLE channels ADD COLUMN disabled_reason text NOT NULL DEFAULT '';
 
--- For the filters of the audit, each in the order of the list.
-CREATE INDEX audit_object ON audit (object, id);
-CREATE INDEX audit_action ON audit (action, id);
-CREATE INDEX audit_acted_by ON audit (acted_by, id);
-
--- For the search by a vendor's id of a job.
-CREATE INDEX attempts_job ON attempts (job_id) WHERE job_id <> '';
-
--- For the list of a key's tasks.
-CREATE INDEX tasks_of_key ON tasks (account_id, key_id, id {{.bytewise}}) WHERE erased_at IS NULL;
-
 -- Operators have names and roles. operator_hash: of the operator's key, or of the settings of
 -- OpenID Connect; operator and role are set only after a sign-in by OpenID Connect. The table is
 -- made anew, as SQLite changes no constraint: sessions last hours, and people sign in again.
@@ -48,10 +37,5 @@ CREATE TABLE sessions (
 ) {{.strict}};
 CREATE INDEX sessions_key ON sessions (key_id) WHERE key_id IS NOT NULL;
 CREATE INDEX sessions_expiry ON sessions (expires_at);
-DROP INDEX tasks_of_key;
-DROP INDEX attempts_job;
-DROP INDEX audit_acted_by;
-DROP INDEX audit_action;
-DROP INDEX audit_object;
 ALTER TABLE channels DROP COLUMN disabled_reason;
 ALTER TABLE accounts DROP COLUMN suspended;

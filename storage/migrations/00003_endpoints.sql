@@ -1,5 +1,5 @@
 -- +goose Up
--- Addresses of accounts that are told of events. below_balance is whether the account had less
+-- Addresses of accounts that receive events. below_balance is whether the account had less
 -- than balance_low available when that was last looked at; turn_at is when deliveries were last
 -- claimed.
 CREATE TABLE endpoints (
@@ -45,6 +45,7 @@ CREATE TABLE endpoint_deliveries (
     CONSTRAINT endpoint_deliveries_due CHECK ((state = 'pending') = (next_at IS NOT NULL))
 ) {{.strict}};
 CREATE INDEX endpoint_deliveries_list ON endpoint_deliveries (endpoint_id, created_at, event_id);
+CREATE INDEX endpoint_deliveries_failed ON endpoint_deliveries (endpoint_id, created_at, event_id) WHERE state = 'failed';
 CREATE INDEX endpoint_deliveries_due_at ON endpoint_deliveries (endpoint_id, next_at) WHERE state = 'pending';
 
 -- How much of its quota and caps a key had used when that was last told: 0, 80 or 100 percent of
