@@ -1,6 +1,7 @@
 package declared
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -62,7 +63,7 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 		good = r.holds(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
-	said.Own = said.Own || name == "cancel" && said.Done // a yes may be empty
+	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0 // a yes may be empty
 	return r, said
 }
 

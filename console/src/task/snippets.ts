@@ -445,7 +445,10 @@ export function flagValue(value: unknown): string {
 
 // A raw string cannot hold a backtick or a carriage return. JSON has the latter as an escape only, and a
 // text of JSON is one of Go.
-const goString = (text: string) => (text.includes('`') ? JSON.stringify(text) : '`' + text + '`');
+function goString(text: string): string {
+  const plain = text.replaceAll('\uFEFF', '\\ufeff'); // no Go source may have a byte order mark within it
+  return plain.includes('`') ? JSON.stringify(plain) : '`' + plain + '`';
+}
 
 // JSON texts are Python texts too, but for the names of three values.
 function python(value: unknown, by = ''): string {
