@@ -11,7 +11,7 @@ import (
 // MaxEndpoints is how many endpoints an account may have.
 const MaxEndpoints = 10
 
-// EventType names what an account's endpoint is told of.
+// EventType names what an event says.
 type EventType string
 
 // The types of events.
@@ -50,7 +50,7 @@ func EventBody(t EventType, at time.Time, data any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// Endpoint is an address of an account. It is told of events.
+// Endpoint is an address of an account. It receives events.
 type Endpoint struct {
 	ID          string
 	AccountID   string
@@ -66,7 +66,7 @@ type Endpoint struct {
 	CreatedAt      time.Time
 }
 
-// Wants reports whether the endpoint is told of that type of event.
+// Wants reports whether the endpoint receives that type of event.
 func (e Endpoint) Wants(t EventType) bool {
 	return e.Enabled && slices.Contains(e.Events, t)
 }
@@ -134,6 +134,7 @@ type EndpointTurn struct {
 // EndpointResult is what came of an attempt under a claim.
 type EndpointResult struct {
 	EndpointID string
+	URL        string // that was called
 	EventID    string
 	Claim      time.Time
 	Attempt    EndpointAttempt

@@ -62,10 +62,12 @@ type WebhookStore interface {
 	RecordDelivery(ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string) error
 }
 
-// EndpointStore keeps the events that endpoints of accounts are told of.
+// EndpointStore keeps the events of accounts for their endpoints.
 type EndpointStore interface {
 	// NoteCrossings stores the events of balances and keys that have crossed a bound.
 	NoteCrossings(ctx context.Context) error
+	// FailDisabled ends the pending deliveries of disabled endpoints as failed.
+	FailDisabled(ctx context.Context) error
 	// DueEndpoints lists endpoints with deliveries that are due, but those that are busy.
 	DueEndpoints(ctx context.Context, busy []string, most int) (ids []string, err error)
 	// ClaimDeliveries claims due deliveries of an endpoint until the lease ends.

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// Endpoints of accounts are told of events by a loop of the wake scan's activity. An event is a row
+// A loop of the wake scan's activity sends events to the endpoints of accounts. An event is a row
 // for each endpoint, which the transaction that ends a task writes. The loop claims rows that are
 // due, sends each by the sender of callbacks, and records the attempt. If it dies, its claims end,
 // and the next loop makes the attempts again, under the same ids (ADR 27).
@@ -51,8 +51,8 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 		ids := slices.Collect(maps.Keys(busy))
 		mu.Unlock()
 		due, err := a.Store.DueEndpoints(ctx, ids, endpointRoom-len(ids))
-		if err != nil {
-			return err
+		if err != nil && ctx.Err() == nil { // the next look may succeed: no turn holds it up
+			a.Logger.WarnContext(ctx, "endpoints with due events were not listed", "error", err)
 		}
 		for _, id := range due {
 			mu.Lock()
@@ -95,7 +95,12 @@ func (a *Activities) takeTurn(ctx context.Context, endpointID string) error {
 // sendEvent makes one attempt at a claimed delivery, and records it. A delivery whose attempt was
 // not made is given back.
 func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery) error {
-	result := mediagate.EndpointResult{EndpointID: d.EndpointID, EventID: d.EventID, Claim: turn.Claim}
+	result := mediagate.EndpointResult{
+		EndpointID: d.EndpointID,
+		URL:        turn.Endpoint.URL,
+		EventID:    d.EventID,
+		Claim:      turn.Claim,
+	}
 	made, err := a.attemptEvent(ctx, turn, d, &result)
 	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()

@@ -100,7 +100,7 @@ func answering(status int) func(context.Context, string) (mediagate.DeliveryResu
 
 const hookA, hookB = "https://a.example.com/hook", "https://b.example.com/hook"
 
-// The end of a task is told to each endpoint: what the callback says, signed with the endpoint's
+// Each endpoint receives the end of a task: what the callback says, signed with the endpoint's
 // secret, under the event's id.
 func TestEventOfATask(t *testing.T) {
 	t.Parallel()
@@ -175,7 +175,7 @@ func TestEventIsTriedForADay(t *testing.T) {
 	}
 }
 
-// An endpoint that is slow delays no other, and its own events are told in the end.
+// A slow endpoint delays no other, and receives its own events in the end.
 func TestSlowEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestEventOfADeadSender(t *testing.T) {
 	}
 }
 
-// A task that is erased before its event was sent is told of no more.
+// Once a task is erased, its event is not sent any more.
 func TestEventOfAnErasedTask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -285,4 +285,40 @@ func TestEventsBesideFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A look at the database that fails stops no endpoint, however slow another one is.
+func TestSlowEndpointBesideAFault(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "slow", func(t *testing.T) {
+		h, ids := endpoints(t, hookA, hookB)
+		h.answer = func(ctx context.Context, url string) (mediagate.DeliveryResult, error) {
+			if url == hookA {
+				select {
+				case <-time.After(30 * time.Second):
+				case <-ctx.Done():
+					return mediagate.DeliveryResult{}, mediagate.Errorf(mediagate.KindUnavailable, "interrupted")
+				}
+			}
+			return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
+		}
+		h.test(ids[0])
+		h.test(ids[1])
+		turn, err := h.Store.ClaimDeliveries(t.Context(), ids[1], 1, time.Minute)
+		h.ok(err)
+		h.ok(h.Store.ReleaseDelivery(t.Context(), ids[1], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(2*time.Second)))
+		looks := 0
+		h.Store.Fault = func(method string) error {
+			if method != "DueEndpoints" {
+				return nil
+			}
+			if looks++; looks == 2 { // a second after the turn of the slow one began
+				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
+			}
+			return nil
+		}
+		if got := h.after(10*time.Second, hookB); len(got) != 1 {
+			t.Errorf("the other got %d events, want 1", len(got))
+		}
+	})
 }

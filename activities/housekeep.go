@@ -82,6 +82,7 @@ func (a *Activities) chores(t *tally) []chore {
 		{min(2*often, probeEvery), bucket, "tasks parked for the bucket not tried again"},
 		{lateEvery, a.sweepLate, "late files not removed"},
 		{eventsEvery, a.sendEvents, "events not sent to endpoints"},
+		{often, limited(a.Store.FailDisabled), "deliveries of disabled endpoints not ended"},
 		{often, limited(a.Store.NoteCrossings), "low balances and used quotas not noted"},
 	}
 	if a.Ledger != nil {

@@ -89,7 +89,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// Each rule of an endpoint's fields is told with the field, and a word for the rule.
+// A refusal names the field of an endpoint and the rule that it breaks.
 func TestEndpointRules(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -169,7 +169,7 @@ func TestEndpointDeliveries(t *testing.T) {
 		}
 		last.At = g.clock.now()
 		g.must(g.store.RecordEndpointAttempt(t.Context(), mediagate.EndpointResult{
-			EndpointID: id, EventID: turn.Deliveries[0].EventID, Claim: turn.Claim, Delivered: delivered, Attempt: last,
+			EndpointID: id, URL: turn.Endpoint.URL, EventID: turn.Deliveries[0].EventID, Claim: turn.Claim, Delivered: delivered, Attempt: last,
 		}))
 	}
 	attempt(false, mediagate.EndpointAttempt{Error: "timeout", Duration: 10 * time.Second})

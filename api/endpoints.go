@@ -259,7 +259,7 @@ func (s *Server) readEndpoint(f *fields) (apply func(e *mediagate.Endpoint) erro
 	}
 }
 
-// events reads which types of events an endpoint is told of, in the order in which they are listed.
+// events reads which types of events an endpoint receives, in the order in which they are listed.
 func (f *fields) events() []mediagate.EventType {
 	if !f.has("events") {
 		return nil

@@ -58,8 +58,12 @@ func (r endpointRow) facts() facts {
 	return f
 }
 
-// set takes the settings of an endpoint over, but not whether it is enabled.
+// set takes the settings of an endpoint over, but not whether it is enabled. A new address begins
+// without failures.
 func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
+	if e.URL != r.URL {
+		r.FailingSince = stamp{}
+	}
 	r.URL, r.Description, r.BalanceLow = e.URL, e.Description, e.BalanceLow
 	r.Events, err = jsonText(e.Events)
 	return err
@@ -201,7 +205,8 @@ func (s *Store) UpdateEndpoint(
 	return e, err
 }
 
-// saveEndpoint stores a locked endpoint. Once it is disabled, none of its deliveries is pending.
+// saveEndpoint stores a locked endpoint. Once it is disabled, its pending deliveries end as failed:
+// a slice of them here, and the rest of a long backlog by FailDisabled.
 func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	_, err := exec(tx, `UPDATE endpoints SET url = ?, events = ?, enabled = ?, description = ?, balance_low = ?,
 			failing_since = ?, disabled_at = ?, disabled_reason = ?
@@ -211,12 +216,35 @@ func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	if err != nil || row.Enabled {
 		return err
 	}
-	_, err = exec(tx, `UPDATE endpoint_deliveries SET state = 'failed', next_at = NULL
-		WHERE endpoint_id = ? AND state = 'pending'`, row.ID)
+	_, err = failPending(tx, "e.id = ?", row.ID)
 	return err
 }
 
-// DeleteEndpoint removes an endpoint with its secrets and deliveries. Returns KindNotFound.
+// failedSlice is how many deliveries one statement ends as failed.
+const failedSlice = 1000
+
+// failPending ends a slice of the pending deliveries of disabled endpoints e as failed, and returns
+// how many there were.
+func failPending(db *gorm.DB, endpoints string, args ...any) (n int64, err error) {
+	return exec(db, `UPDATE endpoint_deliveries SET state = 'failed', next_at = NULL
+		WHERE state = 'pending' AND (event_id, endpoint_id) IN (SELECT d.event_id, d.endpoint_id
+			FROM endpoints e JOIN endpoint_deliveries d ON d.endpoint_id = e.id AND d.state = 'pending'
+			WHERE NOT e.enabled AND `+endpoints+` LIMIT ?)`, append(args, failedSlice)...)
+}
+
+// FailDisabled ends the pending deliveries of disabled endpoints as failed: those of a long backlog,
+// and that of a task which ended while its endpoint was disabled.
+func (s *Store) FailDisabled(ctx context.Context) error {
+	for {
+		n, err := failPending(s.on(ctx), "true")
+		if err != nil || n < failedSlice {
+			return dbError(err, "end the deliveries of disabled endpoints")
+		}
+	}
+}
+
+// DeleteEndpoint removes an endpoint with its secrets. Nobody claims its deliveries any more, which
+// may be many: retention removes them. Returns KindNotFound.
 func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error {
 	return s.write(ctx, "delete endpoint", func(tx *gorm.DB) error {
 		row, err := s.lockEndpoint(tx, accountID, id)
@@ -226,7 +254,6 @@ func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error 
 		s.scrub.due.Store(true)
 		for _, statement := range []string{
 			"DELETE FROM webhook_secrets WHERE endpoint_id = ?",
-			"DELETE FROM endpoint_deliveries WHERE endpoint_id = ?",
 			"DELETE FROM endpoints WHERE id = ?",
 		} {
 			if _, err := exec(tx, statement, id); err != nil {

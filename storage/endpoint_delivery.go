@@ -311,8 +311,11 @@ func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointR
 }
 
 // noteHealth notes whether an endpoint fails, and disables one that is gone or has failed for too
-// long.
+// long. An answer of an address that the endpoint had before says nothing of the new one.
 func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointResult) error {
+	if !row.Enabled || r.URL != row.URL {
+		return nil
+	}
 	failing := row.FailingSince
 	switch {
 	case r.Delivered:

@@ -171,6 +171,9 @@ func crossingsOf(row keyRow, marks map[string]keyMark, now time.Time) (crossings
 	for _, c := range all {
 		c.key, c.was = row, marks[c.is.Bound]
 		c.is.KeyID, c.is.Percent = row.ID, percentUsed(c.used, c.limit)
+		if c.is.Began > 0 && c.was.Began == c.is.Began { // one event of a cap in a period
+			c.is.Percent = max(c.is.Percent, c.was.Percent)
+		}
 		same := c.was.Percent == c.is.Percent && (c.was.Began == c.is.Began || c.is.Percent == 0)
 		if !same {
 			crossings = append(crossings, c)
@@ -196,7 +199,9 @@ func (s *Store) keyCrossings(db *gorm.DB, accounts []string) (crossings []keyCro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := readKeys(db, "k.quota_id IS NULL AND k.account_id IN "+s.inList()+" AND "+nearLimit, list)
+	rows, err := readKeys(db, `k.quota_id IS NULL AND k.account_id IN `+s.inList()+` AND `+nearLimit+`
+		AND (k.deleted_at IS NULL OR EXISTS (SELECT 1 FROM keys o WHERE o.quota_id = k.id AND o.deleted_at IS NULL))`,
+		list)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 
 const eventLease = time.Minute
 
-// endpoint makes an endpoint of the payer's account that is told of those events.
+// endpoint makes an endpoint of the payer's account that receives those events.
 func (b *bench) endpoint(p payer, events ...mediagate.EventType) string {
 	b.Helper()
 	e := mediagate.Endpoint{AccountID: p.account, URL: "https://hooks.example.com/a", Events: events, Enabled: true}
@@ -44,7 +44,7 @@ func (b *bench) told(id string) []mediagate.EndpointDelivery {
 	return deliveries
 }
 
-// types are those of the events that an endpoint is told of, in their order.
+// types are those of the events that an endpoint received, in their order.
 func (b *bench) types(id string) []mediagate.EventType {
 	b.Helper()
 	types := []mediagate.EventType{}
@@ -68,7 +68,7 @@ func (b *bench) attemptAt(id string, status int, next time.Duration) mediagate.E
 		b.Fatalf("%d deliveries are due", len(turn.Deliveries))
 	}
 	r := mediagate.EndpointResult{
-		EndpointID: id, EventID: turn.Deliveries[0].EventID, Claim: turn.Claim, Delivered: status/100 == 2,
+		EndpointID: id, URL: turn.Endpoint.URL, EventID: turn.Deliveries[0].EventID, Claim: turn.Claim, Delivered: status/100 == 2,
 		Attempt: mediagate.EndpointAttempt{
 			At: b.now(), Status: status, Answer: "a\u2028b", Headers: map[string]string{"Webhook-Id": "x"}, Duration: 3 * time.Millisecond,
 		},
@@ -277,6 +277,36 @@ func TestEndpointFacts(t *testing.T) {
 			same(b, "disabled", []any{e.Enabled, e.FailingSince, e.DisabledAt, e.DisabledReason}, []any{false, began, b.now(), mediagate.DisabledFailing})
 			same(b, "due", len(must(b.DueEndpoints(b.Context(), nil, 9)))+len(b.claimEvents(id).Deliveries), 0)
 		},
+		"an answer of an earlier address says nothing of the new one, which begins without failures": func(b *bench) {
+			p := b.newPayer(unit(10))
+			id := b.endpoint(p, all[0])
+			read := func() mediagate.Endpoint { return must(b.Endpoint(b.Context(), p.account, id)) }
+			must(b.SendTest(b.Context(), p.account, id))
+			b.attemptAt(id, 500, time.Second)
+			b.pass(mediagate.EndpointPatience)
+			turn := b.claimEvents(id)
+			b.updateEndpoint(p, id, func(e *mediagate.Endpoint) { e.URL = "https://hooks.example.com/new" })
+			same(b, "failing since", read().FailingSince, time.Time{})
+			b.noError(b.RecordEndpointAttempt(b.Context(), mediagate.EndpointResult{
+				EndpointID: id, URL: turn.Endpoint.URL, EventID: turn.Deliveries[0].EventID, Claim: turn.Claim, NextAt: b.now(),
+				Attempt: mediagate.EndpointAttempt{At: b.now(), Status: http.StatusGone},
+			}))
+			same(b, "enabled after a late 410", read().Enabled, true)
+			b.attemptAt(id, 503, time.Second)
+			same(b, "enabled after its first failure", read().Enabled, true)
+		},
+		"a long backlog of a disabled endpoint ends in slices": func(b *bench) {
+			p := b.newPayer(unit(10))
+			id := b.endpoint(p, all[0])
+			b.noError(b.database().Exec(`INSERT INTO endpoint_deliveries (event_id, endpoint_id, type, body, state, created_at, next_at)
+				WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+				SELECT 'evt_' || i, e.id, 'test', NULL, 'pending', e.created_at, e.created_at FROM n, endpoints e`).Error)
+			pending := func() int { return b.count("SELECT COUNT(*) FROM endpoint_deliveries WHERE state = 'pending'") }
+			b.updateEndpoint(p, id, func(e *mediagate.Endpoint) { e.Enabled = false })
+			same(b, "pending at once", pending(), 1500)
+			b.noError(b.FailDisabled(b.Context()))
+			same(b, "pending in the end", pending(), 0)
+		},
 		"a redelivery begins again, with fresh links after a day": func(b *bench) {
 			p := b.newPayer(unit(10))
 			id := b.endpoint(p, all[0])
@@ -335,8 +365,6 @@ func TestEndpointFacts(t *testing.T) {
 			b.settle(completed(other, unit(1)))
 			b.eraseTask(p, done)
 			same(b, "told", b.told(id)[0].TaskID, other)
-			b.noError(b.DeleteEndpoint(b.Context(), p.account, id))
-			same(b, "rows", b.count("SELECT COUNT(*) FROM endpoint_deliveries"), 0)
 		},
 		"deliveries go after their time, but not while they are pending": func(b *bench) {
 			p := b.newPayer(unit(10))
@@ -456,6 +484,17 @@ func TestCrossingFacts(t *testing.T) {
 			b.submit(p, unit(10))
 			b.noError(b.NoteCrossings(b.Context()))
 			same(b, "told", len(b.told(id)), 2)
+		},
+		"a cap is told of once in a period, also when a hold is given back": func(b *bench) {
+			p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(10))}})
+			id := b.endpoint(p, mediagate.EventKeyQuotaLow)
+			first := b.submit(p, unit(8))
+			b.noError(b.NoteCrossings(b.Context()))
+			b.settle(failed(first))
+			b.noError(b.NoteCrossings(b.Context()))
+			b.submit(p, unit(8))
+			b.noError(b.NoteCrossings(b.Context()))
+			same(b, "at 80 twice on one day", len(b.told(id)), 1)
 		},
 		"a cap is told of once in each of its periods": func(b *bench) {
 			p := b.newPayerKey(unit(100), mediagate.Key{Unlimited: true, Caps: mediagate.Caps{Day: new(unit(10)), Week: new(unit(0))}})

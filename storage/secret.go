@@ -129,19 +129,21 @@ func (s *Store) RotateWebhookSecret(
 func (s *Store) RotateEndpointSecret(
 	ctx context.Context, accountID, endpointID string, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
-	secrets, err = s.rotateSecret(ctx, secretOwner{accountID, endpointID}, force)
-	if err == nil && len(secrets) == 0 {
-		err = notFound("endpoint", endpointID)
-	}
-	return secrets, err
+	return s.rotateSecret(ctx, secretOwner{accountID, endpointID}, force)
 }
 
 func (s *Store) rotateSecret(
 	ctx context.Context, owner secretOwner, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
 	err = s.write(ctx, "rotate webhook secret", func(tx *gorm.DB) error {
-		// The current row is the lock: of two rotations at once the second finds
-		// none.
+		// An endpoint is locked first, as for all that changes it: beside its removal no
+		// secret is left. The current row is the lock: of two rotations at once the second
+		// finds none.
+		if owner.endpoint != "" {
+			if _, err := s.lockEndpoint(tx, owner.account, owner.endpoint); err != nil {
+				return err
+			}
+		}
 		now := s.clock()
 		current, err := one[secretRow](tx, "SELECT "+columnsOf[secretRow]().text+` FROM webhook_secrets
 			WHERE account_id = ? AND endpoint_id = ? AND expires_at IS NULL`+s.forUpdate("webhook_secrets"),

@@ -590,10 +590,10 @@ export const en = {
   },
   webhooks: {
     title: 'Webhooks',
-    lead: 'Endpoints are addresses of yours that are told of what happens in the account. Each call is signed with the endpoint’s own secret.',
+    lead: 'Endpoints are your addresses that receive the events of the account. Each call is signed with the endpoint’s own secret.',
     create: 'Add endpoint',
     empty: 'No endpoints',
-    emptyHint: 'Add an address, and choose the events that it is told of.',
+    emptyHint: 'Add an address, and choose the events that it receives.',
     full: (n: number) => `An account may have ${n} endpoints.`,
     madeTitle: 'The endpoint’s secret',
     secretHint: 'Verify each call with it, by the Standard Webhooks scheme.',
