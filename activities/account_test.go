@@ -20,16 +20,16 @@ func renamed(c channel.Channel, former ...string) channel.Channel {
 	return c
 }
 
-// ended ends all jobs at the vendor.
+// endJobs ends all jobs at the vendor.
 func (d *tending) endJobs(ids ...string) {
 	for _, id := range ids {
 		d.Async.End(id, activitytest.Success())
 	}
 }
 
-// D11: the jobs of a channel go on when its key, its name or both are new, and
-// park where its account may be another. Whoever polls under the old name,
-// each row is asked for once a round.
+// TestD11TendRenewedChannel checks that the jobs of a channel go on if its key, its name or both
+// are new, and that they park if its account may be another one. Each row is asked for once a
+// round, whichever poller runs under the old name.
 func TestD11TendRenewedChannel(t *testing.T) {
 	t.Parallel()
 	const former, missing = activitytest.AsyncChannel, mediagate.ParkChannelMissing
@@ -38,8 +38,8 @@ func TestD11TendRenewedChannel(t *testing.T) {
 		return c
 	}
 	cases := map[string]struct {
-		set     func(d *tending)     // the channels
-		trouble mediagate.ParkReason // instead of the end
+		set     func(d *tending)     // sets the channels
+		trouble mediagate.ParkReason // the trouble instead of an end
 		lacked  bool                 // the worker says that it lacks the channel
 	}{
 		"a new key": {set: func(d *tending) { d.Channels.Set(d.Renewed()) }},
@@ -48,14 +48,18 @@ func TestD11TendRenewedChannel(t *testing.T) {
 			c.Fingerprint, c.Aka = "label", []string{c.Fingerprint}
 			d.Channels.Set(c)
 		}},
-		"a new name, configured as former":     {set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound(), former)) }},
-		"a new name, not configured as former": {set: func(d *tending) { d.Channels.Set(d.SyncBound(), renamed(d.AsyncBound())) }, lacked: true},
+		"a new name, configured as former": {set: func(d *tending) { d.Channels.Set(renamed(d.AsyncBound(), former)) }},
+		"a new name, not configured as former": {
+			set: func(d *tending) { d.Channels.Set(d.SyncBound(), renamed(d.AsyncBound())) }, lacked: true,
+		},
 		"a new name, and the old one for another account": {set: func(d *tending) {
 			other, _ := d.Stranger()
 			d.Channels.Set(other, renamed(d.AsyncBound()))
 		}, trouble: missing},
-		"a new name and a new key, configured":     {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed(), former)) }},
-		"a new name and a new key, not configured": {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed())) }, lacked: true},
+		"a new name and a new key, configured": {set: func(d *tending) { d.Channels.Set(renamed(d.Renewed(), former)) }},
+		"a new name and a new key, not configured": {
+			set: func(d *tending) { d.Channels.Set(renamed(d.Renewed())) }, lacked: true,
+		},
 		"two channels have the account, one has the former name": {set: func(d *tending) {
 			d.Channels.Set(renamed(d.AsyncBound()), third(renamed(d.AsyncBound(), former)))
 		}},
@@ -92,7 +96,7 @@ func TestD11TendRenewedChannel(t *testing.T) {
 	for name, c := range cases {
 		inBubble(t, name, func(t *testing.T) {
 			d := newTending(t, 1)
-			d.Activities.Settings.QuickCopy = 0 // a copy with a new key asks whose the job is, too
+			d.Activities.Settings.QuickCopy = 0 // a copy with a new key would ask for the job as well
 			d.Store.SeeChannel(former)
 			c.set(d)
 			d.endJobs("task-0")
@@ -119,8 +123,8 @@ func TestD11TendRenewedChannel(t *testing.T) {
 	}
 }
 
-// D8, D11: the poller of a former name has the epoch of the name, and ends when nothing
-// waits under it.
+// TestD11FormerName checks that the poller of a former name uses the epoch of that name (D8), and
+// ends when nothing waits under it.
 func TestD11FormerName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +153,7 @@ func TestD11FormerName(t *testing.T) {
 			t.Errorf("without rows: %v, want it left to rest", err)
 		}
 
-		// A worker of the settings of before may still add rows.
+		// A worker with the earlier settings may still add rows.
 		d.Store.SeeChannel(activitytest.AsyncChannel)
 		d.begin()
 		time.Sleep(10 * time.Second)
@@ -164,9 +168,9 @@ func TestD11FormerName(t *testing.T) {
 	})
 }
 
-// D4, D11: an account that has proven nothing may be asked for a lost
-// submission. That it finds none is no absence, and nothing is sent to it; the
-// job that it finds goes on.
+// TestD11ResolveWithANewKey checks that an account that has proven nothing may be asked for a
+// lost submission (D4). If it finds none, that does not prove absence, and nothing is sent to it.
+// If it finds the job, the job goes on.
 func TestD11ResolveWithANewKey(t *testing.T) {
 	t.Parallel()
 	made := func(t *testing.T) *bundle {
@@ -239,7 +243,7 @@ func TestD11ResolveWithANewKey(t *testing.T) {
 	})
 }
 
-// D11: a job is stopped only where the account shows it.
+// TestD11CancelJobWithANewKey checks that a job is stopped only at an account that shows it.
 func TestD11CancelJobWithANewKey(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -257,8 +261,8 @@ func TestD11CancelJobWithANewKey(t *testing.T) {
 	}
 }
 
-// D11, D12: fresh links, and the trust in the channel's own host, come once the account
-// has shown the job.
+// TestD11MirrorWithANewKey checks that fresh links are asked for (D12), and the channel's own
+// host is trusted, only once the account has shown the job.
 func TestD11MirrorWithANewKey(t *testing.T) {
 	t.Parallel()
 	const fresh = "https://10.0.0.1/fresh"
@@ -279,8 +283,8 @@ func TestD11MirrorWithANewKey(t *testing.T) {
 	}
 }
 
-// D11, D15: a new key that shows the job which waits has its account: the client's
-// parameters go in.
+// TestD11ModalWithANewKey checks that a new key that shows the job that waits has the job's
+// account: the client's parameters go there (D15).
 func TestD11ModalWithANewKey(t *testing.T) {
 	t.Parallel()
 	b := waiting(t)
@@ -293,7 +297,8 @@ func TestD11ModalWithANewKey(t *testing.T) {
 	}
 }
 
-// D11: a reroute to a channel goes on under the channel's new name.
+// TestD11RerouteToAFormerName checks that a reroute to a channel continues under the channel's
+// new name.
 func TestD11RerouteToAFormerName(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -304,8 +309,8 @@ func TestD11RerouteToAFormerName(t *testing.T) {
 	}
 }
 
-// D4, D11: what follows a refusal of a repeated sending stays at its channel, also under
-// the channel's new name, and with a new label.
+// TestD11KeptNameAfterARename checks that the attempt after a refused repeated sending stays at
+// its channel (D4), even under the channel's new name, and with a new label.
 func TestD11KeptNameAfterARename(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// Question is a run's question for its next step, with what has happened since the last.
+// Question is a run's question for its next step, with what has happened since the last question.
 type Question struct {
 	TaskID string    `json:"task"`
 	Seen   task.Seen `json:"seen,omitzero"` // what the run has seen so far (D5)
@@ -18,12 +18,12 @@ type Question struct {
 	Ended *task.StepEnded `json:"ended,omitempty"`
 	// Running is the step that is under way while the run asks.
 	Running *task.Step `json:"running,omitempty"`
-	// Commands are those that reached the run as signals, and its cancel.
+	// Commands are those that reached the run as signals, and the run's cancel.
 	Commands []Command `json:"commands,omitempty"`
 }
 
-// Command is an operator's command that was signalled to the run, without a row. For is
-// the step that the run was at then: what the operator saw.
+// Command is an operator's command that reached the run as a signal, and has no row yet. For is
+// the step that the run was at then, which is what the operator saw.
 type Command struct {
 	ID      string    `json:"id"`
 	Action  string    `json:"action"`
@@ -31,26 +31,26 @@ type Command struct {
 	For     task.Step `json:"for,omitzero"`
 }
 
-// ActionCancel is the cancel of the run from Temporal's UI, which counts as the client's.
+// ActionCancel is the cancel of the run from Temporal's UI. It counts as the client's cancel.
 const ActionCancel = "cancel"
 
-// Answer is the task's next step, and what operators see of the task. It holds no
-// prompt, no link and no secret: it becomes part of the history.
+// Answer is the task's next step, with what operators see of the task. It becomes part of the
+// history, so it holds no prompt, no link and no secret.
 type Answer struct {
 	story.Explanation
 	Now     time.Time `json:"now,omitzero"` // by the database's clock, as all times here
 	Missing bool      `json:"missing,omitempty"`
-	// Stop says that the step that is under way is not needed any more.
+	// Stop says that the running step is no longer needed.
 	Stop bool `json:"stop,omitempty"`
 	// StepEnds is the time by which the step has to end.
 	StepEnds time.Time `json:"ends,omitzero"`
-	// Behind is the channel whose calls a submit has to wait behind.
+	// Behind is the channel behind whose calls a submit has to wait.
 	Behind string `json:"behind,omitempty"`
-	// Seen is what the run is to remember (D5).
+	// Seen is what the run has to remember (D5).
 	Seen task.Seen `json:"seen,omitzero"`
 }
 
-// StepArgs is what an activity of a run works on. Seen is the run's, see Question.
+// StepArgs is the input of an activity that takes a step. For Seen see Question.
 type StepArgs struct {
 	TaskID string    `json:"task"`
 	Step   task.Step `json:"step"`
@@ -58,8 +58,8 @@ type StepArgs struct {
 	Behind string    `json:"behind,omitempty"`
 }
 
-// Ask applies what the run tells and returns the next step. It is a local activity of
-// the run, and the way in which it renews its lease (D2).
+// Ask applies what the run reports, and returns the next step. It is a local activity of the run.
+// By asking, the run also renews its lease (D2).
 func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 	for _, c := range q.Commands {
 		if err := a.command(ctx, q.TaskID, c); err != nil {
@@ -78,13 +78,14 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, a.fail(ctx, err)
 	}
 	answer := answerTo(changed)
+	// The run may cancel its step: it asked because a signal came while the step was under way.
 	answer.Stop = q.Running != nil && !changed.State.Continues(*q.Running)
 	return answer, nil
 }
 
-// command records an operator's command and applies it. One that does not apply is on
-// record as well: after a reset of the run Temporal hands the signal out again, and it must
-// not apply then.
+// command records an operator's command and applies it. A command that does not apply is recorded
+// as well: after a reset of the run Temporal delivers the signal again, and it must not apply
+// then.
 func (a *Activities) command(ctx context.Context, taskID string, c Command) error {
 	var event task.Event
 	switch c.Action {
@@ -105,6 +106,7 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) erro
 	}
 	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
 	_, err := a.Store.Command(ctx, row, event)
+	// The command does not apply. Record it with the reason, and without an effect.
 	if refused, ok := errors.AsType[*mediagate.Error](err); ok && refused.Kind == mediagate.KindConflict {
 		row.Reason = refused.Message
 		if _, err := a.Store.Command(ctx, row); err != nil {
@@ -114,7 +116,8 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) erro
 	return a.unlessRefused(ctx, taskID, c, err)
 }
 
-// unlessRefused is the error of a command that may apply: one that does not is only told.
+// unlessRefused returns nil for a command that does not apply, and logs that. It returns all
+// other errors.
 func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command, err error) error {
 	if mediagate.Is(err, mediagate.KindConflict) || mediagate.Is(err, mediagate.KindNotFound) {
 		a.Logger.InfoContext(ctx, "a command does not apply", "task", taskID, "action", c.Action, "error", err)
@@ -123,10 +126,10 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 	return err
 }
 
-// FirstAnswer answers the first question of a new task's run in advance. The start of the run
-// carries the answer. FirstAnswer returns nil if the task cannot begin with a check or a submit,
-// or may have to wait for a source. The row may have changed by the time the run takes the step.
-// The step then finds out, like one that comes late.
+// FirstAnswer answers the first question of a new task's run in advance, and the start of the run
+// carries the answer. It returns nil if the task cannot begin with a check or a submit, or may
+// have to wait for a source. The row may have changed by the time the run takes the step; the
+// step finds out, as any late step does.
 func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 	st := task.State{Task: t}
 	step := st.Advance(now)
@@ -136,11 +139,12 @@ func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
 	return new(answerTo(task.Changed{State: st, Step: step, At: now}))
 }
 
-// answerTo is the answer to a run's question, after a change of its task.
+// answerTo returns the answer to a run's question after a change of its task.
 func answerTo(changed task.Changed) Answer {
 	st, now := &changed.State, changed.At
 	answer := Answer{Now: now, Explanation: story.Explain(st, changed.Step, now), Seen: st.Seen()}
 	answer.StepEnds = st.WaitsUntil(now)
+	// A stuck task fails at the end of its parking, even if its deadline is later.
 	if st.Wait.Reason != "" && st.Wait.EndsAt.Before(answer.StepEnds) {
 		answer.StepEnds = st.Wait.EndsAt
 	}

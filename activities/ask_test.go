@@ -30,7 +30,9 @@ func TestAsk(t *testing.T) {
 	want := activities.Answer{
 		Now: start, StepEnds: start.Add(2 * time.Hour), Explanation: story.Explanation{
 			Step: task.Step{Kind: task.Submit, N: 1, Provider: activitytest.AsyncProvider}, Status: mediagate.StatusPending,
-			Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour), Actions: []string{mediagate.ActionFail, mediagate.ActionReroute},
+			Provider: activitytest.AsyncProvider, FailsAt: start.Add(2 * time.Hour), Actions: []string{
+				mediagate.ActionFail, mediagate.ActionReroute,
+			},
 		},
 	}
 	if diff := cmp.Diff(want, fresh); diff != "" || writes() != "0 OpenIntent, 1 Change" {
@@ -42,7 +44,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The answer shows what operators see, in each state.
+// TestAnswerShows checks that the answer shows what operators see, in each state.
 func TestAnswerShows(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +61,9 @@ func TestAnswerShows(t *testing.T) {
 			b.ok(b.StorePoll(b.t.Context(), mediagate.PollResult{TaskID: taskID, N: 1, Trouble: mediagate.ParkFunds}))
 		}, func(a *activities.Answer) {
 			a.Status, a.State = mediagate.StatusProcessing, mediagate.AttemptAccepted
-			a.ParkReason, a.ParkedAt, a.StepEnds, a.FailsAt = mediagate.ParkFunds, start, start.Add(time.Hour), start.Add(time.Hour)
+			a.ParkReason, a.ParkedAt, a.StepEnds, a.FailsAt = mediagate.ParkFunds, start, start.Add(
+				time.Hour,
+			), start.Add(time.Hour)
 			a.Actions = []string{mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute}
 		}},
 		"to be cancelled": {func(b *bundle) { b.change(task.CancelRequested{}) }, func(a *activities.Answer) {
@@ -78,19 +82,23 @@ func TestAnswerShows(t *testing.T) {
 			b := setup(t, video)
 			b.submit(1)
 			c.leave(b)
-			want := activities.Answer{Now: start, StepEnds: start.Add(2 * time.Hour), Explanation: story.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider}}
+			want := activities.Answer{
+				Now: start, StepEnds: start.Add(2 * time.Hour),
+				Explanation: story.Explanation{N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider},
+			}
 			c.want(&want)
 			got := b.question(activities.Question{Seen: seen(1)})
 			want.Seen = got.Seen // see TestSeen
 			if want.ParkReason != "" {
-				want.Step = got.Step // by the machine's clock and jitter
+				want.Step = got.Step // it depends on the clock and on jitter
 			}
 			same(t, "answer", got, want)
 		})
 	}
 }
 
-// A command by hand is recorded once, though the question is repeated, and then acts.
+// TestCommandsByHand checks that a manual command is recorded once, although the question is
+// repeated, and then acts.
 func TestCommandsByHand(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -116,7 +124,8 @@ func TestCommandsByHand(t *testing.T) {
 				t.Errorf("the next step is %+v, want %s", answer.Step, c.want)
 			}
 			rows := b.Store.Actions()
-			if got := len(rows) == 1; got != c.row || c.row && (rows[0].Action != c.command.Action || rows[0].Channel != c.command.Channel || rows[0].By == "") {
+			if got := len(rows) == 1; got != c.row ||
+				c.row && (rows[0].Action != c.command.Action || rows[0].Channel != c.command.Channel || rows[0].By == "") {
 				t.Errorf("commands on record: %+v", rows)
 			}
 			st := b.state()
@@ -130,7 +139,8 @@ func TestCommandsByHand(t *testing.T) {
 	}
 }
 
-// A retry is for the step that the run slept on when it was given: not for another.
+// TestRetryIsForItsStep checks that a retry is only for the step that the run was sleeping on
+// when it was given.
 func TestRetryIsForItsStep(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -147,21 +157,26 @@ func TestRetryIsForItsStep(t *testing.T) {
 		t.Errorf("a retry of another step led to %+v", answer.Step)
 	}
 	retry.ID, retry.For = "act_2", slept
-	if answer := b.question(activities.Question{Commands: []activities.Command{retry}}); answer.Step.Kind != task.Submit || answer.Step.N != 2 {
+	if answer := b.question(
+		activities.Question{Commands: []activities.Command{retry}},
+	); answer.Step.Kind != task.Submit || answer.Step.N != 2 {
 		t.Errorf("the retry led to %+v", answer.Step)
 	}
 }
 
-// A command that does not apply keeps the run from nothing.
+// TestCommandsThatDoNotApply checks that a command that does not apply does not stop the run.
 func TestCommandsThatDoNotApply(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		command  activities.Command
-		recorded string // why it had no effect
+		recorded string // the recorded reason why it had no effect
 	}{
 		"no such action":           {activities.Command{ID: "act_1", Action: "restart"}, ""},
 		"an action of ended tasks": {activities.Command{ID: "act_1", Action: mediagate.ActionRedeliver}, ""},
-		"not of this state":        {activities.Command{ID: "act_1", Action: mediagate.ActionPollNow}, "poll_now does not apply to this task now: what does is fail, reroute"},
+		"not of this state": {
+			activities.Command{ID: "act_1", Action: mediagate.ActionPollNow},
+			"poll_now does not apply to this task now: what does is fail, reroute",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +200,9 @@ func TestCommandsThatDoNotApply(t *testing.T) {
 			return mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, nil
 		}
 		b.submit(1)
-		if answer := b.question(activities.Question{Commands: []activities.Command{reroute}}); answer.Step.Kind != task.Sleep {
+		if answer := b.question(
+			activities.Question{Commands: []activities.Command{reroute}},
+		); answer.Step.Kind != task.Sleep {
 			t.Errorf("a reroute that was refused led to %+v", answer.Step)
 		}
 	})
@@ -193,8 +210,12 @@ func TestCommandsThatDoNotApply(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
 		b.change(task.CancelRequested{}, task.EndDue{})
-		for _, action := range []string{activities.ActionCancel, mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute} {
-			if answer := b.question(activities.Question{Commands: []activities.Command{{ID: "act_" + action, Action: action}}}); answer.Step.Kind != task.Done {
+		for _, action := range []string{
+			activities.ActionCancel, mediagate.ActionFail, mediagate.ActionRetry, mediagate.ActionReroute,
+		} {
+			if answer := b.question(
+				activities.Question{Commands: []activities.Command{{ID: "act_" + action, Action: action}}},
+			); answer.Step.Kind != task.Done {
 				t.Errorf("after %s the next step is %+v", action, answer.Step)
 			}
 		}
@@ -203,13 +224,16 @@ func TestCommandsThatDoNotApply(t *testing.T) {
 		t.Parallel()
 		b := setup(t, video)
 		b.Store.Remove(taskID)
-		if answer := b.question(activities.Question{Commands: []activities.Command{{ID: "act_1", Action: activities.ActionCancel}}}); !answer.Missing {
+		if answer := b.question(
+			activities.Question{Commands: []activities.Command{{ID: "act_1", Action: activities.ActionCancel}}},
+		); !answer.Missing {
 			t.Errorf("answer %+v", answer)
 		}
 	})
 }
 
-// Several commands are recorded in their order before the step is told.
+// TestCommandsInTheirOrder checks that several commands are recorded in their order before the
+// answer gives the step.
 func TestCommandsInTheirOrder(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -217,14 +241,15 @@ func TestCommandsInTheirOrder(t *testing.T) {
 	answer := b.question(activities.Question{Commands: []activities.Command{
 		{ID: "act_1", Action: mediagate.ActionReroute, Channel: "b"},
 		{ID: "act_2", Action: mediagate.ActionFail},
-		{ID: "act_3", Action: mediagate.ActionRetry}, // which does not apply any more
+		{ID: "act_3", Action: mediagate.ActionRetry}, // no longer applies
 	}})
-	if rows := b.Store.Actions(); len(rows) != 3 || rows[0].ID != "act_1" || rows[1].ID != "act_2" || rows[2].Reason == "" || len(answer.Actions) != 0 {
+	if rows := b.Store.Actions(); len(rows) != 3 || rows[0].ID != "act_1" || rows[1].ID != "act_2" ||
+		rows[2].Reason == "" || len(answer.Actions) != 0 {
 		t.Errorf("commands on record: %+v, and %v apply", rows, answer.Actions)
 	}
 }
 
-// A step that is under way is stopped once it is not needed any more.
+// TestStop checks that a step that is under way is stopped once it is no longer needed.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	running := func(kind task.Kind, n int) *task.Step { return &task.Step{Kind: kind, N: n} }
@@ -233,13 +258,23 @@ func TestStop(t *testing.T) {
 		leave   func(*bundle)
 		want    bool
 	}{
-		"a copy":                             {running(task.Mirror, 1), func(*bundle) {}, false},
-		"a copy of a task to be cancelled":   {running(task.Mirror, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true},
-		"a copy that is stored elsewhere":    {running(task.Mirror, 1), func(b *bundle) { b.change(task.Mirrored{N: 1, Keep: true}) }, true},
-		"a lookup of a task to be cancelled": {running(task.Lookup, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true},
-		"a stop of a task to be cancelled":   {running(task.CancelJob, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, false},
-		"a call of an ended task":            {running(task.Submit, 2), func(b *bundle) { b.change(task.FailRequested{}, task.EndDue{}) }, true},
-		"none":                               {nil, func(b *bundle) { b.change(task.CancelRequested{}) }, false},
+		"a copy": {running(task.Mirror, 1), func(*bundle) {}, false},
+		"a copy of a task to be cancelled": {
+			running(task.Mirror, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true,
+		},
+		"a copy that is stored elsewhere": {
+			running(task.Mirror, 1), func(b *bundle) { b.change(task.Mirrored{N: 1, Keep: true}) }, true,
+		},
+		"a lookup of a task to be cancelled": {
+			running(task.Lookup, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, true,
+		},
+		"a stop of a task to be cancelled": {
+			running(task.CancelJob, 1), func(b *bundle) { b.change(task.CancelRequested{}) }, false,
+		},
+		"a call of an ended task": {
+			running(task.Submit, 2), func(b *bundle) { b.change(task.FailRequested{}, task.EndDue{}) }, true,
+		},
+		"none": {nil, func(b *bundle) { b.change(task.CancelRequested{}) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -252,20 +287,28 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// D17: a row that knows fewer attempts than the run has lost its tail: nothing is sent.
+// TestD17ARowThatLostItsTail checks that nothing is sent if a row knows fewer attempts than the
+// run: the database has lost commits.
 func TestD17ARowThatLostItsTail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	if answer := b.question(activities.Question{Seen: seen(2)}); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
+	if answer := b.question(
+		activities.Question{Seen: seen(2)},
+	); answer.N != 2 || answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
 		t.Errorf("answer %+v", answer)
 	}
 }
 
-// The report of a step that failed comes with the question, and counts once.
+// TestAskAfterAFailedStep checks that the report of a failed step comes with the question, and
+// counts once.
 func TestAskAfterAFailedStep(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
-	q := activities.Question{Ended: &task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)}}
+	q := activities.Question{
+		Ended: &task.StepEnded{
+			Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds),
+		},
+	}
 	first := b.question(q)
 	if first.ParkReason != mediagate.ParkFunds || first.Step.Why != task.SleepParked {
 		t.Errorf("answer %+v", first)
@@ -276,8 +319,8 @@ func TestAskAfterAFailedStep(t *testing.T) {
 	}
 }
 
-// No answer that becomes part of a history has a prompt, a link, a key or a vendor's words
-// in it.
+// TestNoSecretInAnswers checks that an answer, which becomes part of a history, holds no prompt,
+// no link, no key, and no words of a vendor.
 func TestNoSecretInAnswers(t *testing.T) {
 	t.Parallel()
 	refused := func(w *activitytest.World) mediagate.Task {
@@ -286,7 +329,9 @@ func TestNoSecretInAnswers(t *testing.T) {
 		}
 		return w.NewVideo()
 	}
-	for name, submitted := range map[string]func(*activitytest.World) mediagate.Task{"asynchronous": video, "synchronous": image, "refused": refused} {
+	for name, submitted := range map[string]func(*activitytest.World) mediagate.Task{
+		"asynchronous": video, "synchronous": image, "refused": refused,
+	} {
 		inBubble(t, name, func(t *testing.T) {
 			l := newLife(t, submitted)
 			answers(l.Sync)

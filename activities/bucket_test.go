@@ -16,8 +16,7 @@ import (
 
 var errNoBucket = mediagate.Errorf(mediagate.KindUnavailable, "the bucket is away")
 
-// bucketScene is a world in which tasks are parked, and a bucket that is up or
-// down.
+// bucketScene is a world in which tasks are parked, with a bucket that is up or down.
 type bucketScene struct {
 	*activitytest.World
 	t    *testing.T
@@ -44,7 +43,7 @@ func parkedTasks(t *testing.T, n int, reason mediagate.ParkReason) *bucketScene 
 	return s
 }
 
-// park parks a task, whose run sleeps until in an hour.
+// park parks a task, whose run sleeps for an hour.
 func (s *bucketScene) park(id string, reason mediagate.ParkReason) {
 	s.t.Helper()
 	s.Store.Park(id, reason)
@@ -53,11 +52,11 @@ func (s *bucketScene) park(id string, reason mediagate.ParkReason) {
 	}
 }
 
-// woken is how often runs were signalled.
+// woken returns how often runs were signalled.
 func (s *bucketScene) woken() int { return len(s.Engine.Calls()) }
 
-// A bucket that is back has what had parked for it try again within 30 seconds, all
-// of it, and once.
+// TestBucketThatIsBackWakesItsTasks checks that all tasks that are parked for the bucket try
+// again, once, within 30 seconds after it is back.
 func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	t.Parallel()
 	const tasks = 520 // more than a batch
@@ -82,8 +81,8 @@ func TestBucketThatIsBackWakesItsTasks(t *testing.T) {
 	})
 }
 
-// A probe that works is no reason to wake a task again that failed all the
-// same; one that failed in between is.
+// TestBucketWakesAgainAfterAnotherOutage checks that a task that failed again is not woken by
+// another successful probe, unless a failed probe came in between.
 func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +107,8 @@ func TestBucketWakesAgainAfterAnotherOutage(t *testing.T) {
 	})
 }
 
-// That the bucket works wakes no task that is parked for anything else.
+// TestBucketWakesNoOthers checks that a working bucket wakes no task that is parked for another
+// reason.
 func TestBucketWakesNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestBucketWakesNoOthers(t *testing.T) {
 	})
 }
 
-// bubbled is a bundle on the bubble's clock.
+// bubbled returns a bundle on the bubble's clock.
 func bubbled(t *testing.T) *bundle {
 	t.Helper()
 	b := &bundle{t: t, World: activitytest.New(t, time.Now)}
@@ -128,7 +128,7 @@ func bubbled(t *testing.T) *bundle {
 	return b
 }
 
-// late leaves a task ended by the events, after a success at its vendor.
+// late ends a task by the events, after a success at its vendor.
 func late(t *testing.T, events ...task.Event) *bundle {
 	t.Helper()
 	b := bubbled(t)
@@ -138,7 +138,8 @@ func late(t *testing.T, events ...task.Event) *bundle {
 	return b
 }
 
-// D13: an object that a late copy leaves after the sweep is found again.
+// TestD13LateFilesAreFound checks that an object that a late copy leaves after the sweep is found
+// later.
 func TestD13LateFilesAreFound(t *testing.T) {
 	t.Parallel()
 	own := []mediagate.Result{{Key: activities.ResultKey(taskID, 1, 0)}}
@@ -167,8 +168,9 @@ func TestD13LateFilesAreFound(t *testing.T) {
 	}
 }
 
-// D13: of a completed task only what other attempts left goes.
-func TestD13LosersFilesAreFound(t *testing.T) {
+// TestD13FilesOfOtherAttemptsAreFound checks that of a completed task only the files that other
+// attempts left are removed.
+func TestD13FilesOfOtherAttemptsAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		results []mediagate.Result
@@ -197,7 +199,10 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 			b.submit(1)
 			b.change(task.RerouteRequested{})
 			b.submit(2)
-			b.change(task.VendorEnded{N: 2, Outcome: mediagate.Outcome{Succeeded: true, Made: c.made}}, task.Mirrored{N: 2, Results: c.results})
+			b.change(
+				task.VendorEnded{N: 2, Outcome: mediagate.Outcome{Succeeded: true, Made: c.made}},
+				task.Mirrored{N: 2, Results: c.results},
+			)
 			b.Bucket.Put(activities.ResultKey(taskID, 1, 0))
 			b.Bucket.Put(activities.ResultKey(taskID, 2, 0))
 			time.Sleep(2*mediagate.CopyLimit + time.Second)
@@ -210,7 +215,7 @@ func TestD13LosersFilesAreFound(t *testing.T) {
 // lateAgain is the pause after a task's files could not be removed for a reason of its own.
 const lateAgain = 10 * time.Minute
 
-// D13: what could not be removed is tried again.
+// TestD13SweepIsRepeated checks that files that could not be removed are tried again.
 func TestD13SweepIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{"the bucket is away": errNoBucket, "a fault": errors.New("fault")} {
@@ -236,9 +241,9 @@ func TestD13SweepIsRepeated(t *testing.T) {
 	}
 }
 
-// Of an erased task nothing stays in the bucket: not what it showed, nor what came
-// within its request, nor what a copy that was under way leaves an hour later.
-// What could not be removed is tried again.
+// TestErasedTasksAreSwept checks that nothing of an erased task stays in the bucket: not what it
+// showed, not what came within its request, and not what a copy that was under way leaves an hour
+// later. Files that could not be removed are tried again.
 func TestErasedTasksAreSwept(t *testing.T) {
 	t.Parallel()
 	const upload = "uploads/acc_1/01A"
@@ -283,7 +288,7 @@ func TestErasedTasksAreSwept(t *testing.T) {
 			time.Sleep(time.Second)
 			housekeep(t, b.World, 2*time.Minute)
 			same(t, "objects", b.Bucket.Objects(), []string{kept})
-			b.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // by a copy that had begun
+			b.Bucket.Put(activities.ResultKey(taskID, 1, 0)) // from a copy that had begun earlier
 			time.Sleep(2 * mediagate.CopyLimit)
 			housekeep(t, b.World, 2*time.Minute)
 			same(t, "objects an hour later", b.Bucket.Objects(), []string{kept})

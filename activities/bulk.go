@@ -16,36 +16,36 @@ import (
 const (
 	// jobPage is how many tasks a job reads at once.
 	jobPage = 100
-	// jobSlice is how long a job works before it hands its progress to its workflow, which
-	// shows it.
+	// jobSlice is how long the activity of a job works before it returns its progress to the
+	// workflow, which shows it.
 	jobSlice = 30 * time.Second
-	// jobTries is how often a task is tried whose command meets an error. Then the job
-	// counts it as failed, and goes on.
+	// jobTries is how often a command is tried that meets an error. After that the job counts the
+	// task as failed, and goes on.
 	jobTries = 5
 )
 
-// JobArgs is a command for many tasks, and how far it has come.
+// JobArgs is a command for many tasks, with the progress so far.
 type JobArgs struct {
 	mediagate.TaskJob
 	Progress JobProgress `json:"progress,omitzero"`
 }
 
-// JobProgress is how far a job has come. It begins with the newest task.
+// JobProgress is how far a job has come. A job begins with the newest task.
 type JobProgress struct {
-	After   string `json:"after,omitempty"` // the last task that it has come to
-	Done    int    `json:"done"`            // were given the command
-	Skipped int    `json:"skipped"`         // to which it does not apply, or that are gone
-	Failed  int    `json:"failed"`          // met errors, however often they were tried
-	Tries   int    `json:"tries,omitempty"` // of the task that is next
+	After   string `json:"after,omitempty"` // the last task that was handled
+	Done    int    `json:"done"`            // tasks that were given the command
+	Skipped int    `json:"skipped"`         // tasks to which it does not apply, or that are gone
+	Failed  int    `json:"failed"`          // tasks whose command met an error at each try
+	Tries   int    `json:"tries,omitempty"` // tries so far of the next task
 	Ended   bool   `json:"ended,omitempty"`
 }
 
-// ActOnTasks gives a command to the tasks that a job selects, in its rate, for some time.
-// It goes on where its last heartbeat says. What it does twice changes nothing: the
-// command for a task has one id.
+// ActOnTasks gives a command to the tasks that a job selects, at the job's rate, for jobSlice. It
+// continues where its last heartbeat says. Repeating a command changes nothing, since the command
+// for a task always has the same id.
 //
-// It ends early when its worker stops or the job is cancelled; the job knows how far it
-// came. One that is paused fails, so that Temporal tries it again once it goes on.
+// It ends early if its worker stops or the job is cancelled; the job knows how far it came. If
+// the activity is paused it fails, so that Temporal tries it again when the pause is over.
 func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, error) {
 	p := in.Progress
 	if activity.HasHeartbeatDetails(ctx) {
@@ -62,6 +62,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	defer heartbeat(ctx, func() []any { return []any{beat.Load()} }, nil)()
 	working, cancel := untilStopped(ctx)
 	defer cancel()
+	// The slice ends the waiting for the pace, not a command that is being given.
 	working, cancel = context.WithTimeout(working, jobSlice)
 	defer cancel()
 	pace := rate.NewLimiter(rate.Limit(in.PerSecond), 1)
@@ -73,8 +74,8 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 			return p, a.fail(ctx, err)
 		}
 		for _, t := range tasks {
-			if pace.Wait(working) != nil { // it ends before the task's turn
-				return p, heldUp(ctx)
+			if pace.Wait(working) != nil { // the slice ends before the next task is due
+				return p, pausedOrReset(ctx)
 			}
 			if err := a.actOn(ctx, in.TaskJob, t, &p); err != nil {
 				note()
@@ -88,8 +89,9 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	return p, nil
 }
 
-// heldUp is the error of an activity that Temporal has paused or reset; nil otherwise.
-func heldUp(ctx context.Context) error {
+// pausedOrReset returns the error of an activity that Temporal has paused or reset, and nil
+// otherwise.
+func pausedOrReset(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, activity.ErrActivityPaused) || errors.Is(cause, activity.ErrActivityReset) {
 		return cause
@@ -97,9 +99,10 @@ func heldUp(ctx context.Context) error {
 	return nil
 }
 
-// actOn gives the job's command to one task, and counts it. An error is one to try again.
+// actOn gives the job's command to one task, and counts it. If it returns an error, the task is
+// to be tried again.
 func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediagate.Task, p *JobProgress) error {
-	if job.Channel != "" && !a.takes(job.Channel, t) {
+	if job.Channel != "" && !a.canTake(job.Channel, t) {
 		p.Skipped++
 		return nil
 	}
@@ -122,14 +125,14 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 	}
 	p.Done++
 	if !changed.State.Status.Terminal() {
-		if _, err := a.Engine.Wake(ctx, t.ID); err != nil { // its wake is due all the same
+		if _, err := a.Engine.Wake(ctx, t.ID); err != nil { // the task's wake is due anyway
 			a.Logger.DebugContext(ctx, "workflow not signalled: its wake is due in seconds", "task", t.ID, "error", err)
 		}
 	}
 	return nil
 }
 
-// takes reports whether the channel could take the task's next attempt.
-func (a *Activities) takes(name string, t mediagate.Task) bool {
-	return len(chosen(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), name)) > 0
+// canTake reports whether the channel could take the task's next attempt.
+func (a *Activities) canTake(name string, t mediagate.Task) bool {
+	return len(restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t)), name)) > 0
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// LongestSubmit is that of all adapters. It is taken for an operation that none
-// of this worker describes: one that another release had.
+// LongestSubmit is the longest time that a submit of any adapter takes. It is used for an
+// operation that no adapter of this worker describes, because another release had it.
 const LongestSubmit = 150 * time.Second
 
-// operation is what the adapter says of the route's operation.
+// operation returns what the adapter says about the route's operation.
 func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	if o, ok := a.Descriptions.Operation(r); ok && o.Submit > 0 {
 		return o
@@ -30,17 +30,18 @@ func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	return providers.Operation{Sync: r.Sync, Submit: LongestSubmit}
 }
 
-// callResult is what came of one call to a vendor: what it accepted, or a refusal
-// which proves that it has no job, or neither.
+// callResult is the result of one call to a vendor. It has a submission if the vendor accepted
+// the job; a refusal if it is proven that the vendor has no job; and neither if the vendor may
+// have one.
 type callResult struct {
 	submission *mediagate.Submission
 	refusal    *mediagate.Failure
 	err        error // of the call, for logs
-	silent     bool  // it tells the channel's breaker nothing
+	silent     bool  // the call says nothing to the channel's breaker
 }
 
-// tell lets the channel's breaker know how the call ended.
-func (r callResult) tell(ctx context.Context, pass channel.Pass) {
+// report tells the channel's breaker how the call ended.
+func (r callResult) report(ctx context.Context, pass channel.Pass) {
 	if r.silent {
 		pass.Unused(ctx)
 		return
@@ -48,17 +49,19 @@ func (r callResult) tell(ctx context.Context, pass channel.Pass) {
 	pass.Ended(ctx, r.err)
 }
 
-// detail is what is recorded of a call without an answer.
+// detail returns what is recorded of a call without an answer.
 func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 
 // call submits the attempt's job to the vendor. It lasts no longer than the row says (D4).
 //
-// The client's cancel ends a synchronous call, since closing the connection is
-// the only way to stop such a job. An asynchronous submit is let finish: in seconds
-// it tells the job's id. Nothing else ends the call: not that Temporal cannot be
-// reached, and not that the activity has timed out there.
+// The client's cancel ends a synchronous call, since such a job can only be stopped by closing
+// the connection. An asynchronous call is left to finish: within seconds it returns the job's id.
+// Nothing else ends the call, neither a Temporal that cannot be reached nor a timeout of the
+// activity.
 func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
+	// The row's end of the call is by the database's clock, which may differ from ours by
+	// ClockSkew.
 	timeout := min(longest, row.CallEnds.Add(-a.Settings.ClockSkew).Sub(a.Now()))
 	callCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -72,12 +75,12 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 	job, own, err := a.job(callCtx, t, row)
 	if err != nil {
 		a.Logger.WarnContext(ctx, "a job could not be made", "task", t.ID, "attempt", row.N, "error", err)
-		return notMade(err)
+		return jobNotMade(err)
 	}
 	opened := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{activities: a, task: t, row: row}
 	job.Inputs, job.Sink = opened, files
-	if !a.Now().Before(row.SendBefore) { // D4: it was stored, or reported, so late
+	if !a.Now().Before(row.SendBefore) { // D4: storing and reporting the intent took too long
 		err := mediagate.Errorf(mediagate.KindUnreached, "the time to send is over")
 		failure, _ := rejection(err)
 		return callResult{err: err, refusal: &failure, silent: true}
@@ -88,22 +91,24 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 	}
 	a.Logger.WarnContext(ctx, "vendor refused or lost a submit", "task", t.ID, "attempt", row.N, "channel", c.Name,
 		"kind", mediagate.KindOf(err).String(), "error", withoutRequest(err.Error(), t.Params))
+	// The vendor made the job, and its files cannot be used: that is an outcome, not a refusal.
 	if outcome := files.useless(); outcome != nil {
 		useless := mediagate.Submission{Ref: mediagate.JobRef{ExternalID: row.ExternalID}, Outcome: outcome}
 		return callResult{err: err, submission: &useless, silent: true}
 	}
+	// The client's media could not be opened, so the vendor got no request.
 	if failure, ours := opened.refusal(err, row.N); ours {
 		return callResult{err: err, refusal: &failure, silent: true}
 	}
 	if failure, proven := rejection(err); proven {
 		return callResult{err: err, refusal: &failure}
 	}
-	// A call that its task cut short says nothing of the vendor.
+	// A call that its task cut short says nothing about the vendor.
 	return callResult{err: err, silent: callCtx.Err() != nil && (isCancelled(ctx) || timeout < longest)}
 }
 
-// notMade is the result of a job that could not be made: nothing was sent.
-func notMade(err error) callResult {
+// jobNotMade returns the result for a job that could not be made, so that nothing was sent.
+func jobNotMade(err error) callResult {
 	failure := mediagate.Failure{Code: mediagate.CodeInternal, Message: "the request could not be made"}
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		failure.Code, failure.Retryable = mediagate.CodeProviderAway, true
@@ -111,8 +116,8 @@ func notMade(err error) callResult {
 	return callResult{err: err, refusal: &failure, silent: true}
 }
 
-// accepted is the result of a call that the vendor has accepted. This process alone knows
-// the answer until it is stored.
+// accepted returns the result of a call that the vendor has accepted. Until the answer is stored,
+// only this process knows it.
 func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate.Submission) callResult {
 	failpoint.Hit(failpoint.VendorAccepted)
 	if s.Ref.ExternalID == "" {
@@ -126,8 +131,8 @@ func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate
 	return got
 }
 
-// rejection translates the error of a submit that provably made no job; ok is
-// false when the vendor may have one.
+// rejection translates the error of a submit that provably made no job. ok is false if the vendor
+// may have one.
 func rejection(err error) (f mediagate.Failure, ok bool) {
 	e, ok := errors.AsType[*mediagate.Error](err)
 	if !ok {
@@ -145,7 +150,7 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	case mediagate.KindFunds:
 		f = mediagate.Failure{Code: mediagate.CodeFunds, Message: away}
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached,
-		mediagate.KindNotFound: // of the model or method
+		mediagate.KindNotFound: // the model or the method does not exist there
 		f = mediagate.Failure{Code: mediagate.CodeProviderAway, Message: away, Retryable: true}
 	default:
 		return f, false
@@ -153,23 +158,23 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 	return f, true
 }
 
-// isCancelled reports that the run has no use for the activity any more, unlike one
-// whose worker stops, or that lost Temporal.
+// isCancelled reports whether the run has cancelled the activity. It is false if the worker
+// stops, or has lost Temporal.
 func isCancelled(ctx context.Context) bool { return temporal.IsCanceledError(context.Cause(ctx)) }
 
-// uploadLink is how long a vendor may fetch what came within a request: some
-// queue for days.
+// uploadLink is how long a vendor may fetch media that came within a request. Some vendors queue
+// jobs for days.
 const uploadLink = 72 * time.Hour
 
-// job is what the adapter sends, or looks up, for an attempt. The row's times
-// are the database's; the call is made by this process's clock. Media that came
-// within the request become links, signed now; own tells their objects, and those
-// of uploads that the request names.
+// job returns what the adapter sends, or looks up, for an attempt. The row's times are the
+// database's, so they are translated to the clock of this process. Media that came within the
+// request become links, which are signed now. own maps those links, and the links of uploads that
+// the request names, to their objects.
 func (a *Activities) job(
 	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (job mediagate.Job, own map[string]string, err error) {
 	own = map[string]string{}
-	if t.Modal.Resumes(row.N) { // with what the client told instead of its request
+	if t.Modal.Resumes(row.N) { // the client's parameters take the place of its request
 		t.Params, t.Plan.Uploads, t.Sources = t.Modal.Input, nil, nil
 	}
 	if t.Params, err = a.withFiles(ctx, t, own); err != nil {
@@ -197,7 +202,7 @@ func (a *Activities) job(
 	}, own, nil
 }
 
-// source is what the job works on, as the attempt's account is told of it.
+// source returns what the job works on, as the attempt's account knows it.
 func (a *Activities) source(
 	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (*mediagate.Source, error) {
@@ -212,17 +217,18 @@ func (a *Activities) source(
 	return s.As(a.Channels.Made(s, row.Channel), link.URL), err
 }
 
-// askable is the task's request as adapters are asked about it.
-func askable(t mediagate.Task) mediagate.Job {
+// draftJob returns the task's request in the form in which adapters are asked whether they
+// support it.
+func draftJob(t mediagate.Task) mediagate.Job {
 	params, err := withLinks(t, func(string) (string, error) { return mediagate.UploadComing, nil })
 	if err != nil {
-		params = t.Params // the job cannot be made either, and says why
+		params = t.Params // the job cannot be made either, and its error says why
 	}
 	return mediagate.Job{Params: params, Source: t.Plan.Source}
 }
 
-// withLinks puts a link into each field whose media came within the request, and in place of
-// each address of another task's file.
+// withLinks puts a link into each field whose media came within the request, and replaces each
+// address of another task's file by a link.
 func withLinks(t mediagate.Task, link func(key string) (string, error)) (json.RawMessage, error) {
 	if len(t.Plan.Uploads)+len(t.Sources) == 0 {
 		return t.Params, nil

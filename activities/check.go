@@ -16,18 +16,17 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// checkWidth is how many files of one task are fetched at once: a list of
-// references in one go, and no flood for the server that has them all.
+// checkWidth is how many files of one task are fetched at the same time. A list of references is
+// fetched in one go, without flooding a server that has them all.
 const checkWidth = 6
 
-// checkTries is how often the check is tried that a fault of ours ends, or whose worker
-// is lost.
+// checkTries is how often the check is tried if a fault of ours ends it, or its worker is lost.
 const checkTries = 12
 
-// CheckInputs validates the client's media that the contract bounds, before
-// anything is submitted. What it found is on the task's row; what was found good
-// is not fetched again. It returns KindTransient while a server of theirs is
-// away, to be repeated; after a few times that is a failure of the task, too.
+// CheckInputs checks the client's media against the contract before anything is submitted. It
+// stores the result on the task's row, and does not fetch again what it found good. While a
+// server of the client's media is away it returns KindTransient, to be repeated; after a few
+// tries that is a failure of the task, too.
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	times := timesRefused(ctx)
@@ -46,6 +45,8 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
+	// The check of an earlier try is on the row. Only files that it did not find good are
+	// fetched.
 	before := st.Inputs
 	if before.Over || t.Status.Terminal() || !t.CancelRequestedAt.IsZero() {
 		return a.stepDone(ctx, in)
@@ -55,7 +56,7 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	})
 	switch {
 	case errors.Is(err, errNoPermit):
-		return Answer{}, a.fail(ctx, refused(ctx, "other files of the account"))
+		return Answer{}, a.fail(ctx, retryWithoutPermit(ctx, "other files of the account"))
 	case err != nil:
 		return Answer{}, err
 	}
@@ -63,8 +64,8 @@ func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, erro
 	return a.checkAndStore(ctx, in, t, before)
 }
 
-// checkAndStore checks what was not found good before, and stores what it found: with the
-// end of the step, once there is nothing left to find.
+// checkAndStore checks the files that were not found good before, and stores the result. If
+// nothing is left to check, it also ends the step.
 func (a *Activities) checkAndStore(
 	ctx context.Context, in StepArgs, t mediagate.Task, before mediagate.InputCheck,
 ) (Answer, error) {
@@ -73,10 +74,11 @@ func (a *Activities) checkAndStore(
 		return Answer{}, a.failTry(ctx, err, checkTries)
 	}
 	failpoint.Hit(failpoint.InputsChecked)
+	// A check that was cut short is stored only if it found something new.
 	if ctx.Err() == nil || after.Over || len(after.Passed) > len(before.Passed) {
 		events := []task.Event{task.InputsChecked{Check: after}}
 		if after.Over {
-			events = append(events, ended(in), task.Asked{Seen: in.Seen})
+			events = append(events, stepEnded(in), task.Asked{Seen: in.Seen})
 		}
 		changed, err := a.persist(ctx, t.ID, events...)
 		if err != nil {
@@ -88,17 +90,16 @@ func (a *Activities) checkAndStore(
 	}
 	switch {
 	case ctx.Err() != nil:
-		return Answer{}, ctx.Err() // the next worker goes on
+		return Answer{}, ctx.Err() // the next worker continues
 	case waits:
-		return Answer{}, a.fail(ctx, refused(ctx, "what was fetched for the account today"))
+		return Answer{}, a.fail(ctx, retryWithoutPermit(ctx, "what was fetched for the account today"))
 	}
 	return Answer{}, a.fail(ctx, mediagate.Errorf(mediagate.KindTransient, "the server of an input is away"))
 }
 
-// checkInputs fetches what was not found good before, several files at once. Of
-// several bad ones the first in the order of the request is named: those after
-// a bad one are not waited for. waits tells that others wait until the account may have
-// as much fetched.
+// checkInputs fetches the files that were not found good before, several at the same time. If
+// several are bad, the first one in the order of the request is named, and the files after it are
+// not waited for. waits says that files wait until more may be fetched for the account.
 func (a *Activities) checkInputs(
 	ctx context.Context, t mediagate.Task, before mediagate.InputCheck,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -114,6 +115,8 @@ func (a *Activities) checkInputs(
 	}
 	fetchCtx, stop := context.WithTimeoutCause(ctx, a.Settings.CheckTime, media.ErrSlow)
 	defer stop()
+	// Each file has its own context, so that a bad file ends the fetches of the files after it,
+	// and of no others.
 	found := make([]error, len(due))
 	ctxs := make([]context.Context, len(due))
 	cancels := make([]context.CancelFunc, len(due))
@@ -126,7 +129,7 @@ func (a *Activities) checkInputs(
 	for i, in := range due {
 		group.Go(func() error {
 			found[i] = a.checkInput(ctxs[i], t, request, in)
-			if final(mediagate.KindOf(found[i])) {
+			if isFinal(mediagate.KindOf(found[i])) {
 				for _, cancel := range cancels[i+1:] {
 					cancel()
 				}
@@ -138,8 +141,8 @@ func (a *Activities) checkInputs(
 	return a.conclude(ctx, before, due, found)
 }
 
-// conclude is what follows from what was found wrong with each file. An error is a fault of
-// ours: of the bucket, say.
+// conclude returns what follows from the errors found with each file. Its own error is a fault of
+// ours, for example of the bucket.
 func (a *Activities) conclude(
 	ctx context.Context, before mediagate.InputCheck, due []mediagate.Input, found []error,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -149,7 +152,7 @@ func (a *Activities) conclude(
 		switch kind := mediagate.KindOf(err); {
 		case err == nil:
 			after.Passed = append(after.Passed, due[i].Field)
-		case final(kind):
+		case isFinal(kind):
 			e, _ := errors.AsType[*mediagate.Error](err)
 			after.Over = true
 			after.Failure = &mediagate.Failure{Code: mediagate.FailureCode(e.Code), Message: e.Message}
@@ -180,11 +183,10 @@ func (a *Activities) conclude(
 	return after, waits && away == nil, nil
 }
 
-// checkInput fetches one file as far as it takes to check it. Errors are
-// KindInvalid, with the code of the failure, for one that is no good,
-// KindTransient while its server is away, and those of the bucket. The file is a
-// stranger's: without the guard a panic would end the process, and with each repetition
-// the next.
+// checkInput fetches one file as far as needed to check it. It returns KindInvalid, with the code
+// of the failure, for a bad file; KindTransient while the file's server is away; and the errors
+// of the bucket. The file comes from a stranger, and may make the check panic: without the guard
+// that would end the process, and each repetition would end another.
 func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request any, in mediagate.Input) error {
 	return mediagate.Guarded(func() error {
 		return a.Settings.InputPace.Check(ctx, in, func(ctx context.Context) (io.ReadCloser, int64, error) {
@@ -193,19 +195,19 @@ func (a *Activities) checkInput(ctx context.Context, t mediagate.Task, request a
 	})
 }
 
-// openInput opens what a field of the request names: what came within it, or
-// was uploaded before, is in the bucket, all else behind its address. Returns errNoPermit
-// while no more may be fetched for the account.
+// openInput opens what a field of the request names. Media that came within the request, or were
+// uploaded before, are in the bucket; all others are fetched from their address. openInput
+// returns errNoPermit while no more may be fetched for the account.
 func (a *Activities) openInput(
 	ctx context.Context, t mediagate.Task, request any, in mediagate.Input,
 ) (io.ReadCloser, int64, error) {
 	field := in.Field
 	if key, ok := t.Plan.Uploads[field]; ok {
-		return a.openOwn(ctx, key, field)
+		return a.openStored(ctx, key, field)
 	}
 	for _, source := range t.Sources {
 		if source.Field == field {
-			return a.openOwn(ctx, source.Key, field)
+			return a.openStored(ctx, source.Key, field)
 		}
 	}
 	url, ok := media.FieldAt(request, field).(string)
@@ -213,7 +215,7 @@ func (a *Activities) openInput(
 		return nil, 0, mediagate.Errorf(mediagate.KindInternal, "no address in the request at %s", field)
 	}
 	if f, ok := a.file(url); ok {
-		return a.openOwn(ctx, f.Key(), field)
+		return a.openStored(ctx, f.Key(), field)
 	}
 	body, length, err := a.Fetcher.FetchMedia(ctx, url)
 	if err != nil {
@@ -227,7 +229,7 @@ func (a *Activities) openInput(
 	return counted, length, nil
 }
 
-// fetched is a file that is counted for its account.
+// fetched is a file whose bytes are counted for its account.
 type fetched struct {
 	io.ReadCloser
 	read     int64
@@ -235,8 +237,9 @@ type fetched struct {
 	taken    int64
 }
 
-// countFetched takes as many bytes for the account as may be read of the file. Those that
-// were not are given back once it is closed; by a process that dies they are not.
+// countFetched takes as many bytes for the account as may be read of the file. When the file is
+// closed, it gives back those that were not read. If the process dies before, they are not given
+// back.
 func (a *Activities) countFetched(
 	ctx context.Context, accountID string, body io.ReadCloser, most int64,
 ) (*fetched, error) {
@@ -270,7 +273,8 @@ func (f *fetched) Close() error {
 	return f.ReadCloser.Close()
 }
 
-func (a *Activities) openOwn(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {
+// openStored opens an object of our own for a field of the request.
+func (a *Activities) openStored(ctx context.Context, key, field string) (io.ReadCloser, int64, error) {
 	body, length, err := a.Bucket.Open(ctx, key)
 	switch {
 	case mediagate.Is(err, mediagate.KindGone):

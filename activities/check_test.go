@@ -25,8 +25,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// naming is a video task whose request names n images, one film and one
-// sound, with the bounds of each.
+// naming returns a video task whose request names n images, one film and one sound, with the
+// bounds of each.
 func naming(bounds ...mediagate.Input) func(*activitytest.World) mediagate.Task {
 	return func(w *activitytest.World) mediagate.Task {
 		task := w.NewVideo()
@@ -43,7 +43,7 @@ func input(field string, bounds mediagate.MediaBounds) mediagate.Input {
 
 var anImage = mediagate.MediaBounds{Kind: "image", MinSide: 128}
 
-// serves answers for addresses by their last element; others are gone.
+// serves answers for addresses by their last element. All others are gone.
 func (b *bundle) serves(files map[string][]byte) {
 	b.Fetcher.OnFetch = func(_ context.Context, url, _ string) (io.ReadCloser, int64, error) {
 		file, ok := files[strings.TrimPrefix(url, "https://m.example.com/")]
@@ -63,7 +63,7 @@ func unfetched(kind mediagate.Kind) func(context.Context, string, string) (io.Re
 
 func (b *bundle) check() (activities.Answer, error) { return b.tryStep(task.CheckInputs, 0) }
 
-// found is the check as it is stored.
+// found returns the check as it is stored.
 func (b *bundle) found() mediagate.InputCheck {
 	b.t.Helper()
 	return b.state().Inputs
@@ -82,11 +82,13 @@ func words(values ...uint32) []byte {
 	return b
 }
 
-// A server that is away is asked again, and what was found good is not fetched
-// a second time.
+// TestCheckInputsWhileAServerIsAway checks that a server that is away is asked again, and that
+// files that were found good are not fetched a second time.
 func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	t.Parallel()
-	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)))
+	b := setup(
+		t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)),
+	)
 	good := []byte(bomb(256, 256))
 	b.serves(map[string][]byte{"0": good, "2": good})
 	files := b.Fetcher.OnFetch
@@ -105,7 +107,9 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	for n := 1; n <= 2; n++ {
 		_, err := b.check()
 		kind(t, err, mediagate.KindTransient, "", true)
-		if diff := cmp.Diff(mediagate.InputCheck{Passed: []string{"image_urls[0]", "image_urls[2]"}, Tries: n}, b.found()); diff != "" {
+		if diff := cmp.Diff(
+			mediagate.InputCheck{Passed: []string{"image_urls[0]", "image_urls[2]"}, Tries: n}, b.found(),
+		); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	}
@@ -122,7 +126,8 @@ func TestCheckInputsWhileAServerIsAway(t *testing.T) {
 	}
 }
 
-// One that stays away ends the task after a few tries.
+// TestCheckInputsEndsWithTheServerAway checks that a server that stays away ends the task after a
+// few tries.
 func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
@@ -133,15 +138,20 @@ func TestCheckInputsEndsWithTheServerAway(t *testing.T) {
 	}
 	_, err := b.check()
 	b.ok(err)
-	want := &mediagate.Failure{Code: mediagate.CodeImageProcessing, Message: "image_urls[0] cannot be fetched: its server does not answer", Retryable: true}
+	want := &mediagate.Failure{
+		Code: mediagate.CodeImageProcessing, Message: "image_urls[0] cannot be fetched: its server does not answer",
+		Retryable: true,
+	}
 	same(t, "failure", b.found().Failure, want)
 }
 
-// Of several bad files the first is named, whichever is known first; a bad one
-// is not kept waiting by servers that are away.
+// TestCheckInputsNamesTheFirst checks that the first of several bad files is named, whichever is
+// found first, and that servers that are away do not delay that.
 func TestCheckInputsNamesTheFirst(t *testing.T) {
 	t.Parallel()
-	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)))
+	b := setup(
+		t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage), input("image_urls[2]", anImage)),
+	)
 	late := make(chan struct{})
 	b.Fetcher.OnFetch = func(ctx context.Context, url, _ string) (io.ReadCloser, int64, error) {
 		switch url[len(url)-1] {
@@ -162,8 +172,8 @@ func TestCheckInputsNamesTheFirst(t *testing.T) {
 	}
 }
 
-// Whoever dies between checking and recording leaves the work to the next, and
-// the first result stays.
+// TestCheckInputsAfterADeath checks that after a death between check and record another worker
+// does the work, and that the first result stays.
 func TestCheckInputsAfterADeath(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage)))
@@ -186,9 +196,9 @@ func TestCheckInputsAfterADeath(t *testing.T) {
 	}
 }
 
-// There is nothing to check for a task that has ended, is to be cancelled, or
-// is gone.
-func TestCheckInputsOfNobody(t *testing.T) {
+// TestCheckInputsWithoutNeed checks that nothing is fetched for a task that has ended, is to be
+// cancelled, or is gone.
+func TestCheckInputsWithoutNeed(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*bundle){
 		"ended":     func(b *bundle) { b.change(task.CancelRequested{}, task.EndDue{}) },
@@ -224,7 +234,7 @@ func (f *flood) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// All of a task's files have one limit.
+// TestCheckInputsHasALimit checks that all of a task's files share one limit.
 func TestCheckInputsHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -250,14 +260,16 @@ func TestCheckInputsHasALimit(t *testing.T) {
 	})
 }
 
-// A fault of ours says nothing about the file.
+// TestCheckInputsWithoutTheBucket checks that a fault of ours says nothing about the file.
 func TestCheckInputsWithoutTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit func(*mediagate.Task)
 		kind mediagate.Kind
 	}{
-		"no such field":          {func(t *mediagate.Task) { t.Plan.Inputs[0].Field = "image_urls[7]" }, mediagate.KindInternal},
+		"no such field": {
+			func(t *mediagate.Task) { t.Plan.Inputs[0].Field = "image_urls[7]" }, mediagate.KindInternal,
+		},
 		"a request that is none": {func(t *mediagate.Task) { t.Params = json.RawMessage(`{`) }, mediagate.KindInternal},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -271,8 +283,8 @@ func TestCheckInputsWithoutTheBucket(t *testing.T) {
 	}
 }
 
-// A file that makes a reader panic costs its own task a step, not the process
-// all others'.
+// TestCheckSurvivesAPanic checks that a file that makes a reader panic fails one step of its own
+// task, and does not end the process of all others.
 func TestCheckSurvivesAPanic(t *testing.T) {
 	t.Parallel()
 	b := setup(t, naming(input("image_urls[0]", anImage), input("image_urls[1]", anImage)))
@@ -290,9 +302,10 @@ type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("index out of range") }
 
-// An account whose files do not come in time keeps its own tasks waiting, which are
-// given back within moments to come again; another's is looked at beside them.
-func TestD18InputsOfACrowd(t *testing.T) {
+// TestD18InputsOfABusyAccount checks that an account whose files come slowly delays only its own
+// tasks: they give their slots back within seconds and come again later, and another account's
+// files are checked meanwhile.
+func TestD18InputsOfABusyAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, naming(input("image_urls[0]", anImage)))
@@ -307,7 +320,9 @@ func TestD18InputsOfACrowd(t *testing.T) {
 		}
 		check := func(id, account, path string) error {
 			added := naming(input("image_urls[0]", anImage))(b.World)
-			added.ID, added.AccountID, added.Params = id, account, json.RawMessage(`{"image_urls":["https://m.example.com/`+path+`"]}`)
+			added.ID, added.AccountID, added.Params = id, account, json.RawMessage(
+				`{"image_urls":["https://m.example.com/`+path+`"]}`,
+			)
 			b.Store.Add(added)
 			_, err := newEnv(b.World).ExecuteActivity(b.Activities.CheckInputs, stepOf(id, task.CheckInputs, 0))
 			return err
@@ -322,7 +337,9 @@ func TestD18InputsOfACrowd(t *testing.T) {
 			t.Errorf("%d files of one account are open, want half of 4", opened.Load())
 		}
 		b.ok(check("task_other", "acc_other", "good"))
-		if st, err := b.Store.State(t.Context(), "task_other", 0); err != nil || !st.Inputs.Over || st.Inputs.Failure != nil || time.Since(began) > 0 {
+		if st, err := b.Store.State(
+			t.Context(), "task_other", 0,
+		); err != nil || !st.Inputs.Over || st.Inputs.Failure != nil || time.Since(began) > 0 {
 			t.Errorf("another account's file after %v: %+v, %v", time.Since(began), st.Inputs, err)
 		}
 		for range cap(late) - 2 {
@@ -340,8 +357,9 @@ func TestD18InputsOfACrowd(t *testing.T) {
 	})
 }
 
-// No more is fetched for an account than it may have fetched in a day: the rest of its
-// files waits, which is no try, and those that were found good are not fetched again.
+// TestCheckInputsWithinTheDay checks that no more is fetched for an account than a day allows.
+// Its other files wait, which does not count as a try, and files that were found good are not
+// fetched again.
 func TestCheckInputsWithinTheDay(t *testing.T) {
 	t.Parallel()
 	const large = 1 << 20
@@ -381,8 +399,8 @@ func TestCheckInputsWithinTheDay(t *testing.T) {
 	}
 }
 
-// allowance is a store that has so many bytes for an account's files. The real one has
-// far more than a test would make.
+// allowance is a store that allows so many bytes for an account's files. The real number is far
+// larger than a test would fetch.
 type allowance struct {
 	activities.Store
 	most    int64
@@ -401,8 +419,9 @@ func (a *allowance) TakeFetched(_ context.Context, _ string, bytes int64) (taken
 	return taken, true, nil
 }
 
-// What is not read of a file does not count, and no more is given back than was taken
-// for it: of a file that is larger than what may be fetched in a day that is less.
+// TestCheckInputsCountsWhatItReads checks that bytes that are not read do not count, and that no
+// more is given back than was taken: less than the file's size if the file is larger than a day
+// allows.
 func TestCheckInputsCountsWhatItReads(t *testing.T) {
 	t.Parallel()
 	const large = 4 << 20
@@ -419,11 +438,11 @@ func TestCheckInputsCountsWhatItReads(t *testing.T) {
 	}
 }
 
-// Who waits for a turn has not tried, however often; what a fault of ours ends is not
-// tried for ever.
+// TestTriesOfACheck checks that waiting for a permit does not count as a try, however often, and
+// that a check that a fault of ours ends is not tried for ever.
 func TestTriesOfACheck(t *testing.T) {
 	t.Parallel()
-	b := setup(t, naming(input("image_urls[7]", anImage))) // the request has none
+	b := setup(t, naming(input("image_urls[7]", anImage))) // the request has no such field
 	b.Activities.Limits.Inputs, b.Activities.Settings.PermitWait = limit.New("inputs", 1), time.Millisecond
 	held, _ := b.Activities.Limits.Inputs.TryAcquire("others", 1)
 	tries := 0

@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// enter asks the channel's breaker to let attempt n through. A channel that is disabled
-// takes nothing new and ends what it has: the parameters of a job that waits there go in.
-func (a *Activities) enter(
+// enterBreaker asks the channel's breaker to let attempt n through. A disabled channel takes
+// nothing new, but finishes what it has: modal parameters go to a job that waits there.
+func (a *Activities) enterBreaker(
 	ctx context.Context, t mediagate.Task, n int, c channel.Candidate,
 ) (channel.Pass, bool, error) {
 	if t.Modal.Resumes(n) && !a.Breakers.State(c.Name).Enabled {
@@ -21,8 +21,7 @@ func (a *Activities) enter(
 	return a.Breakers.Enter(ctx, c.Name, a.operation(c.Route).Submit)
 }
 
-// shutOut is what keeps a task from any attempt. Its code is the reason to park
-// for: what is wrong with all of the channels, if that is one thing.
+// shutOut returns the error for a task that no channel takes. Its code is the reason to park.
 func (a *Activities) shutOut(candidates []channel.Candidate) error {
 	return &mediagate.Error{
 		Kind: mediagate.KindShutOut, Code: string(a.shutOutReason(candidates)),
@@ -30,6 +29,8 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 	}
 }
 
+// shutOutReason returns what is wrong with the channels, if it is the same for all, and otherwise
+// provider_unavailable.
 func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.ParkReason {
 	reason := mediagate.ParkProviderAway
 	for i, c := range candidates {
@@ -43,20 +44,20 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 	return reason
 }
 
-// following decides under which name attempt n is made at the vendor, and which
-// channels it tries, in order.
+// chooseChannels decides under which name attempt n is made at the vendor, and which channels are
+// tried, in order.
 //
-// A proven rejection leads to another channel: those come first that have refused the
-// task least often. What follows an attempt that was sent more than once keeps its name
-// and its channel: that the last sending made no job proves nothing of the first, which
-// only that vendor would refuse to double, and under that name only (D4). Otherwise an
-// operator's choice of a channel counts.
-func (a *Activities) following(
+// After a proven rejection the channels come first that have refused the task least often. After
+// an attempt that was sent more than once, the name and the channel stay: the last sending made
+// no job, but the first may have, and only the same vendor, asked under the same name, refuses to
+// make a second one (D4). Otherwise the channel that an operator has chosen counts, if there is
+// one.
+func (a *Activities) chooseChannels(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {
-	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)) }
+	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t)) }
 	if n == 1 {
-		return t.ID, chosen(all(), t.RerouteTo), nil
+		return t.ID, restrictTo(all(), t.RerouteTo), nil
 	}
 	st, err := a.Store.State(ctx, t.ID, n-1)
 	if err != nil {
@@ -64,7 +65,7 @@ func (a *Activities) following(
 	}
 	externalID, kept := st.NextExternalID()
 	switch {
-	case t.Modal.Resumes(n): // only the account can take the parameters whose job waits: see provenFor
+	case t.Modal.Resumes(n): // only the account whose job waits can take the parameters, see confirmAccount
 		waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 		if err != nil {
 			return "", nil, err
@@ -78,15 +79,16 @@ func (a *Activities) following(
 		if err != nil {
 			return "", nil, err
 		}
-		c, err := a.accounts().Of(before)
+		c, err := a.accounts().Owner(before)
 		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}
-	candidates = chosen(all(), t.RerouteTo)
+	candidates = restrictTo(all(), t.RerouteTo)
 	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {
 		refusals, err := a.Store.Refusals(ctx, t.ID)
 		if err != nil {
 			return "", nil, err
 		}
+		// The sort is stable: channels that have refused equally often keep their order.
 		slices.SortStableFunc(candidates, func(x, y channel.Candidate) int {
 			return refusals[x.Name] - refusals[y.Name]
 		})
@@ -94,8 +96,9 @@ func (a *Activities) following(
 	return externalID, candidates, nil
 }
 
-// chosen is what an operator's choice leaves of the candidates; an empty name is none.
-func chosen(candidates []channel.Candidate, name string) []channel.Candidate {
+// restrictTo returns the candidates that an operator's choice of a channel leaves. An empty name
+// is no choice.
+func restrictTo(candidates []channel.Candidate, name string) []channel.Candidate {
 	if name == "" {
 		return candidates
 	}
@@ -104,29 +107,29 @@ func chosen(candidates []channel.Candidate, name string) []channel.Candidate {
 	})
 }
 
-// ofTheChannel reports a refusal that says nothing of the request: another
+// isChannelFault reports whether a refusal says nothing about the request, so that another
 // channel may take it.
-func ofTheChannel(f mediagate.Failure) bool {
+func isChannelFault(f mediagate.Failure) bool {
 	return f.Retryable && f.Code == mediagate.CodeProviderAway ||
 		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// elsewhere reports that the attempt after this one, if its channel refuses it, may go
-// to one that takes new jobs and has never refused this task. A channel that has
-// refused it before had its turn: the others were full, and the task rests before it
-// tries again.
-func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.Attempt) bool {
-	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.Numbered(t.ID, row.N) {
-		return false // or it stays at its channel
+// mayGoElsewhere reports whether the next attempt, if the channel refuses this one, may go to a
+// channel that takes new jobs and has never refused this task. If this channel has refused the
+// task before, the answer is false: the other channels were full then, and the task pauses before
+// it tries again.
+func (a *Activities) mayGoElsewhere(ctx context.Context, t mediagate.Task, row task.Attempt) bool {
+	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.ExternalID(t.ID, row.N) {
+		return false // the next attempt stays at this channel
 	}
-	// An answer is stored also where the worker stops.
+	// The answer is stored even if the worker stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	refusals, err := a.Store.Refusals(ctx, t.ID)
 	if err != nil || refusals[row.Channel] > 0 {
 		return false
 	}
-	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t))
+	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t))
 	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool {
 		return c.Name != row.Channel && refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name)
 	})

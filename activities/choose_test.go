@@ -12,7 +12,7 @@ import (
 
 const secondChannel = "async-b"
 
-// twoAccounts adds another account with the same vendor, tried after the first.
+// twoAccounts adds another account with the same vendor, which is tried after the first.
 func (b *bundle) twoAccounts() *activitytest.Vendor {
 	other, c := &activitytest.Vendor{}, b.AsyncBound()
 	c.Name, c.Fingerprint, c.Priority, c.Vendor = secondChannel, "account-b", 1, other.Finding()
@@ -20,19 +20,21 @@ func (b *bundle) twoAccounts() *activitytest.Vendor {
 	return other
 }
 
-// shut takes a channel out for want of money.
+// shut takes a channel out for that reason.
 func (b *bundle) shut(name string, reason mediagate.ParkReason) {
 	b.t.Helper()
-	_, tripped, err := b.Store.TripBreaker(context.Background(), mediagate.Trip{Channel: name, Reason: reason, Began: b.Now(), OpenFor: 30 * time.Second})
+	_, tripped, err := b.Store.TripBreaker(
+		context.Background(), mediagate.Trip{Channel: name, Reason: reason, Began: b.Now(), OpenFor: 30 * time.Second},
+	)
 	b.ok(err)
 	if !tripped {
 		b.t.Fatalf("%s was out already", name)
 	}
-	b.advance(time.Second) // until every process knows
+	b.advance(time.Second) // until every process knows it
 }
 
-// Each account has its turn before one is asked again.
-func TestAccountsTakeTurns(t *testing.T) {
+// TestEachAccountIsTriedOnce checks that each account is tried before one is tried again.
+func TestEachAccountIsTriedOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	b.twoAccounts().OnSubmit = refuses(mediagate.KindCapacity)
@@ -40,7 +42,9 @@ func TestAccountsTakeTurns(t *testing.T) {
 	for n, want := range []struct {
 		channel   string
 		elsewhere bool
-	}{{activitytest.AsyncChannel, true}, {secondChannel, false}, {activitytest.AsyncChannel, false}, {secondChannel, false}} {
+	}{
+		{activitytest.AsyncChannel, true}, {secondChannel, false}, {activitytest.AsyncChannel, false}, {secondChannel, false},
+	} {
 		b.submit(n + 1)
 		if a := b.stored(n + 1); a.Channel != want.channel || a.Elsewhere != want.elsewhere {
 			t.Errorf("attempt %d went to %s, and may move: %t; want %+v", n+1, a.Channel, a.Elsewhere, want)
@@ -48,12 +52,13 @@ func TestAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// With all channels out there is no attempt, and the error says what is wrong.
+// TestAllChannelsShut checks that there is no attempt if all channels are out, and that the error
+// says what is wrong.
 func TestAllChannelsShut(t *testing.T) {
 	t.Parallel()
 	const away, credentials, funds = mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds
 	for name, c := range map[string]struct {
-		first, second mediagate.ParkReason // empty: disabled
+		first, second mediagate.ParkReason // empty if the channel is disabled
 		want          mediagate.ParkReason
 	}{
 		"away":     {away, away, away},
@@ -66,7 +71,9 @@ func TestAllChannelsShut(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.twoAccounts()
-			for channel, reason := range map[string]mediagate.ParkReason{activitytest.AsyncChannel: c.first, secondChannel: c.second} {
+			for channel, reason := range map[string]mediagate.ParkReason{
+				activitytest.AsyncChannel: c.first, secondChannel: c.second,
+			} {
 				if reason != "" {
 					b.shut(channel, reason)
 					continue
@@ -83,12 +90,13 @@ func TestAllChannelsShut(t *testing.T) {
 	}
 }
 
-// What is sent under a name that an attempt before had may be refused since the
-// vendor has the job of that one (D4): the refusal counts once that is looked up.
+// TestD4RefusedUnderANameThatWasSentBefore checks a sending under a name that an earlier attempt
+// had. The vendor may refuse it because it has the job of that attempt, so the refusal counts
+// only after lookups.
 func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		job  bool // of the first sending, which came late
+		job  bool // the first sending arrived late, and made a job
 		want mediagate.AttemptState
 	}{
 		"the vendor has it": {true, mediagate.AttemptAccepted},
@@ -118,8 +126,8 @@ func TestD4RefusedUnderANameThatWasSentBefore(t *testing.T) {
 	}
 }
 
-// A sending that is repeated stays with its account and its name, whatever
-// others there are (D4), and waits for it while it is out.
+// TestRepeatedSendingStays checks that a repeated sending stays with its account and its name,
+// whatever other accounts there are (D4), and waits while that account is out.
 func TestRepeatedSendingStays(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
@@ -145,8 +153,8 @@ func TestRepeatedSendingStays(t *testing.T) {
 	}
 }
 
-// What a call says of the channel moves its breaker; what is wrong with the
-// client's media, or with our own bucket, does not.
+// TestCallsMoveTheBreaker checks that a call moves the breaker if it says something about the
+// channel. A problem with the client's media, or with our own bucket, does not.
 func TestCallsMoveTheBreaker(t *testing.T) {
 	t.Parallel()
 	open := func(b *bundle) mediagate.ChannelState { return b.Store.Channel(activitytest.AsyncChannel) }

@@ -21,8 +21,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// slowFile is a file that does not come before it is let go, nor after its
-// reader has hung up.
+// slowFile is a file that does not come before it is released, nor after its reader has hung up.
 type slowFile struct {
 	opened, hungUp atomic.Int32
 	letGo          chan struct{}
@@ -80,7 +79,7 @@ func (s *copyScene) change(id string, events ...task.Event) {
 	}
 }
 
-// mirrored reports that the files of the task's first attempt are on record.
+// mirrored reports whether the files of the task's first attempt are on record.
 func (s *copyScene) mirrored(id string) bool {
 	s.t.Helper()
 	row, err := s.Store.Attempt(s.t.Context(), id, 1)
@@ -90,7 +89,7 @@ func (s *copyScene) mirrored(id string) bool {
 	return row.Mirrored()
 }
 
-// full has others hold all permits for copies.
+// full takes all permits for copies.
 func (s *copyScene) full() {
 	s.Activities.Limits.Copies = limit.New("copies", 1)
 	s.Activities.Limits.Copies.TryAcquire("others", 1)
@@ -99,13 +98,13 @@ func (s *copyScene) full() {
 // mirroring is an activity under way.
 type mirroring struct {
 	cancel context.CancelCauseFunc
-	stop   chan struct{} // the worker's
+	stop   chan struct{} // closed when the worker stops
 	done   chan struct{}
 	answer activities.Answer
 	err    error
 }
 
-// mirror begins an activity, whose context is cancel's to end.
+// mirror begins an activity, whose context cancel ends.
 func (s *copyScene) mirror() *mirroring { return s.mirrorOf(firstCopy()) }
 
 func (s *copyScene) mirrorOf(args activities.StepArgs) *mirroring {
@@ -139,8 +138,8 @@ func (m *mirroring) over() bool {
 	}
 }
 
-// A Temporal that is away, or that gives the activity up, ends the copy. The next try
-// makes it anew, under the same keys.
+// TestCopyEndsWithItsActivity checks that the copy ends if Temporal is away, or gives the
+// activity up. The next try makes it again, under the same keys.
 func TestCopyEndsWithItsActivity(t *testing.T) {
 	t.Parallel()
 	for name, cause := range map[string]error{
@@ -165,7 +164,8 @@ func TestCopyEndsWithItsActivity(t *testing.T) {
 	}
 }
 
-// While an activity waits, a worker that stops gives the copy its grace time.
+// TestCopyHasTheGraceTime checks that a worker that stops gives a copy its grace time while the
+// activity waits for it.
 func TestCopyHasTheGraceTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestCopyHasTheGraceTime(t *testing.T) {
 	})
 }
 
-// A server that sends a drop at a time, often enough not to be silent, is hung up
-// on: the step is tried again, which is for the vendor to answer for.
+// TestCopyOfATrickle checks that the gateway hangs up on a server that sends one byte at a time,
+// often enough not to be silent. The step is tried again, and the fault is the vendor's.
 func TestCopyOfATrickle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,14 +205,14 @@ func TestCopyOfATrickle(t *testing.T) {
 		one := s.mirror()
 		<-one.done
 		kind(t, one.err, mediagate.KindTransient, string(mediagate.CodeResultUnavailable), true)
-		if took := time.Since(began); took > 4*time.Minute { // the links are asked for anew, once
+		if took := time.Since(began); took > 4*time.Minute { // new links are asked for once
 			t.Errorf("it held its place for %s", took)
 		}
 	})
 }
 
-// Copies of one provider leave room: one too many gives its place on the queue
-// back, to come again, and another provider's goes on meanwhile.
+// TestCopiesOfAProvider checks that the copies of one provider leave room. One that is too many
+// gives its slot on the queue back, and comes again; another provider's copy goes on meanwhile.
 func TestCopiesOfAProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -237,7 +237,9 @@ func TestCopiesOfAProvider(t *testing.T) {
 			t.Fatalf("over: %v, %v, %v, want only the last to be turned away", first.over(), second.over(), late.over())
 		}
 		kind(t, late.err, mediagate.KindCapacity, activities.CodeNoPermit, true)
-		if app, ok := errors.AsType[*temporal.ApplicationError](late.err); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
+		if app, ok := errors.AsType[*temporal.ApplicationError](
+			late.err,
+		); !ok || app.NextRetryDelay() < time.Second || !activities.NoFault(late.err) {
 			t.Errorf("%v, want it tried again after a while, as no fault", late.err)
 		}
 
@@ -260,8 +262,8 @@ func TestCopiesOfAProvider(t *testing.T) {
 	})
 }
 
-// Who is turned away for want of a place has not tried, however often; who fails is
-// not tried for ever.
+// TestTriesOfACopy checks that a copy without a permit does not count as a try, however often,
+// and that a copy that fails is not tried for ever.
 func TestTriesOfACopy(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
@@ -299,9 +301,9 @@ func TestTriesOfACopy(t *testing.T) {
 	}
 }
 
-// What comes along drop by drop is left out before it has used up the time of
-// what the task is about.
-func TestCopyOfWhatComesAlongHasALimit(t *testing.T) {
+// TestCopyOfExtraFilesHasALimit checks that an extra file that comes one byte at a time is left
+// out before it has used up the time of the main files.
+func TestCopyOfExtraFilesHasALimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := copyingOf(t, song())
@@ -340,7 +342,7 @@ func TestCopyOfWhatComesAlongHasALimit(t *testing.T) {
 	})
 }
 
-// A panic costs the copy, not the process.
+// TestCopyPanics checks that a panic ends the copy, and not the process.
 func TestCopyPanics(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))

@@ -15,8 +15,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// nth does something as the nth call of the store is made, from 0, and tells whether
-// there was one.
+// nth does something as the nth call of the store is made, counting from 0. It reports whether
+// there was such a call.
 func nth(n int, do func(method string) error) (hook func(string) error, reached func() bool) {
 	var mu sync.Mutex
 	calls := 0
@@ -33,7 +33,7 @@ func nth(n int, do func(method string) error) (hook func(string) error, reached 
 	return hook, func() bool { mu.Lock(); defer mu.Unlock(); return calls > n }
 }
 
-// moments are the tasks whose lives are disturbed at each call of the database.
+// moments returns the tasks whose lives are disturbed at each call of the database.
 func moments() map[string]func(*activitytest.World) mediagate.Task {
 	withAnInput := func(w *activitytest.World) mediagate.Task {
 		w.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
@@ -46,9 +46,12 @@ func moments() map[string]func(*activitytest.World) mediagate.Task {
 	}
 }
 
-// atEachCall lives the task's life once for each call of the store, with something done
-// before the call, or after it took effect.
-func atEachCall(t *testing.T, submitted func(*activitytest.World) mediagate.Task, after bool, do func(l *life) error, check func(n int, l *life, got mediagate.Task)) {
+// atEachCall runs the task's life once for each call of the store, and does something before that
+// call, or after it took effect.
+func atEachCall(
+	t *testing.T, submitted func(*activitytest.World) mediagate.Task, after bool, do func(l *life) error,
+	check func(n int, l *life, got mediagate.Task),
+) {
 	t.Helper()
 	more := true
 	for n := 0; more; n++ {
@@ -71,9 +74,9 @@ func atEachCall(t *testing.T, submitted func(*activitytest.World) mediagate.Task
 	}
 }
 
-// D3, D5: whichever call of the database fails, or loses its answer, the task ends, once,
-// and its vendor makes one job. Where the vendor can be asked by our id, the task
-// completes.
+// TestD3AnyCallOfTheDatabaseFails checks that the task ends once, and its vendor makes one job,
+// whichever call of the database fails or loses its answer (D3, D5). If the vendor can be asked
+// by our id, the task completes.
 func TestD3AnyCallOfTheDatabaseFails(t *testing.T) {
 	t.Parallel()
 	for name, submitted := range moments() {
@@ -82,7 +85,7 @@ func TestD3AnyCallOfTheDatabaseFails(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/after %t", name, kind, after), func(t *testing.T) {
 					t.Parallel()
 					fails := func(*life) error { return mediagate.Errorf(kind, "a fault of the test") }
-					lost := 0 // tasks that fail since an answer was lost
+					lost := 0 // tasks that fail because an answer was lost
 					atEachCall(t, submitted, after, fails, func(n int, l *life, got mediagate.Task) {
 						if got.Status != mediagate.StatusCompleted {
 							if got.Failure == nil || got.Failure.Code != mediagate.CodeSubmissionUnknown {
@@ -97,7 +100,7 @@ func TestD3AnyCallOfTheDatabaseFails(t *testing.T) {
 							}
 						}
 					})
-					// A synchronous vendor cannot be asked: its answer is lost where it could not be
+					// A synchronous vendor cannot be asked. Its answer is lost if it could not be
 					// stored, and so is the intent before it.
 					if most := map[string]int{"synchronous": 2}[name]; lost > most {
 						t.Errorf("%d tasks failed, want %d at most", lost, most)
@@ -108,8 +111,8 @@ func TestD3AnyCallOfTheDatabaseFails(t *testing.T) {
 	}
 }
 
-// D5, D13: a cancel, or a fail, that comes at any moment before the end keeps the task
-// from completing, and nothing of it stays in the bucket, or goes on at the vendor.
+// TestD5ACancelAtAnyMoment checks that a cancel or a fail, at any moment before the end, keeps
+// the task from completing (D5, D13). Nothing of it stays in the bucket or goes on at the vendor.
 func TestD5ACancelAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	for name, submitted := range moments() {
@@ -126,7 +129,9 @@ func TestD5ACancelAtAnyMoment(t *testing.T) {
 				atEachCall(t, submitted, false, comes, func(n int, l *life, got mediagate.Task) {
 					ends[got.Status]++
 					if completed := got.Status == mediagate.StatusCompleted; completed == asked {
-						t.Errorf("call %d: the task is %s after a %s that was accepted: %t; steps %s", n, got.Status, word, asked, l.took())
+						t.Errorf(
+							"call %d: the task is %s after a %s that was accepted: %t; steps %s", n, got.Status, word, asked, l.took(),
+						)
 					}
 					if asked && len(l.Bucket.Objects()) > 0 {
 						t.Errorf("call %d: %v stay in the bucket, after %s", n, l.Bucket.Objects(), l.took())
@@ -146,8 +151,8 @@ func TestD5ACancelAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Faults, lost answers and commands in any mixture: the task ends, once, a cancel holds,
-// and no name is sent twice to a vendor that cannot be asked for it.
+// TestRandomFaults checks any mixture of faults, lost answers and commands: the task ends once, a
+// cancel holds, and no name is sent twice to a vendor that cannot be asked for it.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	for name, submitted := range moments() {
@@ -168,16 +173,21 @@ func TestRandomFaults(t *testing.T) {
 						case 1:
 							return mediagate.Errorf(mediagate.KindInternal, "a fault of the test")
 						case 2:
-							commands := []task.Event{task.RetryRequested{}, task.RerouteRequested{}, task.FailRequested{}, task.CancelRequested{}}
-							_, _ = l.Store.Change(context.Background(), taskID, commands[random.IntN(len(commands))]) // or it does not apply
-							l.last = task.Step{}                                                                      // the step may come again
+							commands := []task.Event{
+								task.RetryRequested{}, task.RerouteRequested{}, task.FailRequested{}, task.CancelRequested{},
+							}
+							_, _ = l.Store.Change(context.Background(), taskID, commands[random.IntN(len(commands))]) // it may not apply
+							// the same step may come again
+							l.last = task.Step{}
 						}
 						return nil
 					}
 					l.Activities.Store = slippery{Store: l.Store, before: disturb, after: disturb}
 					got := l.live(1000)
 					st, _ := l.Store.Peek(taskID)
-					if end := l.Store.End(taskID); end.Times != 1 || got.Status == mediagate.StatusCompleted && !st.CancelRequestedAt.IsZero() {
+					if end := l.Store.End(
+						taskID,
+					); end.Times != 1 || got.Status == mediagate.StatusCompleted && !st.CancelRequestedAt.IsZero() {
 						t.Errorf("seed %d: the task is %s, ended %d times, after %s", seed, got.Status, end.Times, l.took())
 					}
 					sent := map[string]bool{}

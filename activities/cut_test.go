@@ -27,11 +27,13 @@ func gridOf(tb testing.TB, mime string, width, height int) []byte {
 	return file.Bytes()
 }
 
-// pictured is a task whose vendor made a grid of the file, and other files.
+// pictured returns a task whose vendor made a grid of the file, and other files.
 func pictured(t *testing.T, file []byte, more ...mediagate.Media) *bundle {
 	t.Helper()
 	b := succeeded(t, mediagate.Outcome{
-		Succeeded: true, Media: append([]mediagate.Media{{URL: "https://m.example.com/grid", Role: mediagate.RoleGrid}}, more...),
+		Succeeded: true, Media: append(
+			[]mediagate.Media{{URL: "https://m.example.com/grid", Role: mediagate.RoleGrid}}, more...,
+		),
 	})
 	b.Store.EditTask(taskID, func(task *mediagate.Task) { task.Plan.Media = "image" })
 	b.serves(map[string][]byte{"grid": file, "main": gridOf(t, "image/png", 8, 8)})
@@ -41,10 +43,13 @@ func pictured(t *testing.T, file []byte, more ...mediagate.Media) *bundle {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	b := pictured(t, gridOf(t, "image/jpeg", 129, 67))
-	for range 2 { // D13: a repetition makes the same
+	for range 2 { // D13: a repetition makes the same files
 		_, err := b.mirror()
 		b.ok(err)
-		want := []string{"0 grid 0 image/jpeg", "0-1 main 0 image/png", "0-2 main 1 image/png", "0-3 main 2 image/png", "0-4 main 3 image/png"}
+		want := []string{
+			"0 grid 0 image/jpeg", "0-1 main 0 image/png", "0-2 main 1 image/png", "0-3 main 2 image/png",
+			"0-4 main 3 image/png",
+		}
 		if diff := cmp.Diff(want, b.shown()); diff != "" {
 			t.Fatalf("results (-want +got):\n%s", diff)
 		}
@@ -58,7 +63,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// A vendor that offers the pictures itself has made them.
+// TestCutNothing checks that no grid is cut if the vendor itself offers the pictures.
 func TestCutNothing(t *testing.T) {
 	t.Parallel()
 	b := pictured(t, gridOf(t, "image/png", 16, 16), mediagate.Media{URL: "https://m.example.com/main"})
@@ -67,7 +72,8 @@ func TestCutNothing(t *testing.T) {
 	same(t, "results", b.shown(), []string{"0 grid 0 image/png", "1 main 0 image/png"})
 }
 
-// A grid that may be whole, and that cannot be cut, is delivered as it is.
+// TestUncut checks that a grid that may be complete, and that cannot be cut, is delivered as it
+// is.
 func TestUncut(t *testing.T) {
 	t.Parallel()
 	jpeg, webp := gridOf(t, "image/jpeg", 64, 64), gridOf(t, "image/webp", 64, 64)
@@ -78,7 +84,7 @@ func TestUncut(t *testing.T) {
 		"too large": {gridOf(t, "image/png", 4097, 4097), "image/png"},
 		"one line":  {gridOf(t, "image/png", 50, 1), "image/png"},
 		"a GIF":     {[]byte("GIF89a\x02\x00\x02\x00\x80\x00\x00" + strings.Repeat("\x00", 20)), "image/gif"},
-		// Luma 2×2 beside chroma 2×1 and 1×2.
+		// Luma 2×2 with chroma 2×1 and 1×2.
 		"a JPEG of odd samples":  {resampled(t, jpeg, 0x22, 0x21, 0x12), "image/jpeg"},
 		"a JPEG of odd samples ": {resampled(t, jpeg, 0x31, 0x11, 0x11), "image/jpeg"},
 		"an animated WebP":       {animated(webp), "image/webp"},
@@ -93,7 +99,7 @@ func TestUncut(t *testing.T) {
 	}
 }
 
-// resampled is a JPEG whose header states other samples a component.
+// resampled returns a JPEG whose header states other samples for a component.
 func resampled(t *testing.T, file []byte, samples ...byte) []byte {
 	t.Helper()
 	file = bytes.Clone(file)
@@ -107,7 +113,7 @@ func resampled(t *testing.T, file []byte, samples ...byte) []byte {
 	return file
 }
 
-// animated is a WebP of one frame, which holds the picture.
+// animated returns a WebP of one frame, which holds the picture.
 func animated(still []byte) []byte {
 	chunk := func(id string, data []byte) []byte {
 		out := binary.LittleEndian.AppendUint32([]byte(id), uint32(len(data)))
@@ -119,7 +125,7 @@ func animated(still []byte) []byte {
 	return chunk("RIFF", body)
 }
 
-// A grid that is damaged is no result.
+// TestCutFails checks that a damaged grid is not a result.
 func TestCutFails(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string][]byte{

@@ -17,14 +17,17 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// A delivery that gets no permit has not begun: nothing is sent or on record, its
-// activity is given back within moments, to come again. The account's callbacks to
-// another receiver are sent, and another account's to the same one.
-func TestDeliveryWaitsForItsTurn(t *testing.T) {
+// TestDeliveryWaitsForAPermit checks that a delivery without a permit has not begun: nothing is
+// sent or on record, and its activity gives its slot back within seconds, to come again.
+// Callbacks of the same account to another receiver are sent, and so are those of another account
+// to the same receiver.
+func TestDeliveryWaitsForAPermit(t *testing.T) {
 	t.Parallel()
 	const flood = 30
 	b := ended(t)
-	b.Activities.Limits.Callbacks, b.Activities.Limits.Receivers = limit.New("callbacks", 40), limit.NewGroup("receivers", 20)
+	b.Activities.Limits.Callbacks, b.Activities.Limits.Receivers = limit.New(
+		"callbacks", 40,
+	), limit.NewGroup("receivers", 20)
 	b.Activities.Settings.PermitWait = time.Millisecond
 	release := make(chan struct{})
 	var under atomic.Int32
@@ -46,7 +49,9 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 		b.ok(err)
 		ids = append(ids, id)
 		ended.Go(func() {
-			if _, err := call[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute}); err != nil {
+			if _, err := call[mediagate.DeliveryOutcome](
+				b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: id, Round: 1, Attempt: 1, Wait: time.Minute},
+			); err != nil {
 				failed <- err
 			}
 		})
@@ -55,18 +60,21 @@ func TestDeliveryWaitsForItsTurn(t *testing.T) {
 		begin(fmt.Sprint("task_busy_", n), "acc_busy", "https://tarpit.example.com/")
 	}
 	var waits error
-	for range flood - 10 { // which are half of what one account has for its receivers
+	for range flood - 10 { // half of what one account has for its receivers
 		waits = <-failed
 	}
 	kind(t, waits, mediagate.KindCapacity, "no_place", true)
 	var app *temporal.ApplicationError
-	if !asApplication(waits, &app) || app.NextRetryDelay() < time.Second || app.Category() != temporal.ApplicationErrorCategoryBenign {
+	if !asApplication(waits, &app) || app.NextRetryDelay() < time.Second ||
+		app.Category() != temporal.ApplicationErrorCategoryBenign {
 		t.Errorf("it does not wait: %v", waits)
 	}
-	if !activities.NoFault(waits) || !activities.WaitsForPermit(waits) || !strings.Contains(app.Message(), "waits for its turn") {
+	if !activities.NoFault(waits) || !activities.WaitsForPermit(waits) || !strings.Contains(
+		app.Message(), "waits for a permit",
+	) {
 		t.Errorf("it is no waiting: %v", waits)
 	}
-	begin("task_beside", "acc_busy", "https://good.example.org/")
+	begin("task_alongside", "acc_busy", "https://good.example.org/")
 	begin("task_other", "acc_other", "https://tarpit.example.com/")
 	for under.Load() < 12 && len(failed) == 0 {
 		runtime.Gosched()

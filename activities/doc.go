@@ -1,13 +1,15 @@
-// Package activities holds the side effects of the durable path, one a
-// method: asking a vendor, mirroring a file, ending a task, delivering a
-// callback, tending a channel, working off wakes, telling endpoints of events.
+// Package activities holds the side effects of the durable path, one a method: it asks vendors,
+// mirrors files, ends tasks, delivers callbacks, polls for channels, works through due wakes, and
+// sends events to endpoints.
 //
-// Each activity may run twice, late, or beside a forgotten copy of itself. What may
-// happen to a task is decided by package task, under the lock of its row: an activity
-// does its one thing, and stores what came of it by Store.Change, together with the
-// question for the next step. So its run never acts on an old snapshot. Arguments and
-// results hold ids and facts only: no prompt, no link, no secret ever enters a history.
+// Each activity may run twice, may run late, and may run alongside a forgotten copy of itself. So
+// an activity decides nothing: package task decides what may happen to a task, under the lock of
+// its row. The activity does its one thing and stores the result by Store.Change, together with
+// the question for the next step. The run therefore never acts on an old snapshot.
 //
-// It imports no adapter; docs/architecture.md lists what it may import. What it needs of
-// other packages it declares here as small interfaces.
+// Arguments and results hold only ids and facts. A prompt, a link or a secret never enters a
+// history.
+//
+// The package imports no adapter; docs/architecture.md lists what it may import. It declares what
+// it needs of other packages as small interfaces.
 package activities

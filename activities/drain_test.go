@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// drained takes the channel of the task's last attempt out, as an operator does.
+// drained disables the channel of the task's last attempt, as an operator does.
 func (b *bundle) drained() {
 	b.t.Helper()
 	_, err := b.Store.EnableChannel(b.t.Context(), b.last().Channel, false)
@@ -16,7 +16,8 @@ func (b *bundle) drained() {
 	b.advance(2 * time.Second) // the states are read again
 }
 
-// An attempt whose answer was lost is looked for at a channel that is drained, too.
+// TestDrainedChannelIsAskedForTheLost checks that an attempt whose answer was lost is looked up
+// even at a disabled channel.
 func TestDrainedChannelIsAskedForTheLost(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
@@ -29,7 +30,8 @@ func TestDrainedChannelIsAskedForTheLost(t *testing.T) {
 	}
 }
 
-// D15: the parameters of a job that waits end what the channel has.
+// TestDrainedChannelTakesModalParameters checks that a disabled channel takes modal parameters
+// for a job that waits there (D15).
 func TestDrainedChannelTakesModalParameters(t *testing.T) {
 	t.Parallel()
 	b := waiting(t)

@@ -12,16 +12,16 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Settle ends the task, if its end is due: terminal row, result, money and the callback's
-// first round in one transaction. A task that has ended is left as it is (D13).
+// Settle ends the task if its end is due: the terminal row, the result, the money and the
+// callback's first round, in one transaction. It leaves a task that has ended as it is (D13).
 func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	return a.stepDone(ctx, in, task.EndDue{})
 }
 
-// carryOut does what a change asks for outside of the database. Housekeeping sweeps what
-// could not be swept here. A stop that fails is not tried again: the job has its slot for as
-// long as it may run.
+// carryOut does what a change asks for outside of the database. Housekeeping sweeps what could
+// not be swept here. A stop that fails is not tried again: the job keeps its slot for as long as
+// it may run.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	st, effects := &changed.State, changed.Effects
 	if effects.Entry != "" {
@@ -31,6 +31,8 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 		}
 		a.dropUploads(ctx, st)
 	}
+	// These jobs were reported when their task no longer waited for them. If the vendor stops
+	// them, their slots are free.
 	for _, n := range effects.Stop {
 		row, err := a.Store.Attempt(ctx, st.ID, n)
 		if err == nil && a.stopJob(ctx, row) {
@@ -44,6 +46,7 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	for _, e := range effects.Evidence {
 		a.evidence(ctx, e, st.ID)
 	}
+	// These jobs belong to no attempt, so no row can say that they were stopped. The log does.
 	for _, s := range effects.Stray {
 		stopped := a.stopJob(ctx, task.Attempt{TaskID: st.ID, Sending: s.Sending, Ref: s.Ref})
 		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has",
@@ -54,7 +57,7 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	}
 }
 
-// CancelJob asks the vendor to stop the attempt's job. That it could not be stopped
+// CancelJob asks the vendor to stop the attempt's job. If the vendor does not stop it, that
 // changes nothing for the task.
 func (a *Activities) CancelJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
@@ -74,7 +77,7 @@ func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped boo
 	if row.Ref.JobID == "" {
 		return false
 	}
-	c, err := a.accounts().Shown(ctx, row)
+	c, err := a.accounts().ConfirmedOwner(ctx, row)
 	if err != nil {
 		return false
 	}
@@ -91,18 +94,17 @@ func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped boo
 	return true
 }
 
-// hasFiles reports that files of an attempt may be in the bucket that the task does not
-// show.
+// hasFiles reports whether the bucket may have files of an attempt that the task does not show.
 func hasFiles(st *task.State) bool {
 	return st.Status != mediagate.StatusCompleted && slices.ContainsFunc(st.Attempts, func(a task.Attempt) bool {
 		return a.Outcome != nil && a.Outcome.Succeeded || a.Results != nil
 	})
 }
 
-// sweepTimeout is short: what stays is swept by its time.
+// sweepTimeout is short, since housekeeping sweeps the rest at its time.
 const sweepTimeout = 15 * time.Second
 
-// dropUnwanted removes the files of a task that it does not show.
+// dropUnwanted removes files of a task that the task does not show.
 func (a *Activities) dropUnwanted(ctx context.Context, taskID string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTimeout)
 	defer cancel()
@@ -111,11 +113,11 @@ func (a *Activities) dropUnwanted(ctx context.Context, taskID string) {
 	}
 }
 
-// dropTimeout is short: what stays is swept by its age.
+// dropTimeout is short, since retention removes the rest by its age.
 const dropTimeout = 2 * time.Second
 
-// dropUploads removes the media that came within the request of a task that has
-// ended: nobody is sent a link to them any more.
+// dropUploads removes the media that came within the request of a task that has ended. No vendor
+// is sent a link to them any more.
 func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
@@ -127,17 +129,17 @@ func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	}
 }
 
-// settlePatience is how long a copy keeps its permit for the end of its task. That takes
-// a small part of it; waiting for the account's row may take much longer (D18).
+// settlePatience is how long a copy keeps its permit for the end of its task. The end itself
+// takes a small part of that; waiting for the account's row may take much longer (D18).
 const settlePatience = 2 * time.Second
 
-// mirrored stores the files that were copied for an attempt, which ends the task. If
-// the account's row is locked for long, only the files are stored. The end is then a step
-// of its own, which is retried without end.
-func (a *Activities) mirrored(
+// storeMirrored stores the files that were copied for an attempt, which ends the task. If the
+// account's row is locked for long, it stores only the files. The end is then a step of its own,
+// which is tried again without limit.
+func (a *Activities) storeMirrored(
 	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) error {
-	a.warnOfLengths(ctx, t, row, results)
+	a.warnOfUnknownLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
@@ -151,8 +153,8 @@ func (a *Activities) mirrored(
 	return err
 }
 
-// warnOfLengths says where seconds are charged that no file tells of.
-func (a *Activities) warnOfLengths(
+// warnOfUnknownLengths logs that seconds are charged although no file has a known length.
+func (a *Activities) warnOfUnknownLengths(
 	ctx context.Context, t mediagate.Task, row task.Attempt, results []mediagate.Result,
 ) {
 	delivered := price.DeliveredBy(*row.Outcome, results)

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Settle ends a task whose end is due, once, and no other.
+// TestSettle checks that Settle ends a task whose end is due, once, and no other task.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -23,7 +23,10 @@ func TestSettle(t *testing.T) {
 		"not due":   {func(*bundle) {}, mediagate.StatusProcessing, ""},
 		"cancelled": {func(b *bundle) { b.change(task.CancelRequested{}) }, mediagate.StatusCancelled, mediagate.EntryVoid},
 		"completed": {func(b *bundle) {
-			b.change(task.VendorEnded{N: 1, Outcome: activitytest.Success()}, task.Mirrored{N: 1, Results: []mediagate.Result{{Key: key(1, 0)}}, Keep: true})
+			b.change(
+				task.VendorEnded{N: 1, Outcome: activitytest.Success()},
+				task.Mirrored{N: 1, Results: []mediagate.Result{{Key: key(1, 0)}}, Keep: true},
+			)
 		}, mediagate.StatusCompleted, mediagate.EntryPost},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +51,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// D13: a cancel that comes before the files are stored wins, and the files are removed,
-// also those of a copy that ends after the task.
+// TestD13CancelWinsOverACopy checks that a cancel that comes before the files are stored wins.
+// The files are removed, even those of a copy that ends after the task.
 func TestD13CancelWinsOverACopy(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string][]task.Event{
@@ -79,18 +82,19 @@ func TestD13CancelWinsOverACopy(t *testing.T) {
 	}
 }
 
-// A success whose files were not copied yet leaves nothing behind either.
+// TestD13EndBeforeTheCopySweeps checks that a success whose files were not copied yet leaves
+// nothing behind either.
 func TestD13EndBeforeTheCopySweeps(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, activitytest.Success())
-	b.Bucket.Put(key(1, 0)) // of a worker that died
+	b.Bucket.Put(key(1, 0)) // from a worker that died
 	b.change(task.CancelRequested{})
 	b.step(task.Settle, 1)
 	b.objects()
 }
 
-// Where the account's row is locked for long, the copy stores only the files, and gives
-// its permit back: the end is a step of its own.
+// TestTheEndIsAStepOfItsOwn checks that the copy stores only the files, and gives its permit
+// back, if the account's row is locked for long. The end is then a step of its own.
 func TestTheEndIsAStepOfItsOwn(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, activitytest.Success())
@@ -105,13 +109,17 @@ func TestTheEndIsAStepOfItsOwn(t *testing.T) {
 	}
 }
 
-// What came within a request goes with its task. A bucket that is away holds no end up.
+// TestUploadsGoWithTheirTask checks that media that came within a request are removed with its
+// task, and that a bucket that is away does not delay an end.
 func TestUploadsGoWithTheirTask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		away bool
 		want []string
-	}{"removed": {false, []string{"uploads/acc_1/other"}}, "the bucket is away": {true, []string{"uploads/acc_1/A", "uploads/acc_1/other"}}} {
+	}{
+		"removed":            {false, []string{"uploads/acc_1/other"}},
+		"the bucket is away": {true, []string{"uploads/acc_1/A", "uploads/acc_1/other"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, func(w *activitytest.World) mediagate.Task {
@@ -133,8 +141,9 @@ func TestUploadsGoWithTheirTask(t *testing.T) {
 	}
 }
 
-// Seconds are charged by what the vendor states, else by the file's own length. A length
-// that cannot be told costs the hold, and the log says so.
+// TestEndOfAFileWithoutALength checks that seconds are charged by what the vendor states, or else
+// by the file's own length. If the length is not known, the client is charged the hold, and the
+// log says so.
 func TestEndOfAFileWithoutALength(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

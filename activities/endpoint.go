@@ -13,32 +13,33 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// A loop of the wake scan's activity sends events to the endpoints of accounts. An event is a row
-// for each endpoint, which the transaction that ends a task writes. The loop claims rows that are
-// due, sends each by the sender of callbacks, and records the attempt. If it dies, its claims end,
-// and the next loop makes the attempts again, under the same ids (ADR 27).
+// A loop of the activity TendWakes sends events to the endpoints of accounts. The transaction
+// that ends a task writes an event as one row for each endpoint. The loop claims due rows, sends
+// each with the sender of callbacks, and records the attempt. If the loop dies, its claims end,
+// and the next loop repeats the attempts under the same ids (ADR 27).
 //
-// Each endpoint has its turn beside the others, so one that is slow delays none of them. An attempt
-// takes the same permits as one at a callback: an account with many slow endpoints has its share.
+// Endpoints have their turns at the same time, so a slow one delays none of the others. An
+// attempt takes the same permits as a callback, so an account with many slow endpoints uses only
+// its own share.
 
 const (
 	eventsEvery  = time.Second
-	endpointRoom = 256              // endpoints that have their turn at once
-	endpointWide = 16               // deliveries of a claim, all at the same time
-	endpointTurn = 10 * time.Second // after which an endpoint waits for its next turn
-	// endpointLease is longer than an attempt takes with its permits (maxWebhookTimeout of the
-	// settings is 30 s).
+	endpointRoom = 256              // endpoints that have their turn at the same time
+	endpointWide = 16               // deliveries of one claim, which are sent at the same time
+	endpointTurn = 10 * time.Second // the longest turn of an endpoint
+	// endpointLease is longer than an attempt and its wait for permits take: the setting for the
+	// timeout allows at most 30 s.
 	endpointLease = time.Minute
-	endpointAgain = 10 * time.Second // after no permit was free
+	endpointAgain = 10 * time.Second // the pause if no permit was free
 )
 
-// endpointPauses are the waits between the attempts at an endpoint, after the end of the one
-// before: eight attempts within a day.
+// endpointPauses are the pauses between the attempts at an endpoint, each from the end of the
+// attempt before. They allow eight attempts within a day.
 var endpointPauses = []time.Duration{
 	10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour,
 }
 
-// sendEvents gives endpoints with due deliveries their turns, until ctx ends.
+// sendEvents gives turns to endpoints with due deliveries, until ctx ends.
 func (a *Activities) sendEvents(ctx context.Context) error {
 	var (
 		turns sync.WaitGroup
@@ -51,7 +52,7 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 		ids := slices.Collect(maps.Keys(busy))
 		mu.Unlock()
 		due, err := a.Store.DueEndpoints(ctx, ids, endpointRoom-len(ids))
-		if err != nil && ctx.Err() == nil { // the next look may succeed: no turn holds it up
+		if err != nil && ctx.Err() == nil { // the next try may succeed, and the turns go on meanwhile
 			a.Logger.WarnContext(ctx, "endpoints with due events were not listed", "error", err)
 		}
 		for _, id := range due {
@@ -76,14 +77,14 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 	return nil
 }
 
-// takeTurn sends deliveries of an endpoint until none is due, or its turn is over.
+// takeTurn sends deliveries of an endpoint until none is due, or the turn is over.
 func (a *Activities) takeTurn(ctx context.Context, endpointID string) error {
 	for began := time.Now(); ctx.Err() == nil && time.Since(began) < endpointTurn; {
 		turn, err := a.Store.ClaimDeliveries(ctx, endpointID, endpointWide, endpointLease)
 		if err != nil || len(turn.Deliveries) == 0 {
 			return err
 		}
-		if err := each(ctx, turn.Deliveries, endpointWide, func(d mediagate.EndpointDelivery) error {
+		if err := forEach(ctx, turn.Deliveries, endpointWide, func(d mediagate.EndpointDelivery) error {
 			return a.sendEvent(ctx, turn, d)
 		}); err != nil {
 			return err
@@ -92,8 +93,8 @@ func (a *Activities) takeTurn(ctx context.Context, endpointID string) error {
 	return nil
 }
 
-// sendEvent makes one attempt at a claimed delivery, and records it. A delivery whose attempt was
-// not made is given back.
+// sendEvent makes one attempt at a claimed delivery, and records it. If no attempt was made, it
+// gives the delivery back.
 func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery) error {
 	result := mediagate.EndpointResult{
 		EndpointID: d.EndpointID,
@@ -104,12 +105,15 @@ func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn,
 	made, err := a.attemptEvent(ctx, turn, d, &result)
 	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+	// The attempt counts, and is recorded even if the worker stops meanwhile.
 	if made {
 		return a.Store.RecordEndpointAttempt(storing, result)
 	}
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return nil // the task was erased, or the endpoint removed
 	}
+	// No attempt was made. Without a permit the delivery is due again after a pause, and
+	// otherwise at once.
 	next := a.Now()
 	if errors.Is(err, errNoPermit) {
 		next, err = next.Add(endpointAgain), nil
@@ -117,8 +121,9 @@ func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn,
 	return errors.Join(err, a.Store.ReleaseDelivery(storing, d.EndpointID, d.EventID, turn.Claim, next))
 }
 
-// attemptEvent sends an event to its endpoint, and reports whether that counts as an attempt. A body
-// that cannot be made, or signed, does: else the event would be tried for ever.
+// attemptEvent sends an event to its endpoint, and reports whether that counts as an attempt. If
+// the body cannot be made or signed, that counts as well; otherwise the event would be tried for
+// ever.
 func (a *Activities) attemptEvent(
 	ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery, result *mediagate.EndpointResult,
 ) (made bool, err error) {
@@ -167,8 +172,9 @@ func (a *Activities) attemptEvent(
 	return true, nil
 }
 
-// eventBody returns the body of a delivery. That of a task's event is what the callback says, with
-// links that are signed now. It is made and stored by the first attempt: all others send the same.
+// eventBody returns the body of a delivery. For a task's event it is what the callback says, with
+// links that are signed now. The first attempt makes the body and stores it, and all others send
+// the same one.
 func (a *Activities) eventBody(ctx context.Context, d mediagate.EndpointDelivery) ([]byte, error) {
 	if len(d.Body) > 0 {
 		return d.Body, nil

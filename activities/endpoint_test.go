@@ -17,7 +17,7 @@ import (
 // hooks are the receivers of an account's endpoints.
 type hooks struct {
 	*bundle
-	answer func(ctx context.Context, url string) (mediagate.DeliveryResult, error) // nil: 204
+	answer func(ctx context.Context, url string) (mediagate.DeliveryResult, error) // nil answers 204
 
 	mu    sync.Mutex
 	began time.Time
@@ -26,7 +26,7 @@ type hooks struct {
 
 // hook is what a receiver got.
 type hook struct {
-	after   time.Duration // since the scene began
+	after   time.Duration // the time since the scene began
 	url, id string
 	body    string
 	exact   bool
@@ -37,7 +37,8 @@ type hook struct {
 func (h *hooks) Deliver(ctx context.Context, id string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
 	h.mu.Lock()
 	h.got = append(h.got, hook{
-		after: time.Since(h.began).Truncate(time.Second), url: t.URL, id: id, body: string(t.Body), exact: t.Exact, secrets: len(t.Secrets),
+		after: time.Since(h.began).Truncate(time.Second), url: t.URL, id: id, body: string(t.Body), exact: t.Exact,
+		secrets: len(t.Secrets),
 	})
 	h.mu.Unlock()
 	if h.answer == nil {
@@ -46,7 +47,7 @@ func (h *hooks) Deliver(ctx context.Context, id string, t mediagate.WebhookTarge
 	return h.answer(ctx, t.URL)
 }
 
-// after lets d pass beside housekeeping, and returns what the receiver of the URL got so far.
+// after lets d pass while housekeeping runs, and returns what the receiver of the URL got so far.
 func (h *hooks) after(d time.Duration, url string) (got []hook) {
 	h.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -77,7 +78,7 @@ func endpoints(t *testing.T, urls ...string) (h *hooks, ids []string) {
 	return h, ids
 }
 
-// told are the deliveries of an endpoint, newest first.
+// told returns the deliveries of an endpoint, newest first.
 func (h *hooks) told(id string) []mediagate.EndpointDelivery {
 	h.t.Helper()
 	deliveries, _, err := h.Store.EndpointDeliveries(context.Background(), id, "", "", 100)
@@ -85,7 +86,7 @@ func (h *hooks) told(id string) []mediagate.EndpointDelivery {
 	return deliveries
 }
 
-// test has a test event sent to an endpoint.
+// test sends a test event to an endpoint.
 func (h *hooks) test(id string) {
 	h.t.Helper()
 	_, err := h.Store.SendTest(context.Background(), h.task().AccountID, id)
@@ -100,8 +101,8 @@ func answering(status int) func(context.Context, string) (mediagate.DeliveryResu
 
 const hookA, hookB = "https://a.example.com/hook", "https://b.example.com/hook"
 
-// Each endpoint receives the end of a task: what the callback says, signed with the endpoint's
-// secret, under the event's id.
+// TestEventOfATask checks that each endpoint receives the end of a task: what the callback says,
+// signed with the endpoint's secret, under the event's id.
 func TestEventOfATask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,22 +123,29 @@ func TestEventOfATask(t *testing.T) {
 				} `json:"data"`
 			}
 			h.ok(json.Unmarshal([]byte(got[0].body), &body))
-			if body.Type != "task.failed" || !body.Timestamp.Equal(h.began) || body.Data.ID != taskID || body.Data.Status != "failed" {
+			if body.Type != "task.failed" || !body.Timestamp.Equal(h.began) || body.Data.ID != taskID ||
+				body.Data.Status != "failed" {
 				t.Errorf("the body is %s", got[0].body)
 			}
-			same(t, "id, exact, secrets", []any{got[0].id, got[0].exact, got[0].secrets}, []any{mediagate.TaskEventID(taskID), true, 1})
+			same(
+				t, "id, exact, secrets", []any{got[0].id, got[0].exact, got[0].secrets},
+				[]any{mediagate.TaskEventID(taskID), true, 1},
+			)
 		}
 		d := h.told(ids[0])[0]
 		same(t, "delivery", []any{d.State, d.Attempts, d.Last.Status}, []any{mediagate.EndpointDelivered, 1, 204})
 	})
 }
 
-// Any answer but a 2xx is tried again: eight attempts within a day, the same bytes each time.
+// TestEventIsTriedForADay checks that any answer but a 2xx is followed by another attempt: eight
+// within a day, with the same bytes each time.
 func TestEventIsTriedForADay(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(context.Context, string) (mediagate.DeliveryResult, error){
 		"refused": func(context.Context, string) (mediagate.DeliveryResult, error) {
-			return mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 404, Reason: "the receiver answered 404"}, nil
+			return mediagate.DeliveryResult{
+				Outcome: mediagate.DeliveryAbandon, Status: 404, Reason: "the receiver answered 404",
+			}, nil
 		},
 		"away": answering(503),
 		"against the rules": func(context.Context, string) (mediagate.DeliveryResult, error) {
@@ -175,7 +183,8 @@ func TestEventIsTriedForADay(t *testing.T) {
 	}
 }
 
-// A slow endpoint delays no other, and receives its own events in the end.
+// TestSlowEndpoint checks that a slow endpoint delays no other, and receives its own events in
+// the end.
 func TestSlowEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,7 +216,8 @@ func TestSlowEndpoint(t *testing.T) {
 	})
 }
 
-// An attempt that was cut off, or could not be recorded, is made again under the same id.
+// TestEventOfADeadSender checks that an attempt that was cut off, or could not be recorded, is
+// made again under the same id.
 func TestEventOfADeadSender(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(h *hooks){
@@ -223,7 +233,9 @@ func TestEventOfADeadSender(t *testing.T) {
 			h.answer = func(ctx context.Context, _ string) (mediagate.DeliveryResult, error) {
 				if time.Since(h.began) < 2*time.Second {
 					<-ctx.Done()
-					return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "interrupted", Err: ctx.Err()}
+					return mediagate.DeliveryResult{}, &mediagate.Error{
+						Kind: mediagate.KindUnavailable, Message: "interrupted", Err: ctx.Err(),
+					}
 				}
 				return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 			}
@@ -248,7 +260,7 @@ func TestEventOfADeadSender(t *testing.T) {
 	}
 }
 
-// Once a task is erased, its event is not sent any more.
+// TestEventOfAnErasedTask checks that the event of an erased task is no longer sent.
 func TestEventOfAnErasedTask(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +269,9 @@ func TestEventOfAnErasedTask(t *testing.T) {
 		h.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{})
 		turn, err := h.Store.ClaimDeliveries(t.Context(), ids[0], 1, time.Minute)
 		h.ok(err)
-		h.ok(h.Store.ReleaseDelivery(t.Context(), ids[0], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(3*time.Second)))
+		h.ok(
+			h.Store.ReleaseDelivery(t.Context(), ids[0], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(3*time.Second)),
+		)
 		h.Store.Erase(taskID)
 		if got := h.after(time.Minute, hookA); len(got) != 0 {
 			t.Errorf("the receiver got %+v", got)
@@ -265,10 +279,13 @@ func TestEventOfAnErasedTask(t *testing.T) {
 	})
 }
 
-// A database that is away ends no more than the attempts of that moment.
-func TestEventsBesideFaults(t *testing.T) {
+// TestEventsDespiteFaults checks that a database that is away ends only the attempts of that
+// moment.
+func TestEventsDespiteFaults(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"DueEndpoints", "ClaimDeliveries", "RecordEndpointAttempt", "StoreEndpointBody", "NoteCrossings"} {
+	for _, method := range []string{
+		"DueEndpoints", "ClaimDeliveries", "RecordEndpointAttempt", "StoreEndpointBody", "NoteCrossings",
+	} {
 		inBubble(t, method, func(t *testing.T) {
 			h, ids := endpoints(t, hookA)
 			h.submit(1)
@@ -287,8 +304,9 @@ func TestEventsBesideFaults(t *testing.T) {
 	}
 }
 
-// A look at the database that fails stops no endpoint, however slow another one is.
-func TestSlowEndpointBesideAFault(t *testing.T) {
+// TestSlowEndpointDespiteAFault checks that a failed read of due endpoints stops no endpoint,
+// however slow another one is.
+func TestSlowEndpointDespiteAFault(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "slow", func(t *testing.T) {
 		h, ids := endpoints(t, hookA, hookB)
@@ -306,13 +324,15 @@ func TestSlowEndpointBesideAFault(t *testing.T) {
 		h.test(ids[1])
 		turn, err := h.Store.ClaimDeliveries(t.Context(), ids[1], 1, time.Minute)
 		h.ok(err)
-		h.ok(h.Store.ReleaseDelivery(t.Context(), ids[1], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(2*time.Second)))
-		looks := 0
+		h.ok(
+			h.Store.ReleaseDelivery(t.Context(), ids[1], turn.Deliveries[0].EventID, turn.Claim, time.Now().Add(2*time.Second)),
+		)
+		reads := 0
 		h.Store.Fault = func(method string) error {
 			if method != "DueEndpoints" {
 				return nil
 			}
-			if looks++; looks == 2 { // a second after the turn of the slow one began
+			if reads++; reads == 2 { // one second after the turn of the slow endpoint began
 				return mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 			}
 			return nil

@@ -15,16 +15,16 @@ import (
 	"github.com/mediagate/mediagate/media"
 )
 
-// noted is where an attempt's cause goes that is logged by somebody else.
-type noted struct{ cause atomic.Pointer[error] }
+// captured holds the cause of a failed activity attempt.
+type captured struct{ cause atomic.Pointer[error] }
 
-type notedKey struct{}
+type capturedKey struct{}
 
-// Noting is for who logs an activity attempt as a whole: the cause of its
-// failure is then told by cause, and not logged here as well.
-func Noting(ctx context.Context) (_ context.Context, cause func(failure error) error) {
-	n := &noted{}
-	return context.WithValue(ctx, notedKey{}, n), func(failure error) error {
+// CaptureCause is for a caller that logs a whole activity attempt. With the returned context the
+// activity does not log the cause of its failure; cause returns it instead.
+func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure error) error) {
+	n := &captured{}
+	return context.WithValue(ctx, capturedKey{}, n), func(failure error) error {
 		if err := n.cause.Load(); err != nil && failure != nil {
 			return *err
 		}
@@ -32,11 +32,11 @@ func Noting(ctx context.Context) (_ context.Context, cause func(failure error) e
 	}
 }
 
-// fail is how an activity ends without a result. The cause stays in this
-// process, for the log; what Temporal stores names only the kind.
+// fail returns the error with which an activity ends. The cause stays in this process, for the
+// log; Temporal stores only the kind.
 func (a *Activities) fail(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
-		if n, ok := ctx.Value(notedKey{}).(*noted); ok {
+		if n, ok := ctx.Value(capturedKey{}).(*captured); ok {
 			n.cause.Store(&err)
 			return toTemporal(err)
 		}
@@ -48,14 +48,13 @@ func (a *Activities) fail(ctx context.Context, err error) error {
 	return toTemporal(err)
 }
 
-// Guarded runs an activity attempt. Where it panics, what Temporal would store by
-// itself holds the value of the panic; here that is an error like any other,
-// whose cause stays in this process.
+// Guarded runs an activity attempt. If the attempt panics, Temporal by itself would store the
+// value of the panic. Guarded turns it into an ordinary error, whose cause stays in this process.
 func Guarded(ctx context.Context, run func() (any, error)) (result any, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			var cause error = mediagate.Panicked(value)
-			if n, ok := ctx.Value(notedKey{}).(*noted); ok {
+			if n, ok := ctx.Value(capturedKey{}).(*captured); ok {
 				n.cause.Store(&cause)
 			}
 			result, err = nil, toTemporal(cause)
@@ -64,16 +63,17 @@ func Guarded(ctx context.Context, run func() (any, error)) (result any, err erro
 	return run()
 }
 
-// lastTry is an error of a step that is not tried again, though it could.
+// lastTry is an error of a step that is not tried again, although it could be.
 type lastTry struct{ error }
 
-// Unwrap is the error.
+// Unwrap returns the error.
 func (l lastTry) Unwrap() error { return l.error }
 
-// errStepLost is the end of a step whose last try was lost with its worker.
+// errStepLost ends a step whose last try was lost with its worker.
 var errStepLost = mediagate.Errorf(mediagate.KindTransient, "the step took too long")
 
-// failTry is fail for a step that counts its tries, and ends with the last.
+// failTry is fail for a step that counts its tries. After the last one the step is not tried
+// again.
 func (a *Activities) failTry(ctx context.Context, err error, tries int32) error {
 	if tryOf(ctx) >= tries {
 		err = lastTry{err}
@@ -81,29 +81,29 @@ func (a *Activities) failTry(ctx context.Context, err error, tries int32) error 
 	return a.fail(ctx, err)
 }
 
-// toTemporal turns an error into an application error whose type is the kind
-// and whose details are the code. Kinds that a repetition cannot mend are not retried.
-// Only a fault of ours, or of a vendor's protocol, should raise alarms.
+// toTemporal turns an error into an application error. Its type is the kind, and its details are
+// the code. Errors of a kind that a repetition cannot mend are not retried. Only a fault of ours,
+// or of a vendor's protocol, should raise an alarm; all others are marked as benign.
 func toTemporal(err error) error {
 	if err == nil {
 		return nil
 	}
 	kind := mediagate.KindOf(err)
 	_, last := errors.AsType[lastTry](err)
-	opts := temporal.ApplicationErrorOptions{NonRetryable: final(kind) || last}
+	opts := temporal.ApplicationErrorOptions{NonRetryable: isFinal(kind) || last}
 	code := ""
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		code, opts.NextRetryDelay = e.Code, max(e.RetryAfter, 0)
 	}
 	opts.Details = []any{code}
-	if kind != mediagate.KindInternal && kind != mediagate.KindVendor { // it says something of the outside
+	if kind != mediagate.KindInternal && kind != mediagate.KindVendor { // the cause is outside
 		opts.Category = temporal.ApplicationErrorCategoryBenign
 	}
 	return temporal.NewApplicationErrorWithOptions(messageOf(err), kind.String(), opts)
 }
 
-// final reports that trying the same again cannot succeed.
-func final(k mediagate.Kind) bool {
+// isFinal reports whether trying the same again cannot succeed.
+func isFinal(k mediagate.Kind) bool {
 	switch k {
 	case mediagate.KindInvalid, mediagate.KindConflict, mediagate.KindNotFound, mediagate.KindGone,
 		mediagate.KindModerated, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
@@ -114,8 +114,8 @@ func final(k mediagate.Kind) bool {
 	}
 }
 
-// FromTemporal recovers kind, code and message of the error that an activity
-// returned. A timeout or a lost worker is KindTransient.
+// FromTemporal returns the kind, code and message of an activity's error. A timeout or a lost
+// worker is KindTransient.
 func FromTemporal(err error) *mediagate.Error {
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 		var code string
@@ -130,10 +130,9 @@ func FromTemporal(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
 }
 
-// NoFault reports that an activity failed only for running where its channel is
-// not configured, since it waits for a permit, or since no channel takes jobs: that the
-// channel is out was told once, and each parked task would tell it again with each of its
-// tries.
+// NoFault reports whether an activity failed only because its worker lacks the channel, because
+// it waits for a permit, or because no channel takes jobs. The log reports once that a channel is
+// out; otherwise each parked task would repeat that with each of its tries.
 func NoFault(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {
@@ -143,7 +142,8 @@ func NoFault(err error) bool {
 	return e.Code == codeElsewhere || e.Code == codeNoPermit || e.Kind == mediagate.KindShutOut
 }
 
-// messageOf is what an error says to whom its kind addresses.
+// messageOf returns the message of an error, or "internal error" if it has none for others to
+// read.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		return e.Message
@@ -152,15 +152,15 @@ func messageOf(err error) string {
 }
 
 const (
-	// leastWords is the shortest text of a request, in bytes, that is looked for:
-	// shorter ones are words that vendors use themselves.
+	// leastWords is the length, in bytes, of the shortest text of a request that is searched for.
+	// Shorter texts are words that vendors use themselves.
 	leastWords = 16
 	omitted    = "…"
 )
 
-// withoutRequest is a vendor's text without what it repeats of the request: whole
-// texts, and the beginnings of such, since vendors cut what they repeat. It is for
-// logs, where words of clients are nobody's business.
+// withoutRequest removes from a vendor's text what it repeats of the request: whole texts, and
+// the beginnings of texts, since vendors shorten what they repeat. It is for logs, which must not
+// hold the words of clients.
 func withoutRequest(text string, params json.RawMessage) string {
 	var request any
 	if json.Unmarshal(params, &request) != nil {
@@ -173,12 +173,13 @@ func withoutRequest(text string, params json.RawMessage) string {
 	return text
 }
 
+// withoutWords removes words, and their beginnings, from a text.
 func withoutWords(text, words string) string {
 	if len(words) < leastWords {
 		return text
 	}
 	start := words[:leastWords]
-	for !utf8.ValidString(start) { // a cut within a character
+	for !utf8.ValidString(start) { // the cut may be within a character
 		start = start[:len(start)-1]
 	}
 	var kept strings.Builder
@@ -189,12 +190,12 @@ func withoutWords(text, words string) string {
 			return kept.String()
 		}
 		kept.WriteString(omitted)
-		text = after[repeated(after, words[len(start):]):]
+		text = after[commonPrefix(after, words[len(start):]):]
 	}
 }
 
-// repeated is how many bytes the two begin with alike.
-func repeated(a, b string) int {
+// commonPrefix returns how many bytes at the beginning of a and b are the same.
+func commonPrefix(a, b string) int {
 	n := 0
 	for i, r := range b {
 		if !strings.HasPrefix(a[i:], string(r)) {

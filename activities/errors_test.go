@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// What went wrong inside is for our log alone: Temporal keeps its errors, and
-// shows them.
+// TestCausesAreLoggedAndStayInside checks that the cause of an internal error goes to our log
+// only, since Temporal keeps and shows its errors.
 func TestCausesAreLoggedAndStayInside(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)

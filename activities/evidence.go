@@ -14,12 +14,12 @@ type EvidenceMeter interface {
 	LostTail(kind mediagate.Evidence)
 }
 
-// evidenceEvery is how often this process logs evidence of one kind. A lapse of seconds
-// may concern every open task.
+// evidenceEvery is how often this process logs evidence of one kind. A lapse of seconds may
+// affect every open task.
 const evidenceEvery = time.Minute
 
-// evidence counts a sign that the database has lost commits, and logs the first of its
-// kind in each minute, with the task that it was seen at.
+// evidence counts a sign that the database has lost commits. It logs the first sign of each kind
+// in each minute, with its task.
 func (a *Activities) evidence(ctx context.Context, kind mediagate.Evidence, taskID string) {
 	if a.Evidence != nil {
 		a.Evidence.LostTail(kind)

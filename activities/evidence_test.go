@@ -25,8 +25,8 @@ func (c *tails) LostTail(kind mediagate.Evidence) {
 	c.counts[kind]++
 }
 
-// A completed run of a task that is open is evidence that the database has lost commits.
-// Each counts; one in a minute is logged.
+// TestACompletedRunOfAnOpenTaskIsEvidence checks that a completed run of an open task is evidence
+// that the database has lost commits. Each one counts, and one a minute is logged.
 func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -42,7 +42,7 @@ func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			s, counted, log := wakes(t, c.run), &tails{counts: map[mediagate.Evidence]int{}}, &bytes.Buffer{}
 			s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
-			s.backlog("beside", 1) // what happens to two tasks at once is logged once
+			s.backlog("acc_2", 1) // evidence of two tasks at once is logged once
 			other := "task-beside-0000"
 			s.Engine.SetRun(other, c.run)
 			for _, id := range []string{taskID, other} {

@@ -6,13 +6,13 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// ProveLedger is one check of what is new in the ledger.
-func ProveLedger(ctx context.Context, a *Activities) error { return a.proveLedger(ctx) }
+// CheckLedger is one check of the ledger.
+func CheckLedger(ctx context.Context, a *Activities) error { return a.checkLedger(ctx) }
 
-// CodeNoPermit is that of a copy which waits for a permit.
+// CodeNoPermit is the code of an activity that waits for a permit.
 const CodeNoPermit = codeNoPermit
 
-// StepsChanged is what a poller tells.
+// StepsChanged is what a poller calls after a change.
 func StepsChanged(ctx context.Context, a *Activities, changes []channel.StepChange) {
 	signals{a}.StepsChanged(ctx, "a channel", changes)
 }

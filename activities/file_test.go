@@ -17,7 +17,7 @@ import (
 
 const site = "http://127.0.0.1:8080/"
 
-// ourFile is an upload of that time, and its link.
+// ourFile returns an upload of that time, and its link.
 func ourFile(t *testing.T, created time.Time) (mediagate.File, string) {
 	t.Helper()
 	f, ok := mediagate.NewFile(created, "image/png")
@@ -34,14 +34,14 @@ func fileOf(url string) (mediagate.File, bool) {
 	return f, below && ok
 }
 
-// The link of an upload goes to the vendor as it is, unless it ends before the
-// waiting for the vendor may; its bytes come from the bucket, also when the link
-// has ended, and never over the network.
+// TestFilesOfClients checks that the link of an upload goes to the vendor as it is, unless it
+// ends before the task stops waiting for the vendor. The upload's bytes come from the bucket,
+// even when the link has ended, and never over the network.
 func TestFilesOfClients(t *testing.T) {
 	t.Parallel()
-	const waits = 2 * time.Hour // what a task of the tests waits for its vendor
+	const waits = 2 * time.Hour // how long a task of the tests waits for its vendor
 	for name, c := range map[string]struct {
-		left   time.Duration // of the link's life
+		left   time.Duration // what is left of the link's life
 		signed bool
 	}{
 		"just long enough": {waits + time.Hour, false},
@@ -55,7 +55,10 @@ func TestFilesOfClients(t *testing.T) {
 			b := setup(t, func(w *activitytest.World) mediagate.Task {
 				task := w.NewImage()
 				task.DeadlineAt = start.Add(waits)
-				task.Params = json.RawMessage(`{"prompt":"see ` + link + `","seed":12345678901234567890,"image_urls":["` + foreign + `","` + link + `"],"subject":{"url":"` + link + `"}}`)
+				task.Params = json.RawMessage(
+					`{"prompt":"see ` + link + `","seed":12345678901234567890,"image_urls":["` + foreign + `","` + link +
+						`"],"subject":{"url":"` + link + `"}}`,
+				)
 				return task
 			})
 			b.Activities.FileOf = fileOf
@@ -78,7 +81,8 @@ func TestFilesOfClients(t *testing.T) {
 			want := string(b.task().Params)
 			if c.signed {
 				to := `"https://bucket.example.com/` + f.Key() + `?signature=` + activitytest.Secret + `"`
-				want = `{"image_urls":["` + foreign + `",` + to + `],"prompt":"see ` + link + `","seed":12345678901234567890,"subject":{"url":` + to + `}}`
+				want = `{"image_urls":["` + foreign + `",` + to + `],"prompt":"see ` + link +
+					`","seed":12345678901234567890,"subject":{"url":` + to + `}}`
 			}
 			same(t, "params", params, want)
 			if !bytes.Equal(read, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
@@ -96,8 +100,9 @@ func TestFilesOfClients(t *testing.T) {
 	}
 }
 
-// What is in the bucket is checked where it lies, and not fetched by a link: what came within
-// the request, an upload whose link the request has, and a file of another task.
+// TestCheckInputsInTheBucket checks that files in the bucket are read there, and not fetched by a
+// link: media that came within the request, an upload whose link the request has, and a file of
+// another task.
 func TestCheckInputsInTheBucket(t *testing.T) {
 	t.Parallel()
 	const within = "uploads/acc_1/A"
@@ -132,7 +137,9 @@ func TestCheckInputsInTheBucket(t *testing.T) {
 				_, err := b.check()
 				b.ok(err)
 				failure := b.found().Failure
-				if (failure != nil) != (file.says != "") || failure != nil && !strings.HasPrefix(failure.Message, c.field+file.says) {
+				if (failure != nil) != (file.says != "") || failure != nil && !strings.HasPrefix(
+					failure.Message, c.field+file.says,
+				) {
 					t.Errorf("failure %+v", failure)
 				}
 				if len(b.Fetcher.URLs()) > 0 {
@@ -143,15 +150,15 @@ func TestCheckInputsInTheBucket(t *testing.T) {
 	}
 }
 
-// An upload is removed when its link has ended, but not while a task is open
-// that was submitted before.
+// TestFilesAreRemoved checks that an upload is removed when its link has ended, but not while a
+// task is open that was submitted before that.
 func TestFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	const age = mediagate.FileLife + time.Hour
 	for name, c := range map[string]struct {
-		submitted time.Duration // after the upload; 0: no task
+		submitted time.Duration // time from the upload to the submit; 0 for no task
 		ended     bool
-		passed    time.Duration // since the upload
+		passed    time.Duration // time since the upload
 		gone      bool
 	}{
 		"at the bound":                      {0, false, age, false},
@@ -167,7 +174,9 @@ func TestFilesAreRemoved(t *testing.T) {
 			uploaded := time.Now()
 			task.CreatedAt = uploaded.Add(c.submitted)
 			if c.submitted == 0 || c.ended {
-				task.Status, task.EndedAt, task.Failure = mediagate.StatusFailed, task.CreatedAt, &mediagate.Failure{Code: mediagate.CodeGenerationFailed}
+				task.Status, task.EndedAt, task.Failure = mediagate.StatusFailed, task.CreatedAt, &mediagate.Failure{
+					Code: mediagate.CodeGenerationFailed,
+				}
 			}
 			w.Store.Add(task)
 			f, _ := ourFile(t, uploaded)
@@ -186,7 +195,8 @@ func TestFilesAreRemoved(t *testing.T) {
 	}
 }
 
-// Without the database nobody knows what is needed: all stays.
+// TestFilesStayWithoutTheDatabase checks that all uploads stay while the database is away, since
+// it is not known which are needed.
 func TestFilesStayWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

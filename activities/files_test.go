@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// song is an outcome with all that comes with one.
+// song returns an outcome with all the extra files of a song.
 func song() mediagate.Outcome {
 	return mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{
 		{URL: "https://m.example.com/cover", Role: mediagate.RoleCover},
@@ -37,7 +37,7 @@ func (b *bundle) without(err error, names ...string) {
 	}
 }
 
-// fetched is how often an address was opened, by its last element.
+// fetched returns how often an address was opened, by its last element.
 func (b *bundle) fetched(name string) (times int) {
 	for _, url := range b.Fetcher.URLs() {
 		if strings.HasSuffix(url, "/"+name) {
@@ -47,7 +47,7 @@ func (b *bundle) fetched(name string) (times int) {
 	return times
 }
 
-// shown is what the results of attempt 1 are, in order.
+// shown returns the results of attempt 1, in order.
 func (b *bundle) shown() []string {
 	b.t.Helper()
 	var shown []string
@@ -56,7 +56,9 @@ func (b *bundle) shown() []string {
 		if r.Role == mediagate.RoleMain {
 			role = "main"
 		}
-		shown = append(shown, strings.TrimPrefix(r.Key, "results/"+taskID+"/1/")+" "+role+" "+string(rune('0'+r.Index))+" "+r.MimeType)
+		shown = append(
+			shown, strings.TrimPrefix(r.Key, "results/"+taskID+"/1/")+" "+role+" "+string(rune('0'+r.Index))+" "+r.MimeType,
+		)
 	}
 	return shown
 }
@@ -68,13 +70,17 @@ func musical(t *testing.T, o mediagate.Outcome) *bundle {
 	return b
 }
 
-// What the task is about is copied first, and each file is of its role's class.
+// TestRoles checks that main files are copied first, and that each file has the class of its
+// role.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	b := musical(t, song())
 	_, err := b.mirror()
 	b.ok(err)
-	want := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	want := []string{
+		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
+		"5 cover 1 image/test",
+	}
 	same(t, "results", b.shown(), want)
 	if got := b.Bucket.Writes()[:2]; !strings.HasSuffix(got[0], "/1/1") || !strings.HasSuffix(got[1], "/1/4") {
 		t.Errorf("written first: %v", got)
@@ -84,18 +90,29 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A song that is there does not fail for its cover.
-func TestWhatComesAlongIsLeftOut(t *testing.T) {
+// TestExtraFilesAreLeftOut checks that a song that is there does not fail because of its cover.
+func TestExtraFilesAreLeftOut(t *testing.T) {
 	t.Parallel()
-	all := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	all := []string{
+		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
+		"5 cover 1 image/test",
+	}
 	for name, c := range map[string]struct {
 		err  error
 		gone []string
 		left []string
 	}{
-		"dead links": {mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "film"}, []string{all[1], all[2], all[4], all[5]}},
-		"no media":   {mediagate.Errorf(mediagate.KindInvalid, "private"), []string{"wav"}, []string{all[0], all[1], all[3], all[4], all[5]}},
-		"all of it":  {mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "wav", "film", "second-cover"}, []string{all[1], all[4]}},
+		"dead links": {
+			mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "film"}, []string{all[1], all[2], all[4], all[5]},
+		},
+		"no media": {
+			mediagate.Errorf(mediagate.KindInvalid, "private"), []string{"wav"},
+			[]string{all[0], all[1], all[3], all[4], all[5]},
+		},
+		"all of it": {
+			mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "wav", "film", "second-cover"},
+			[]string{all[1], all[4]},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,9 +156,9 @@ func TestWhatComesAlongIsLeftOut(t *testing.T) {
 	})
 }
 
-// A server that is away is given time: what comes along is left out by the
-// third activity in a row.
-func TestWhatComesAlongIsWaitedFor(t *testing.T) {
+// TestExtraFilesAreWaitedFor checks that a server that is away gets time: an extra file is left
+// out by the third activity in a row.
+func TestExtraFilesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file  string
@@ -165,8 +182,8 @@ func TestWhatComesAlongIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Voices and descriptions are results without files; anything else without
-// files is none.
+// TestMadeWithoutFiles checks that voices and descriptions are results without files, and that
+// nothing else without files is a result.
 func TestMadeWithoutFiles(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -202,30 +219,56 @@ func TestMadeWithoutFiles(t *testing.T) {
 	}
 }
 
-// A piece that cannot be had is left out. The others keep their numbers.
+// TestPiecesAreLeftOut checks that a piece that cannot be had is left out, and that the others
+// keep their numbers.
 func TestPiecesAreLeftOut(t *testing.T) {
 	t.Parallel()
-	both := []string{"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test", "5 cover 1 image/test"}
+	both := []string{
+		"0 cover 0 image/test", "1 main 0 audio/test", "2 wav 0 audio/test", "3 film 0 video/test", "4 main 1 audio/test",
+		"5 cover 1 image/test",
+	}
 	without := func(i int) []string { return slices.Delete(slices.Clone(both), i, i+1) }
 	for name, c := range map[string]struct {
 		err   error
 		gone  []string
 		late  bool // the job has ended long ago
-		tries int  // of each that is gone
+		tries int  // how often each missing piece was tried
 		want  []string
-		fails mediagate.Kind // without want
+		fails mediagate.Kind // the error, if want is empty
 	}{
-		"a page in place of the first":   {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song"}, false, 1, without(1), 0},
-		"a page in place of the second":  {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"second"}, false, 1, without(4), 0},
-		"too large":                      {mediagate.Errorf(mediagate.KindTooLarge, "large"), []string{"second"}, false, 1, without(4), 0},
-		"refused, with fresh links too":  {mediagate.Errorf(mediagate.KindGone, "403"), []string{"second"}, false, 10, without(4), 0},
-		"both are pages":                 {mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song", "second"}, false, 1, nil, mediagate.KindInvalid},
-		"both are refused":               {mediagate.Errorf(mediagate.KindGone, "403"), []string{"song", "second"}, false, 0, nil, mediagate.KindInvalid},
-		"away for a moment":              {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, false, 10, nil, mediagate.KindTransient},
-		"away for long":                  {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, true, 2, without(4), 0},
-		"both away for long":             {mediagate.Errorf(mediagate.KindTransient, "away"), []string{"song", "second"}, true, 0, nil, mediagate.KindTransient},
-		"the channel's word is needed":   {mediagate.Errorf(mediagate.KindUnreached, "none"), []string{"second"}, true, 0, nil, mediagate.KindUnreached},
-		"the bucket's fault is nobody's": {mediagate.Errorf(mediagate.KindUnavailable, "away"), []string{"second"}, true, 0, nil, mediagate.KindUnavailable},
+		"a page in place of the first": {
+			mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song"}, false, 1, without(1), 0,
+		},
+		"a page in place of the second": {
+			mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"second"}, false, 1, without(4), 0,
+		},
+		"too large": {
+			mediagate.Errorf(mediagate.KindTooLarge, "large"), []string{"second"}, false, 1, without(4), 0,
+		},
+		"refused, with fresh links too": {
+			mediagate.Errorf(mediagate.KindGone, "403"), []string{"second"}, false, 10, without(4), 0,
+		},
+		"both are pages": {
+			mediagate.Errorf(mediagate.KindInvalid, "HTML"), []string{"song", "second"}, false, 1, nil, mediagate.KindInvalid,
+		},
+		"both are refused": {
+			mediagate.Errorf(mediagate.KindGone, "403"), []string{"song", "second"}, false, 0, nil, mediagate.KindInvalid,
+		},
+		"away for a moment": {
+			mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, false, 10, nil, mediagate.KindTransient,
+		},
+		"away for long": {
+			mediagate.Errorf(mediagate.KindTransient, "away"), []string{"second"}, true, 2, without(4), 0,
+		},
+		"both away for long": {
+			mediagate.Errorf(mediagate.KindTransient, "away"), []string{"song", "second"}, true, 0, nil, mediagate.KindTransient,
+		},
+		"the channel's word is needed": {
+			mediagate.Errorf(mediagate.KindUnreached, "none"), []string{"second"}, true, 0, nil, mediagate.KindUnreached,
+		},
+		"the bucket's fault is nobody's": {
+			mediagate.Errorf(mediagate.KindUnavailable, "away"), []string{"second"}, true, 0, nil, mediagate.KindUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// answered is an image whose vendor answers with a link, inside a bubble.
+// answered returns an image whose vendor answers with a link, inside a bubble.
 func answered(t *testing.T) *copyScene {
 	t.Helper()
 	s := &copyScene{World: activitytest.New(t, time.Now), t: t, file: &slowFile{letGo: make(chan struct{})}}
@@ -26,7 +26,7 @@ func answered(t *testing.T) *copyScene {
 	return s
 }
 
-// submit begins the step, whose context is cancel's to end.
+// submit begins the step, whose context cancel ends.
 func (s *copyScene) submit() *mirroring {
 	return s.step(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1))
 }
@@ -40,7 +40,8 @@ func (s *copyScene) left(one *mirroring) {
 	}
 }
 
-// What came with the answer is copied in the same step, which ends the task.
+// TestFinish checks that files that came with the answer are copied in the same step, which ends
+// the task.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +51,8 @@ func TestFinish(t *testing.T) {
 		close(s.file.letGo)
 		one := s.submit()
 		<-one.done
-		if one.err != nil || one.answer.Step != (task.Step{Kind: task.Done, Round: 1}) || b.task().Status != mediagate.StatusCompleted {
+		if one.err != nil || one.answer.Step != (task.Step{Kind: task.Done, Round: 1}) ||
+			b.task().Status != mediagate.StatusCompleted {
 			t.Errorf("%v, the answer %+v, want the task completed", one.err, one.answer)
 		}
 		if got := writes(); got != "1 OpenIntent, 3 Change" {
@@ -59,7 +61,8 @@ func TestFinish(t *testing.T) {
 	})
 }
 
-// A file that takes long is left to a step of its own, which begins it anew.
+// TestFinishLeavesWhatTakesLong checks that a file that takes long is left to a step of its own,
+// which begins it again.
 func TestFinishLeavesWhatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,21 +73,25 @@ func TestFinishLeavesWhatTakesLong(t *testing.T) {
 		next := s.mirror()
 		close(s.file.letGo)
 		<-next.done
-		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 2 || s.file.hungUp.Load() != 1 {
+		if next.err != nil || next.answer.Status != mediagate.StatusCompleted || s.file.opened.Load() != 2 ||
+			s.file.hungUp.Load() != 1 {
 			t.Errorf("%+v (%v), opened %d times", next.answer, next.err, s.file.opened.Load())
 		}
 	})
 }
 
-// The step beats for its copy as well. A beat in the copy's own context, which ends after
-// five seconds, could be cut short, and would then count as the activity's cancel.
+// TestFinishSendsNoBeatsOfItsOwn checks that the step sends the heartbeats for its copy as well.
+// A heartbeat in the copy's own context, which ends after five seconds, could be cut short, and
+// would count as the activity's cancel.
 func TestFinishSendsNoBeatsOfItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := answered(t)
 		env := newEnv(s.World)
 		var beats atomic.Int32
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: func([]any) { beats.Add(1) }}}})
+		env.SetWorkerOptions(
+			worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: func([]any) { beats.Add(1) }}}},
+		)
 		if _, err := env.ExecuteActivity(s.Activities.SubmitJob, stepOf(taskID, task.Submit, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -94,8 +101,8 @@ func TestFinishSendsNoBeatsOfItsOwn(t *testing.T) {
 	})
 }
 
-// What goes wrong with the files is for the step that deals with it, and a task that is
-// to end is copied for by nobody.
+// TestFinishLeaves checks that problems with the files are left to the step Mirror, and that
+// nothing is copied for a task that is to end.
 func TestFinishLeaves(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,7 +113,9 @@ func TestFinishLeaves(t *testing.T) {
 			s.Fetcher.OnFetch = unfetched(mediagate.KindTransient)
 		}, task.Mirror},
 		"a provider that has its share of the copies": {func(s *copyScene) { s.full() }, task.Mirror},
-		"all files, where it may not copy":            {func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror},
+		"all files, where it may not copy": {
+			func(s *copyScene) { s.Activities.Settings.QuickCopy = 0 }, task.Mirror,
+		},
 		"a task that is to be cancelled": {func(s *copyScene) {
 			answer := s.Sync.OnSubmit
 			s.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -129,9 +138,9 @@ func TestFinishLeaves(t *testing.T) {
 	}
 }
 
-// D5: a cancel that reaches the step ends the copy, and no files are stored. The step
-// then says nothing of the next one, which the cancel has changed. A worker that stops
-// leaves the files to the step.
+// TestFinishIsCutShort checks that a cancel that reaches the step ends the copy, and that no
+// files are stored (D5). The step then does not return a next step, since the cancel has changed
+// it. A worker that stops leaves the files to the step Mirror.
 func TestFinishIsCutShort(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

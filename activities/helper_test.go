@@ -14,11 +14,11 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// slippery is a store that may fail calls before they take effect, or lose their
-// answers after.
+// slippery is a store that may fail calls before they take effect, or lose their answers
+// afterwards.
 type slippery struct {
 	activities.Store
-	before, after func(method string) error // nil: none fails
+	before, after func(method string) error // nil if no call fails
 }
 
 func slip[T any](s slippery, method string, do func() (T, error)) (none T, err error) {
@@ -40,7 +40,9 @@ func (s slippery) Change(ctx context.Context, id string, events ...task.Event) (
 	return slip(s, "Change", func() (task.Changed, error) { return s.Store.Change(ctx, id, events...) })
 }
 
-func (s slippery) OpenIntent(ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored) (task.Changed, error) {
+func (s slippery) OpenIntent(
+	ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored,
+) (task.Changed, error) {
 	return slip(s, "OpenIntent", func() (task.Changed, error) { return s.Store.OpenIntent(ctx, id, slots, intent) })
 }
 
@@ -77,7 +79,7 @@ func (b *bundle) counts() (writes func() string) {
 	}
 }
 
-// once fails the first call that f would fail.
+// onceOf fails the first call that f would fail.
 func onceOf(f func(method string) error) func(method string) error {
 	var mu sync.Mutex
 	var done bool
@@ -108,17 +110,17 @@ func failsWith(method string, err error) func(string) error {
 	}
 }
 
-// life is a run of the task in little, inside a bubble: it asks, takes the step as
-// Temporal does, sleeps, and asks again. Its vendor's poller reports each job as ended.
+// life is a small run of the task, inside a bubble: it asks, takes the step as Temporal does,
+// sleeps, and asks again. Its vendor's poller reports each job as ended.
 type life struct {
 	*activitytest.World
 	t     *testing.T
-	knows task.Seen // as its run
-	steps []string  // that were taken
+	knows task.Seen // what the run has seen
+	steps []string  // the steps that were taken
 	last  task.Step
-	at    time.Time               // of the last step
-	seen  func(activities.Answer) // each answer; nil: nobody looks
-	quiet bool                    // nobody else changes the task: its wakes are the run's
+	at    time.Time               // when the last step began
+	seen  func(activities.Answer) // is called with each answer; may be nil
+	quiet bool                    // only the run changes the task, so the wakes are the run's
 }
 
 // live runs the task to its end, within so many steps.
@@ -163,7 +165,7 @@ func (l *life) live(most int) mediagate.Task {
 	return mediagate.Task{}
 }
 
-// ask insists, as a local activity does.
+// ask tries again and again, as a local activity does.
 func (l *life) ask(q activities.Question) activities.Answer {
 	l.t.Helper()
 	q.Seen = l.knows
@@ -186,7 +188,9 @@ func (l *life) ask(q activities.Question) activities.Answer {
 func (l *life) take(step task.Step) (answer activities.Answer, ok bool, err error) {
 	l.t.Helper()
 	for range 5 {
-		value, failed := newEnv(l.World).ExecuteActivity(activityOf(l.World, step.Kind), activities.StepArgs{TaskID: taskID, Step: step, Seen: l.knows})
+		value, failed := newEnv(l.World).ExecuteActivity(
+			activityOf(l.World, step.Kind), activities.StepArgs{TaskID: taskID, Step: step, Seen: l.knows},
+		)
 		if failed == nil {
 			if err := value.Get(&answer); err != nil {
 				l.t.Fatal(err)
@@ -195,7 +199,9 @@ func (l *life) take(step task.Step) (answer activities.Answer, ok bool, err erro
 			return answer, true, nil
 		}
 		err = failed
-		if e := activities.FromTemporal(failed); e.Kind == mediagate.KindShutOut || e.Kind == mediagate.KindNotFound || e.Kind == mediagate.KindConflict {
+		if e := activities.FromTemporal(
+			failed,
+		); e.Kind == mediagate.KindShutOut || e.Kind == mediagate.KindNotFound || e.Kind == mediagate.KindConflict {
 			break
 		}
 		time.Sleep(time.Second)
@@ -253,11 +259,11 @@ func newLife(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *
 	return l
 }
 
-// took are the kinds of the steps that were taken, in order.
+// took returns the kinds of the steps that were taken, in order.
 func (l *life) took() string { return strings.Join(l.steps, ", ") }
 
-// submitWithin takes the submit of the first attempt, in a context of its own. What counts is
-// what is stored.
+// submitWithin takes the submit of the first attempt in a context of its own. Only what is stored
+// counts.
 func submitWithin(ctx context.Context, w *activitytest.World) {
 	env := newEnv(w)
 	env.SetWorkerOptions(workerOptions(ctx))
@@ -275,7 +281,7 @@ func answers(v *activitytest.Vendor) {
 	}
 }
 
-// last is the newest attempt.
+// last returns the newest attempt.
 func (b *bundle) last() *task.Attempt {
 	b.t.Helper()
 	st := b.state()

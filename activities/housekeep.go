@@ -17,23 +17,23 @@ const (
 	usageBatch = 500
 	ensureWide = 8
 	slotsEvery = time.Minute
-	batchLimit = 2 * time.Minute // of a batch; what is left comes up in the next one
+	batchLimit = 2 * time.Minute // of a batch; the next one does the rest
 )
 
-// TendWakes works off wakes, and does the housekeeping, until the worker stops. Its
-// chores run beside each other: one that has much to do, or whose calls hang, keeps
-// none of the others.
+// TendWakes works through due wakes, and does the housekeeping, until the worker stops. Its
+// chores run at the same time, so a chore that has much to do, or whose calls hang, delays no
+// other.
 func (a *Activities) TendWakes(ctx context.Context) error {
 	var (
 		last    atomic.Pointer[WakeReport]
 		counted tally
-		beside  sync.WaitGroup
+		running sync.WaitGroup
 	)
 	last.Store(&WakeReport{})
 	calls, cancel := untilStopped(ctx)
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} }, nil)()
 	for _, c := range a.chores(&counted) {
-		beside.Go(func() {
+		running.Go(func() {
 			repeat(calls, c.every, c.do, func(err error) {
 				counted.add(func(r *WakeReport) { r.LastError = mediagate.KindOf(err).String() })
 				a.Logger.WarnContext(ctx, c.failed, "error", err)
@@ -48,7 +48,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 		}
 	}
 	defer report()
-	defer beside.Wait()
+	defer running.Wait()
 	defer cancel()
 	tick := time.NewTicker(a.Settings.PassInterval)
 	defer tick.Stop()
@@ -69,24 +69,25 @@ type chore struct {
 	failed string // for the log
 }
 
+// chores returns all chores.
 func (a *Activities) chores(t *tally) []chore {
 	often := a.Settings.PassInterval
 	bucketAway := true // as far as this process knows
 	wakes := func(ctx context.Context) error { return a.wakeDue(ctx, t) }
 	bucket := func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }
 	all := []chore{
-		{min(often, wakeEvery), limited(wakes), "wakes not worked off"},
-		{often, limited(a.ensureChannels), "channels not ensured"},
-		{often, limited(a.countUsage), "usage not counted"},
-		{slotsEvery, limited(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
+		{min(often, wakeEvery), withinBatch(wakes), "wakes not worked off"},
+		{often, withinBatch(a.ensureChannels), "channels not ensured"},
+		{often, withinBatch(a.countUsage), "usage not counted"},
+		{slotsEvery, withinBatch(a.Store.ExpireSlots), "slots of abandoned jobs not freed"},
 		{min(2*often, probeEvery), bucket, "tasks parked for the bucket not tried again"},
 		{lateEvery, a.sweepLate, "late files not removed"},
 		{eventsEvery, a.sendEvents, "events not sent to endpoints"},
-		{often, limited(a.Store.FailDisabled), "deliveries of disabled endpoints not ended"},
-		{often, limited(a.Store.NoteCrossings), "low balances and used quotas not noted"},
+		{often, withinBatch(a.Store.FailDisabled), "deliveries of disabled endpoints not ended"},
+		{often, withinBatch(a.Store.NoteCrossings), "low balances and used quotas not noted"},
 	}
 	if a.Ledger != nil {
-		all = append(all, chore{ledgerEvery, a.proveLedger, "the ledger was not checked"})
+		all = append(all, chore{ledgerEvery, a.checkLedger, "the ledger was not checked"})
 	}
 	return all
 }
@@ -94,13 +95,14 @@ func (a *Activities) chores(t *tally) []chore {
 // ensureChannels keeps the pollers running of all channels with rows.
 func (a *Activities) ensureChannels(ctx context.Context) error {
 	channels, err := a.Store.AwaitChannels(ctx)
-	return errors.Join(err, each(ctx, channels, ensureWide, func(name string) error {
+	return errors.Join(err, forEach(ctx, channels, ensureWide, func(name string) error {
 		return a.Engine.EnsureChannel(ctx, name)
 	}))
 }
 
+// countUsage counts what vendors have charged.
 func (a *Activities) countUsage(ctx context.Context) error {
-	for { // a full batch is followed by the next at once
+	for { // after a full batch the next one follows at once
 		counted, err := a.Store.CountVendorCharges(ctx, usageBatch)
 		if err != nil || counted < usageBatch {
 			return err
@@ -108,12 +110,12 @@ func (a *Activities) countUsage(ctx context.Context) error {
 	}
 }
 
-// repeat does it now, and again each time that the pause is over. A panic is an error
-// of that time: it ends neither the process nor what is done beside it.
+// repeat calls do now, and again after each pause. A panic is an error of that call alone: it
+// ends neither the process nor the other chores.
 func repeat(ctx context.Context, pause time.Duration, do func(context.Context) error, failed func(error)) {
 	for ctx.Err() == nil {
 		err := mediagate.Guarded(func() error { return do(ctx) })
-		if err != nil && ctx.Err() == nil { // a worker that stops blames nobody
+		if err != nil && ctx.Err() == nil { // errors of a worker that stops mean nothing
 			failed(err)
 		}
 		select {
@@ -123,8 +125,8 @@ func repeat(ctx context.Context, pause time.Duration, do func(context.Context) e
 	}
 }
 
-// limited bounds a call by the time of a batch.
-func limited(call func(context.Context) error) func(context.Context) error {
+// withinBatch bounds a call by the time of a batch.
+func withinBatch(call func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, batchLimit)
 		defer cancel()
@@ -132,20 +134,18 @@ func limited(call func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// fruitless is after how many errors in a row each gives up: what it calls is
-// away.
-const fruitless = 32
+// maxFailures is the number of errors in a row after which forEach stops: what it calls is away.
+const maxFailures = 32
 
-// each calls f for all items, wide at once, and returns the first error, which a
-// panic is as well. It
-// stops early when the context ends or nothing succeeds any more: what is left
-// comes up again.
-func each[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
+// forEach calls f for all items, wide of them at the same time. It returns the first error; a
+// panic is an error, too. It stops early if the context ends, or if nothing succeeds any more:
+// what is left is due again.
+func forEach[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(wide)
 	var failures atomic.Int64
 	for _, item := range items {
-		if ctx.Err() != nil || failures.Load() >= fruitless {
+		if ctx.Err() != nil || failures.Load() >= maxFailures {
 			break
 		}
 		group.Go(func() error {
@@ -165,21 +165,21 @@ const (
 	probeTimeout = 10 * time.Second
 	probeEvery   = 10 * time.Second
 	retryBatch   = 500
-	lateEvery    = time.Minute      // between two looks for files that came late
-	lateBatch    = 100              // tasks a look
-	lateTimeout  = 10 * time.Second // of a look; what is left comes up in the next
-	lateAgain    = 10 * time.Minute // after files could not be removed
+	lateEvery    = time.Minute      // between two checks for late files
+	lateBatch    = 100              // tasks of one check
+	lateTimeout  = 10 * time.Second // of one check; the next one does the rest
+	lateAgain    = 10 * time.Minute // the pause if files could not be removed
 )
 
-// retryForBucket has the tasks try again that are parked since the bucket was away, once
-// it takes a write again: after each failed probe once. A bucket that takes the probe
-// and not the files would make them try for ever.
+// retryForBucket retries the tasks that are parked because the bucket was away, once the bucket
+// takes a write again. It does so only once after each failed probe: a bucket that takes the
+// probe but not the files would make them try for ever.
 func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := a.Bucket.Probe(probe); err != nil {
 		*away = true
-		return nil //nolint:nilerr // each step that needs it says so
+		return nil //nolint:nilerr // each step that needs the bucket reports it
 	}
 	parked := mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}
 	for *away {
@@ -195,9 +195,9 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 	return nil
 }
 
-// sweepLate removes files that were copied for ends that did not come, when no
-// copy can be under way any more (D13), and those of erased tasks, at once and
-// then again. While the bucket is away they stay due.
+// sweepLate removes files that were copied for ends that did not come, once no copy can be under
+// way any more (D13). It also removes the files of erased tasks, at once and then again. While
+// the bucket is away, they stay due.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
@@ -211,7 +211,7 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 			switch {
 			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
 				err = a.Store.SetSweep(ctx, sweep, sweep.Again)
-			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own trouble
+			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own problem
 				a.Logger.WarnContext(ctx, "late files not removed", "task", sweep.TaskID, "error", err)
 				err = a.Store.SetSweep(ctx, sweep, a.Now().Add(lateAgain))
 			}
@@ -226,35 +226,37 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 const (
 	ledgerEvery   = 6 * time.Hour    // between two checks of the ledger
 	ledgerTimeout = 30 * time.Minute // of one
-	ledgerTold    = 20               // problems in a line of the log
+	ledgerLogged  = 20               // the most problems in one log line
 )
 
-// Ledger is the money, as far as housekeeping proves it.
+// Ledger checks the ledger for housekeeping.
 type Ledger interface {
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 }
 
-// proveLedger checks the ledger. What is broken is logged each time: somebody has to look.
-func (a *Activities) proveLedger(ctx context.Context) error {
+// checkLedger checks the ledger. It logs what is broken each time, since a person has to look at
+// it.
+func (a *Activities) checkLedger(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	report, err := a.Ledger.CheckLedger(ctx)
 	if err == nil && !report.OK {
 		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken",
-			"problems", len(report.Problems), "first", report.Problems[:min(len(report.Problems), ledgerTold)])
+			"problems", len(report.Problems), "first", report.Problems[:min(len(report.Problems), ledgerLogged)])
 	}
 	return err
 }
 
-// sweepTask removes what was stored for a task that has ended and that it does
-// not show: all of it, or what other attempts than the one that completed it
-// left, and calls of that one which were given up. Of one that is erased it
-// leaves nothing.
+// sweepTask removes what was stored for a task that has ended, and what the task does not show:
+// all of it, or what was left by other attempts, and by abandoned calls of the attempt that
+// completed the task. For an erased task it removes everything.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	t, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil || !t.Status.Terminal() {
 		return err
 	}
+	// The account has the inputs of its ended tasks erased, including media that came within the
+	// request.
 	if !t.InputsErasedAt.IsZero() {
 		for _, key := range t.Plan.Uploads {
 			if err := a.Sweeper.Delete(ctx, key); err != nil {
@@ -264,6 +266,7 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	}
 	folder := mediagate.ResultFolder(taskID)
 	var shown []string
+	// A completed task keeps the files that it shows.
 	if t.Status == mediagate.StatusCompleted && t.ErasedAt.IsZero() {
 		own := len(t.Results) == 0 && t.Made.StandsAlone()
 		for _, r := range t.Results {
@@ -271,7 +274,7 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 			own = own || strings.HasPrefix(r.Key, folder)
 		}
 		if !own {
-			return nil // where its own files are is not known: nothing is touched
+			return nil // the task's own files are not known, so nothing is removed
 		}
 	}
 	if _, err := a.Sweeper.AbortStale(ctx, folder, 0); err != nil {
@@ -279,7 +282,7 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	}
 	removed, err := a.Sweeper.DeletePrefix(ctx, folder, shown...)
 	if removed > 0 {
-		a.Logger.InfoContext(ctx, "swept results that nobody will see", "task", taskID, "objects", removed)
+		a.Logger.InfoContext(ctx, "swept results that no task shows", "task", taskID, "objects", removed)
 	}
 	return err
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Pollers run for all channels with rows, and slots of jobs that nobody waits for are
-// freed after their time.
+// TestHousekeeping checks that pollers run for all channels with rows, and that slots of
+// abandoned jobs are freed after their time.
 func TestHousekeeping(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,10 +37,13 @@ func TestHousekeeping(t *testing.T) {
 	})
 }
 
-// A chore that fails, or hangs, keeps none of the others, and the log says so.
+// TestHousekeepingGoesOn checks that a chore that fails, or hangs, delays no other, and that the
+// log says so.
 func TestHousekeepingGoesOn(t *testing.T) {
 	t.Parallel()
-	for _, method := range []string{"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
+	for _, method := range []string{
+		"DueWakes", "PutOff", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked",
+	} {
 		inBubble(t, method, func(t *testing.T) {
 			var log bytes.Buffer
 			b := bubbled(t)
@@ -59,7 +62,9 @@ func TestHousekeepingGoesOn(t *testing.T) {
 				return nil
 			}
 			housekeep(t, b.World, time.Millisecond)
-			for _, other := range []string{"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked"} {
+			for _, other := range []string{
+				"DueWakes", "AwaitChannels", "ExpireSlots", "DueSweeps", "CountVendorCharges", "RetryParked",
+			} {
 				if !asked[other] {
 					t.Errorf("%s was not called", other)
 				}
@@ -74,8 +79,9 @@ func TestHousekeepingGoesOn(t *testing.T) {
 	}
 }
 
-// A Temporal that hangs keeps the wakes, and none of the others.
-func TestHousekeepingGoesOnBesideATemporalThatHangs(t *testing.T) {
+// TestHousekeepingGoesOnWhileTemporalHangs checks that a Temporal that hangs delays the wakes,
+// and no other chore.
+func TestHousekeepingGoesOnWhileTemporalHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bubbled(t)

@@ -28,14 +28,14 @@ var film []byte
 
 const picture = "https://pictures.example.com/" + activitytest.Secret
 
-// withPicture is an image task whose request names it.
+// withPicture returns an image task whose request names the picture.
 func withPicture(w *activitytest.World) mediagate.Task {
 	task := w.NewImage()
 	task.Params = json.RawMessage(`{"prompt":"p","image_urls":["https://x.example.com/1","` + picture + `"]}`)
 	return task
 }
 
-// png is a picture of that size.
+// png returns a picture of that size.
 func png(width, height int) []byte {
 	var b bytes.Buffer
 	if err := pngs.Encode(&b, raster.NewGray(raster.Rect(0, 0, width, height))); err != nil {
@@ -44,7 +44,7 @@ func png(width, height int) []byte {
 	return b.Bytes()
 }
 
-// bomb is a file of some bytes that claims to be a picture of that size.
+// bomb returns a file of some bytes that claims to be a picture of that size.
 func bomb(width, height uint32) string {
 	b := png(1, 1)
 	binary.BigEndian.PutUint32(b[16:], width)
@@ -53,8 +53,8 @@ func bomb(width, height uint32) string {
 	return string(b)
 }
 
-// wants makes the synchronous vendor read a client's picture first, and hand
-// on what is wrong with it.
+// wants makes the synchronous vendor read a client's picture first, and return what is wrong with
+// it.
 func (b *bundle) wants(url string, limit int64) *[]byte {
 	read := new([]byte)
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -71,7 +71,7 @@ func (b *bundle) wants(url string, limit int64) *[]byte {
 	return read
 }
 
-// refusal is why an attempt was rejected.
+// refusal returns why an attempt was rejected.
 func (b *bundle) refusal(n int) *mediagate.Failure {
 	b.t.Helper()
 	a := b.stored(n)
@@ -81,7 +81,8 @@ func (b *bundle) refusal(n int) *mediagate.Failure {
 	return a.Failure
 }
 
-// A client's media that cannot be had is a proven refusal, never an open fate.
+// TestInputs checks that a client's media that cannot be had are a proven refusal, and never
+// leave the attempt unknown.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	text := func(s string, length int64) func() (io.ReadCloser, int64, error) {
@@ -103,12 +104,20 @@ func TestInputs(t *testing.T) {
 		file func() (io.ReadCloser, int64, error)
 		want want
 	}{
-		"within the bound":   {text(whole, -1), want{state: mediagate.AttemptAccepted}},
-		"one byte more":      {text(whole+"x", -1), want{refused, long, false}},
-		"an address refused": {fails(mediagate.KindInvalid), want{refused, "image_urls[1] has an address that is not allowed", false}},
-		"gone":               {fails(mediagate.KindGone), want{refused, "image_urls[1] cannot be fetched from its address", false}},
-		"its server is away": {fails(mediagate.KindTransient), want{refused, "image_urls[1] cannot be fetched: its server does not answer", true}},
-		"a bomb":             {text(bomb(30_000, 30_000), -1), want{refused, "image_urls[1] is 30000 × 30000 pixels: at most 16384 a side", false}},
+		"within the bound": {text(whole, -1), want{state: mediagate.AttemptAccepted}},
+		"one byte more":    {text(whole+"x", -1), want{refused, long, false}},
+		"an address refused": {
+			fails(mediagate.KindInvalid), want{refused, "image_urls[1] has an address that is not allowed", false},
+		},
+		"gone": {
+			fails(mediagate.KindGone), want{refused, "image_urls[1] cannot be fetched from its address", false},
+		},
+		"its server is away": {
+			fails(mediagate.KindTransient), want{refused, "image_urls[1] cannot be fetched: its server does not answer", true},
+		},
+		"a bomb": {
+			text(bomb(30_000, 30_000), -1), want{refused, "image_urls[1] is 30000 × 30000 pixels: at most 16384 a side", false},
+		},
 		"broken off": {func() (io.ReadCloser, int64, error) {
 			return io.NopCloser(io.MultiReader(strings.NewReader(whole[:40]), iotest.ErrReader(errors.New("reset")))), -1, nil
 		}, want{refused, "image_urls[1] broke off", true}},
@@ -134,21 +143,29 @@ func TestInputs(t *testing.T) {
 				return
 			}
 			f := b.refusal(1)
-			if f == nil || f.Code != mediagate.CodeImageProcessing || !strings.Contains(f.Message, c.want.says) || f.Retryable != c.want.retryable {
+			if f == nil || f.Code != mediagate.CodeImageProcessing || !strings.Contains(f.Message, c.want.says) ||
+				f.Retryable != c.want.retryable {
 				t.Errorf("failure %+v, want %+v", f, c.want)
 			}
 		})
 	}
 }
 
-// An adapter that reads no further than it needs leaves nothing running.
+// TestInputsAreHungUpOn checks that an adapter that reads no more than it needs leaves nothing
+// running.
 func TestInputsAreHungUpOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, withPicture)
 		ctx, cancel := context.WithCancel(t.Context())
 		b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
-			return hungUp{io.MultiReader(strings.NewReader("\xff\xd8\xff\xfe\xff\xff"+strings.Repeat("x", 4000)), &flood{ctx: ctx, pause: time.Hour, size: 1}), cancel}, -1, nil
+			return hungUp{
+				io.MultiReader(
+					strings.NewReader("\xff\xd8\xff\xfe\xff\xff"+strings.Repeat("x", 4000)),
+					&flood{ctx: ctx, pause: time.Hour, size: 1},
+				),
+				cancel,
+			}, -1, nil
 		}
 		b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 			file, _, err := job.Inputs.Open(ctx, picture, 1<<20)
@@ -165,7 +182,7 @@ func TestInputsAreHungUpOn(t *testing.T) {
 	})
 }
 
-// hungUp is a body whose end ends what it reads from.
+// hungUp is a body whose close ends the file that it reads from.
 type hungUp struct {
 	io.Reader
 	cancel func()
@@ -176,7 +193,8 @@ func (h hungUp) Close() error {
 	return nil
 }
 
-// A server that stays away is the client's to mend, after a few attempts.
+// TestInputsAreTriedForAWhile checks that after a few attempts a server that stays away is the
+// client's problem.
 func TestInputsAreTriedForAWhile(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -189,8 +207,8 @@ func TestInputsAreTriedForAWhile(t *testing.T) {
 	}
 }
 
-// Media that are sent on while they are fetched may break the call: the vendor
-// has made no job of half a request.
+// TestInputsThatBreakTheCall checks media that break off while they are sent on: the vendor has
+// made no job of half a request.
 func TestInputsThatBreakTheCall(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -209,7 +227,8 @@ func TestInputsThatBreakTheCall(t *testing.T) {
 	}
 }
 
-// Once the adapter says that something was sent, its word counts.
+// TestInputsAfterTheFirstByte checks that the adapter's word counts once it says that something
+// was sent.
 func TestInputsAfterTheFirstByte(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -223,15 +242,19 @@ func TestInputsAfterTheFirstByte(t *testing.T) {
 	}
 }
 
-// Media that came within the request, and files of other tasks, are links in the job, signed
-// for three days, and read from the bucket where the adapter wants bytes. No row has them.
+// TestUploads checks that media that came within the request, and files of other tasks, are links
+// in the job, signed for three days. They are read from the bucket if the adapter wants bytes. No
+// row has such a link.
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
 		task := w.NewImage()
-		task.Params = json.RawMessage(`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"https://x.example.com/1",null,"/v1/tasks/task_S/files/1"],"subjects":[{"name":"s"}]}`)
+		task.Params = json.RawMessage(
+			`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"https://x.example.com/1",null,"/v1/tasks/task_S/files/1"],"subjects":[{"name":"s"}]}`,
+		)
 		task.Plan.Uploads = map[string]string{
-			"image_urls[0]": "uploads/acc_1/A", "image_urls[2]": "uploads/acc_1/B", "mask": "uploads/acc_1/C", "subjects[0].face.url": "uploads/acc_1/D",
+			"image_urls[0]": "uploads/acc_1/A", "image_urls[2]": "uploads/acc_1/B", "mask": "uploads/acc_1/C",
+			"subjects[0].face.url": "uploads/acc_1/D",
 		}
 		return task
 	})
@@ -255,7 +278,9 @@ func TestUploads(t *testing.T) {
 	link := func(key string) string {
 		return `"https://bucket.example.com/` + key + `?signature=` + activitytest.Secret + `"`
 	}
-	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link("uploads/acc_1/B") + `,` + link("results/task_S/1/0") + `],"mask":` + link("uploads/acc_1/C") +
+	want := `{"image_urls":[` + link("uploads/acc_1/A") + `,"https://x.example.com/1",` + link(
+		"uploads/acc_1/B",
+	) + `,` + link("results/task_S/1/0") + `],"mask":` + link("uploads/acc_1/C") +
 		`,"prompt":"p","seed":12345678901234567890,"subjects":[{"face":{"url":` + link("uploads/acc_1/D") + `},"name":"s"}]}`
 	same(t, "params", params, want)
 	if !bytes.Equal(mask, png(16, 16)) || len(b.Fetcher.URLs()) != 0 {
@@ -273,7 +298,8 @@ func TestUploads(t *testing.T) {
 	}
 }
 
-// A request that its uploads do not fit into is ours to explain: nothing is sent.
+// TestUploadsThatFitNowhere checks that nothing is sent if a request has no place for its
+// uploads, which is a fault of ours.
 func TestUploadsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
@@ -289,8 +315,8 @@ func TestUploadsThatFitNowhere(t *testing.T) {
 	b.submitted()
 }
 
-// D4: a call has the time to open its inputs, or to have a file uploaded, whoever
-// is asked for the job later; one that does neither has not.
+// TestD4InputsHaveTheirTime checks that a call has the time to open its inputs, or to have a file
+// uploaded, and that a call that does neither has not.
 func TestD4InputsHaveTheirTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -13,25 +13,25 @@ import (
 	"github.com/mediagate/mediagate/media"
 )
 
-// inputTries is how many attempts a task makes while the server of its media is
-// away. The workflow's pauses between them add up to half a minute.
+// inputTries is how many attempts a task makes while the server of its media is away. The pauses
+// between them add up to half a minute.
 const inputTries = 5
 
 // inputs opens the media of a client for one call (mediagate.Inputs).
 type inputs struct {
 	fetcher Fetcher
 	bucket  Bucket
-	own     map[string]string // our links, to what came within the request and to uploads → object key
-	params  json.RawMessage   // of the job, where the links have their places
+	own     map[string]string // our own links → object key: media that came within the request, and uploads
+	params  json.RawMessage   // the job's parameters, which hold the links
 
 	mu     sync.Mutex
-	failed error // the first
+	failed error // the first error
 }
 
-// Open fetches through the guarded client; what is our own is read from the
-// bucket itself, which may be where that client may not go. A file that
-// is no media is refused by its first bytes. A picture is read as an upload is:
-// without what does not show, and up to the end of it.
+// Open fetches a file through the guarded client. It reads our own files from the bucket itself,
+// which may be at an address that the client refuses. It refuses a file that is not media by its
+// first bytes. Of a picture it reads what an upload would keep: without the parts that do not
+// show, and up to the picture's end.
 func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser
@@ -50,7 +50,7 @@ func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadClos
 	return media.Clean(field, body, length, most, in.note)
 }
 
-// field is where the request has the link; the first place of several.
+// field returns the first field of the request that has the link.
 func (in *inputs) field(url string) string {
 	if request, err := media.Decode(in.params); err == nil {
 		if path, ok := media.PathOf(request, url); ok {
@@ -60,8 +60,7 @@ func (in *inputs) field(url string) string {
 	return "an input"
 }
 
-// note remembers an error, so that what the adapter makes of it is known for
-// what it is.
+// note remembers an error, so that it is recognized in what the adapter makes of it.
 func (in *inputs) note(err error) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -71,16 +70,15 @@ func (in *inputs) note(err error) error {
 	return err
 }
 
-// refusal is how an attempt ends that made no job for want of the client's
-// media. ok is false where the call failed for another reason, or may have had
-// its effect.
+// refusal returns the failure of an attempt that made no job because the client's media could not
+// be opened. ok is false if the call failed for another reason, or may have had an effect.
 func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch kind := mediagate.KindOf(callErr); {
 	case in.failed == nil:
 		return f, false
-	case kind == mediagate.KindUnreached: // broken off while it was sent on
+	case kind == mediagate.KindUnreached: // the file broke off while it was being sent
 	case !errors.Is(callErr, in.failed), kind != mediagate.KindInvalid && kind != mediagate.KindTransient:
 		return f, false
 	}
@@ -90,11 +88,11 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	}, true
 }
 
-// fileMargin is how much longer than the waiting for the vendor the link of
-// a client's upload must work to be handed on.
+// fileMargin is how much longer than the task waits for the vendor the link of a client's upload
+// must work, so that it can be passed on.
 const fileMargin = time.Hour
 
-// file is the upload behind a link of ours.
+// file returns the upload behind a link of ours.
 func (a *Activities) file(url string) (f mediagate.File, ok bool) {
 	if a.FileOf == nil {
 		return mediagate.File{}, false
@@ -102,9 +100,9 @@ func (a *Activities) file(url string) (f mediagate.File, ok bool) {
 	return a.FileOf(url)
 }
 
-// withFiles finds the links of uploads in a request and notes their objects in
-// own. A link goes to the vendor as it is; where it would end before the waiting
-// for the vendor does, a signed one takes its place.
+// withFiles finds the links of uploads in a request, and notes their objects in own. It passes a
+// link on to the vendor as it is. If the link would end while the task may still wait for the
+// vendor, a signed link takes its place.
 func (a *Activities) withFiles(
 	ctx context.Context, t mediagate.Task, own map[string]string,
 ) (json.RawMessage, error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
-// Housekeeping begins with a check, and does not wait for its end.
-func TestHousekeepingProvesTheLedger(t *testing.T) {
+// TestHousekeepingChecksTheLedger checks that housekeeping begins with a check of the ledger, and
+// does not wait for its end.
+func TestHousekeepingChecksTheLedger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, ledger := activitytest.New(t, time.Now), &books{}
@@ -28,7 +29,7 @@ func TestHousekeepingProvesTheLedger(t *testing.T) {
 	})
 }
 
-// books answer each check with the next of the reports; nil is an error.
+// books answer each check with the next report. A nil report is an error.
 type books struct {
 	reports []*mediagate.LedgerReport
 	checks  atomic.Int64
@@ -37,7 +38,7 @@ type books struct {
 func (b *books) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error) {
 	n := int(b.checks.Add(1)) - 1
 	if n >= len(b.reports) {
-		<-ctx.Done() // a check that takes its time is cut off when the worker stops
+		<-ctx.Done() // a long check is cut off when the worker stops
 		return mediagate.LedgerReport{}, ctx.Err()
 	}
 	if b.reports[n] == nil {
@@ -46,7 +47,8 @@ func (b *books) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 	return *b.reports[n], nil
 }
 
-// What is broken in the ledger is a line that operators watch for.
+// TestBrokenLedgerIsLogged checks that a broken ledger is logged in a line that operators watch
+// for.
 func TestBrokenLedgerIsLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -55,7 +57,7 @@ func TestBrokenLedgerIsLogged(t *testing.T) {
 	broken := strings.Split(strings.Repeat("account acc_1: held is 2, not 1\n", 25), "\n")[:25]
 	w.Activities.Ledger = &books{reports: []*mediagate.LedgerReport{{OK: true}, nil, {Problems: broken}}}
 	for i, away := range []bool{false, true, false} {
-		if err := activities.ProveLedger(t.Context(), w.Activities); (err != nil) != away {
+		if err := activities.CheckLedger(t.Context(), w.Activities); (err != nil) != away {
 			t.Errorf("check %d ends with %v", i+1, err)
 		}
 	}

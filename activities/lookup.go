@@ -18,10 +18,11 @@ import (
 // askTimeout bounds one question to a vendor about a job.
 const askTimeout = 30 * time.Second
 
-// LookUp finds out what became of attempt N, whose answer was lost: by what its sender
-// has left in our bucket, then by our own id at the vendor. "Not found" counts only once
-// nothing of the call can still be under way, and twice (D4). Returns KindTransient
-// while the vendor is out of reach, KindUnavailable while the bucket is.
+// LookUp finds out what became of attempt N, whose answer was lost: first by what its sender has
+// left in our bucket, then by our own id at the vendor. A "not found" counts only once the call
+// can no longer be under way, and it takes two of them to prove that there is no job (D4). LookUp
+// returns KindTransient while the vendor is out of reach, and KindUnavailable while the bucket
+// is.
 func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	defer heartbeat(ctx, noDetails, nil)()
@@ -47,7 +48,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	return a.stepDone(ctx, in, append(events, found...)...)
 }
 
-// search finds what became of the attempt, in our bucket or at its vendor.
+// search finds out what became of the attempt, in our bucket or at its vendor.
 func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if row.Channel == "" {
 		return a.searchLost(ctx, t, row)
@@ -56,12 +57,12 @@ func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Atte
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	return a.askFor(ctx, t, row)
+	return a.askVendor(ctx, t, row)
 }
 
-// askFor asks the vendor for the job, by our own id. Where it cannot be asked so, there
-// is no event.
-func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
+// askVendor asks the vendor for the job by our own id. It returns no event if the vendor cannot
+// be asked by it.
+func (a *Activities) askVendor(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	if !row.Route.Find {
 		return nil, nil
 	}
@@ -95,6 +96,7 @@ func (a *Activities) askFor(ctx context.Context, t mediagate.Task, row task.Atte
 	}
 }
 
+// findByOurID asks the adapter for the job under the name of the attempt.
 func (a *Activities) findByOurID(
 	ctx context.Context, c channel.Asker, finder providers.Finder, t mediagate.Task, row task.Attempt,
 ) (mediagate.Report, error) {
@@ -109,46 +111,47 @@ func (a *Activities) findByOurID(
 	return c.Find(ctx, finder, ref)
 }
 
-// A sender of a synchronous call stores the files in the bucket as they arrive, and
-// stores the outcome that names them in the database after the last one. If it dies
-// between, the files are there and no row names them. So each call whose files are
-// stored leaves a manifest beside them before the database has the outcome: its
-// submission, with the files' sizes and hashes. The next sender, or a lookup, reads the
-// manifest and uses it when the files are whole.
+// The sender of a synchronous call stores files in the bucket as they arrive. After the last one
+// it stores the outcome, which names the files, in the database. If it dies in between, the files
+// are there, and no row names them. So each call that stores files leaves a manifest next to them
+// before the database has the outcome: its submission, with the sizes and hashes of the files.
+// The next sender, or a lookup, reads the manifest, and uses it if the files are complete.
 
-// The manifest stays for a day after the end of its task, until retention removes what no
-// row names. A database that forgets the outcome and the end finds them there again (D17).
+// The manifest stays until one day after the end of its task; then retention removes it like all
+// objects that no row names. If the database forgets the outcome and the end, they are found
+// there again (D17).
 
-// manifest is what a synchronous submission has made, without a word of the vendor's: it
-// outlives the inputs of a task whose account has them erased.
+// manifest describes what a synchronous submission has made. It holds none of the vendor's words,
+// since it outlives the inputs of a task whose account has them erased.
 type manifest struct {
 	mediagate.Submission
-	// CallEnds is set while the submission goes on: its sender may bring more files
-	// until then, and the manifest counts from then on.
+	// CallEnds is set while the submission goes on. The sender may store more files until then,
+	// so the manifest counts only from then on.
 	CallEnds time.Time `json:"call_ends,omitzero"`
 }
 
 const (
 	manifestTimeout = 10 * time.Second
-	// searchTimeout bounds the search in our bucket for what a lost sender has left. A
-	// lookup, which may ask the vendor after that (askTimeout), has one minute for both.
+	// searchTimeout bounds the search in our bucket for what a lost sender has left. A lookup may
+	// ask the vendor after that (askTimeout), and has one minute for both.
 	searchTimeout = 25 * time.Second
 )
 
-// manifestKey is where the manifest of an attempt is, beside the files that it names.
+// manifestKey returns the object key of an attempt's manifest, which is next to the files that it
+// names.
 func manifestKey(row task.Attempt) string {
 	return attemptFolder(row.TaskID, row.N) + "outcome.json"
 }
 
-// stored reports that some of the files are in the bucket already.
-func stored(files []mediagate.Media) bool {
+// anyStored reports whether some of the files are in the bucket already.
+func anyStored(files []mediagate.Media) bool {
 	return slices.ContainsFunc(files, func(m mediagate.Media) bool { return m.Stored != nil })
 }
 
-// storeManifest leaves word of what a call has stored. Without it the result is
-// lost with this process, so its failure changes nothing as long as that lives.
+// storeManifest stores a manifest of what a call has stored so far. If it fails, nothing changes
+// as long as this process lives; only a crash would then lose the result.
 func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m manifest) {
-	if m.Outcome == nil || !stored(m.Outcome.Media) {
+	if m.Outcome == nil || !anyStored(m.Outcome.Media) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), manifestTimeout)
@@ -168,9 +171,9 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 	}
 }
 
-// readManifest returns what a lost sender has made, if all the files are whole in the
-// bucket; nil otherwise. It returns KindTransient while the sender may still be in its call,
-// and the errors of a bucket that is away.
+// readManifest returns what a lost sender has made, if all the files are complete in the bucket,
+// and otherwise nil. It returns KindTransient while the sender may still be in its call, and the
+// errors of a bucket that is away.
 func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*mediagate.Submission, error) {
 	text, err := a.Bucket.LoadManifest(ctx, manifestKey(row))
 	switch {
@@ -195,6 +198,7 @@ func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*media
 			"task", row.TaskID, "attempt", row.N, "error", err)
 		return nil, nil
 	}
+	// The sender of a submission with several calls may still store more files.
 	if a.Now().Before(m.CallEnds) {
 		return nil, mediagate.Errorf(mediagate.KindTransient, "the sender may still be in its call")
 	}
@@ -203,9 +207,9 @@ func (a *Activities) readManifest(ctx context.Context, row task.Attempt) (*media
 	return &m.Submission, nil
 }
 
-// afterLostSender returns the events of an attempt whose sender did not report: what the
-// sender left in the bucket, or that the attempt is unknown. If the bucket is away, the
-// lookup searches it again.
+// afterLostSender returns the events of an attempt whose sender did not report: what the sender
+// left in the bucket, or that the attempt is unknown. If the bucket is away, the lookup searches
+// it again.
 func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row task.Attempt) []task.Event {
 	if events, err := a.searchBucket(ctx, t, row); err == nil && len(events) > 0 {
 		return events
@@ -213,12 +217,13 @@ func (a *Activities) afterLostSender(ctx context.Context, t mediagate.Task, row 
 	return []task.Event{senderLost(row)}
 }
 
+// senderLost returns the event that makes an attempt unknown because its sender did not report.
 func senderLost(row task.Attempt) task.SubmitUnknown {
 	return task.SubmitUnknown{Sending: row.Sending, SenderLost: true, Detail: mediagate.SenderLost}
 }
 
-// searchBucket finds what the lost sender of a synchronous call has left in the bucket.
-// It returns no event if there is nothing, or if the call was not synchronous.
+// searchBucket finds what the lost sender of a synchronous call has left in the bucket. It
+// returns no event if there is nothing, or if the call was not synchronous.
 func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -232,16 +237,16 @@ func (a *Activities) searchBucket(ctx context.Context, t mediagate.Task, row tas
 	return []task.Event{task.Accepted{Sending: row.Sending, Submission: *s, FirstPollAt: a.Now()}}, nil
 }
 
-// searchLost looks for the job of an attempt that the database has lost, and of which only
-// the name is known (D17): in our bucket, for a synchronous call that ended, and at each
-// channel that may have made it and can be asked. The channels are asked side by side, each
-// within its own time, so that one that hangs takes no time from another that has the job
-// (D11). It returns the error of one that is out of reach if none has the job.
+// searchLost looks for the job of an attempt that the database has lost, so that only its name is
+// known (D17). It searches our bucket for the files of a synchronous call, and asks each channel
+// that may have made the job and can be asked. It asks the channels at the same time, each within
+// its own time limit, so that a channel that hangs takes no time from one that has the job (D11).
+// If no channel has the job, it returns the error of one that is out of reach.
 //
-// The files of a synchronous call do not say which account made them. They are taken for
-// those of the first channel that could have: nothing else is asked of it.
+// The files of a synchronous call do not say which account made them. They are attributed to the
+// first channel that could have; that channel is asked for nothing else.
 func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
-	candidates, err := a.mayHaveMade(ctx, t, row.N)
+	candidates, err := a.possibleMakers(ctx, t, row.N)
 	if err != nil {
 		return nil, err
 	}
@@ -256,6 +261,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 		})
 	}
 	unreached := group.Wait()
+	// A found job counts, even if another channel is out of reach.
 	for _, events := range found {
 		if len(events) > 0 {
 			return events, nil
@@ -264,8 +270,8 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 	return nil, unreached
 }
 
-// searchAt is searchLost at one channel that may have made the job. There is no event
-// where the channel does not have it.
+// searchAt is searchLost for one channel that may have made the job. It returns no event if the
+// channel does not have it.
 func (a *Activities) searchAt(
 	ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Candidate,
 ) ([]task.Event, error) {
@@ -285,14 +291,14 @@ func (a *Activities) searchAt(
 	return nil, nil
 }
 
-// mayHaveMade lists the channels at which attempt n may have been made.
-func (a *Activities) mayHaveMade(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
+// possibleMakers returns the channels at which attempt n may have been made.
+func (a *Activities) possibleMakers(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
-		return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), nil
+		return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t)), nil
 	}
-	if err := a.provenFor(ctx, t, n); err != nil {
+	if err := a.confirmAccount(ctx, t, n); err != nil {
 		return nil, err
 	}
-	_, candidates, err := a.following(ctx, t, n)
+	_, candidates, err := a.chooseChannels(ctx, t, n)
 	return candidates, err
 }

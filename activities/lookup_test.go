@@ -12,21 +12,21 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// refuses is a vendor's refusal of all submits.
+// refuses returns a vendor's refusal of all submits.
 func refuses(kind mediagate.Kind) func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 	return func(context.Context, mediagate.Job) (mediagate.Submission, error) {
 		return mediagate.Submission{}, mediagate.Errorf(kind, "no")
 	}
 }
 
-// unreported is a vendor's answer to all questions for jobs.
+// unreported returns a vendor's answer to all questions for jobs.
 func unreported(kind mediagate.Kind) func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 	return func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
 		return mediagate.Report{}, mediagate.Errorf(kind, "no")
 	}
 }
 
-// lost leaves attempt 1 of a vendor that can be asked by our id with its answer lost.
+// lost leaves the answer of attempt 1 lost, at a vendor that can be asked by our id.
 func lost(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t, video)
@@ -59,15 +59,17 @@ func TestLookupFinds(t *testing.T) {
 	if got := writes(); got != "0 OpenIntent, 1 Change" {
 		t.Errorf("a lookup takes %s", got)
 	}
-	if rows := b.Store.Awaits(); b.attempt(1).Ref.JobID != "job-"+taskID || len(rows) != 1 || !rows[0].NextPollAt.After(b.Now()) {
+	if rows := b.Store.Awaits(); b.attempt(1).Ref.JobID != "job-"+taskID || len(rows) != 1 || !rows[0].NextPollAt.After(
+		b.Now(),
+	) {
 		t.Errorf("vendor's id %q, awaited %v", b.attempt(1).Ref.JobID, rows)
 	}
 	b.submitted(taskID)
 }
 
-// D4: a lookup that finds no job counts once the call must be over: send window 10 s, call
-// 30 s, clock skew 5 s. The second one, 30 s later, proves that there is no job. Looking up
-// sends nothing.
+// TestD4LookupsProveAbsence checks that a lookup that finds no job counts only once the call must
+// be over: send window 10 s, call 30 s, clock skew 5 s. A second one, 30 s later, proves that
+// there is no job. A lookup sends nothing.
 func TestD4LookupsProveAbsence(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
@@ -85,8 +87,8 @@ func TestD4LookupsProveAbsence(t *testing.T) {
 	b.submitted(taskID)
 }
 
-// D4: an intent whose sender did not report, and whose time is over, is looked up as well.
-// The first lookup that finds no job counts.
+// TestD4LookupOfALostSender checks that an intent whose sender did not report is looked up as
+// well, once its time is over. The first lookup that finds no job counts.
 func TestD4LookupOfALostSender(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -95,12 +97,15 @@ func TestD4LookupOfALostSender(t *testing.T) {
 		t.Fatal("the sender lives")
 	}
 	b.advance(2 * time.Hour)
-	if answer := b.step(task.Lookup, 1); answer.Step.Why != task.SleepLookup || !b.last().SenderLost || !b.last().AbsentAt.Equal(b.Now()) {
+	if answer := b.step(
+		task.Lookup, 1,
+	); answer.Step.Why != task.SleepLookup || !b.last().SenderLost || !b.last().AbsentAt.Equal(b.Now()) {
 		t.Errorf("the next step is %+v, the attempt absent since %v", answer.Step, b.last().AbsentAt)
 	}
 }
 
-// What a lookup cannot find out leaves the attempt as it was. Temporal repeats it.
+// TestLookupErrors checks that a lookup without a result leaves the attempt as it was. Temporal
+// repeats it.
 func TestLookupErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -111,7 +116,9 @@ func TestLookupErrors(t *testing.T) {
 		"the vendor is away": {func(b *bundle) {
 			b.Async.OnFind = unreported(mediagate.KindTransient)
 		}, mediagate.KindTransient, ""},
-		"no channel": {func(b *bundle) { b.Channels.Set(b.SyncBound()) }, mediagate.KindUnreached, string(mediagate.ParkChannelMissing)},
+		"no channel": {
+			func(b *bundle) { b.Channels.Set(b.SyncBound()) }, mediagate.KindUnreached, string(mediagate.ParkChannelMissing),
+		},
 		"the database is away": {func(b *bundle) {
 			b.Store.Fault = func(string) error { return mediagate.Errorf(mediagate.KindUnavailable, "away") }
 		}, mediagate.KindUnavailable, ""},
@@ -130,13 +137,18 @@ func TestLookupErrors(t *testing.T) {
 	}
 }
 
-// A report that arrives while the vendor is asked counts more than what it says.
+// TestLookupComesLate checks that a report that arrives while the vendor is asked counts more
+// than the vendor's answer.
 func TestLookupComesLate(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
 	b.advance(time.Hour)
 	b.Async.OnFind = func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
-		b.change(task.Accepted{Sending: b.sending(1), Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}, FirstPollAt: b.Now()})
+		b.change(
+			task.Accepted{
+				Sending: b.sending(1), Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "late"}}, FirstPollAt: b.Now(),
+			},
+		)
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "not seen yet")
 	}
 	if answer := b.step(task.Lookup, 1); answer.State != mediagate.AttemptAccepted {
@@ -149,7 +161,8 @@ func TestLookupComesLate(t *testing.T) {
 	}
 }
 
-// D6: a bucket that is away is asked again. A vendor that cannot be asked is not.
+// TestD6LookupInTheBucket checks that a bucket that is away is searched again, and that a vendor
+// that cannot be asked is not.
 func TestD6LookupInTheBucket(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -177,7 +190,7 @@ func (unreadable) LoadManifest(context.Context, string) ([]byte, error) {
 	return nil, mediagate.Errorf(mediagate.KindUnavailable, "away")
 }
 
-// silent is a bucket that takes questions for manifests and does not answer them.
+// silent is a bucket that accepts questions for manifests and does not answer them.
 type silent struct{ *activitytest.Bucket }
 
 func (silent) LoadManifest(ctx context.Context, _ string) ([]byte, error) {
@@ -185,7 +198,8 @@ func (silent) LoadManifest(ctx context.Context, _ string) ([]byte, error) {
 	return nil, mediagate.Errorf(mediagate.KindUnavailable, "no answer")
 }
 
-// A bucket that hangs leaves a lookup, which has a minute, the time to ask the vendor.
+// TestLookupInABucketThatHangs checks that a bucket that hangs leaves a lookup, which has a
+// minute, the time to ask the vendor.
 func TestLookupInABucketThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -203,29 +217,34 @@ func TestLookupInABucketThatHangs(t *testing.T) {
 	})
 }
 
-// D15: parameters whose call was lost are looked up by their job: one that waits still
-// has not got them, one that does anything else has.
+// TestD15LookupOfModalParameters checks that parameters whose call was lost are looked up by
+// their job. A job that still waits has not got them; a job that does anything else has.
 func TestD15LookupOfModalParameters(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		report mediagate.Report
 		err    error
-		kind   mediagate.Kind // of the lookup's error
+		kind   mediagate.Kind // the kind of the lookup's error
 		found  bool
 		absent bool
 	}{
-		"the job waits still":         {report: mediagate.Report{State: mediagate.JobWaiting}, absent: true},
-		"it runs":                     {report: mediagate.Report{State: mediagate.JobRunning}, found: true},
-		"it has ended":                {report: mediagate.Report{State: mediagate.JobSucceeded}, found: true},
-		"nobody knows its word":       {report: mediagate.Report{State: mediagate.JobUnknown, Word: "limbo"}, kind: mediagate.KindTransient},
-		"the vendor does not know it": {err: mediagate.Errorf(mediagate.KindNotFound, "no such job"), kind: mediagate.KindTransient},
+		"the job waits still": {report: mediagate.Report{State: mediagate.JobWaiting}, absent: true},
+		"it runs":             {report: mediagate.Report{State: mediagate.JobRunning}, found: true},
+		"it has ended":        {report: mediagate.Report{State: mediagate.JobSucceeded}, found: true},
+		"nobody knows its word": {
+			report: mediagate.Report{State: mediagate.JobUnknown, Word: "limbo"}, kind: mediagate.KindTransient,
+		},
+		"the vendor does not know it": {
+			err: mediagate.Errorf(mediagate.KindNotFound, "no such job"), kind: mediagate.KindTransient,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := waiting(t)
 			b.Async.OnSubmit = refuses(mediagate.KindAmbiguous)
 			b.submit(2)
-			if job := b.Async.Submits()[1]; job.Source == nil || job.Source.Ref.JobID != "job-"+taskID || job.Operation != mediagate.OperationModal {
+			if job := b.Async.Submits()[1]; job.Source == nil || job.Source.Ref.JobID != "job-"+taskID ||
+				job.Operation != mediagate.OperationModal {
 				t.Errorf("the parameters go out as %+v", job)
 			}
 			b.advance(time.Minute)
@@ -241,7 +260,8 @@ func TestD15LookupOfModalParameters(t *testing.T) {
 				b.ok(err)
 			}
 			a := b.last()
-			if found := a.State == mediagate.AttemptAccepted; found != c.found || !a.AbsentAt.IsZero() != c.absent || asked.JobID != "job-"+taskID {
+			if found := a.State == mediagate.AttemptAccepted; found != c.found || !a.AbsentAt.IsZero() != c.absent ||
+				asked.JobID != "job-"+taskID {
 				t.Errorf("asked for %q: the attempt is %s, absent since %v", asked.JobID, a.State, a.AbsentAt)
 			}
 			if c.found && a.Ref.JobID != "job-"+taskID {
@@ -267,8 +287,8 @@ func waiting(t *testing.T) *bundle {
 	return b
 }
 
-// A vendor that can be asked though its calls are synchronous is asked once the bucket
-// has told nothing.
+// TestLookupOfASynchronousCall checks a vendor that can be asked although its calls are
+// synchronous: it is asked once the bucket has nothing.
 func TestLookupOfASynchronousCall(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {

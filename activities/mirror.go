@@ -23,17 +23,18 @@ import (
 // mirrorTries is how often a copy is tried that fails, or whose worker is lost.
 const mirrorTries = 5
 
-// MirrorResult copies the files of attempt N into the bucket, under keys made
-// of task, attempt and index, so that a repetition replaces and never adds
-// (D13). The copy ends the task. A link that has died is asked for once more at the
-// vendor. An attempt that made something else than files is done without any.
+// MirrorResult copies the files of attempt N into the bucket. Their keys are made of task,
+// attempt and index, so a repetition replaces files and never adds any (D13). The copy ends the
+// task. If a link is dead, the vendor is asked once for a new one. An attempt that made something
+// other than files needs no copy.
 //
-// A piece that cannot be had is left out, as long as there is another. Returns
-// KindInvalid with code result_unavailable where there is none, KindGone with that
-// code for dead links while the vendor cannot be asked for others, KindUnavailable
-// with code storage_unavailable while the bucket is away, KindTransient when
-// the vendor's file server is, and KindUnreached with code channel_missing for
-// a link that only the missing channel could allow.
+// A piece that cannot be had is left out if there is another piece. MirrorResult returns
+//
+//   - KindInvalid with code result_unavailable if there is no piece;
+//   - KindGone with that code for dead links while the vendor cannot be asked for others;
+//   - KindUnavailable with code storage_unavailable while the bucket is away;
+//   - KindTransient while the vendor's file server is away;
+//   - KindUnreached with code channel_missing for a link that only the missing channel could open.
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	if tryOf(ctx) > mirrorTries {
@@ -51,23 +52,23 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 		return a.stepDone(ctx, in)
 	}
 	if t.Wait.Reason == mediagate.ParkStorage {
-		if err := a.Bucket.Probe(ctx); err != nil { // the file need not come from the vendor to find that out
+		if err := a.Bucket.Probe(ctx); err != nil { // find that out without fetching the file from the vendor
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
 	copied, times := &progress{}, timesRefused(ctx)
 	err = func() error {
-		// A cancel arrives by a heartbeat, which must therefore not wait for bytes; that
-		// none come is noticed by the source.
+		// A cancel arrives with a heartbeat, so heartbeats must not wait for bytes. The source
+		// notices if no bytes come.
 		defer heartbeat(ctx, func() []any { return copied.details(times) }, nil)()
 		f := &files{Activities: a, task: t, row: row, copied: copied, try: tryOf(ctx)}
 		return f.copyAll(ctx, a.Settings.PermitWait)
 	}()
 	switch {
 	case errors.Is(err, errNoPermit):
-		return Answer{}, a.fail(ctx, refused(ctx, "other files of the provider"))
+		return Answer{}, a.fail(ctx, retryWithoutPermit(ctx, "other files of the provider"))
 	case ctx.Err() != nil:
-		return Answer{}, ctx.Err() // cancelled, or the worker stops: nobody is to blame
+		return Answer{}, ctx.Err() // cancelled, or the worker stops
 	case err != nil:
 		return Answer{}, a.failTry(ctx, err, mirrorTries)
 	}
@@ -78,6 +79,7 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 func (f *files) mirrorOne(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
 	f.copied.begin(position)
 	fetch := f.opener(m)
+	// The source hangs up by this context if the file's server falls silent or is too slow.
 	fetchCtx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	var file *media.Source
@@ -111,9 +113,8 @@ func (f *files) mirror(ctx context.Context, position int, class string, open Ope
 	})
 }
 
-// opener opens what a vendor offers: a link, which the guarded client follows,
-// a reference, which only the channel that has the account can open, or what is
-// in the bucket already.
+// opener returns how to open a file. The guarded client follows a link; only the channel that has
+// the account can open a reference; and a file that is in the bucket already is read from there.
 func (f *files) opener(m mediagate.Media) Opener {
 	return func(ctx context.Context) (body io.ReadCloser, length int64, err error) {
 		switch {
@@ -122,7 +123,7 @@ func (f *files) opener(m mediagate.Media) Opener {
 		case m.Ref == "":
 			body, length, err = f.Fetcher.FetchResult(ctx, m.URL, f.channel.Name)
 			if f.gone != nil && mediagate.Is(err, mediagate.KindInvalid) {
-				return nil, 0, f.gone // the host may be the channel's own, which may be private
+				return nil, 0, f.gone // the channel may have been allowed to reach a private host
 			}
 		case f.gone != nil:
 			return nil, 0, f.gone
@@ -142,16 +143,16 @@ func (f *files) opener(m mediagate.Media) Opener {
 	}
 }
 
-// halfRead is where tests kill a process amid a copy.
+// halfRead is the failpoint in the middle of a copy.
 func halfRead() { failpoint.Hit(failpoint.MirrorHalf) }
 
-// manyParts is the size from which a file may have been sent in parts, which a
-// killed upload leaves behind.
+// manyParts is the size from which on a file may have been sent in parts. A killed upload leaves
+// such parts behind.
 const manyParts = 5 << 20
 
-// sweepLosers gives up other uploads of the files that were just stored: those
-// of workers that died, hang, or do not know that their run was replaced.
-func (a *Activities) sweepLosers(ctx context.Context, taskID string, n int, results []mediagate.Result) {
+// abortOthers aborts other uploads of the files that were just stored: uploads of workers that
+// died, that hang, or that do not know that their run was replaced.
+func (a *Activities) abortOthers(ctx context.Context, taskID string, n int, results []mediagate.Result) {
 	if !slices.ContainsFunc(results, func(r mediagate.Result) bool { return r.Size >= manyParts }) {
 		return
 	}
@@ -160,9 +161,8 @@ func (a *Activities) sweepLosers(ctx context.Context, taskID string, n int, resu
 	}
 }
 
-// staleLink reports that new links may help: the old one is dead, or its
-// server is.
-func staleLink(err error) bool {
+// mayBeStale reports whether a new link may help: the old one is dead, or its server is.
+func mayBeStale(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -170,16 +170,17 @@ func staleLink(err error) bool {
 	return k == mediagate.KindGone || k == mediagate.KindTransient
 }
 
-// ResultKey is the object key of a result file.
+// ResultKey returns the object key of a result file.
 func ResultKey(taskID string, n, index int) string {
 	return attemptFolder(taskID, n) + strconv.Itoa(index)
 }
 
-// attemptFolder is where the files of an attempt are.
+// attemptFolder returns the folder of an attempt's files.
 func attemptFolder(taskID string, n int) string {
 	return fmt.Sprintf("%s%d/", mediagate.ResultFolder(taskID), n)
 }
 
+// withCode adds the code to an error that has none.
 func withCode(err error, code string) error {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok && e.Code == "" {
 		c := *e
@@ -189,7 +190,7 @@ func withCode(err error, code string) error {
 	return err
 }
 
-// progress is how far a copy has come, for who looks on.
+// progress is how far a copy has come. Heartbeats show it.
 type progress struct{ index, bytes atomic.Int64 }
 
 // begin turns to the file at the position.
@@ -198,17 +199,18 @@ func (p *progress) begin(position int) {
 	p.bytes.Store(0)
 }
 
-// details are those of a heartbeat. refused goes with them to the next try.
+// details returns the details of a heartbeat. refused is the number of tries without a permit,
+// which the next try needs to know.
 func (p *progress) details(refused int32) []any {
 	return []any{p.index.Load(), p.bytes.Load(), refused}
 }
 
-// copyAll copies the files and stores where they are, which ends the task. Returns
-// errNoPermit where there is no permit for it while patience lasts.
+// copyAll copies the files and stores where they are, which ends the task. It returns errNoPermit
+// if it gets no permit within patience.
 //
-// The copy ends with ctx: a cancel, a worker that stops, or a Temporal that was lost.
-// The next try begins anew under the same keys (D13). The caller sends the heartbeats, in
-// the activity's own context: that of the copy may end before.
+// The copy ends with ctx: on a cancel, when the worker stops, or when Temporal is lost. The next
+// try begins again, under the same keys (D13). The caller sends the heartbeats, in the activity's
+// own context, since the context of the copy may end before.
 func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
 	permit, err := waitForPermit(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return f.Limits.Copies.Acquire(ctx, f.row.Provider, 1)
@@ -222,9 +224,9 @@ func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
 		if err != nil {
 			return err
 		}
-		f.sweepLosers(ctx, f.task.ID, f.row.N, results)
+		f.abortOthers(ctx, f.task.ID, f.row.N, results)
 		failpoint.Hit(failpoint.Mirrored)
-		return f.mirrored(ctx, f.task, f.row, results)
+		return f.storeMirrored(ctx, f.task, f.row, results)
 	})
 }
 
@@ -235,10 +237,10 @@ const (
 	quickMost = 64 << 20
 )
 
-// copyQuickly copies the files of a job that has just ended, which ends the task. A submit
-// whose answer has the result calls it, and so does a poller that sees the end: a step of
-// its own would cost more than most of such copies. A copy that gets no permit at once, is
-// large, takes long or fails is left to that step.
+// copyQuickly copies the files of a job that has just ended, which ends the task. A submit calls
+// it if the answer has the result, and a poller calls it when it sees the end: a step of its own
+// would cost more than most of these copies. A copy that gets no permit at once, is large, takes
+// long or fails is left to such a step.
 func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) error {
 	st := changed.State
 	brief, cancel := context.WithTimeout(ctx, a.Settings.QuickCopy)
@@ -256,7 +258,7 @@ func (a *Activities) copyQuickly(ctx context.Context, changed task.Changed) erro
 func (a *Activities) finish(ctx context.Context, changed task.Changed) (Answer, error) {
 	err := a.copyQuickly(ctx, changed)
 	if isCancelled(ctx) {
-		return Answer{}, ctx.Err() // the step may not be Mirror any more
+		return Answer{}, ctx.Err() // the next step may not be Mirror any more
 	}
 	if err != nil {
 		return answerTo(changed), nil //nolint:nilerr // the step finds out
@@ -264,45 +266,44 @@ func (a *Activities) finish(ctx context.Context, changed task.Changed) (Answer, 
 	return a.Ask(ctx, Question{TaskID: changed.State.ID, Seen: changed.State.Seen()})
 }
 
-// mostFiles is how many files of one attempt are copied, which is far more than
-// a request can ask for. Each may be as large as the model allows, so how many
-// there are is not left to the vendor.
-const mostFiles = 32
+// maxFiles is how many files of one attempt are copied, far more than any request can ask for.
+// Each file may be as large as the model allows, so their number is not left to the vendor.
+const maxFiles = 32
 
-// extraTries is how many activities in a row are failed for a file that is not
-// what the task is about, before it goes on without.
+// extraTries is how many tries in a row may fail because of an extra file, before the task goes
+// on without it. Extra files come along with the result: a cover, a WAV version, a film.
 const extraTries = 3
 
-// extraPatience is how long the servers of all that comes along may keep an
-// attempt's copy waiting: some that send a drop at a time would use up the time
-// of what the task is about, again at each try.
+// extraPatience is how long the servers of all extra files together may delay an attempt's copy.
+// Otherwise a server that sends one byte at a time would use up the time of the main files, at
+// each try.
 const extraPatience = 5 * time.Minute
 
-// files are those of one attempt on their way into the bucket.
+// files are the files of one attempt on their way into the bucket.
 type files struct {
 	*Activities
 	task      mediagate.Task
 	row       task.Attempt
-	channel   channel.Channel // without it, only public hosts can be fetched from
-	gone      error
+	channel   channel.Channel // if it is missing, only public hosts can be reached
+	gone      error           // why the channel is missing
 	media     []mediagate.Media
-	refreshed bool // the links were asked for once more
-	answered  bool // and the vendor has said what there is, or cannot be asked
+	refreshed bool // the vendor was asked for new links
+	answered  bool // the vendor answered that, or there is no vendor to ask
 	copied    *progress
-	try       int32         // of the step, see media.Dispensable
-	quick     bool          // large files are left to the step
-	patience  time.Duration // left of extraPatience
+	try       int32         // the number of the step's try, see media.Dispensable
+	quick     bool          // large files are left to the step Mirror
+	patience  time.Duration // what is left of extraPatience
 }
 
-// mirrorAll copies what the task is about, and makes of it what is to be made,
-// before what comes along.
+// mirrorAll copies the main files first, which includes cutting a grid and packing stems, and
+// then the extra files.
 func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 	row := f.row
 	f.media, f.patience = row.Outcome.Media, extraPatience
-	f.channel, f.gone = f.accounts().Shown(ctx, row)
-	if len(f.media) > mostFiles {
+	f.channel, f.gone = f.accounts().ConfirmedOwner(ctx, row)
+	if len(f.media) > maxFiles {
 		f.warn(ctx, "a vendor offers more files than any job makes", "files", len(f.media))
-		f.media = f.media[:mostFiles]
+		f.media = f.media[:maxFiles]
 	}
 	if len(f.media) == 0 {
 		if row.Outcome.Made.StandsAlone() {
@@ -311,7 +312,9 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 		return nil, media.Useless("the provider returned no file")
 	}
 	found := make([][]mediagate.Result, len(f.media))
-	var lost []error // of pieces that the task goes on without
+	var lost []error // errors of pieces that are left out
+	// First the main files, then the extra files. The stems are copied as one archive, at the
+	// position of the first.
 	for _, extra := range []bool{false, true} {
 		for i, m := range f.media {
 			if media.IsExtra(m.Role) != extra || m.Role == mediagate.RoleStem && i != f.firstStem() {
@@ -321,21 +324,22 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 			switch {
 			case err == nil:
 				found[i] = results
-			case extra || ctx.Err() != nil || !f.lost(err):
-				return nil, f.tryAgain(err)
+			case extra || ctx.Err() != nil || !f.isLost(err):
+				return nil, f.retryError(err)
 			default:
 				f.warn(ctx, "a piece is left out", "role", m.Role, "index", m.Index, "error", err)
 				lost = append(lost, err)
 			}
 		}
+		// No main file is there. The result is lost, or its servers are only away.
 		if len(lost) > 0 && !slices.ContainsFunc(found, func(r []mediagate.Result) bool { return len(r) > 0 }) {
-			return nil, nothing(lost)
+			return nil, nothingLeft(lost)
 		}
 	}
 	return slices.Concat(found...), nil
 }
 
-// warn logs what happens to the files of the attempt.
+// warn logs a problem with the files of the attempt.
 func (f *files) warn(ctx context.Context, what string, details ...any) {
 	f.Logger.WarnContext(ctx, what, append([]any{"task", f.task.ID, "attempt", f.row.N}, details...)...)
 }
@@ -343,14 +347,14 @@ func (f *files) warn(ctx context.Context, what string, details ...any) {
 const (
 	// goneAgain is the pause between two tries to get a file whose links are dead.
 	goneAgain = 10 * time.Second
-	// piecePatience is how long after the job's end a piece is waited for whose server
-	// is away, while others are there.
+	// piecePatience is how long after the job's end the task waits for a piece whose server is
+	// away, while other pieces are there.
 	piecePatience = 30 * time.Minute
 )
 
-// lost reports that a piece of the result cannot be had: it is no such media, its
-// fresh links are dead too at the step's last try, or its server is away for long.
-func (f *files) lost(err error) bool {
+// isLost reports whether a piece of the result cannot be had: it is not such media; or its fresh
+// links are dead, too, at the step's last try; or its server has been away for long.
+func (f *files) isLost(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindTooLarge:
 		return true
@@ -363,9 +367,9 @@ func (f *files) lost(err error) bool {
 	}
 }
 
-// tryAgain is the error of a copy. Dead links that the vendor has just given may
-// begin to work.
-func (f *files) tryAgain(err error) error {
+// retryError returns the error of a copy. Dead links that the vendor has just given may begin to
+// work, so the copy is tried again.
+func (f *files) retryError(err error) error {
 	if !f.answered || !mediagate.Is(err, mediagate.KindGone) {
 		return err
 	}
@@ -375,9 +379,9 @@ func (f *files) tryAgain(err error) error {
 	}
 }
 
-// nothing is the error of a result of which no piece can be had. It is final, unless
-// the server of one is only away.
-func nothing(lost []error) error {
+// nothingLeft returns the error of a result without any piece that can be had. It is final,
+// unless the server of one piece is only away.
+func nothingLeft(lost []error) error {
 	for _, err := range lost {
 		if mediagate.Is(err, mediagate.KindTransient) {
 			return err
@@ -389,11 +393,11 @@ func nothing(lost []error) error {
 	return media.Useless("%s", messageOf(lost[0]))
 }
 
-// copy copies the file at the position, from a fresh link where the old one is
-// dead. What comes along is left out in the end.
+// copy copies the file at the position. If its link is dead, copy asks for a new one. An extra
+// file is left out in the end.
 func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, error) {
 	results, err := f.obtain(ctx, position)
-	if staleLink(err) && ctx.Err() == nil && f.refresh(ctx) {
+	if mayBeStale(err) && ctx.Err() == nil && f.refresh(ctx) {
 		results, err = f.obtain(ctx, position)
 	}
 	m, try := f.media[position], f.try
@@ -407,8 +411,8 @@ func (f *files) copy(ctx context.Context, position int) ([]mediagate.Result, err
 	return nil, nil
 }
 
-// obtain is how a file comes into the bucket: it is copied, or it was stored
-// while it arrived. That it still is there is all that is asked then.
+// obtain brings a file into the bucket. A file that was stored while it arrived is there already,
+// and obtain only checks that.
 func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, error) {
 	m := f.media[position]
 	if m.Role == mediagate.RoleStem {
@@ -430,7 +434,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	return append([]mediagate.Result{result}, quarters...), err
 }
 
-// inBucket is the file at the position, once it is in the bucket.
+// inBucket returns the file at the position once it is in the bucket.
 func (f *files) inBucket(ctx context.Context, position int, m mediagate.Media) (mediagate.Result, error) {
 	if m.Stored != nil {
 		return *m.Stored, f.Bucket.Exists(ctx, *m.Stored)
@@ -438,13 +442,13 @@ func (f *files) inBucket(ctx context.Context, position int, m mediagate.Media) (
 	return f.mirrorOne(ctx, position, m)
 }
 
-// hasMain reports that the vendor itself offers what a grid holds.
+// hasMain reports whether the vendor itself offers the pictures of a grid.
 func (f *files) hasMain() bool {
 	return slices.ContainsFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleMain })
 }
 
-// refresh asks the vendor once for other links to the same files, and reports
-// whether there are any.
+// refresh asks the vendor once for new links to the same files, and reports whether there are
+// any.
 func (f *files) refresh(ctx context.Context) bool {
 	if f.refreshed {
 		return false
@@ -456,6 +460,8 @@ func (f *files) refresh(ctx context.Context) bool {
 	renewed := slices.Clone(f.media)
 	for i, m := range renewed {
 		same := func(other mediagate.Media) bool { return other.Role == m.Role && other.Index == m.Index }
+		// A vendor usually lists its files in the same order. If not, role and index identify a
+		// file.
 		at := i
 		if at >= len(fresh) || !same(fresh[at]) {
 			at = slices.IndexFunc(fresh, same)
@@ -468,12 +474,12 @@ func (f *files) refresh(ctx context.Context) bool {
 	return found
 }
 
-// freshMedia polls once for new links. answered says that there are no others: those
-// of a vendor that keeps no jobs are the only ones.
+// freshMedia polls once for new links. answered says that there are no others: a vendor that
+// keeps no jobs has only the first ones.
 func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answered bool) {
 	switch {
 	case f.row.Route.Sync:
-		return nil, !stored(f.row.Outcome.Media)
+		return nil, !anyStored(f.row.Outcome.Media)
 	case f.channel.Vendor == nil:
 		return nil, false
 	}
@@ -484,9 +490,9 @@ func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answer
 	return report.Outcome.Media, true
 }
 
-// cut makes the four pictures of a grid that is in the bucket: main files under
-// keys of their own beside that of the grid. A grid that cannot be cut, though it
-// may be whole, is left as it is: then there are none.
+// cut cuts the four pictures out of a grid that is in the bucket. They become main files, with
+// keys of their own. If the grid cannot be cut, although it may be complete, it stays as it is,
+// and cut returns no pictures.
 func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([]mediagate.Result, error) {
 	var quarters []mediagate.Result
 	open := func(ctx context.Context) (io.ReadCloser, int64, error) { return f.Bucket.Open(ctx, grid.Key) }
@@ -510,18 +516,19 @@ func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([
 	}
 }
 
-// QuarterKey is the object key of a picture that was cut out of the grid at the
-// position. No file of a vendor's has such a one.
+// QuarterKey returns the object key of a picture that was cut out of the grid at the position. No
+// file of a vendor has such a key.
 func QuarterKey(taskID string, n, position, quarter int) string {
 	return fmt.Sprintf("%s-%d", ResultKey(taskID, n, position), quarter+1)
 }
 
+// firstStem returns the position of the first stem, or -1.
 func (f *files) firstStem() int {
 	return slices.IndexFunc(f.media, func(m mediagate.Media) bool { return m.Role == mediagate.RoleStem })
 }
 
-// archive stores the stems as one main file, at the position of the first. It is
-// made anew without a stem that turns out to be lost, as long as there is another.
+// archive stores the stems as one main file, at the position of the first. If a stem turns out to
+// be lost, and there is another, the archive is made again without it.
 func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
 	archive := &media.Archive{Modified: f.task.CreatedAt.UTC(), Half: halfRead}
 	index := f.media[position].Index
@@ -537,9 +544,9 @@ func (f *files) archive(ctx context.Context, position int) (mediagate.Result, er
 		result, err := f.mirror(ctx, position, string(mediainfo.ClassArchive), archive.Open)
 		stem, fault := archive.Fault()
 		if err != nil && fault != nil {
-			err = fault // the bucket only saw it end
+			err = fault // the bucket only saw the archive end
 		}
-		if err == nil || fault == nil || ctx.Err() != nil || !f.lost(err) || !archive.LeaveOut() {
+		if err == nil || fault == nil || ctx.Err() != nil || !f.isLost(err) || !archive.LeaveOut() {
 			result.Role, result.Index = mediagate.RoleMain, index
 			return result, err
 		}

@@ -30,7 +30,7 @@ func media(urls ...string) mediagate.Outcome {
 
 func (b *bundle) mirror() (activities.Answer, error) { return b.tryStep(task.Mirror, 1) }
 
-// firstCopy names the first attempt, whose result is to be copied.
+// firstCopy names the first attempt, whose result has to be copied.
 func firstCopy() activities.StepArgs { return stepOf(taskID, task.Mirror, 1) }
 
 func TestMirror(t *testing.T) {
@@ -55,7 +55,7 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-// How many files are copied is not left to the vendor.
+// TestMirrorIsBounded checks that the number of copied files is not left to the vendor.
 func TestMirrorIsBounded(t *testing.T) {
 	t.Parallel()
 	urls := make([]string, 500)
@@ -70,7 +70,8 @@ func TestMirrorIsBounded(t *testing.T) {
 	}
 }
 
-// D13: a copy that was not recorded is made again under the same keys.
+// TestD13CopyIsRepeatedWithoutASecondObject checks that a copy that was not recorded is made
+// again under the same keys.
 func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
@@ -91,7 +92,8 @@ func TestD13CopyIsRepeatedWithoutASecondObject(t *testing.T) {
 	}
 }
 
-// D12: a dead link is asked for once more at the vendor.
+// TestD12DeadLinkIsAskedForAnew checks that the vendor is asked once for a new link if a link is
+// dead.
 func TestD12DeadLinkIsAskedForAnew(t *testing.T) {
 	t.Parallel()
 	const dead, alive = "https://m.example.com/dead", "https://m.example.com/alive"
@@ -222,7 +224,8 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// Nothing is copied for a task that has ended, or an attempt without success.
+// TestMirrorNothing checks that nothing is copied for a task that has ended, or for an attempt
+// without success.
 func TestMirrorNothing(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))
@@ -236,7 +239,8 @@ func TestMirrorNothing(t *testing.T) {
 	}
 }
 
-// The file's own length counts; the vendor's word stands in for it.
+// TestMirrorKeepsTheDuration checks that the file's own length counts, and that the vendor's word
+// counts if there is none.
 func TestMirrorKeepsTheDuration(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, stated, want float64 }{
@@ -265,8 +269,8 @@ type process struct{}
 
 func (process) Cleanup(func()) {}
 
-// mirrorUntilKilled copies a file with the half-way failpoint armed, and is
-// killed on its way, once a folder. Its exit code tells of the second time.
+// mirrorUntilKilled copies a file with the failpoint mirror-half armed, and is killed on its way,
+// once a folder. The second time its exit code reports success.
 func mirrorUntilKilled(dir string) int {
 	if err := failpoint.Arm(failpoint.MirrorHalf, dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -278,7 +282,9 @@ func mirrorUntilKilled(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	if _, err := w.Store.Change(context.Background(), taskID, task.VendorEnded{N: 1, Outcome: media("https://m.example.com/a")}); err != nil {
+	if _, err := w.Store.Change(
+		context.Background(), taskID, task.VendorEnded{N: 1, Outcome: media("https://m.example.com/a")},
+	); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
@@ -333,8 +339,8 @@ func TestMirrorHalfKillsOnce(t *testing.T) {
 	}
 }
 
-// D13: files of a task that ends without showing them go with its end; those of a
-// completed or an open task stay.
+// TestD13FilesGoWithTheEnd checks that files of a task that ends without showing them are removed
+// at its end, and that those of a completed or an open task stay.
 func TestD13FilesGoWithTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -357,18 +363,21 @@ func TestD13FilesGoWithTheEnd(t *testing.T) {
 	}
 }
 
-// owners notes whose copies the bucket's memory is for.
+// owners notes for whose copies the bucket's memory is used.
 type owners struct {
 	activities.Bucket
 	found []string
 }
 
-func (o *owners) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+func (o *owners) Mirror(
+	ctx context.Context, key string, open activities.Opener, l activities.Limits,
+) (mediagate.Result, error) {
 	o.found = append(o.found, l.Owner)
 	return o.Bucket.Mirror(ctx, key, open, l)
 }
 
-// A copy takes its memory of the share of its provider.
+// TestD18MemoryOfACopyIsItsProviders checks that a copy takes its memory from the share of its
+// provider.
 func TestD18MemoryOfACopyIsItsProviders(t *testing.T) {
 	t.Parallel()
 	b := succeeded(t, media("https://m.example.com/a"))

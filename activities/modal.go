@@ -7,9 +7,9 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// provenFor asks the channel for the job that waits, if attempt n takes parameters to it
-// and the channel's key is new. An account that shows the job gets the parameters (D11).
-func (a *Activities) provenFor(ctx context.Context, t mediagate.Task, n int) error {
+// confirmAccount asks the channel for the job that waits, if attempt n takes parameters to that
+// job and the channel's key is new. An account that shows the job gets the parameters (D11).
+func (a *Activities) confirmAccount(ctx context.Context, t mediagate.Task, n int) error {
 	if !t.Modal.Resumes(n) {
 		return nil
 	}
@@ -17,12 +17,12 @@ func (a *Activities) provenFor(ctx context.Context, t mediagate.Task, n int) err
 	if err != nil {
 		return err
 	}
-	_, err = a.accounts().Shown(ctx, waiting)
+	_, err = a.accounts().ConfirmedOwner(ctx, waiting)
 	return err
 }
 
-// waitingJob is what the job of such an attempt works on: the one at the vendor
-// that waits.
+// waitingJob returns the source of an attempt that takes parameters to a job: the job at the
+// vendor that waits for them.
 func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediagate.Source, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {
@@ -34,11 +34,10 @@ func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediaga
 	}, nil
 }
 
-// findModal asks what became of modal parameters whose call was lost. Their job
-// is known by the vendor's id, whatever the vendor says of ours: if it waits for
-// parameters still, they have not arrived; if it does anything else, they have.
-// KindNotFound is the former. A job that the vendor does not know at all tells
-// nothing: it is looked for again.
+// findModal finds out whether modal parameters have arrived whose call was lost. It polls for the
+// job that waits, by the vendor's id. If the job still waits for parameters, they have not
+// arrived, and findModal returns KindNotFound. If the job does anything else, they have. If the
+// vendor does not know the job at all, that proves nothing, and the job is looked up again.
 func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.Asker) (mediagate.Report, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {

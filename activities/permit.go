@@ -12,27 +12,27 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. All else
-// that gets none gives its slot back and comes again, see waitForPermit. Submits could do
-// that too, and the queue could go, but for the time to the vendor. 400 calls of a channel
-// were held, 60 tasks of one account came, and four newcomers (two busy cores, both ways by
-// the same program):
+// A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. Every other
+// activity without a permit gives its slot back and comes again, see waitForPermit. Submits could
+// do that too, and the queue would not be needed, but the time until the vendor is called would
+// be longer. In this measurement 400 calls of a channel were held, then 60 tasks of one account
+// came, then four of another account (two busy cores, the same program both ways):
 //
-//	from the submit to the vendor        with the queue   coming again
-//	all calls end after 30 s, newcomers  25 to 29 s       29 to 40 s
-//	the last of the crowd                30 s             81 to 86 s
-//	one call ends each 150 ms, newcomers 2 to 4 s         1 to 14 s
-//	the last of the crowd                23 s             45 to 47 s
+//	from the submit to the vendor           with the queue   coming again
+//	all calls end after 30 s: the four      25 to 29 s       29 to 40 s
+//	the last of the 60                      30 s             81 to 86 s
+//	one call ends each 150 ms: the four     2 to 4 s         1 to 14 s
+//	the last of the 60                      23 s             45 to 47 s
 //
-// The queue hands out each permit within 0.1 s. Who comes again looks for it every 5 to 90
-// seconds, and more often would cost Temporal more writes than a small machine has.
+// The queue hands out each permit within 0.1 s. An activity that comes again tries every 5 to 90
+// seconds; more often would cost Temporal more writes than a small machine has.
 
 const (
-	// permitPatience is how long a step waits behind a channel's calls before its
-	// task looks for another channel again.
-	permitPatience = time.Minute
-	// lookPatience is how long a submit waits for a permit to look for a channel.
-	lookPatience = 30 * time.Second
+	// permitTime is how long a submit waits behind a channel's calls before its task looks for
+	// another channel again.
+	permitTime = time.Minute
+	// lookupTime is how long a submit waits for the permit to look for a channel.
+	lookupTime = 30 * time.Second
 )
 
 // permit is room for one call at a channel, until it is released.
@@ -41,8 +41,8 @@ type permit struct {
 	channel string
 }
 
-// awaitPermit takes room among the calls of the channel that the step is to
-// wait behind, if any, or none when that takes too long. A worker that stops
+// awaitPermit takes a permit for a call of the channel that the step waits behind. It returns an
+// empty permit if there is no such channel, or if that takes too long. If the worker stops, it
 // does not wait.
 func (a *Activities) awaitPermit(ctx context.Context, in StepArgs) permit {
 	if in.Behind == "" {
@@ -50,11 +50,11 @@ func (a *Activities) awaitPermit(ctx context.Context, in StepArgs) permit {
 	}
 	t, err := a.Store.TaskByID(ctx, in.TaskID)
 	if err != nil {
-		return permit{} // the step finds out
+		return permit{} // the step meets the same error
 	}
 	waiting, cancel := untilStopped(ctx)
 	defer cancel()
-	waiting, expire := context.WithTimeout(waiting, permitPatience)
+	waiting, expire := context.WithTimeout(waiting, permitTime)
 	defer expire()
 	held, err := a.Limits.Calls.Acquire(waiting, in.Behind, t.AccountID, 1)
 	if err != nil {
@@ -63,8 +63,8 @@ func (a *Activities) awaitPermit(ctx context.Context, in StepArgs) permit {
 	return permit{held, in.Behind}
 }
 
-// permit takes room among the channel's calls for the account, if there is some, or is
-// what the caller has already.
+// permit takes a permit for a call of the channel, if one is free for the account. If the caller
+// has a permit for that channel already, it returns that.
 func (a *Activities) permit(channel, account string, has permit) (permit, bool) {
 	if has.channel == channel {
 		return has, true
@@ -73,34 +73,36 @@ func (a *Activities) permit(channel, account string, has permit) (permit, bool) 
 	return permit{held, channel}, ok
 }
 
-// What waits for a permit holds one of the worker's slots on its queue. If it kept that,
-// a crowd of one account would have all slots in the end, and a newcomer wait before
-// them. So it waits for moments, gives its slot back, and comes again, which is no try
-// of the step's: the slots of any crowd fall free within moments.
+// An activity that waits for a permit holds one of the worker's slots on its queue. If it kept
+// that slot, the tasks of one busy account would hold all slots in the end, and the next account
+// would wait behind them. So it waits a few seconds, gives its slot back, and comes again later,
+// which does not count as a try of the step. Slots therefore become free within seconds, however
+// many tasks an account has.
 
 const (
-	// againAfter is after how long it comes again the first time, give or take half
-	// of it: of many that wait none has to be first. Each time costs Temporal some
-	// writes, so who is refused again comes less often. With 5 s a crowd of 400
-	// was felt by others on a small machine.
+	// againAfter is the first pause before an activity comes again, plus or minus one half: the
+	// order of those that wait does not matter. Each time costs Temporal some writes, so the
+	// pause grows up to againMost. With 5 s, 400 waiting tasks slowed down others on a small
+	// machine.
 	againAfter = 10 * time.Second
 	againMost  = time.Minute
 )
 
-// codeNoPermit tells what waits for a permit from what failed. Histories hold the word.
+// codeNoPermit distinguishes an activity that waits for a permit from one that failed. Histories
+// hold the word.
 const codeNoPermit = "no_place"
 
-// errNoPermit says that there was no permit within moments.
+// errNoPermit says that there was no permit within the time to wait.
 var errNoPermit = errors.New("no permit yet")
 
-// WaitsForPermit reports that the error is of an activity that waits for a permit.
+// WaitsForPermit reports whether the error is that of an activity that waits for a permit.
 func WaitsForPermit(err error) bool { return FromTemporal(err).Code == codeNoPermit }
 
-// acquire takes a permit of a limit, as soon as there is one.
+// acquire takes a permit of a limit, and waits until there is one.
 type acquire func(context.Context) (*limit.Permit, error)
 
-// waitForPermit waits for a permit while patience lasts. Returns errNoPermit, or the error
-// of ctx.
+// waitForPermit waits for a permit, at most for patience. It returns errNoPermit, or the error of
+// ctx.
 func waitForPermit(ctx context.Context, patience time.Duration, get acquire) (*limit.Permit, error) {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -111,27 +113,29 @@ func waitForPermit(ctx context.Context, patience time.Duration, get acquire) (*l
 	return permit, err
 }
 
-// comeAgain is how an activity ends that got no permit, to be tried again later. What
-// it waits behind is for operators.
+// comeAgain returns the error of an activity that got no permit, and is to be tried again later.
+// The message tells operators what it waits behind.
 func comeAgain(ctx context.Context, behind string) error {
+	// 10 s, 20 s, 40 s, then 1 min; each of them between one half and one and a half of that.
 	wait := min(againAfter<<min(activity.GetInfo(ctx).Attempt-1, 8), againMost)
 	return &mediagate.Error{
-		Kind: mediagate.KindCapacity, Code: codeNoPermit, Message: "waits for its turn behind " + behind,
+		Kind: mediagate.KindCapacity, Code: codeNoPermit, Message: "waits for a permit behind " + behind,
 		RetryAfter: wait/2 + rand.N(wait), //nolint:gosec // no secret
 	}
 }
 
-// refused is comeAgain for a step that counts its tries: this one is none.
-func refused(ctx context.Context, behind string) error {
+// retryWithoutPermit is comeAgain for a step that counts its tries. A try without a permit does
+// not count.
+func retryWithoutPermit(ctx context.Context, behind string) error {
 	activity.RecordHeartbeat(ctx, refusedDetails(timesRefused(ctx)+1)...)
 	return comeAgain(ctx, behind)
 }
 
-// refusedDetails returns heartbeat details that count how often the step got no permit. A
-// try passes nothing but its heartbeat details on to the next one.
+// refusedDetails returns heartbeat details that count how often the step got no permit. Heartbeat
+// details are all that one try passes on to the next.
 func refusedDetails(times int32) []any { return (&progress{}).details(times) }
 
-// timesRefused is how many of the step's tries got no permit.
+// timesRefused returns how many of the step's tries got no permit.
 func timesRefused(ctx context.Context) (times int32) {
 	var index, bytes int64
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &index, &bytes, &times) != nil {
@@ -140,5 +144,5 @@ func timesRefused(ctx context.Context) (times int32) {
 	return times
 }
 
-// tryOf is which try this is of the step's that had a permit, from 1 on.
+// tryOf returns the number of this try, counting from 1, among those that had a permit.
 func tryOf(ctx context.Context) int32 { return activity.GetInfo(ctx).Attempt - timesRefused(ctx) }

@@ -17,13 +17,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// hanging are channels of room for one call each, at whose vendors calls hang until they
+// hanging are channels with room for one call each. The calls at their vendors hang until they
 // are released.
 type hanging struct {
 	*bundle
 	release chan struct{}
 	beside  sync.WaitGroup
-	calls   atomic.Int32 // that were made
+	calls   atomic.Int32 // the calls that were made
 }
 
 func (b *bundle) hang(names ...string) *hanging {
@@ -45,8 +45,7 @@ func (b *bundle) hang(names ...string) *hanging {
 	return h
 }
 
-// submits makes the first attempt of another task, behind a channel if one is
-// named.
+// submits makes the first attempt of another task, behind a channel if one is named.
 func (h *hanging) submits(i int, behind string) (activities.Answer, error) {
 	added := h.NewVideo()
 	added.ID = fmt.Sprintf("task_%d", i)
@@ -58,10 +57,10 @@ func (h *hanging) submits(i int, behind string) (activities.Answer, error) {
 	return call[activities.Answer](h.bundle, h.Activities.SubmitJob, in)
 }
 
-// submitsBeside is submits beside the test, until ends.
-func (h *hanging) submitsBeside(i int) { h.beside.Go(func() { _, _ = h.submits(i, "") }) }
+// submitsInParallel is submits in the background, until ends is called.
+func (h *hanging) submitsInParallel(i int) { h.beside.Go(func() { _, _ = h.submits(i, "") }) }
 
-// ends lets the calls go on that hang, and waits until those beside the test are over.
+// ends lets the hanging calls go on, and waits until the submits in the background are over.
 func (h *hanging) ends() {
 	close(h.release)
 	h.beside.Wait()
@@ -75,15 +74,15 @@ func (h *hanging) at(i int) string {
 	return a.Channel
 }
 
-// A vendor that hangs has the calls of its own channel, and no others: who comes
-// next goes to the next channel, or waits behind.
+// TestD18HangingCallsAreTheChannelsOwn checks that a vendor that hangs blocks the calls of its
+// own channel, and no others. The next task goes to the next channel, or waits behind this one.
 func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a", "b")
 		for i := range 2 {
-			h.submitsBeside(i)
+			h.submitsInParallel(i)
 			synctest.Wait()
 		}
 		if h.at(0) != "a" || h.at(1) != "b" {
@@ -121,9 +120,9 @@ func TestD18HangingCallsAreTheChannelsOwn(t *testing.T) {
 	})
 }
 
-// Of those that wait behind a channel accounts take turns: a newcomer's task comes before
-// the second one of an account that has many there.
-func TestD18AccountsTakeTurnsBehindAChannel(t *testing.T) {
+// TestD18AccountsAreServedInRoundRobin checks the order of those that wait behind a channel: a
+// task of another account comes before the second one of an account that has many there.
+func TestD18AccountsAreServedInRoundRobin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t, video).hang("a")
@@ -163,14 +162,14 @@ func TestD18AccountsTakeTurnsBehindAChannel(t *testing.T) {
 	})
 }
 
-// Nobody waits behind a channel that takes no jobs, and who waits behind one
-// looks for another from time to time.
-func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
+// TestD18WaitsOnlyBehindAChannelThatTakesJobs checks that no task waits behind a channel that
+// takes no jobs, and that a waiting task looks for another channel from time to time.
+func TestD18WaitsOnlyBehindAChannelThatTakesJobs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a", "b")
-		h.submitsBeside(0)
+		h.submitsInParallel(0)
 		synctest.Wait()
 		for _, name := range []string{"a", "b"} {
 			if _, err := b.Store.EnableChannel(t.Context(), name, false); err != nil {
@@ -198,20 +197,22 @@ func TestD18WaitsOnlyBehindWhoTakesJobs(t *testing.T) {
 	})
 }
 
-// What is sent again, after proof that there is no job, takes a permit as well.
+// TestD18RepeatedCallsTakePermits checks that a sending that is repeated, after proof that there
+// is no job, takes a permit as well.
 func TestD18RepeatedCallsTakePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := setup(t, video)
 		h := b.hang("a")
-		h.submitsBeside(0)
+		h.submitsInParallel(0)
 		synctest.Wait()
 		h.ends()
 
 		h.release = make(chan struct{})
-		h.submitsBeside(1)
+		h.submitsInParallel(1)
 		synctest.Wait()
-		b.Store.Exec(`UPDATE attempts SET state = 'unknown', document = json_remove(json_set(document, '$.absent_at', ?, '$.absent_again_at', ?), '$.ref')
+		b.Store.Exec(`UPDATE attempts SET state = 'unknown', document =
+			json_remove(json_set(document, '$.absent_at', ?, '$.absent_again_at', ?), '$.ref')
 			WHERE task_id = 'task_0'`, b.Now().Format(time.RFC3339), b.Now().Format(time.RFC3339))
 		b.Store.Exec("DELETE FROM awaits WHERE task_id = 'task_0'")
 		st, err := h.submits(0, "")

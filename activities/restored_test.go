@@ -11,12 +11,12 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// restored is a task of a backup that has no attempt, after its run has asked.
+// restored returns a task of a backup that has no attempt, after its run has asked.
 func restored(t *testing.T, new func(*activitytest.World) mediagate.Task) *bundle {
 	t.Helper()
 	b := setup(t, new)
 	b.restore()
-	b.submit(1) // of a run that was told before the restore
+	b.submit(1) // a run got this step before the restore
 	b.advance(time.Minute)
 	if answer := b.ask(); answer.State != mediagate.AttemptUnknown || answer.Step.Kind != task.Lookup {
 		t.Fatalf("answer %+v", answer)
@@ -25,7 +25,8 @@ func restored(t *testing.T, new func(*activitytest.World) mediagate.Task) *bundl
 	return b
 }
 
-// D17: what may have been submitted since the backup is not submitted again.
+// TestD17LostAttempt checks that an attempt that may have been made since the backup is not made
+// again.
 func TestD17LostAttempt(t *testing.T) {
 	t.Parallel()
 	away := func(context.Context, mediagate.JobRef) (mediagate.Report, error) {
@@ -61,7 +62,7 @@ func TestD17LostAttempt(t *testing.T) {
 	}
 }
 
-// restore takes the task back to how it was submitted.
+// restore takes the task back to its submit.
 func (b *bundle) restore() {
 	b.t.Helper()
 	b.Store.Unsend(taskID)
@@ -74,8 +75,9 @@ func hangs(ctx context.Context, _ mediagate.JobRef) (mediagate.Report, error) {
 	return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient, "no answer")
 }
 
-// D11: channels that hang take no time from the one that has the job. A lookup has a minute.
-func TestD11LostAttemptBesideChannelsThatHang(t *testing.T) {
+// TestD11LostAttemptAmongHangingChannels checks that channels that hang take no time from the one
+// that has the job. A lookup has a minute.
+func TestD11LostAttemptAmongHangingChannels(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bundle{t: t, clock: &clock{}, World: activitytest.New(t, time.Now)}
@@ -86,7 +88,7 @@ func TestD11LostAttemptBesideChannelsThatHang(t *testing.T) {
 		b.Channels.Set(first, second, b.account("third", 0, 0))
 		b.Store.Unsend(taskID)
 		b.change(task.Restored{At: time.Now()})
-		b.submit(1) // of a run that was told before the restore
+		b.submit(1) // a run got this step before the restore
 		time.Sleep(time.Minute)
 		b.ask()
 		_, err := b.Async.Accept(mediagate.Job{ExternalID: taskID})
@@ -102,8 +104,8 @@ func TestD11LostAttemptBesideChannelsThatHang(t *testing.T) {
 	})
 }
 
-// D17: the files of a synchronous call, and what its sender left beside them, outlive the
-// rows.
+// TestD17LostFiles checks that the files of a synchronous call, and the manifest that its sender
+// left with them, outlive the rows.
 func TestD17LostFiles(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)

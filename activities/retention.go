@@ -9,31 +9,31 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// What is past its time is removed by a workflow that a schedule starts. Each kind goes
-// in slices, each of which is a transaction or a call of the bucket, and may be cut off
-// and repeated. Rows go first, and objects once no row names them: so a crash leaves an
-// object for the next run, never a row that names what is gone (D16, D13).
+// A workflow that a schedule starts removes what is past its time. It removes each kind in
+// slices. A slice is one transaction, or one call of the bucket, and may be cut off and repeated.
+// Rows are removed first, and objects once no row names them. So a crash leaves an object for the
+// next run, and never a row that names a missing object (D16, D13).
 
 const (
-	removeStep   = time.Minute     // of one activity; its run goes on with the next
-	sliceTimeout = 5 * time.Minute // of objects that go by their age, as many as are removed in it
-	filesGrace   = time.Hour       // longer than a submit takes, which has read that a file is there
-	recordLife   = day             // of an idempotency record, from the end of its task
-	auditLife    = 400 * day       // a year and a month of it are there
-	strayAge     = day             // of an object that no row names: no copy or upload takes as long
-	strayPause   = 20 * time.Hour  // between two walks through the results: one a day
-	uploadAge    = day             // an unfinished upload this old belongs to nobody
+	removeStep   = time.Minute     // of one activity; the run continues with the next
+	sliceTimeout = 5 * time.Minute // of objects that are removed by age: as many as fit
+	filesGrace   = time.Hour       // longer than a submit takes after it has read that a file exists
+	recordLife   = day             // of an idempotency record, after the end of its task
+	auditLife    = 400 * day       // a little more than a year and a month
+	strayAge     = day             // of an object that no row names; no copy or upload takes that long
+	strayPause   = 20 * time.Hour  // between two passes over the results: one a day
+	uploadAge    = day             // an unfinished upload of that age is abandoned
 	requestAge   = uploadLink + day
 )
 
-// RemoveArgs name what RemoveExpired is to go on with.
+// RemoveArgs says where RemoveExpired continues.
 type RemoveArgs struct {
 	Kind  mediagate.Removal `json:"kind"`
-	After string            `json:"after,omitempty"` // where the slice before ended
+	After string            `json:"after,omitempty"` // the end of the slice before
 }
 
-// RemoveExpired removes what is past its time of one kind, slice after slice, for a
-// minute. It tells how much went, and whether there is more. A worker that stops ends it
+// RemoveExpired removes what is past its time of one kind, slice after slice, for a minute. It
+// returns how many items it removed, and whether there are more. If the worker stops, it ends
 // between two slices.
 func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagate.RemovedSlice, error) {
 	out := mediagate.RemovedSlice{Next: in.After, More: true}
@@ -55,6 +55,7 @@ func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagat
 	return out, ctx.Err()
 }
 
+// removeSlice removes one slice of a kind.
 func (a *Activities) removeSlice(
 	ctx context.Context, kind mediagate.Removal, after string,
 ) (mediagate.RemovedSlice, error) {
@@ -68,7 +69,7 @@ func (a *Activities) removeSlice(
 	switch kind {
 	case mediagate.RemoveDeliveries:
 		return rows(keep.Deliveries, 0)
-	case mediagate.RemoveEndpointDeliveries: // some are of no task, with which they would go
+	case mediagate.RemoveEndpointDeliveries: // some belong to no task, and are not removed with one
 		return rows(cmp.Or(keep.Deliveries, keep.Tasks), 0)
 	case mediagate.RemoveIdempotency:
 		return rows(recordLife, 0)
@@ -79,15 +80,15 @@ func (a *Activities) removeSlice(
 	case mediagate.RemoveAudit:
 		return rows(auditLife, 0)
 	case mediagate.RemoveSessions:
-		return a.swept(ctx, kind, a.Store.RemoveSessions)
+		return a.removeAll(ctx, kind, a.Store.RemoveSessions)
 	case mediagate.RemoveFiles:
-		return a.swept(ctx, kind, a.sweepFiles)
+		return a.removeAll(ctx, kind, a.sweepFiles)
 	case mediagate.RemoveUploads:
-		return a.swept(ctx, kind, func(ctx context.Context) (int, error) {
+		return a.removeAll(ctx, kind, func(ctx context.Context) (int, error) {
 			return a.Sweeper.DeleteOlder(ctx, mediagate.UploadFolder, requestAge)
 		})
 	case mediagate.RemoveUnfinished:
-		return a.swept(ctx, kind, func(ctx context.Context) (aborted int, err error) {
+		return a.removeAll(ctx, kind, func(ctx context.Context) (aborted int, err error) {
 			for _, prefix := range []string{mediagate.ResultsFolder, mediagate.UploadFolder, mediagate.FileFolder} {
 				n, err := a.Sweeper.AbortStale(ctx, prefix, uploadAge)
 				if aborted += n; err != nil {
@@ -99,14 +100,14 @@ func (a *Activities) removeSlice(
 	case mediagate.RemoveObjects:
 		return a.removeStrays(ctx, after)
 	case mediagate.RemovalRun:
-		return a.swept(ctx, kind, func(context.Context) (int, error) { return 0, nil })
+		return a.removeAll(ctx, kind, func(context.Context) (int, error) { return 0, nil })
 	}
 	return mediagate.RemovedSlice{},
 		mediagate.Errorf(mediagate.KindInternal, "nothing is known of how %q are removed", kind)
 }
 
-// swept removes all of a kind at once, or as many as it takes until the time is over.
-func (a *Activities) swept(
+// removeAll removes all items of a kind at once, or as many as fit into the time.
+func (a *Activities) removeAll(
 	ctx context.Context, kind mediagate.Removal, sweep func(context.Context) (int, error),
 ) (mediagate.RemovedSlice, error) {
 	removed, err := sweep(ctx)
@@ -119,10 +120,10 @@ func (a *Activities) swept(
 	return mediagate.RemovedSlice{Removed: removed}, errors.Join(err, noted)
 }
 
-// removeStrays goes on with the walk through the results: objects that are a day old and
-// that no row names are removed. A walk that has ended is followed by the next a day
-// later.
+// removeStrays continues the pass over the results: it removes objects that are a day old and
+// that no row names. A pass that has ended is followed by the next one a day later.
 func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.RemovedSlice, error) {
+	// A new pass, or one that a crash cut off: the mark says where to continue.
 	if after == "" {
 		states, err := a.Store.RemovalStates(ctx)
 		if err != nil {
@@ -151,18 +152,20 @@ func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.
 	return slice, a.Store.NoteRemoval(ctx, mediagate.RemoveObjects, slice.Next, slice.Removed, !more)
 }
 
-// fileAge is when uploads are removed: later than their links end by more
-// than a submit may take from its check to its row.
+// fileAge is the age at which uploads are removed. It is longer than the life of their links, by
+// more than a submit takes from its check to its row.
 const fileAge = mediagate.FileLife + time.Hour
 
-// sweepFiles removes uploads whose links have ended, unless a task is open that
-// was submitted while they had not: it may name them. Which task names what is
-// on no record, so the oldest one holds back all.
+// sweepFiles removes uploads whose links have ended. It keeps them while a task is open that was
+// submitted before they ended, since that task may name them. No record says which task names
+// which upload, so the oldest open task holds back all of them.
 func (a *Activities) sweepFiles(ctx context.Context) (removed int, err error) {
 	oldest, err := a.Store.OldestOpen(ctx)
 	if err != nil {
 		return 0, err
 	}
+	// An upload may have been named by the oldest open task if its link worked when that task was
+	// submitted.
 	age := fileAge
 	if !oldest.IsZero() {
 		age += max(0, a.Now().Sub(oldest))

@@ -32,7 +32,8 @@ func tryRemove(w *activitytest.World, kind mediagate.Removal) (slice mediagate.R
 	return slice, err
 }
 
-// What came within requests goes once no link to it works any more.
+// TestRequestMediaAreSwept checks that media that came within requests are removed once no link
+// to them works any more.
 func TestRequestMediaAreSwept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestRequestMediaAreSwept(t *testing.T) {
 	})
 }
 
-// crowded has so many objects of one kind that they take all the time there is.
+// crowded has so many objects of one kind that removing them takes all the time that there is.
 type crowded struct {
 	activities.Sweeper
 }
@@ -66,7 +67,7 @@ func (c crowded) DeleteOlder(ctx context.Context, prefix string, olderThan time.
 	return c.Sweeper.DeleteOlder(ctx, prefix, olderThan)
 }
 
-// Of what there is too much for one slice, the rest is left to the next.
+// TestSweepsAreBounded checks that what does not fit into one slice is left to the next.
 func TestSweepsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,13 +77,15 @@ func TestSweepsAreBounded(t *testing.T) {
 		if slice := remove(t, w, mediagate.RemoveUploads); !slice.More || time.Since(began) > 10*time.Minute {
 			t.Errorf("%+v after %v", slice, time.Since(began))
 		}
-		if states, err := w.Store.RemovalStates(t.Context()); err != nil || !states[mediagate.RemoveUploads].EndedAt.IsZero() {
+		if states, err := w.Store.RemovalStates(
+			t.Context(),
+		); err != nil || !states[mediagate.RemoveUploads].EndedAt.IsZero() {
 			t.Errorf("%+v, %v: it has not come to the end", states, err)
 		}
 	})
 }
 
-// strayed is a world with objects of tasks that are gone, ended and open.
+// strayed returns a world with objects of tasks that are gone, ended and open.
 func strayed(t *testing.T) (b *bundle, stays []string) {
 	t.Helper()
 	b = bubbled(t)
@@ -98,8 +101,8 @@ func strayed(t *testing.T) (b *bundle, stays []string) {
 	return b, []string{open, young}
 }
 
-// Objects that no row names go once they are a day old, page by page, and a day later
-// they are looked at again.
+// TestStraysAreRemoved checks that objects that no row names are removed once they are a day old,
+// page by page, and that the next pass begins a day later.
 func TestStraysAreRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +122,8 @@ func TestStraysAreRemoved(t *testing.T) {
 	})
 }
 
-// Whatever call dies, what rows name is there, and the next run removes the rest.
+// TestStraysAreRemovedAfterACrash checks that objects that rows name stay, whichever call dies,
+// and that the next run removes the rest.
 func TestStraysAreRemovedAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"RemovalStates", "Unnamed", "NoteRemoval"} {
@@ -153,8 +157,8 @@ func TestStraysAreRemovedAfterACrash(t *testing.T) {
 	}
 }
 
-// What is kept for ever is not looked for, a worker that stops leaves the rest, and what
-// is unknown is an error.
+// TestRemoveExpired checks that rows that are kept for ever are not searched for, that a worker
+// that stops leaves the rest, and that an unknown kind is an error.
 func TestRemoveExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +169,10 @@ func TestRemoveExpired(t *testing.T) {
 			return nil
 		}
 		w.Activities.Settings.Keep = mediagate.Retention{}
-		for _, kind := range []mediagate.Removal{mediagate.RemoveTasks, mediagate.RemoveResults, mediagate.RemoveDeliveries, mediagate.RemoveEndpointDeliveries, mediagate.RemoveSpeeches} {
+		for _, kind := range []mediagate.Removal{
+			mediagate.RemoveTasks, mediagate.RemoveResults, mediagate.RemoveDeliveries, mediagate.RemoveEndpointDeliveries,
+			mediagate.RemoveSpeeches,
+		} {
 			if got := remove(t, w, kind); got != (mediagate.RemovedSlice{}) {
 				t.Errorf("%s: %+v", kind, got)
 			}
@@ -182,7 +189,9 @@ func TestRemoveExpired(t *testing.T) {
 		if asked["RemoveRows"] != 7 {
 			t.Errorf("%d kinds of rows were asked for, want 7", asked["RemoveRows"])
 		}
-		if states, err := w.Store.RemovalStates(t.Context()); err != nil || !states[mediagate.RemovalRun].EndedAt.Equal(time.Now()) {
+		if states, err := w.Store.RemovalStates(
+			t.Context(),
+		); err != nil || !states[mediagate.RemovalRun].EndedAt.Equal(time.Now()) {
 			t.Errorf("%+v, %v: the run is not on record", states, err)
 		}
 		if _, err := tryRemove(w, "others"); err == nil {

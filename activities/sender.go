@@ -11,17 +11,17 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// sender is what a SubmitJob knows and the database may not (D5): which sending it has
-// begun, and the id of the job that the vendor made of it. Its heartbeat carries that, so
-// that the next try of the activity, or the run, knows it after this process has died.
+// sender is what one SubmitJob knows and the database may lack (D5): the sending that it has
+// begun, and the id of the job that the vendor made of it. Its heartbeat carries that. So the
+// next try of the activity, or the run, knows it after this process has died.
 type sender struct {
-	news chan chan<- struct{} // has the heartbeat report at once, and close the channel
+	news chan chan<- struct{} // asks the heartbeat to report at once, and to close the channel then
 
 	mu   sync.Mutex
 	seen task.Seen
 }
 
-// newSender begins with what the try before had reported.
+// newSender returns a sender that knows what the try before had reported.
 func newSender(ctx context.Context) *sender {
 	s := &sender{news: make(chan chan<- struct{}, 1)}
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &s.seen) != nil {
@@ -30,29 +30,31 @@ func newSender(ctx context.Context) *sender {
 	return s
 }
 
-// reportPatience is how long a sender waits for its report before it calls the vendor. A
-// Temporal that is away keeps no job from being sent.
-const reportPatience = time.Second
+// reportTimeout is how long a sender waits for its report before it calls the vendor. A Temporal
+// that is away does not keep a job from being sent.
+const reportTimeout = time.Second
 
-// begins reports the sending that is about to be made.
-func (s *sender) begins(sending task.Sending) {
-	s.learns(task.Seen{Sending: sending})
+// reportSending reports the sending that is about to be made.
+func (s *sender) reportSending(sending task.Sending) {
+	s.setSeen(task.Seen{Sending: sending})
 	reported := make(chan struct{})
 	s.news <- reported
 	select {
 	case <-reported:
-	case <-time.After(reportPatience):
+	// Without the report, a crash in the call leaves only the stored intent.
+	case <-time.After(reportTimeout):
 	}
 }
 
-// learns has the next report say what is seen now. It makes none: by the next regular beat
-// the database has most answers.
-func (s *sender) learns(seen task.Seen) {
+// setSeen sets what the next report says. It sends no report itself: by the next regular
+// heartbeat the database has most answers.
+func (s *sender) setSeen(seen task.Seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = seen
 }
 
+// details returns the details of a heartbeat.
 func (s *sender) details() []any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,22 +64,23 @@ func (s *sender) details() []any {
 	return []any{s.seen}
 }
 
-// with adds to what the run has seen what this sender knows of a later sending.
-func (s *sender) with(seen task.Seen) task.Seen {
+// addTo returns what the run has seen, together with what this sender knows of a later sending.
+func (s *sender) addTo(seen task.Seen) task.Seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return seen.With(s.seen)
 }
 
-// recall has the row take over what the try before knew, before anything else is done.
-func (a *Activities) recall(ctx context.Context, began *sender, in *StepArgs) error {
+// adoptReported lets the row adopt what the try before had reported, before anything else is
+// done.
+func (a *Activities) adoptReported(ctx context.Context, began *sender, in *StepArgs) error {
 	if len(began.details()) == 0 {
 		return nil
 	}
-	in.Seen = began.with(in.Seen)
+	in.Seen = began.addTo(in.Seen)
 	_, err := a.persist(ctx, in.TaskID, task.Asked{Seen: in.Seen})
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return nil // the step says so
+		return nil // the step reports that the task is missing
 	}
 	return err
 }

@@ -30,7 +30,7 @@ const taskID = activitytest.TaskID
 
 var start = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// clock stands still until it is moved.
+// clock stands still until advance moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -48,7 +48,7 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// bundle is the activities on doubles, with one task.
+// bundle is the activities with doubles, and one task.
 type bundle struct {
 	*activitytest.World
 	*clock
@@ -63,7 +63,7 @@ func setup(t *testing.T, submitted func(*activitytest.World) mediagate.Task) *bu
 	return b
 }
 
-// same compares what there is with what there should be.
+// same compares got with want.
 func same[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -71,7 +71,7 @@ func same[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// inBubble runs a subtest beside the others, on a clock of its own.
+// inBubble runs a parallel subtest on a clock of its own.
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func video(w *activitytest.World) mediagate.Task { return w.NewVideo() }
 
 func image(w *activitytest.World) mediagate.Task { return w.NewImage() }
 
-// newEnv is where an activity runs by itself.
+// newEnv returns an environment in which an activity runs by itself.
 func newEnv(w *activitytest.World) *testsuite.TestActivityEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -93,8 +93,8 @@ func newEnv(w *activitytest.World) *testsuite.TestActivityEnvironment {
 	return env
 }
 
-// repeated runs an activity as a workflow does that repeats it, and tells each of begins of
-// every attempt.
+// repeated runs an activity as a workflow does that repeats it, and calls each of begins at every
+// attempt.
 func (b *bundle) repeated(does, arg any, begins ...func(attempt int32)) error {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
@@ -114,7 +114,7 @@ func (b *bundle) repeated(does, arg any, begins ...func(attempt int32)) error {
 	return env.GetWorkflowError()
 }
 
-// call runs an activity and takes its result.
+// call runs an activity and returns its result.
 func call[T any](b *bundle, activity, arg any) (T, error) {
 	var out T
 	value, err := newEnv(b.World).ExecuteActivity(activity, arg)
@@ -134,10 +134,10 @@ func must[T any](b *bundle, activity, arg any) T {
 	return out
 }
 
-// stepOf is what an activity gets that works on attempt n of a task.
+// stepOf returns the input of an activity that works on attempt n of a task.
 func stepOf(id string, kind task.Kind, n int) activities.StepArgs {
 	begun := n
-	if kind == task.Submit { // the run has not seen the attempt
+	if kind == task.Submit { // the run has not seen the attempt yet
 		begun--
 	}
 	return activities.StepArgs{TaskID: id, Step: task.Step{Kind: kind, N: n}, Seen: seen(begun)}
@@ -155,7 +155,7 @@ func (b *bundle) tryStep(kind task.Kind, n int) (activities.Answer, error) {
 	return call[activities.Answer](b, activityOf(b.World, kind), stepOf(taskID, kind, n))
 }
 
-// activityOf is the activity of a step.
+// activityOf returns the activity of a step.
 func activityOf(w *activitytest.World, kind task.Kind) any {
 	a := w.Activities
 	switch kind {
@@ -187,7 +187,7 @@ func (b *bundle) ask() activities.Answer {
 	return must[activities.Answer](b, b.Activities.Ask, activities.Question{TaskID: taskID})
 }
 
-// change has events happen to the task.
+// change applies events to the task.
 func (b *bundle) change(events ...task.Event) task.Changed {
 	b.t.Helper()
 	changed, err := b.Store.Change(context.Background(), taskID, events...)
@@ -218,16 +218,16 @@ func (b *bundle) attempt(n int) task.Attempt {
 	return a
 }
 
-// seen is a memory of attempt n of which nothing but the number is known.
+// seen returns a memory that knows only the number of attempt n.
 func seen(n int) task.Seen { return task.Seen{Sending: task.Sending{N: n}} }
 
-// sending is the last one of attempt n.
+// sending returns the last sending of attempt n.
 func (b *bundle) sending(n int) task.Sending {
 	a := b.stored(n)
 	return a.Sending
 }
 
-// stored is attempt n as the machine has it.
+// stored returns attempt n as the state has it.
 func (b *bundle) stored(n int) task.Attempt {
 	b.t.Helper()
 	st := b.state()
@@ -245,7 +245,7 @@ func (b *bundle) task() mediagate.Task {
 	return t
 }
 
-// submitted checks under which ids jobs were sent.
+// submitted checks the ids under which jobs were sent.
 func (b *bundle) submitted(want ...string) {
 	b.t.Helper()
 	var got []string
@@ -257,7 +257,7 @@ func (b *bundle) submitted(want ...string) {
 	}
 }
 
-// succeeded leaves the task with a success of attempt 1.
+// succeeded returns a bundle whose task has a success of attempt 1.
 func succeeded(t *testing.T, outcome mediagate.Outcome) *bundle {
 	t.Helper()
 	b := setup(t, video)
@@ -266,8 +266,8 @@ func succeeded(t *testing.T, outcome mediagate.Outcome) *bundle {
 	return b
 }
 
-// kind checks an activity's error: its kind, its code, and whether Temporal
-// repeats the activity by itself.
+// kind checks an activity's error: its kind, its code, and whether Temporal repeats the activity
+// by itself.
 func kind[C ~string](t *testing.T, err error, want mediagate.Kind, code C, repeated bool) {
 	t.Helper()
 	if err == nil {
@@ -283,14 +283,14 @@ func kind[C ~string](t *testing.T, err error, want mediagate.Kind, code C, repea
 	}
 }
 
-// workerOptions are those of a worker whose activities end with ctx.
+// workerOptions returns the options of a worker whose activities end with ctx.
 func workerOptions(ctx context.Context) worker.Options {
 	return worker.Options{BackgroundActivityContext: ctx}
 }
 
 func asApplication(err error, app **temporal.ApplicationError) bool { return errors.As(err, app) }
 
-// account is a channel with an account of its own at the asynchronous vendor.
+// account returns a channel with an account of its own at the asynchronous vendor.
 func (b *bundle) account(name string, concurrency, priority int) channel.Channel {
 	c := b.AsyncBound()
 	c.Name, c.Fingerprint, c.Concurrency, c.Priority = name, name, concurrency, priority

@@ -10,9 +10,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// sink stores the files of a submission while they arrive (mediagate.Sink), with
-// the checks and the memory of a mirrored file, under the keys that the mirror
-// would use. It is how the result of a vendor without links passes through.
+// sink stores the files of a submission while they arrive (mediagate.Sink). They get the same
+// checks, the same share of memory, and the same keys as files that are mirrored. So the result
+// of a vendor that gives no links reaches the bucket without another copy.
 type sink struct {
 	activities *Activities
 	task       mediagate.Task
@@ -22,9 +22,9 @@ type sink struct {
 	refused error // a file that the task cannot use
 }
 
-// Store streams one file into the bucket. What breaks leaves nothing behind. A
-// file that is no such media, or too large, is KindInvalid with code
-// result_unavailable; KindUnavailable says that the bucket is away.
+// Store streams one file into the bucket. If it breaks off, nothing is left behind. Store returns
+// KindInvalid with code result_unavailable for a file that is not such media or is too large, and
+// KindUnavailable while the bucket is away.
 func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.Media, error) {
 	from := &media.Incoming{Reader: file}
 	open := func(context.Context) (io.ReadCloser, int64, error) { return from, -1, nil }
@@ -44,14 +44,14 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	return mediagate.Media{}, err
 }
 
-// Record leaves a manifest of the files that came so far. It counts from the end of the
-// call on: until then its sender may still report them all.
+// Record stores a manifest of the files that have arrived so far. It counts only from the end of
+// the call on: until then the sender may still report them all.
 func (s *sink) Record(ctx context.Context, soFar mediagate.Submission) {
 	s.activities.storeManifest(ctx, s.row, manifest{Submission: soFar, CallEnds: s.row.CallEnds})
 }
 
-// useless is the outcome of a submission whose files the task cannot use: the vendor
-// has done its work, and another submission would be another job.
+// useless returns the outcome of a submission whose files the task cannot use, or nil if it can.
+// The vendor has done its work, and another submission would be another job.
 func (s *sink) useless() *mediagate.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,8 +44,8 @@ func key(n, position int) string { return activities.ResultKey(taskID, n, positi
 
 func manifest(name string) string { return "results/" + taskID + "/1/" + name }
 
-// A file that arrives with the answer is stored while it does; the mirror has
-// nothing to copy, and the manifest stays.
+// TestSink checks that a file that comes with the answer is stored while it arrives. The mirror
+// has nothing to copy, and the manifest stays.
 func TestSink(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -62,7 +62,8 @@ func TestSink(t *testing.T) {
 	}
 	b.objects(key(1, 0), key(1, 1), manifest("outcome.json"))
 	results := b.attempt(1).Results
-	if len(results) != 2 || results[1].Key != key(1, 1) || results[1].Size != int64(len("second")) || results[1].Index != 1 || results[1].SHA256 == "" {
+	if len(results) != 2 || results[1].Key != key(1, 1) || results[1].Size != int64(len("second")) ||
+		results[1].Index != 1 || results[1].SHA256 == "" {
 		t.Errorf("results %+v", results)
 	}
 }
@@ -79,8 +80,8 @@ func TestSinkErrors(t *testing.T) {
 	}{
 		"the reader's error comes back as it is": {
 			file: io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)),
-			sees: func(err error) bool { return err == broken }, //nolint:errorlint // as it is
-			// The adapter knows what it makes of it; this one does not.
+			sees: func(err error) bool { return err == broken }, //nolint:errorlint // the very same error
+			// An adapter decides what to make of it. This one returns it unchanged.
 			state: mediagate.AttemptUnknown,
 		},
 		"a file that the task cannot use is the job's end": {
@@ -121,7 +122,8 @@ func TestSinkErrors(t *testing.T) {
 	}
 }
 
-// D13: a stored file that is gone is no link that leads nowhere.
+// TestD13StoredFileIsGone checks that a stored file that is gone does not become a link that
+// leads nowhere.
 func TestD13StoredFileIsGone(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -134,7 +136,8 @@ func TestD13StoredFileIsGone(t *testing.T) {
 	kind(t, err, mediagate.KindGone, string(mediagate.CodeResultUnavailable), false)
 }
 
-// D13: what is handed over for a task that has ended meanwhile goes at once.
+// TestD13HandedOverTooLate checks that files that arrive for a task that has ended meanwhile are
+// removed at once.
 func TestD13HandedOverTooLate(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -154,8 +157,7 @@ func TestD13HandedOverTooLate(t *testing.T) {
 	}
 }
 
-// dies makes the sender lose its answer between the bucket and the row, as a
-// crash would.
+// dies makes the sender lose its answer between the bucket and the row, as a crash would.
 func (b *bundle) dies() {
 	b.t.Helper()
 	b.Store.Fault = failsWith("Change", mediagate.Errorf(mediagate.KindInternal, "dead"))
@@ -165,8 +167,8 @@ func (b *bundle) dies() {
 	b.Store.Fault = nil
 }
 
-// D6: what a synchronous vendor handed over before a crash is found, and not
-// asked for again.
+// TestD6HandedOverIsFound checks that files that a synchronous vendor delivered before a crash
+// are found, and not asked for again.
 func TestD6HandedOverIsFound(t *testing.T) {
 	t.Parallel()
 	takers := map[string]func(b *bundle) activities.Answer{
@@ -197,9 +199,10 @@ func TestD6HandedOverIsFound(t *testing.T) {
 	}
 }
 
-// D6: a sender of several calls that dies between two files leaves the first. It counts
-// once the call must be over: until then the sender may still bring the second.
-func TestD6WhatHadComeIsFound(t *testing.T) {
+// TestD6ArrivedFilesAreFound checks a sender of several calls that dies between two files and
+// leaves the first. That file counts once the call must be over: until then the sender may still
+// bring the second.
+func TestD6ArrivedFilesAreFound(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
@@ -222,8 +225,8 @@ func TestD6WhatHadComeIsFound(t *testing.T) {
 	}
 }
 
-// D6: a lookup whose process is a little behind the one that asked for it searches too
-// early. That is no search: another follows.
+// TestD6SearchedTooEarly checks that a search does not count if its process is a little behind
+// the one that asked for it, and searches too early: another search follows.
 func TestD6SearchedTooEarly(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -253,7 +256,8 @@ func TestD6SearchedTooEarly(t *testing.T) {
 	}
 }
 
-// D6: half of it is nothing, and so is what another file has replaced.
+// TestD6HalfIsNotFound checks that half a file does not count, and neither does one that another
+// file has replaced.
 func TestD6HalfIsNotFound(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -286,7 +290,8 @@ func TestD6HalfIsNotFound(t *testing.T) {
 	}
 }
 
-// D13: files of a call that was lost are looked for once it can store no more.
+// TestD13LostFilesAreSwept checks that the files of a lost call are searched for once the call
+// can store no more.
 func TestD13LostFilesAreSwept(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -311,8 +316,8 @@ func (o opening) Open(_ context.Context, ref mediagate.JobRef, m mediagate.Media
 	return o.open(ref, m)
 }
 
-// A reference is opened by the channel that has the account, and copied like a
-// link; roles and places are kept.
+// TestMirrorOfReferences checks that the channel that has the account opens a reference, that its
+// file is copied like that of a link, and that roles and positions stay.
 func TestMirrorOfReferences(t *testing.T) {
 	t.Parallel()
 	gone := mediagate.Errorf(mediagate.KindGone, "no such file")
@@ -320,7 +325,9 @@ func TestMirrorOfReferences(t *testing.T) {
 		err  error
 		want mediagate.Kind
 	}{
-		"opened": {}, "gone": {gone, mediagate.KindGone}, "away": {mediagate.Errorf(mediagate.KindTransient, "away"), mediagate.KindTransient},
+		"opened": {}, "gone": {gone, mediagate.KindGone}, "away": {
+			mediagate.Errorf(mediagate.KindTransient, "away"), mediagate.KindTransient,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -363,7 +370,8 @@ func TestMirrorOfReferences(t *testing.T) {
 	}
 }
 
-// D11: without the channel that has the account no reference can be opened.
+// TestD11ReferenceWithoutItsChannel checks that no reference can be opened without the channel
+// that has the account.
 func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -374,8 +382,8 @@ func TestD11ReferenceWithoutItsChannel(t *testing.T) {
 	kind(t, err, mediagate.KindUnreached, string(mediagate.ParkChannelMissing), true)
 }
 
-// D17: the database forgets the outcome of an image and the end of its task, whose files
-// the client has seen. The run remembers the end, and the manifest has the files.
+// TestD17AForgottenImageCompletesAgain checks an image whose outcome and end the database forgets
+// after the client has seen its files. The run remembers the end, and the manifest has the files.
 func TestD17AForgottenImageCompletesAgain(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -410,7 +418,8 @@ func TestD17AForgottenImageCompletesAgain(t *testing.T) {
 	}
 }
 
-// D13: a cancel between two images wins. The image that had come, and the record of it, go.
+// TestD13CancelledBetweenTwoImages checks that a cancel between two images wins. The image that
+// had arrived, and its record, are removed.
 func TestD13CancelledBetweenTwoImages(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -429,9 +438,9 @@ func TestD13CancelledBetweenTwoImages(t *testing.T) {
 	b.objects()
 }
 
-// D5, D6: a sender that was taken for lost brings the second image after the end of its
-// call, when the task has ended with the first. The task stays as it is, and the second
-// image is swept.
+// TestD6TheSenderWasOnlySlow checks a sender that counted as lost and stores the second image
+// after the end of its call, when the task has ended with the first (D5). The task stays as it
+// is, and the second image is swept.
 func TestD6TheSenderWasOnlySlow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
@@ -442,7 +451,9 @@ func TestD6TheSenderWasOnlySlow(t *testing.T) {
 	b.Sync.OnSubmit = func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		first, err := job.Sink.Store(ctx, 0, strings.NewReader("first"))
 		b.ok(err)
-		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "one"}, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{first}}}
+		s := mediagate.Submission{
+			Ref: mediagate.JobRef{JobID: "one"}, Outcome: &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{first}},
+		}
 		job.Sink.Record(ctx, s)
 		b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true})
 		b.advance(b.attempt(1).CallEnds.Sub(b.Now()))

@@ -10,34 +10,35 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// openAttempt stores the intent of a new attempt, at the first channel that takes jobs,
-// has a slot, and has a permit for a call. Going on to the next channel costs no attempt.
+// openAttempt stores the intent of a new attempt, at the first channel that takes jobs, has a
+// slot, and has a permit for a call. Going on to the next channel costs no attempt.
 //
 // If no channel will do:
 //
-//   - One that takes jobs has no permit free: the attempt waits behind its calls.
-//   - One is full, or any has a concurrency: the task is queued for all of them (D7), also
-//     for those that take no jobs now. The first that can grants it a slot. A parked task
-//     goes on if a full channel has no trouble; if all of them are behind breakers it stays
-//     parked while it is queued, so that its parking ends (D12). If all refuse our account
-//     the task parks while it is queued: the breakers' pauses grow, and a person has to mend
-//     what is wrong.
-//   - None takes jobs, and none has a concurrency: the error says why (shutOut).
+//   - If a channel takes jobs and has no free permit, the attempt waits behind the calls of that
+//     channel.
+//   - If a channel is full, or any channel has a concurrency, the task is queued for all of them
+//     (D7), including those that take no jobs now. The first one that can grants it a slot. A parked
+//     task goes on if a full channel has no trouble. If all channels are behind breakers, the task
+//     stays parked while it is queued, so that its parking ends (D12). If all refuse our account,
+//     the task parks while it is queued: the pauses of the breakers grow, and a person has to mend
+//     the cause.
+//   - If no channel takes jobs, and none has a concurrency, the error says why (shutOut).
 //
-// The task refuses the intent if it has ended, is cancelled, late or overtaken. Then
-// nothing is sent, and the next step says what follows.
+// The task refuses the intent if it has ended, is cancelled, is late, or has a newer attempt.
+// Then nothing is sent, and the next step says what follows.
 func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, has permit) (prepared, error) {
-	if err := a.provenFor(ctx, t, n); err != nil {
+	if err := a.confirmAccount(ctx, t, n); err != nil {
 		return prepared{}, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, lookPatience)
+	waiting, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	toLook, err := a.Limits.Looks.Acquire(waiting, t.AccountID, 1)
+	toLook, err := a.Limits.Lookups.Acquire(waiting, t.AccountID, 1)
 	if err != nil {
 		return prepared{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}
 	defer toLook.Release()
-	id, candidates, err := a.following(ctx, t, n)
+	id, candidates, err := a.chooseChannels(ctx, t, n)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -47,6 +48,8 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			Message: "no channel of this worker serves the task",
 		}
 	}
+	// full says that a channel has no free slot; onlyFull that such a channel has no trouble;
+	// behind is the first channel that takes jobs and has no free permit.
 	full, onlyFull, behind := false, false, ""
 	for _, c := range candidates {
 		permit, ok := a.permit(c.Name, t.AccountID, has)
@@ -56,7 +59,8 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			}
 			continue
 		}
-		pass, ok, err := a.enter(ctx, t, n, c)
+		// The breaker comes after the permit: a probe must not wait for a permit.
+		pass, ok, err := a.enterBreaker(ctx, t, n, c)
 		if err != nil || !ok {
 			permit.Release()
 		}
@@ -75,6 +79,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 		switch {
 		case mediagate.Is(err, mediagate.KindCapacity):
 			full, onlyFull = true, onlyFull || !a.Breakers.State(c.Name).Open
+		// The task refuses the intent.
 		case mediagate.Is(err, mediagate.KindConflict):
 			return prepared{}, nil
 		default:
@@ -87,8 +92,9 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	return a.queueFor(n, candidates, full, onlyFull)
 }
 
-// queueFor queues the task for a slot of the candidates, of which none took the attempt. If
-// none of them has a concurrency there is nothing to queue for: the error says why.
+// queueFor queues the task for a slot of the candidates, none of which took the attempt. If none
+// of them has a concurrency, there are no slots to queue for, and the error says why no channel
+// took the task.
 func (a *Activities) queueFor(n int, candidates []channel.Candidate, full, onlyFull bool) (prepared, error) {
 	bounded := func(c channel.Candidate) bool { return c.Concurrency > 0 }
 	if !full && !slices.ContainsFunc(candidates, bounded) {
@@ -105,7 +111,7 @@ func (a *Activities) queueFor(n int, candidates []channel.Candidate, full, onlyF
 	return prepared{events: []task.Event{queued}}, nil
 }
 
-// openAt stores the intent at the channel, if it has a slot.
+// openAt stores the intent at the channel, if the channel has a slot.
 func (a *Activities) openAt(
 	ctx context.Context, t mediagate.Task, n int, externalID string, c channel.Candidate,
 ) (task.Attempt, error) {
@@ -120,11 +126,11 @@ func (a *Activities) openAt(
 	return row, err
 }
 
-// routeAt is the route that attempt n takes at the channel, with what its vendor can do.
+// routeAt returns the route that attempt n takes at the channel, with what the vendor can do.
 func (a *Activities) routeAt(t mediagate.Task, n int, c channel.Candidate) (route mediagate.Route, canStop bool) {
 	route = c.Route
 	_, route.Find = c.Vendor.(providers.Finder)
-	route.Find = route.Find || t.Modal.Resumes(n) // by the id of the job that waits
+	route.Find = route.Find || t.Modal.Resumes(n) // it is asked by the id of the job that waits
 	_, canStop = c.Vendor.(providers.Canceller)
 	return route, canStop
 }

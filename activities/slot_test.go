@@ -23,19 +23,20 @@ func (b *bundle) occupy(c channel.Channel) {
 	other.ID = "task_at_" + c.Name
 	b.Store.Add(other)
 	_, err := b.Store.OpenIntent(b.t.Context(), other.ID, c.Slots(), task.IntentStored{Sending: task.Sending{
-		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: b.Now().Add(time.Minute), CallEnds: b.Now().Add(time.Hour),
+		N: 1, Channel: c.Name, Provider: c.Provider, ExternalID: other.ID, SendBefore: b.Now().Add(time.Minute),
+		CallEnds: b.Now().Add(time.Hour),
 	}})
 	b.ok(err)
 }
 
-// D7: a submit takes the first slot that is free, of the channels that take jobs. Where
-// there is none the task is queued for all channels.
+// TestD7SubmitTakesTheFirstSlot checks that a submit takes the first free slot of the channels
+// that take jobs. If there is none, the task is queued for all channels.
 func TestD7SubmitTakesTheFirstSlot(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		channels   string // of a (priority 1, a slot), b (2, a slot), c (3, no limit)
+		channels   string // some of a (priority 1, one slot), b (2, one slot), c (3, no limit)
 		full, shut string
-		want       string // the channel of the attempt, or none
+		want       string // the channel of the attempt, or ""
 		queued     []string
 		park       mediagate.ParkReason
 	}{
@@ -92,7 +93,8 @@ func TestD7SubmitTakesTheFirstSlot(t *testing.T) {
 	}
 }
 
-// A task that refuses to be queued, since it is to end, goes on with its next step.
+// TestD7ATaskThatEndsIsNotQueued checks that a task that refuses to be queued, since it is to
+// end, continues with its next step.
 func TestD7ATaskThatEndsIsNotQueued(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -105,7 +107,8 @@ func TestD7ATaskThatEndsIsNotQueued(t *testing.T) {
 	}
 }
 
-// A granted slot is taken, and one that cannot be used leaves the task queued.
+// TestD7GrantedSlots checks that a granted slot is taken, and that one that cannot be used leaves
+// the task queued.
 func TestD7GrantedSlots(t *testing.T) {
 	t.Parallel()
 	for name, shut := range map[string]bool{"taken": false, "the channel was shut meanwhile": true} {
@@ -121,7 +124,9 @@ func TestD7GrantedSlots(t *testing.T) {
 			b.ok(err)
 			epoch, err := b.Store.BeginEpoch(t.Context(), "a")
 			b.ok(err)
-			got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{Channel: "a", Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute})
+			got, err := b.Store.GrantSlots(
+				t.Context(), mediagate.Granting{Channel: "a", Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute},
+			)
 			b.ok(err)
 			if !slices.Equal(got.Tasks, []string{taskID}) {
 				t.Fatalf("granted %+v", got)
@@ -142,13 +147,13 @@ func TestD7GrantedSlots(t *testing.T) {
 	}
 }
 
-// D12: a parked task goes on when a channel is merely full, and stays parked while none
-// is well.
+// TestD12QueuedForAChannelThatIsWell checks that a parked task goes on when a channel is merely
+// full, and stays parked while every channel has a trouble.
 func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		shut   bool
-		probe  bool // is due
+		probe  bool // a probe is due
 		parked mediagate.ParkReason
 	}{
 		"it is well":          {},
@@ -161,7 +166,11 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 			a := b.account("a", 1, 1)
 			b.Channels.Set(a)
 			b.occupy(a)
-			b.change(task.StepEnded{Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
+			b.change(
+				task.StepEnded{
+					Step: task.Submit, N: 1, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds),
+				},
+			)
 			if c.shut {
 				b.shut(a.Name, mediagate.ParkFunds)
 			}
@@ -175,9 +184,9 @@ func TestD12QueuedForAChannelThatIsWell(t *testing.T) {
 	}
 }
 
-// D12: a task that is queued for channels which all refuse our account is parked as well, so
-// that a person sees it before the breaker lets a probe through. While the vendor is merely
-// away the task is only queued.
+// TestD12QueuedBehindARefusal checks that a task that is queued for channels that all refuse our
+// account is parked as well, so that a person sees it before the breaker lets a probe through.
+// While the vendor is merely away, the task is only queued.
 func TestD12QueuedBehindARefusal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ a, b, parked mediagate.ParkReason }{
@@ -211,15 +220,18 @@ func TestD12QueuedBehindARefusal(t *testing.T) {
 // unstoppable is a vendor that cannot stop a job.
 type unstoppable struct{ providers.Provider }
 
-// D7: a job that is cancelled runs on at a vendor that cannot stop it, or does not: the next
-// one has to wait. One that the vendor has stopped makes room.
+// TestD7CancelledJobsThatRunOnKeepTheirSlots checks that a cancelled job keeps its slot if its
+// vendor cannot stop it, or does not, and that the next job has to wait. A job that the vendor
+// has stopped frees its slot.
 func TestD7CancelledJobsThatRunOnKeepTheirSlots(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		vendor func(b *bundle, p providers.Provider) providers.Provider
 		sent   int
 	}{
-		"of a vendor that cannot stop": {func(_ *bundle, p providers.Provider) providers.Provider { return unstoppable{p} }, 1},
+		"of a vendor that cannot stop": {
+			func(_ *bundle, p providers.Provider) providers.Provider { return unstoppable{p} }, 1,
+		},
 		"of one that refuses to": {func(b *bundle, p providers.Provider) providers.Provider {
 			b.Async.OnCancel = func(context.Context, mediagate.JobRef) error { return errors.New("it has begun") }
 			return p

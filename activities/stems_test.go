@@ -15,11 +15,14 @@ import (
 	"github.com/mediagate/mediagate/sandbox/sample"
 )
 
-// stemsOf is an outcome of stems with the names, at addresses by their number.
+// stemsOf returns an outcome of stems with the names, at addresses by their number.
 func stemsOf(names ...string) mediagate.Outcome {
 	o := mediagate.Outcome{Succeeded: true}
 	for i, name := range names {
-		o.Media = append(o.Media, mediagate.Media{URL: "https://m.example.com/" + string(rune('0'+i)), Role: mediagate.RoleStem, Index: i, Name: name})
+		o.Media = append(
+			o.Media,
+			mediagate.Media{URL: "https://m.example.com/" + string(rune('0'+i)), Role: mediagate.RoleStem, Index: i, Name: name},
+		)
 	}
 	return o
 }
@@ -33,7 +36,7 @@ func readAll(tb testing.TB, r io.Reader) []byte {
 	return b
 }
 
-// serving is a task of stems whose files are there.
+// serving returns a bundle whose task has stems with these files.
 func serving(t *testing.T, o mediagate.Outcome, files ...[]byte) *bundle {
 	t.Helper()
 	b := musical(t, o)
@@ -64,7 +67,8 @@ func TestStems(t *testing.T) {
 	_, err := b.mirror()
 	b.ok(err)
 	results := b.attempt(1).Results
-	if len(results) != 1 || results[0].Role != mediagate.RoleMain || results[0].Index != 0 || results[0].Key != activities.ResultKey(taskID, 1, 0) {
+	if len(results) != 1 || results[0].Role != mediagate.RoleMain || results[0].Index != 0 ||
+		results[0].Key != activities.ResultKey(taskID, 1, 0) {
 		t.Fatalf("results %+v", results)
 	}
 	file := b.object(results[0].Key)
@@ -84,8 +88,9 @@ func TestStems(t *testing.T) {
 	}
 }
 
-// The files of clip 1 are of that index, and a cover beside them stays one.
-func TestStemsBesideOthers(t *testing.T) {
+// TestStemsAmongOtherFiles checks that the files of clip 1 keep that index, and that a cover
+// among them stays one.
+func TestStemsAmongOtherFiles(t *testing.T) {
 	t.Parallel()
 	o := stemsOf("", "a", "b")
 	o.Media[0] = mediagate.Media{URL: o.Media[0].URL, Role: mediagate.RoleCover}
@@ -96,10 +101,11 @@ func TestStemsBesideOthers(t *testing.T) {
 	same(t, "results", b.shown(), []string{"0 cover 0 image/test", "1 main 1 archive/test"})
 }
 
-// tagAlone is the beginning of a sound without the sound.
+// tagAlone is the tag at the beginning of a sound, without the sound.
 var tagAlone = "ID3\x04\x00\x00\x00\x00\x00\x0a" + strings.Repeat("\x00", 20)
 
-// Stems that are none are left out of the archive; the others keep their names.
+// TestStemsWithoutSome checks that files that are not stems are left out of the archive, and that
+// the others keep their names.
 func TestStemsWithoutSome(t *testing.T) {
 	t.Parallel()
 	sound := readAll(t, sample.MP3(1))
@@ -185,7 +191,7 @@ func TestStemsFail(t *testing.T) {
 	})
 }
 
-// D12: one dead link of a stem gets fresh ones for all.
+// TestStemsFromFreshLinks checks that one dead link of a stem gets fresh links for all.
 func TestStemsFromFreshLinks(t *testing.T) {
 	t.Parallel()
 	sound := readAll(t, sample.MP3(1))
@@ -198,14 +204,16 @@ func TestStemsFromFreshLinks(t *testing.T) {
 	b.serves(map[string][]byte{"0": sound, "fresh": sound})
 	_, err := b.mirror()
 	b.ok(err)
-	archive, err := zip.NewReader(bytes.NewReader(b.object(activities.ResultKey(taskID, 1, 0))), b.attempt(1).Results[0].Size)
+	archive, err := zip.NewReader(
+		bytes.NewReader(b.object(activities.ResultKey(taskID, 1, 0))), b.attempt(1).Results[0].Size,
+	)
 	b.ok(err)
 	if len(archive.File) != 2 || len(b.Async.Polls()) != 1 {
 		t.Errorf("%d files after %d polls", len(archive.File), len(b.Async.Polls()))
 	}
 }
 
-// packedBy is an archive of a vendor's.
+// packedBy returns an archive that a vendor has packed.
 func packedBy(tb testing.TB, names ...string) []byte {
 	tb.Helper()
 	var file bytes.Buffer
@@ -225,14 +233,17 @@ func packedBy(tb testing.TB, names ...string) []byte {
 	return file.Bytes()
 }
 
-// What a vendor has packed is passed on as it is.
+// TestStemsPackedByTheVendor checks that an archive that the vendor has packed is passed on as it
+// is.
 func TestStemsPackedByTheVendor(t *testing.T) {
 	t.Parallel()
 	file := packedBy(t, "vocals.mp3", "drums.mp3")
 	for name, m := range map[string]mediagate.Media{
 		"as a stem":     {URL: "https://m.example.com/0", Role: mediagate.RoleStem, Index: 1},
 		"as the result": {URL: "https://m.example.com/0", Index: 1, MimeType: "application/zip"},
-		"in the bucket": {Stored: &mediagate.Result{Key: "results/elsewhere", Size: int64(len(file))}, Role: mediagate.RoleStem, Index: 1},
+		"in the bucket": {
+			Stored: &mediagate.Result{Key: "results/elsewhere", Size: int64(len(file))}, Role: mediagate.RoleStem, Index: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

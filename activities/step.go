@@ -10,17 +10,18 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Every step uses the functions of this file: to change its task, to report its end, and to
-// beat while it works.
+// Every step uses the functions of this file: to change its task, to report its end, and to send
+// heartbeats while it works.
 
-// stepDone stores what a step achieved, and that it has ended. The answer has the next
-// step. If the task refuses what was achieved, since it has changed meanwhile, none of
-// that is stored.
+// stepDone stores what a step achieved, and that the step has ended. The answer has the next
+// step. If the task has changed meanwhile and refuses what was achieved, only the end of the step
+// is stored.
 func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task.Event) (Answer, error) {
-	changed, err := a.change(ctx, in.TaskID, append(achieved, ended(in), task.Asked{Seen: in.Seen})...)
+	changed, err := a.change(ctx, in.TaskID, append(achieved, stepEnded(in), task.Asked{Seen: in.Seen})...)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return Answer{Missing: true}, nil
+	// The task refuses what was achieved. Store the end of the step alone.
 	case mediagate.Is(err, mediagate.KindConflict) && len(achieved) > 0:
 		return a.stepDone(ctx, in)
 	case err != nil:
@@ -29,9 +30,9 @@ func (a *Activities) stepDone(ctx context.Context, in StepArgs, achieved ...task
 	return answerTo(changed), nil
 }
 
-func ended(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
+func stepEnded(in StepArgs) task.StepEnded { return task.StepEnded{Step: in.Step.Kind, N: in.Step.N} }
 
-// change is Store.Change with the effects that are outside of the database.
+// change is Store.Change, followed by the effects outside of the database.
 func (a *Activities) change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
 	changed, err := a.Store.Change(ctx, taskID, events...)
 	if err == nil {
@@ -40,10 +41,10 @@ func (a *Activities) change(ctx context.Context, taskID string, events ...task.E
 	return changed, err
 }
 
-// persist is change though the worker is being stopped, repeated while the database is
-// away, for as long as the activity may run, or reportTime: a call may outlast the activity,
-// and its answer counts all the same. Only this process, and the heartbeat of a sender, know
-// what it stores.
+// persist is change for facts that only this process, and perhaps a sender's heartbeat, knows. It
+// goes on although the worker is being stopped. While the database is away, it repeats the change
+// for as long as the activity may run, and at least for reportTime: a call may outlast its
+// activity, and its answer counts all the same.
 func (a *Activities) persist(
 	ctx context.Context, taskID string, events ...task.Event,
 ) (changed task.Changed, err error) {
@@ -58,7 +59,7 @@ func (a *Activities) persist(
 	return changed, err
 }
 
-// persistWithin calls record, again and again while the database is away.
+// persistWithin calls record, again and again while the database is away, at most for that time.
 func (a *Activities) persistWithin(
 	ctx context.Context, most time.Duration, record func(context.Context) error,
 ) error {
@@ -82,17 +83,17 @@ func (a *Activities) persistWithin(
 const (
 	// heartbeatEvery is well within the heartbeat timeouts of the activities' profiles.
 	heartbeatEvery = 3 * time.Second
-	// reportTime is the least in which what a sender knows is stored.
+	// reportTime is the least time that storing a sender's knowledge gets.
 	reportTime = time.Minute
-	// stopTime is how long a stopped activity tries to say so.
+	// stopTime is how long a stopped activity tries to report that.
 	stopTime = 5 * time.Second
 	// storeTimeout bounds one call to the database.
 	storeTimeout = 15 * time.Second
 )
 
-// stopped is called at the end of a step. Where the activity was cancelled it brings the
-// task's wake forward: its run may be gone, and would be missed only at the end of the
-// step's lease. A run that lives asks at once, and renews the lease.
+// stopped is called at the end of a step. If the activity was cancelled, it brings the task's
+// wake forward. The run may be gone, and without that its absence would be noticed only at the
+// end of the step's lease. A run that lives asks at once, and renews the lease.
 func (a *Activities) stopped(ctx context.Context, taskID string) {
 	if ctx.Err() == nil {
 		return
@@ -105,8 +106,8 @@ func (a *Activities) stopped(ctx context.Context, taskID string) {
 	}
 }
 
-// untilStopped is a context that ends when the worker begins to stop: a step that another
-// worker can repeat or go on with does not keep it from stopping.
+// untilStopped returns a context that ends when the worker begins to stop. A step that another
+// worker can repeat or continue does not delay the stop.
 func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	stop := activity.GetWorkerStopChannel(ctx)
 	ctx, cancel := context.WithCancel(ctx)
@@ -120,15 +121,16 @@ func untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
+// noDetails returns the details of a heartbeat that only shows life.
 func noDetails() []any { return []any{} }
 
-// heartbeat reports life and details until stop is called, so that a lost worker is noticed
-// and a cancel arrives. It reports every few seconds, and at once when there is news; a nil
-// channel never has any. Where details are nil it reports nothing. A step that is over before
-// makes no report either, since each is a write of the server's.
+// heartbeat sends heartbeats until stop is called, so that a lost worker is noticed and a cancel
+// arrives. It sends one every few seconds, and one at once for each element of news, which may be
+// nil. If details returns nil, it sends none. It sends none for a step that is over within the
+// first interval, since each is a write of the server.
 //
-// It beats in the activity's own context: a beat that is cut short would count
-// as the activity's cancel.
+// It uses the activity's own context: a heartbeat that is cut short would count as the activity's
+// cancel.
 func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	report := func() {

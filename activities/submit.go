@@ -10,24 +10,25 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// SubmitJob makes attempt N of the step: it stores the intent, calls the vendor, and
-// stores what came of it. An attempt that is there is not sent again, unless two lookups
-// have proven that the vendor has no such job (D3, D4). Where no channel has a slot the
-// task is queued. Where this process makes as many calls at the channels as it may, the
-// answer says behind which of them to wait.
+// SubmitJob makes attempt N of the step: it stores the intent, calls the vendor, and stores the
+// result. If the attempt exists already, SubmitJob does not send it again unless two lookups have
+// proven that the vendor has no such job (D3, D4). If no channel has a slot, the task is queued.
+// If this process makes as many calls at the channels as it may, the answer says behind which
+// channel to wait.
 //
-// The files of a job that ended with its submit are copied at once, where that is quick.
+// If the job ended with its submit, its files are copied at once, if that is quick.
 //
-// It returns KindUnavailable without a database, KindUnreached with code
-// channel_missing when no channel serves the task, and KindShutOut, with the reason to
-// park for as its code, when none of those that do takes new jobs.
+// SubmitJob returns KindUnavailable without a database; KindUnreached with code channel_missing
+// if no channel serves the task; and KindShutOut if the channels that serve it take no new jobs,
+// with the reason to park as its code.
 func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	began := newSender(ctx)
 	defer heartbeat(ctx, began.details, began.news)()
-	if err := a.recall(ctx, began, &in); err != nil {
+	if err := a.adoptReported(ctx, began, &in); err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
+	// A submit from a backlog waits for a permit of that channel first.
 	permit := a.awaitPermit(ctx, in)
 	defer permit.Release()
 	if ctx.Err() != nil {
@@ -41,7 +42,7 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 		return Answer{}, a.fail(ctx, err)
 	}
 	c, err := a.prepareAttempt(ctx, t, in, permit)
-	if c.permit != permit { // of another channel than the one that the submit waited behind
+	if c.permit != permit { // for another channel than the one that the submit waited behind
 		defer c.permit.Release()
 		permit.Release()
 	}
@@ -57,13 +58,14 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	case !c.send:
 		return a.stepDone(ctx, in, c.events...)
 	}
+	// From here on the call may be under way, as far as any other process knows.
 	failpoint.Hit(failpoint.IntentStored)
-	began.begins(c.row.Sending)
+	began.reportSending(c.row.Sending)
 	return a.send(ctx, t, c, in, began)
 }
 
-// prepared is the result of prepareAttempt: an attempt to be sent, if send is set; or
-// the channel whose calls the submit has to wait behind; or, if nothing is sent, events.
+// prepared is the result of prepareAttempt: an attempt to send, if send is set; or the channel
+// behind whose calls the submit has to wait; or, if nothing is sent, events.
 type prepared struct {
 	row     task.Attempt
 	channel channel.Channel
@@ -74,22 +76,23 @@ type prepared struct {
 	events  []task.Event
 }
 
-// prepareAttempt stores the intent of the step's attempt, or decides what to do with the
-// one that is there. The caller has a permit of a channel already (has), or none.
+// prepareAttempt stores the intent of the step's attempt, or decides what to do with the attempt
+// if it exists. has is the permit that the caller has already, or an empty one.
 func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in StepArgs, has permit) (prepared, error) {
 	n := in.Step.N
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound) && in.Seen.N >= n:
-		// An earlier try sent this attempt. The database has lost it again since recall, so
-		// this try sends nothing: the end of the step stores the attempt once more.
+		// An earlier try sent this attempt, and the database has lost it again since
+		// adoptReported. So this try sends nothing: the end of the step stores the attempt once
+		// more.
 		return prepared{}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return a.openAttempt(ctx, t, n, has)
 	case err != nil:
 		return prepared{}, err
 	case row.State == mediagate.AttemptIntent:
-		// The sender died, or still is in its call: its fate is open.
+		// The sender died, or is still in its call. What became of the attempt is open.
 		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
 	case row.State != mediagate.AttemptUnknown || row.AbsentAgainAt.IsZero():
 		return prepared{}, nil
@@ -97,15 +100,16 @@ func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in St
 	return a.reopen(ctx, t, row, has)
 }
 
-// reopen sends an attempt again that provably made no job. A channel that takes
-// no new jobs gets none this way either.
+// reopen sends an attempt again that provably made no job. A channel that takes no new jobs does
+// not get this one either.
 func (a *Activities) reopen(
 	ctx context.Context, t mediagate.Task, row task.Attempt, has permit,
 ) (prepared, error) {
-	c, err := a.accounts().Of(row)
+	c, err := a.accounts().Owner(row)
 	if err != nil {
 		return prepared{}, err
 	}
+	// The sending takes a permit and passes the breaker like that of a new attempt.
 	candidate := channel.Candidate{Channel: c, Route: row.Route}
 	permit, free := a.permit(c.Name, t.AccountID, has)
 	if !free && a.Breakers.TakesJobs(c.Name) {
@@ -113,7 +117,7 @@ func (a *Activities) reopen(
 	}
 	pass, ok := channel.Pass{}, false
 	if free {
-		if pass, ok, err = a.enter(ctx, t, row.N, candidate); err != nil {
+		if pass, ok, err = a.enterBreaker(ctx, t, row.N, candidate); err != nil {
 			permit.Release()
 			return prepared{}, err
 		}
@@ -139,12 +143,12 @@ func (a *Activities) reopen(
 	return prepared{row: again, channel: c, pass: pass, permit: permit, send: reopened}, err
 }
 
-// inputWindow is what a call gets to open the client's media, or to have a file
-// uploaded, before its first byte.
+// inputWindow is the time that a call gets before its first byte to open the client's media, or
+// to upload a file.
 const inputWindow = 50 * time.Second
 
-// sendBefore is the end of the time in which a call made now may begin: within
-// the waiting for the vendor.
+// sendBefore returns the time before which a call that is made now has to begin. It is never
+// later than the end of the task's wait for the vendor.
 func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now time.Time) time.Time {
 	window := a.Settings.SendWindow
 	if op := a.operation(route); op.Inputs || op.Uploads {
@@ -157,8 +161,8 @@ func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now tim
 	return inMicroseconds(end)
 }
 
-// callEnds is the moment from which a call whose first byte is to be written before
-// sendBefore can no longer be under way: the route's own call decides (D4).
+// callEnds returns the time from which on a call can no longer be under way, if its first byte is
+// written before sendBefore. The route's own operation decides how long the call takes (D4).
 func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefore, now time.Time) time.Time {
 	ends := sendBefore.Add(a.operation(route).Submit + a.Settings.ClockSkew)
 	if late := t.WaitsUntil(now).Add(a.Settings.ClockSkew); route.Sync && late.Before(ends) {
@@ -167,28 +171,33 @@ func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefor
 	return inMicroseconds(ends)
 }
 
-// inMicroseconds is the time as the database keeps it. Events name sendings by it.
+// inMicroseconds returns the time as the database stores it. Events identify sendings by such
+// times.
 func inMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // send calls the vendor and stores the answer.
 func (a *Activities) send(
 	ctx context.Context, t mediagate.Task, c prepared, in StepArgs, began *sender,
 ) (Answer, error) {
-	defer c.pass.Unused(ctx) // if nothing has told
+	defer c.pass.Unused(ctx) // if the call says nothing to the breaker
 	got := a.call(ctx, t, c.row, c.channel)
-	defer got.tell(ctx, c.pass)
+	defer got.report(ctx, c.pass)
 	if got.submission != nil && got.submission.Ref.JobID != "" {
-		began.learns(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
+		began.setSeen(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
 	}
-	changed, err := a.persist(ctx, t.ID, a.report(ctx, t, c, got), ended(in), task.Asked{Seen: began.with(in.Seen)})
+	changed, err := a.persist(
+		ctx, t.ID, a.submitEvent(ctx, t, c, got), stepEnded(in), task.Asked{Seen: began.addTo(in.Seen)},
+	)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		a.rowLost(ctx, c.row, got.submission)
+		a.stopWithoutRow(ctx, c.row, got.submission)
 		return Answer{Missing: true}, nil
 	}
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
 	failpoint.Hit(failpoint.VendorIDStored)
+	// Usually the next step is to poll, or another try. After a synchronous call it is the copy
+	// of the files, which this step makes if that is quick.
 	if changed.Step.Kind != task.Mirror || a.Settings.QuickCopy <= 0 || ctx.Err() != nil {
 		return answerTo(changed), nil
 	}
@@ -196,9 +205,9 @@ func (a *Activities) send(
 	return a.finish(ctx, changed)
 }
 
-// rowLost has the vendor stop the job of a task whose row is gone: the database has lost its
-// last commits, and nobody will ask for the job (D17).
-func (a *Activities) rowLost(ctx context.Context, row task.Attempt, made *mediagate.Submission) {
+// stopWithoutRow has the vendor stop the job of a task whose row is gone: the database has lost
+// its last commits, and no one will ask for the job (D17).
+func (a *Activities) stopWithoutRow(ctx context.Context, row task.Attempt, made *mediagate.Submission) {
 	ctx = context.WithoutCancel(ctx)
 	a.evidence(ctx, mediagate.EvidenceAnswer, row.TaskID)
 	if made == nil {
@@ -210,8 +219,8 @@ func (a *Activities) rowLost(ctx context.Context, row task.Attempt, made *mediag
 		"channel", row.Channel, "job", row.Ref.JobID, "stopped", stopped)
 }
 
-// report is the event of a call's answer.
-func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, got callResult) task.Event {
+// submitEvent returns the event for a call's answer.
+func (a *Activities) submitEvent(ctx context.Context, t mediagate.Task, c prepared, got callResult) task.Event {
 	switch row := c.row; {
 	case got.submission != nil:
 		first := a.Now().Add(c.channel.FirstPoll())
@@ -219,7 +228,7 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 	case got.refusal != nil:
 		return task.Refused{
 			Sending: row.Sending, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
-			Elsewhere: ofTheChannel(*got.refusal) && a.elsewhere(ctx, t, row), Detail: got.detail(),
+			Elsewhere: isChannelFault(*got.refusal) && a.mayGoElsewhere(ctx, t, row), Detail: got.detail(),
 		}
 	default:
 		return task.SubmitUnknown{Sending: row.Sending, Detail: got.detail()}

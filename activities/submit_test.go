@@ -40,7 +40,8 @@ func TestSubmitAccepted(t *testing.T) {
 		t.Errorf("a submit takes %s", got)
 	}
 	job := b.Async.Submits()[0]
-	if job.Upstream != "upstream-v3" || job.Operation != "text2video" || job.TaskID != taskID || string(job.Params) != string(b.task().Params) {
+	if job.Upstream != "upstream-v3" || job.Operation != "text2video" || job.TaskID != taskID ||
+		string(job.Params) != string(b.task().Params) {
 		t.Errorf("job %+v", job)
 	}
 	row := b.attempt(1)
@@ -50,17 +51,20 @@ func TestSubmitAccepted(t *testing.T) {
 	if left := time.Until(job.SendBefore); left > 10*time.Second || left < -time.Minute { // by this process's clock
 		t.Errorf("the adapter may write the first byte for %v, want 10 s", left)
 	}
-	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.ExternalID != taskID || !row.Route.Find || !b.last().CanStop {
+	if row.Ref.JobID != "job-"+taskID || row.Fingerprint != "account-a" || row.ExternalID != taskID || !row.Route.Find ||
+		!b.last().CanStop {
 		t.Errorf("row %+v", row)
 	}
 	rows := b.Store.Awaits()
-	if shortest := b.AsyncBound().PollMin; len(rows) != 1 || rows[0].NextPollAt.Before(start.Add(shortest/2)) || rows[0].NextPollAt.After(start.Add(shortest*3/2)) {
+	if shortest := b.AsyncBound().PollMin; len(rows) != 1 || rows[0].NextPollAt.Before(start.Add(shortest/2)) ||
+		rows[0].NextPollAt.After(start.Add(shortest*3/2)) {
 		t.Errorf("awaited rows %+v, want one that is due after about the shortest interval", rows)
 	}
 }
 
-// What the vendor said decides what is stored: only what proves that there is no job is
-// a rejection. What one account refuses for a reason of its own, another one may take.
+// TestSubmitErrors checks that the vendor's answer decides what is stored: only a proof that
+// there is no job is a rejection. A refusal by one account for its own reasons may be accepted by
+// another account.
 func TestSubmitErrors(t *testing.T) {
 	t.Parallel()
 	type want struct {
@@ -77,8 +81,11 @@ func TestSubmitErrors(t *testing.T) {
 		err  error
 		want want
 	}{
-		"invalid":     {of(mediagate.KindInvalid), ofTheRequest(mediagate.CodeInvalidParameters)},
-		"bad picture": {&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)}, ofTheRequest(mediagate.CodeImageProcessing)},
+		"invalid": {of(mediagate.KindInvalid), ofTheRequest(mediagate.CodeInvalidParameters)},
+		"bad picture": {
+			&mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing)},
+			ofTheRequest(mediagate.CodeImageProcessing),
+		},
 		"moderated":   {of(mediagate.KindModerated), ofTheRequest(mediagate.CodeContentPolicy)},
 		"credentials": {of(mediagate.KindCredentials), ofTheAccount(mediagate.CodeProviderRefused)},
 		"forbidden":   {of(mediagate.KindForbidden), ofTheAccount(mediagate.CodeProviderRefused)},
@@ -112,7 +119,8 @@ func TestSubmitErrors(t *testing.T) {
 	}
 }
 
-// Who reads the log does not read what a vendor repeats of a request.
+// TestTheLogDoesNotRepeatTheRequest checks that the log does not hold what a vendor repeats of a
+// request.
 func TestTheLogDoesNotRepeatTheRequest(t *testing.T) {
 	t.Parallel()
 	const prompt = "a fox that jumps over a very lazy dog"
@@ -132,14 +140,14 @@ func TestTheLogDoesNotRepeatTheRequest(t *testing.T) {
 	}
 }
 
-// D3: an intent that is found was stored by a sender that died or still holds the call.
-// Nothing is sent. What the first sender reports counts.
+// TestD3FoundIntentIsNotSent checks that nothing is sent if the intent exists: its sender died,
+// or is still in its call. The report of that first sender counts.
 func TestD3FoundIntentIsNotSent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	var calls atomic.Int64
 	b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-		if calls.Add(1) == 1 { // the same activity begins once more, beside this one
+		if calls.Add(1) == 1 { // the same activity begins once more, alongside this one
 			if answer := b.submit(1); answer.State != mediagate.AttemptUnknown || !b.last().SenderLost {
 				t.Errorf("the second copy finds the attempt %s, want unknown", answer.State)
 			}
@@ -153,7 +161,8 @@ func TestD3FoundIntentIsNotSent(t *testing.T) {
 	b.submitted(taskID)
 }
 
-// D3: a task that refuses the intent is not sent to a vendor, and the answer has the next step.
+// TestD3NoIntent checks that a task that refuses the intent is not sent to a vendor, and that the
+// answer has the next step.
 func TestD3NoIntent(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -164,8 +173,8 @@ func TestD3NoIntent(t *testing.T) {
 	b.submitted()
 }
 
-// A task without a row ends its run, whenever the row was lost. A job that was made meanwhile
-// is stopped.
+// TestD17SubmitWithoutARow checks that a task without a row ends its run, whenever the row was
+// lost. A job that was made meanwhile is stopped.
 func TestD17SubmitWithoutARow(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -184,8 +193,8 @@ func TestD17SubmitWithoutARow(t *testing.T) {
 	}
 }
 
-// D5: where the answer to the commit of a late report is lost, the report is repeated, and the
-// job that nobody waits for is stopped all the same.
+// TestD5RepeatedReportStopsTheJob checks that a late report is repeated if the answer to its
+// commit is lost, and that the job, which the task no longer waits for, is stopped all the same.
 func TestD5RepeatedReportStopsTheJob(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -208,8 +217,8 @@ func TestD5RepeatedReportStopsTheJob(t *testing.T) {
 	}
 }
 
-// D4: a synchronous call ends before its stored end, also where the task waits and its
-// deadline moves meanwhile.
+// TestD4CallEndsInTime checks that a synchronous call ends before its stored end, even if the
+// task waits and its deadline moves meanwhile.
 func TestD4CallEndsInTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
@@ -236,8 +245,8 @@ func TestD4CallEndsInTime(t *testing.T) {
 	b.submit(1)
 }
 
-// D5: an answer is stored though the step has timed out meanwhile, as it does at the task's
-// deadline.
+// TestD5AnswerAfterTheStepsTime checks that an answer is stored although the step has timed out
+// meanwhile, as it does at the task's deadline.
 func TestD5AnswerAfterTheStepsTime(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -251,7 +260,8 @@ func TestD5AnswerAfterTheStepsTime(t *testing.T) {
 	}
 }
 
-// D4: once absence is proven, the same id is sent again, in a new window.
+// TestD4AbsentIsSentAgain checks that the same id is sent again, in a new window, once absence is
+// proven.
 func TestD4AbsentIsSentAgain(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
@@ -272,8 +282,8 @@ func TestD4AbsentIsSentAgain(t *testing.T) {
 	}
 }
 
-// A vendor that takes an address for callbacks gets the attempt's own, also when it is
-// sent again; no other is told of one.
+// TestCallbackURL checks that a vendor that takes an address for callbacks gets that of the
+// attempt, even if the attempt is sent again, and that no other vendor gets one.
 func TestCallbackURL(t *testing.T) {
 	t.Parallel()
 	address := func(row task.Attempt) string {
@@ -296,7 +306,8 @@ func TestCallbackURL(t *testing.T) {
 	}
 }
 
-// D4: a task that refuses the repeated sending is not sent to the vendor.
+// TestD4AbsentIsNotSentAgain checks that a task that refuses the repeated sending is not sent to
+// the vendor.
 func TestD4AbsentIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	b := lost(t)
@@ -306,11 +317,14 @@ func TestD4AbsentIsNotSentAgain(t *testing.T) {
 	b.submitted(taskID)
 }
 
-// D4: a sender that slept through its window is refused by the adapter. By then the
-// attempt was sent anew, and the late report says nothing of that.
+// TestD4LateSenderIsFenced checks that the adapter refuses a sender that slept through its
+// window. The attempt was sent again meanwhile, and the late report says nothing about that
+// sending.
 func TestD4LateSenderIsFenced(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]mediagate.Kind{"unreached": mediagate.KindUnreached, "ambiguous": mediagate.KindAmbiguous} {
+	for name, late := range map[string]mediagate.Kind{
+		"unreached": mediagate.KindUnreached, "ambiguous": mediagate.KindAmbiguous,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
@@ -318,7 +332,11 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 				mine := b.sending(1)
 				b.change(task.SubmitUnknown{Sending: mine, SenderLost: true})
 				b.absent()
-				b.change(task.Reopened{N: 1, Absent: mine.SendBefore, SendBefore: b.Now().Add(10 * time.Second), CallEnds: b.Now().Add(time.Minute)})
+				b.change(
+					task.Reopened{
+						N: 1, Absent: mine.SendBefore, SendBefore: b.Now().Add(10 * time.Second), CallEnds: b.Now().Add(time.Minute),
+					},
+				)
 				return mediagate.Submission{}, mediagate.Errorf(late, "too late")
 			}
 			if answer := b.submit(1); answer.State != mediagate.AttemptIntent {
@@ -328,7 +346,8 @@ func TestD4LateSenderIsFenced(t *testing.T) {
 	}
 }
 
-// D4: a bad value, said of what was sent again, may be a taken id in other words.
+// TestD4RefusedAgainIsNoProof checks a repeated sending that is refused for a bad value: the
+// vendor may mean that the id is taken.
 func TestD4RefusedAgainIsNoProof(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[mediagate.Kind]mediagate.AttemptState{
@@ -346,8 +365,8 @@ func TestD4RefusedAgainIsNoProof(t *testing.T) {
 	}
 }
 
-// A refusal that says nothing of the request leads to the next channel, though the worker
-// stops as the answer comes.
+// TestRefusedIsSentElsewhereThoughTheWorkerStops checks that a refusal that says nothing about
+// the request leads to the next channel, although the worker stops as the answer comes.
 func TestRefusedIsSentElsewhereThoughTheWorkerStops(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -364,7 +383,8 @@ func TestRefusedIsSentElsewhereThoughTheWorkerStops(t *testing.T) {
 	}
 }
 
-// D9: an operator's choice of a channel counts, and no other takes its place.
+// TestRerouteGoesToTheChosenChannel checks that an operator's choice of a channel counts, and
+// that no other channel takes its place (D9).
 func TestRerouteGoesToTheChosenChannel(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -381,7 +401,8 @@ func TestRerouteGoesToTheChosenChannel(t *testing.T) {
 	b.submitted(taskID, taskID+"-2")
 }
 
-// D11: a worker without the channel leaves the attempt to another worker, quietly.
+// TestD11SubmitWithoutAChannel checks that a worker without the channel leaves the attempt to
+// another worker, without an alarm.
 func TestD11SubmitWithoutAChannel(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]func(t *testing.T) (b *bundle){
@@ -411,7 +432,8 @@ func TestD11SubmitWithoutAChannel(t *testing.T) {
 	}
 }
 
-// D3: near the deadline the first byte, and a synchronous call, come before it.
+// TestD3CallsEndWithTheDeadline checks that near the deadline the first byte, and a whole
+// synchronous call, come before it.
 func TestD3CallsEndWithTheDeadline(t *testing.T) {
 	t.Parallel()
 	b := setup(t, image)
@@ -424,13 +446,15 @@ func TestD3CallsEndWithTheDeadline(t *testing.T) {
 	}
 	b.submit(1)
 	a := b.last()
-	if a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(start.Add(2*time.Hour)) || !a.CallEnds.Equal(start.Add(2*time.Hour+5*time.Second)) {
+	if a.State != mediagate.AttemptUnknown || !a.SendBefore.Equal(start.Add(2*time.Hour)) || !a.CallEnds.Equal(
+		start.Add(2*time.Hour+5*time.Second),
+	) {
 		t.Errorf("the attempt is %s, sent before %v, its call over at %v", a.State, a.SendBefore, a.CallEnds)
 	}
 }
 
-// D4, D5: the intent says until when its call may be under way: as long as the adapter
-// says that a submit takes.
+// TestD5CallEnds checks that the intent says until when its call may be under way: as long as the
+// adapter says that a submit takes (D4).
 func TestD5CallEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -439,10 +463,18 @@ func TestD5CallEnds(t *testing.T) {
 		want      time.Duration
 		call      time.Duration
 	}{
-		"asynchronous":        {video, providers.Operation{Find: true, Submit: 30 * time.Second}, 45 * time.Second, 30 * time.Second},
-		"with uploads before": {video, providers.Operation{Uploads: true, Submit: 30 * time.Second}, 95 * time.Second, 30 * time.Second},
-		"synchronous":         {image, providers.Operation{Sync: true, Submit: 40 * time.Second}, 55 * time.Second, 40 * time.Second},
-		"not described":       {video, providers.Operation{}, 15*time.Second + activities.LongestSubmit, activities.LongestSubmit},
+		"asynchronous": {
+			video, providers.Operation{Find: true, Submit: 30 * time.Second}, 45 * time.Second, 30 * time.Second,
+		},
+		"with uploads before": {
+			video, providers.Operation{Uploads: true, Submit: 30 * time.Second}, 95 * time.Second, 30 * time.Second,
+		},
+		"synchronous": {
+			image, providers.Operation{Sync: true, Submit: 40 * time.Second}, 55 * time.Second, 40 * time.Second,
+		},
+		"not described": {
+			video, providers.Operation{}, 15*time.Second + activities.LongestSubmit, activities.LongestSubmit,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -464,7 +496,8 @@ func TestD5CallEnds(t *testing.T) {
 	}
 }
 
-// D5: a job that is accepted after its task has ended is recorded, and the vendor is asked to stop it.
+// TestD5AcceptedAfterTheEnd checks that a job that is accepted after its task has ended is
+// recorded, and that the vendor is asked to stop it.
 func TestD5AcceptedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -475,7 +508,7 @@ func TestD5AcceptedAfterTheEnd(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			b.Async.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
-				b.advance(time.Hour) // the sender is taken for lost meanwhile
+				b.advance(time.Hour) // the sender counts as lost meanwhile
 				b.change(task.SubmitUnknown{Sending: b.sending(1), SenderLost: true}, task.CancelRequested{}, task.EndDue{})
 				return b.Async.Accept(job)
 			}
@@ -493,8 +526,9 @@ func TestD5AcceptedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A database that is away for minutes after the vendor answered costs no job: the sender
-// holds the answer for as long as the activity may run, also where its context has ended.
+// TestTheAnswerIsHeldWhileTheDatabaseIsAway checks that a database that is away for minutes after
+// the vendor's answer costs no job: the sender holds the answer for as long as the activity may
+// run, even if its context has ended.
 func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -528,14 +562,14 @@ func TestTheAnswerIsHeldWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// D5: a sender reports what it has begun before it calls the vendor, and the job's id as soon
-// as it knows it.
+// TestD5ASenderReports checks that a sender reports what it has begun before it calls the vendor,
+// and the job's id as soon as it knows it.
 func TestD5ASenderReports(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, video)
 		var reports []task.Seen
-		var known atomic.Bool // the job's id, by Temporal
+		var known atomic.Bool // Temporal knows the job's id
 		env := newEnv(l.World)
 		env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
 			var seen task.Seen
@@ -567,7 +601,7 @@ func TestD5ASenderReports(t *testing.T) {
 	})
 }
 
-// remembered is the next try of a sender that died, which had reported so much.
+// remembered is the next try after a sender that died, which had reported so much.
 func (b *bundle) remembered(seen task.Seen) {
 	b.t.Helper()
 	env := newEnv(b.World)
@@ -579,29 +613,37 @@ func (b *bundle) remembered(seen task.Seen) {
 	}
 }
 
-// D5: the next try of a sender that died has the row take over what that one had begun, and
-// sends nothing itself.
+// TestD5ASenderIsRemembered checks that the next try after a sender that died lets the row adopt
+// what that sender had begun, and sends nothing itself.
 func TestD5ASenderIsRemembered(t *testing.T) {
 	t.Parallel()
 	job := mediagate.JobRef{JobID: "job-lost", ExternalID: taskID}
 	for name, c := range map[string]struct {
-		leave func(*bundle, task.Sending) // what the row has
+		leave func(*bundle, task.Sending) // sets what the row has
 		ref   mediagate.JobRef
 		want  mediagate.AttemptState
 	}{
-		"the row lacks the attempt":         {func(*bundle, task.Sending) {}, mediagate.JobRef{}, mediagate.AttemptUnknown},
-		"the row forgets it again":          {forgets, mediagate.JobRef{}, mediagate.AttemptIntent}, // the next try decides
-		"the row lacks the job":             {func(*bundle, task.Sending) {}, job, mediagate.AttemptAccepted},
-		"the row has the intent":            {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, job, mediagate.AttemptAccepted},
-		"the row has the intent, and no id": {func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, mediagate.JobRef{}, mediagate.AttemptUnknown},
+		"the row lacks the attempt": {func(*bundle, task.Sending) {}, mediagate.JobRef{}, mediagate.AttemptUnknown},
+		// the next try says what follows
+		"the row forgets it again": {forgets, mediagate.JobRef{}, mediagate.AttemptIntent},
+		"the row lacks the job":    {func(*bundle, task.Sending) {}, job, mediagate.AttemptAccepted},
+		"the row has the intent": {
+			func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, job, mediagate.AttemptAccepted,
+		},
+		"the row has the intent, and no id": {
+			func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, mediagate.JobRef{},
+			mediagate.AttemptUnknown,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
 			sent := task.Sending{
-				N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider, Fingerprint: b.AsyncBound().Fingerprint,
-				Route: mediagate.Route{Provider: activitytest.AsyncProvider, Find: true}, ExternalID: taskID, SendBefore: b.Now().Add(10 * time.Second),
-				CallEnds: b.Now().Add(time.Minute), Sends: 1,
+				N: 1, Channel: activitytest.AsyncChannel, Provider: activitytest.AsyncProvider,
+				Fingerprint: b.AsyncBound().Fingerprint,
+				Route:       mediagate.Route{Provider: activitytest.AsyncProvider, Find: true}, ExternalID: taskID,
+				SendBefore: b.Now().Add(10 * time.Second),
+				CallEnds:   b.Now().Add(time.Minute), Sends: 1,
 			}
 			c.leave(b, sent)
 			b.remembered(task.Seen{Sending: sent, Ref: c.ref})
@@ -612,7 +654,7 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 	}
 }
 
-// forgets has the database lose all that comes from now on, once, before a task is read.
+// forgets lets the database lose everything from now on, once, before a task is read.
 func forgets(b *bundle, _ task.Sending) {
 	if err := b.Store.KeepPast(); err != nil {
 		b.t.Fatal(err)
@@ -626,17 +668,21 @@ func forgets(b *bundle, _ task.Sending) {
 	}
 }
 
-// D5: the sender of a synchronous call dies before the database has the answer. What the vendor calls the answer is no job:
-// the next try reads the manifest, and polls for nothing.
+// TestD5ASynchronousSenderIsRemembered checks a sender of a synchronous call that dies before the
+// database has the answer. The id in that answer names no job: the next try reads the manifest,
+// and polls for nothing.
 func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 	t.Parallel()
 	outcome := activitytest.Success()
 	for name, c := range map[string]struct {
-		left *mediagate.Submission // in the bucket
+		left *mediagate.Submission // what is left in the bucket
 		want mediagate.AttemptState
 	}{
-		"its manifest": {&mediagate.Submission{Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}, Outcome: &outcome}, mediagate.AttemptEnded},
-		"nothing":      {nil, mediagate.AttemptUnknown},
+		"its manifest": {
+			&mediagate.Submission{Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}, Outcome: &outcome},
+			mediagate.AttemptEnded,
+		},
+		"nothing": {nil, mediagate.AttemptUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -647,9 +693,11 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 				b.Bucket.Write(manifest("outcome.json"), string(text))
 			}
 			sent := task.Sending{
-				N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider, Fingerprint: b.SyncBound().Fingerprint,
-				Route: mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}, ExternalID: taskID, SendBefore: b.Now().Add(10 * time.Second),
-				CallEnds: b.Now().Add(time.Minute), Sends: 1,
+				N: 1, Channel: activitytest.SyncChannel, Provider: activitytest.SyncProvider,
+				Fingerprint: b.SyncBound().Fingerprint,
+				Route:       mediagate.Route{Provider: activitytest.SyncProvider, Sync: true}, ExternalID: taskID,
+				SendBefore: b.Now().Add(10 * time.Second),
+				CallEnds:   b.Now().Add(time.Minute), Sends: 1,
 			}
 			b.change(task.IntentStored{Sending: sent})
 			b.remembered(task.Seen{Sending: sent, Ref: mediagate.JobRef{JobID: "response-1", ExternalID: taskID}})
@@ -660,8 +708,8 @@ func TestD5ASynchronousSenderIsRemembered(t *testing.T) {
 	}
 }
 
-// D5: the vendor of a job that nobody waits for any more has all its time to stop it,
-// however long the database took.
+// TestD5TheStopHasItsTime checks that the vendor has its full time to stop a job that the task no
+// longer waits for, however long the database took.
 func TestD5TheStopHasItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -701,8 +749,9 @@ func TestD5TheStopHasItsTime(t *testing.T) {
 	})
 }
 
-// D5: a cancel of the activity cuts a synchronous call, but not an asynchronous submit,
-// which is about to tell the job's id. The answer is stored either way.
+// TestD5CancelCutsSynchronousCallsOnly checks that a cancel of the activity cuts a synchronous
+// call, but not an asynchronous submit, which is about to return the job's id. The answer is
+// stored either way.
 func TestD5CancelCutsSynchronousCallsOnly(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -747,13 +796,14 @@ func TestCancelJob(t *testing.T) {
 	b.submit(1)
 	b.change(task.CancelRequested{})
 	answer := b.step(task.CancelJob, 1)
-	if got := b.Async.Cancelled(); len(got) != 1 || answer.State != mediagate.AttemptEnded || answer.Step.Kind != task.Settle {
+	if got := b.Async.Cancelled(); len(got) != 1 || answer.State != mediagate.AttemptEnded ||
+		answer.Step.Kind != task.Settle {
 		t.Errorf("stopped %v, then %+v", got, answer)
 	}
 }
 
-// A job is not stopped in an account that may be another. That it was not stopped does
-// not keep the task from its end.
+// TestCancelJobOfAnotherAccount checks that a job is not stopped at an account that may be
+// another one, and that the task ends although its job was not stopped.
 func TestCancelJobOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -769,7 +819,8 @@ func TestCancelJobOfAnotherAccount(t *testing.T) {
 	}
 }
 
-// A database that is away does not count as a vendor that cannot stop the job.
+// TestCancelJobWithoutADatabase checks that a database that is away does not count as a vendor
+// that cannot stop the job.
 func TestCancelJobWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)

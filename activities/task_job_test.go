@@ -17,16 +17,17 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// jobOf is a job that fails all tasks of the account.
+// jobOf returns a job that fails all tasks of the account.
 func jobOf(perSecond int) activities.JobArgs {
 	return activities.JobArgs{TaskJob: mediagate.TaskJob{
-		ID: "job_1", Filter: mediagate.TaskFilter{AccountID: "acc_1", CreatedBefore: time.Now()}, Action: mediagate.ActionFail,
+		ID: "job_1", Filter: mediagate.TaskFilter{AccountID: "acc_1", CreatedBefore: time.Now()},
+		Action: mediagate.ActionFail,
 		Reason: "a test", By: mediagate.AdminOperator, PerSecond: perSecond,
 	}}
 }
 
-// withTasks is a world with n open tasks of acc_1 and one of acc_2, made a second ago: by
-// their ids long before.
+// withTasks returns a world with n open tasks of acc_1 and one of acc_2. They were made one
+// second ago, although their ids are much older.
 func withTasks(t *testing.T, n int) *activitytest.World {
 	t.Helper()
 	w := activitytest.New(t, time.Now)
@@ -42,8 +43,10 @@ func withTasks(t *testing.T, n int) *activitytest.World {
 	return w
 }
 
-// act runs the activity once, from the heartbeat of a try before where there is one.
-func act(w *activitytest.World, in activities.JobArgs, stop chan struct{}, beat *activities.JobProgress) (p activities.JobProgress, err error) {
+// act runs the activity once, from the heartbeat of an earlier try if there is one.
+func act(
+	w *activitytest.World, in activities.JobArgs, stop chan struct{}, beat *activities.JobProgress,
+) (p activities.JobProgress, err error) {
 	env := newEnv(w)
 	env.SetTestTimeout(time.Hour)
 	env.SetWorkerStopChannel(stop)
@@ -57,7 +60,7 @@ func act(w *activitytest.World, in activities.JobArgs, stop chan struct{}, beat 
 	return p, err
 }
 
-// commanded are the tasks that have a command on record, as often as they have.
+// commanded returns the tasks that have a command on record, once for each command.
 func commanded(w *activitytest.World) (ids []string) {
 	for _, a := range w.Store.Actions() {
 		ids = append(ids, a.TaskID)
@@ -66,8 +69,9 @@ func commanded(w *activitytest.World) (ids []string) {
 	return ids
 }
 
-// Each task that the filter selects is given the command once, in the job's rate. One
-// that has ended is counted, and no error. A try that repeats another changes nothing.
+// TestActOnTasks checks that each task that the filter selects is given the command once, at the
+// job's rate. A task that has ended is counted, and is not an error. A try that repeats another
+// changes nothing.
 func TestActOnTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,10 +92,12 @@ func TestActOnTasks(t *testing.T) {
 			t.Errorf("150 tasks at 10 a second took %s", took)
 		}
 		ids := commanded(w)
-		if len(ids) != 149 || slices.Contains(ids, "task_00007") || slices.Contains(ids, "task_other") || len(slices.Compact(slices.Clone(ids))) != 149 {
+		if len(ids) != 149 || slices.Contains(ids, "task_00007") || slices.Contains(ids, "task_other") ||
+			len(slices.Compact(slices.Clone(ids))) != 149 {
 			t.Errorf("%d commands: %v", len(ids), ids)
 		}
-		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_00149" || a.Reason != "a test" || a.By != mediagate.AdminOperator {
+		if a := w.Store.Actions()[0]; a.ID != "act_job_1/task_00149" || a.Reason != "a test" ||
+			a.By != mediagate.AdminOperator {
 			t.Errorf("the first command is %+v", a)
 		}
 		again, err := act(w, in, nil, &activities.JobProgress{After: "task_00100", Done: 49})
@@ -104,7 +110,8 @@ func TestActOnTasks(t *testing.T) {
 	})
 }
 
-// A job works off what was there when it began, however many come meanwhile.
+// TestActOnTasksThatGrow checks that a job handles the tasks that existed when it began, however
+// many come meanwhile.
 func TestActOnTasksThatGrow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +133,8 @@ func TestActOnTasksThatGrow(t *testing.T) {
 	})
 }
 
-// A try hands over what it has done when its time is over, and when its worker stops.
+// TestActOnTasksHandsOver checks that a try returns its progress when its time is over, and when
+// its worker stops.
 func TestActOnTasksHandsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -151,14 +159,14 @@ func TestActOnTasksHandsOver(t *testing.T) {
 	}
 }
 
-// A task whose command meets errors is tried again, and passed over in the end. While
-// tasks cannot be listed none counts as failed.
+// TestActOnTasksThatFail checks that a task whose command meets errors is tried again, and
+// skipped in the end. While tasks cannot be listed, none counts as failed.
 func TestActOnTasksThatFail(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		method string
 		tries  int
-		want   activities.JobProgress // where the try succeeds
+		want   activities.JobProgress // the progress if the try succeeds
 	}{
 		"the first time": {"Command", 0, activities.JobProgress{}},
 		"the last time":  {"Command", 4, activities.JobProgress{After: "task_00000", Failed: 1, Ended: true}},
@@ -181,7 +189,7 @@ func TestActOnTasksThatFail(t *testing.T) {
 	}
 }
 
-// A channel that does not serve a task is none to send it to.
+// TestActOnTasksReroute checks that no task is rerouted to a channel that does not serve it.
 func TestActOnTasksReroute(t *testing.T) {
 	t.Parallel()
 	for channel, want := range map[string]activities.JobProgress{
@@ -197,7 +205,9 @@ func TestActOnTasksReroute(t *testing.T) {
 			if diff := cmp.Diff(want, p); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
-			if commands := w.Store.Actions(); len(commands) > 0 && (commands[0].Channel != channel || !strings.HasPrefix(commands[0].ID, "act_")) {
+			if commands := w.Store.Actions(); len(commands) > 0 && (commands[0].Channel != channel || !strings.HasPrefix(
+				commands[0].ID, "act_",
+			)) {
 				t.Errorf("%+v", commands)
 			}
 		})

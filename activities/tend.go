@@ -11,8 +11,7 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// stuckAfter is how long a poller may go without a step: no batch takes that
-// long.
+// stuckAfter is how long a poller may make no step. No batch takes that long.
 const stuckAfter = 3 * time.Minute
 
 // ChannelArgs names a channel.
@@ -20,13 +19,12 @@ type ChannelArgs struct {
 	Channel string `json:"channel"`
 }
 
-// TendChannel polls the vendor for all tasks that wait for the channel, until
-// the worker stops. Its epoch fences it: once another run has begun, this one
-// can claim nothing more and returns (D8).
+// TendChannel polls the vendor for all tasks that wait for the channel, until the worker stops.
+// Its epoch fences it: once another run has begun, this one can claim nothing more, and returns
+// (D8).
 //
-// On a worker that lacks the channel it fails with KindUnreached, so that
-// another one gets it; gone says that no worker has the channel any more, and
-// that no task waits for it.
+// On a worker that lacks the channel it fails with KindUnreached, so that another worker gets it.
+// gone says that no worker has the channel any more, and that no task waits for it.
 func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool, err error) {
 	poller, err := a.accounts().Poller(ctx, in.Channel)
 	if err != nil {
@@ -45,12 +43,14 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	return false, a.fail(ctx, err)
 }
 
-// keepAlive heartbeats with the poller's beat, beside the run: a database that
-// hangs must not make the channel look dead. A run that has made no step for
-// longer than any batch takes is dead, and another is to take over.
+// keepAlive sends heartbeats with the poller's beat. It does not wait for the poller, so the
+// channel does not look dead if the database hangs. A poller that has made no step for stuckAfter
+// is dead: the heartbeats stop, and another worker takes over.
 func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
 	steps, still := p.Steps(), time.Duration(0)
 	return heartbeat(ctx, func() []any {
+		// No heartbeat is sent once the poller has been still for too long: Temporal then starts
+		// the activity again.
 		if now := p.Steps(); now != steps {
 			steps, still = now, 0
 		} else if still += heartbeatEvery; still > stuckAfter {
@@ -64,26 +64,28 @@ func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
 }
 
 const (
-	// missingStep is how much longer each try leaves a channel alone that this
-	// worker lacks, up to missingMost.
+	// missingStep is how much longer each try leaves a channel alone that this worker lacks, up
+	// to missingMost.
 	missingStep = 5 * time.Second
 	missingMost = 30 * time.Second
-	// missingLook is the pause between two looks at a channel that nobody has.
-	missingLook = 15 * time.Second
+	// missingPause is the pause between two checks of a channel that no worker has.
+	missingPause = 15 * time.Second
 
 	codeElsewhere = "channel_elsewhere"
 )
 
-// tendMissing stands in on a worker that lacks the channel: another worker
-// should have it, and gets it ever less often offered. Once no worker had it
-// for the grace time, the tasks that wait for it are in trouble (D11). It rests
-// until none waits; gone then says that nothing is left to tend.
+// tendMissing is TendChannel on a worker that lacks the channel. Another worker should have it,
+// so the activity fails and is offered to others, with growing pauses. Once no worker has had the
+// channel for the grace time, tendMissing releases the tasks that wait for it (D11), and goes on
+// until none waits. gone then says that nothing is left to do.
 func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, err error) {
 	orphaned := a.accounts().Orphaned(name)
 	defer heartbeat(ctx, func() []any {
 		return []any{channel.Beat{LastError: "no worker has this channel"}}
 	}, nil)()
 	for stop := activity.GetWorkerStopChannel(ctx); ; {
+		// While another worker has the channel, fail, so that Temporal offers the activity again.
+		// The pause grows with the attempts.
 		someone, err := a.seenElsewhere(ctx, name)
 		if err != nil {
 			return false, a.fail(ctx, err)
@@ -94,9 +96,9 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 				RetryAfter: min(time.Duration(activity.GetInfo(ctx).Attempt)*missingStep, missingMost),
 			})
 		}
-		waiting, err := orphaned.GiveUp(ctx)
+		waiting, err := orphaned.ReleaseTasks(ctx)
 		if mediagate.Is(err, mediagate.KindConflict) {
-			return false, nil // fenced: a newer run tends
+			return false, nil // fenced: a newer run has the channel
 		}
 		if err != nil || waiting == 0 {
 			return err == nil, a.fail(ctx, err)
@@ -106,31 +108,31 @@ func (a *Activities) tendMissing(ctx context.Context, name string) (gone bool, e
 			return false, nil
 		case <-ctx.Done():
 			return false, nil
-		case <-time.After(missingLook):
+		case <-time.After(missingPause):
 		}
 	}
 }
 
-// seenElsewhere reports that a worker has had the channel within the grace time.
+// seenElsewhere reports whether a worker has had the channel within the grace time.
 func (a *Activities) seenElsewhere(ctx context.Context, name string) (bool, error) {
 	seen, err := a.Breakers.LastSeen(ctx, name)
 	if err != nil {
 		return false, err
 	}
 	if seen.Before(a.StartedAt) {
-		seen = a.StartedAt // nobody could see it while no worker ran
+		seen = a.StartedAt // before that no worker ran that could have it
 	}
 	return a.Now().Sub(seen) < a.Settings.ChannelGrace, nil
 }
 
 const (
-	// signalWidth is how many workflows are signalled at once, of one channel.
+	// signalWidth is how many workflows of one channel are signalled at the same time.
 	signalWidth = 16
-	// tellPatience is how long one waits for a permit.
-	tellPatience = 30 * time.Second
+	// signalPatience is how long a signal waits for a permit.
+	signalPatience = 30 * time.Second
 )
 
-// accounts are the vendor accounts of this worker, all activities the same.
+// accounts returns the vendor accounts of this worker, the same for all activities.
 func (a *Activities) accounts() *channel.Accounts {
 	a.opened.Do(func() {
 		a.vendors = &channel.Accounts{
@@ -144,8 +146,8 @@ func (a *Activities) accounts() *channel.Accounts {
 // signals is the engine as the vendor accounts see it.
 type signals struct{ *Activities }
 
-// StepsChanged wakes the runs of tasks. Copies, of which each may take seconds, hold up
-// no signal of other tasks. A worker that stops leaves its copies to the runs.
+// StepsChanged wakes the runs of tasks. Copies may take seconds each, and do not delay the
+// signals of other tasks. If the worker stops, its copies are left to the runs.
 func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.StepChange) {
 	var copies sync.WaitGroup
 	defer copies.Wait()
@@ -166,15 +168,16 @@ func (s signals) StepsChanged(ctx context.Context, name string, woken []channel.
 	s.wakeChanged(ctx, name, others...)
 }
 
+// wakeChanged carries out the effects of the changes, and wakes the runs.
 func (s signals) wakeChanged(ctx context.Context, name string, changes ...channel.StepChange) {
-	_ = each(ctx, changes, signalWidth, func(e channel.StepChange) error {
+	_ = forEach(ctx, changes, signalWidth, func(e channel.StepChange) error {
 		s.carryOut(ctx, e.Changed)
 		s.traceJob(ctx, e)
 		return s.wake(ctx, name, e.Changed.State.ID)
 	})
 }
 
-// RoomToCopy takes room among the copies that pollers of this process make.
+// RoomToCopy takes room for one of the copies that pollers of this process make.
 func (s signals) RoomToCopy(provider string) (release func()) {
 	if s.Settings.QuickCopy > 0 {
 		if permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1); ok {
@@ -186,12 +189,12 @@ func (s signals) RoomToCopy(provider string) (release func()) {
 
 // Wake wakes the runs of tasks.
 func (s signals) Wake(ctx context.Context, name string, taskIDs []string) {
-	_ = each(ctx, taskIDs, signalWidth, func(id string) error { return s.wake(ctx, name, id) })
+	_ = forEach(ctx, taskIDs, signalWidth, func(id string) error { return s.wake(ctx, name, id) })
 }
 
-// wake signals a run. One that is gone, or cannot be reached, is left to the wake scan.
+// wake signals a run. If the run is gone, or cannot be reached, the wake scan takes care of it.
 func (s signals) wake(ctx context.Context, name, taskID string) error {
-	waiting, cancel := context.WithTimeout(ctx, tellPatience)
+	waiting, cancel := context.WithTimeout(ctx, signalPatience)
 	defer cancel()
 	permit, err := s.Limits.Signals.Acquire(waiting, name, 1)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// jobsEnded is a channel whose vendor has ended the jobs of n tasks, each with a file at an
+// jobsEnded returns a channel whose vendor has ended the jobs of n tasks, each with a file at an
 // address of its own.
 func jobsEnded(t *testing.T, n int) *tending {
 	t.Helper()
@@ -30,7 +30,8 @@ func (d *tending) state(id string) task.State {
 	return st
 }
 
-// A poller copies small files itself. The run is signalled once, after its task has ended.
+// TestTendCopies checks that a poller copies small files itself, and that the run is signalled
+// once, after its task has ended.
 func TestTendCopies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,8 +51,8 @@ func TestTendCopies(t *testing.T) {
 	})
 }
 
-// The poller leaves files that it has not copied within five seconds to the run, and
-// signals it at once. The channel goes on.
+// TestTendLeavesCopies checks that the poller leaves files that it has not copied within five
+// seconds to the run, and signals it at once. The channel goes on.
 func TestTendLeavesCopies(t *testing.T) {
 	t.Parallel()
 	fetch := func(body io.Reader, length int64, err error) func(*tending) {
@@ -92,7 +93,7 @@ func TestTendLeavesCopies(t *testing.T) {
 	}
 }
 
-// slow has the file of task-0 not come before it is let go.
+// slow holds the file of task-0 back until it is released.
 func (d *tending) slow() *slowFile {
 	file := &slowFile{letGo: make(chan struct{})}
 	d.Fetcher.OnFetch = func(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
@@ -104,14 +105,14 @@ func (d *tending) slow() *slowFile {
 	return file
 }
 
-// A slow file holds up no signal of another task. After five seconds its copy is left to
-// the run.
+// TestTendLeavesASlowCopy checks that a slow file delays no signal of another task, and that its
+// copy is left to the run after five seconds.
 func TestTendLeavesASlowCopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := jobsEnded(t, 2)
 		file := d.slow()
-		time.Sleep(20 * time.Second) // both are due
+		time.Sleep(20 * time.Second) // both rows are due
 		d.begin()
 		time.Sleep(4 * time.Second)
 		same(t, "signals meanwhile", d.Engine.Calls(), []string{"wake task-1"})
@@ -124,7 +125,8 @@ func TestTendLeavesASlowCopy(t *testing.T) {
 	})
 }
 
-// A worker that stops hands its copies to their runs at once.
+// TestTendHandsCopiesBack checks that a worker that stops leaves its copies to their runs at
+// once.
 func TestTendHandsCopiesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,8 +145,8 @@ func TestTendHandsCopiesBack(t *testing.T) {
 	})
 }
 
-// D13: what ends a task while its poller copies holds, and the files are removed though they
-// come after the sweep.
+// TestD13EndDuringACopyOfThePoller checks that an end that comes while the poller copies holds,
+// and that the files are removed although they come after the sweep.
 func TestD13EndDuringACopyOfThePoller(t *testing.T) {
 	t.Parallel()
 	cancelled := []task.Event{task.CancelRequested{}, task.EndDue{}}

@@ -11,13 +11,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// D11: a worker that lacks the channel leaves it to others; once nobody had
-// it for ten minutes, its tasks are in trouble.
+// TestD11TendMissingChannel checks that a worker that lacks the channel leaves it to others, and
+// that its tasks are in trouble once no worker has had it for ten minutes.
 func TestD11TendMissingChannel(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		unseen time.Duration
-		up     time.Duration // of this worker; 0: for ever
+		up     time.Duration // how long this worker has run; 0 for ever
 		gone   bool
 	}{
 		"seen within grace":   {10*time.Minute - time.Second, 0, false},
@@ -57,9 +57,9 @@ func TestD11TendMissingChannel(t *testing.T) {
 	}
 }
 
-// D2: a removed channel rests. The activity goes on quietly while a task is queued for
-// the channel, ends for good when none is, and hands itself back when a worker has the
-// channel after all.
+// TestD2RemovedChannelRests checks the activity of a removed channel. It goes on quietly while a
+// task is queued for the channel, ends for good when none is, and ends to be tried elsewhere when
+// a worker has the channel after all.
 func TestD2RemovedChannelRests(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

@@ -18,8 +18,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// tending is one run of TendChannel inside a bubble of synctest, whose clock
-// it shares.
+// tending is one run of TendChannel inside a bubble of synctest, whose clock it uses.
 type tending struct {
 	*activitytest.World
 	t    *testing.T
@@ -32,7 +31,7 @@ type tending struct {
 	last  channel.Beat
 }
 
-// tend begins a run in a world with n accepted tasks, named task-0 and so on.
+// newTending begins a run in a world with n accepted tasks, named task-0 and so on.
 func newTending(t *testing.T, n int) *tending {
 	t.Helper()
 	d := &tending{World: activitytest.New(t, time.Now), t: t}
@@ -71,7 +70,9 @@ func (d *tending) begin() {
 	env.SetWorkerStopChannel(d.stop)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: d.beat}}})
 	go func() {
-		value, err := env.ExecuteActivity(d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel})
+		value, err := env.ExecuteActivity(
+			d.Activities.TendChannel, activities.ChannelArgs{Channel: activitytest.AsyncChannel},
+		)
 		if err == nil {
 			err = value.Get(&d.gone)
 		}
@@ -88,14 +89,16 @@ func (d *tending) beat(details []any) {
 	}
 }
 
-// beatWatch sees each heartbeat, before the SDK thins them out.
+// beatWatch sees each heartbeat before the SDK drops some of them.
 type beatWatch struct {
 	interceptor.WorkerInterceptorBase
 	onBeat func([]any)
 	ends   time.Time // if set, the activity's deadline
 }
 
-func (w *beatWatch) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (w *beatWatch) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	in := &beatInbound{watch: w}
 	in.Next = next
 	return in
@@ -132,13 +135,13 @@ func (o *beatOutbound) GetInfo(ctx context.Context) activity.Info {
 	return info
 }
 
-// end stops the worker and returns what the run said.
+// end stops the worker and returns the result of the run.
 func (d *tending) end() error {
 	close(d.stop)
 	return <-d.done
 }
 
-// ends is end of a run that has to end well.
+// ends is end for a run that has to end well.
 func (d *tending) ends() {
 	d.t.Helper()
 	if err := d.end(); err != nil {
@@ -146,7 +149,7 @@ func (d *tending) ends() {
 	}
 }
 
-// change has events happen to a task.
+// change applies events to a task.
 func (d *tending) change(id string, events ...task.Event) {
 	d.t.Helper()
 	if _, err := d.Store.Change(context.Background(), id, events...); err != nil {

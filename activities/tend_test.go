@@ -45,7 +45,7 @@ func TestTend(t *testing.T) {
 			return mediagate.Report{}, mediagate.Errorf(k, "no")
 		}
 		d.begin()
-		time.Sleep(15*5*time.Second - time.Second) // polled each 15 s or sooner: four or five times
+		time.Sleep(15*5*time.Second - time.Second) // a poll every 15 s or sooner: four or five times
 		time.Sleep(2 * time.Minute)
 		if got := d.trouble("task-0"); got != mediagate.ParkJobLost {
 			t.Errorf("trouble %q, want %s", got, mediagate.ParkJobLost)
@@ -124,7 +124,7 @@ func TestTendStops(t *testing.T) {
 		if err := d.end(); err != nil || time.Since(at) != 0 {
 			t.Errorf("ended with %v after %v, want at once", err, time.Since(at))
 		}
-		// The next tender asks at once.
+		// The next poller asks at once.
 		if rows := d.Store.Awaits(); len(rows) != 1 || rows[0].Claim != "" || rows[0].NextPollAt.After(time.Now()) {
 			t.Errorf("rows %+v, want one that is free and due", rows)
 		}
@@ -141,8 +141,8 @@ func TestTendStops(t *testing.T) {
 	})
 }
 
-// A vendor that hangs must not make the channel look dead: its profile allows
-// 10 s between two heartbeats.
+// TestTendBeatsWhileAVendorHangs checks that a vendor that hangs does not make the channel look
+// dead: the activity's profile allows 10 s between two heartbeats.
 func TestTendBeatsWhileAVendorHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,8 +170,8 @@ func TestTendBeatsWhileAVendorHangs(t *testing.T) {
 	})
 }
 
-// A database that fails ends the run with an error that Temporal repeats, in
-// a new epoch.
+// TestTendDatabaseAway checks that a database that fails ends the run with an error. Temporal
+// repeats the run, in a new epoch.
 func TestTendDatabaseAway(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"BeginEpoch", "ClaimDue", "StorePolls", "AwaitStats"} {

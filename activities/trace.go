@@ -11,9 +11,9 @@ import (
 	"github.com/mediagate/mediagate/internal/tracing"
 )
 
-// traceJob makes a span of the vendor's work on an attempt that a poll has seen end, from
-// the vendor's acceptance on. Polls have no spans: most ask for the jobs of many tasks,
-// and few learn anything.
+// traceJob makes a span for the vendor's work on an attempt whose end a poll has seen. The span
+// begins with the vendor's acceptance. Polls themselves have no spans: most of them ask for the
+// jobs of many tasks, and few learn anything.
 func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) {
 	attempt := e.Changed.State.Attempt(e.N)
 	if a.Tracer == nil || attempt == nil || attempt.Outcome == nil {

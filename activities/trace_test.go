@@ -14,8 +14,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// A poll that ends a job makes a span of the vendor's work, in the trace of the task. A
-// task without a trace has none.
+// TestTheVendorsWorkIsTraced checks that a poll that ends a job makes a span for the vendor's
+// work, in the trace of the task. A task without a trace has none.
 func TestTheVendorsWorkIsTraced(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -24,9 +24,16 @@ func TestTheVendorsWorkIsTraced(t *testing.T) {
 		outcome mediagate.Outcome
 		want    map[string]string
 	}{
-		"a success": {trace, activitytest.Success(), map[string]string{"mediagate.attempt": "1", "mediagate.channel": activitytest.AsyncChannel, "mediagate.provider": activitytest.AsyncProvider}},
+		"a success": {
+			trace, activitytest.Success(),
+			map[string]string{
+				"mediagate.attempt": "1", "mediagate.channel": activitytest.AsyncChannel,
+				"mediagate.provider": activitytest.AsyncProvider,
+			},
+		},
 		"a failure": {trace, activitytest.Failed(mediagate.CodeContentPolicy), map[string]string{
-			"mediagate.attempt": "1", "mediagate.channel": activitytest.AsyncChannel, "mediagate.provider": activitytest.AsyncProvider, "error.type": "content_policy_violation",
+			"mediagate.attempt": "1", "mediagate.channel": activitytest.AsyncChannel,
+			"mediagate.provider": activitytest.AsyncProvider, "error.type": "content_policy_violation",
 		}},
 		"no trace": {"", activitytest.Success(), nil},
 	}
@@ -54,7 +61,8 @@ func TestTheVendorsWorkIsTraced(t *testing.T) {
 					got[string(a.Key)] = a.Value.String()
 				}
 				accepted := changed.State.Attempt(1).AcceptedAt
-				if span.Name != "VendorJob" || span.Parent.SpanID().String() != "00f067aa0ba902b7" || !span.StartTime.Equal(accepted) || !span.EndTime.Equal(changed.At) {
+				if span.Name != "VendorJob" || span.Parent.SpanID().String() != "00f067aa0ba902b7" ||
+					!span.StartTime.Equal(accepted) || !span.EndTime.Equal(changed.At) {
 					t.Errorf("the span is %+v", span)
 				}
 			}

@@ -10,20 +10,20 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Each open task has a wake. If its time is past, the task's run has not asked in time, or
-// a callback's round has not recorded an attempt (D2). One scan works off those wakes. It
-// starts what the API could not start, repeats lost signals, also those of cancels and
-// commands, and replaces runs that do not ask any more. Signals elsewhere are only faster.
+// Each open task has a wake. If the time of a wake is past, the task's run has not asked in time,
+// or a callback's round has not recorded an attempt (D2). One scan works through those wakes. It
+// starts runs that the API could not start, repeats signals that were lost, including those of
+// cancels and commands, and replaces runs that no longer ask. All other signals are only faster.
 
 const (
-	wakeEvery = time.Second            // between a scan that finds nothing and the next
-	wakeSoon  = 100 * time.Millisecond // after one that finds something: starts may have been answered
+	wakeEvery = time.Second            // the pause after a scan that finds nothing
+	wakeSoon  = 100 * time.Millisecond // the pause after one that finds something: starts may have been answered
 	wakeBatch = 256                    // the most wakes of a batch
-	wakeWide  = 16                     // of them at the same time
-	roundTry  = 3                      // from which try on a round's run is replaced: some ten minutes after its time
+	wakeWide  = 16                     // how many of them are handled at the same time
+	roundTry  = 3                      // from this try on a round's run is replaced, some ten minutes after its time
 )
 
-// wakeDue works off the wakes that are past their time, batch after batch.
+// wakeDue works through the wakes that are past their time, batch after batch.
 func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 	for began := time.Now(); time.Since(began) < batchLimit/2 && ctx.Err() == nil; {
 		due, failed := a.Store.DueWakes(ctx, wakeBatch)
@@ -34,7 +34,7 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 			mu          sync.Mutex
 			tried, away []mediagate.Wake
 		)
-		err = each(ctx, due, wakeWide, func(w mediagate.Wake) error {
+		err = forEach(ctx, due, wakeWide, func(w mediagate.Wake) error {
 			err := mediagate.Guarded(func() error { return a.wakeOne(ctx, w, t) })
 			mu.Lock()
 			defer mu.Unlock()
@@ -46,6 +46,8 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 			}
 			return err
 		})
+		// Wakes that were tried are put off for longer each time. Those that could not reach
+		// Temporal are due again in seconds.
 		noted := errors.Join(a.putOff(ctx, tried, true), a.putOff(ctx, away, false))
 		if noted != nil || len(tried) == 0 {
 			return errors.Join(noted, err)
@@ -58,7 +60,7 @@ func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
 	return err
 }
 
-// putOff notes tries also where the worker stops.
+// putOff notes tries, even if the worker stops.
 func (a *Activities) putOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
 	if len(wakes) == 0 {
 		return nil
@@ -68,32 +70,34 @@ func (a *Activities) putOff(ctx context.Context, wakes []mediagate.Wake, tried b
 	return a.Store.PutOff(ctx, wakes, tried)
 }
 
-// temporalAway is an error of a Temporal that could not be asked: that is no try.
+// temporalAway is an error of a Temporal that could not be asked. It does not count as a try.
 type temporalAway struct{ error }
 
-// Unwrap is the error.
+// Unwrap returns the error.
 func (e temporalAway) Unwrap() error { return e.error }
 
-// answered returns nil if Temporal has answered. That a run was started before, or takes
-// no signal any more, is an answer.
-func answered(err error) error {
+// unlessAnswered returns nil if Temporal has answered, and otherwise a temporalAway. KindConflict
+// is an answer: a run was started before, or takes no more signals.
+func unlessAnswered(err error) error {
 	if err == nil || mediagate.Is(err, mediagate.KindConflict) {
 		return nil
 	}
 	return temporalAway{err}
 }
 
-// wakeOne starts, signals or replaces the run of one wake (D2). The first try starts a
-// run that has never asked, and signals one that has, or that was started before: its first
-// step may take long. If that one takes no signal, and at
-// each later try, it is found out first what the run is at: one that works, or fails and is
-// retried, is left alone; an idle one is signalled once more; any other is replaced. One that
-// has completed saw an end that the database has lost (D1).
+// wakeOne starts, signals or replaces the run of one wake (D2).
+//
+// The first try starts a run that has never asked. It signals a run that has asked, or that was
+// started before, since the first step of that run may take long. If there is no run to signal,
+// and at each later try, wakeOne first finds out what the newest run is doing. It leaves a run
+// alone that works, or that fails and is retried. It signals an idle run once more. It replaces
+// any other run. A run that has completed saw an end that the database has lost (D1).
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)
 	}
 	switch {
+	// From the second try on, ask Temporal first.
 	case w.Tries > 0:
 	case !w.Asked:
 		row, err := a.toStart(ctx, w)
@@ -106,17 +110,17 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 			return nil
 		}
 		if !mediagate.Is(err, mediagate.KindConflict) {
-			return answered(err)
+			return unlessAnswered(err)
 		}
-		fallthrough // a run is under way, or was
+		fallthrough // a run is under way, or was started before
 	default:
 		if runs, err := a.signal(ctx, w, t); runs || err != nil {
 			return err
 		}
 	}
-	state, err := a.Engine.Look(ctx, w.TaskID)
+	state, err := a.Engine.DescribeRun(ctx, w.TaskID)
 	if err != nil {
-		return answered(err)
+		return unlessAnswered(err)
 	}
 	switch {
 	case state == RunBusy, state == RunFailing:
@@ -135,36 +139,36 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 	}
 }
 
-// signal asks the wake's run to ask. It reports whether there is one, or cannot be told any
-// more.
+// signal signals the wake's run to ask. runs is true if there is a run, even one that takes no
+// more signals.
 func (a *Activities) signal(ctx context.Context, w mediagate.Wake, t *tally) (runs bool, err error) {
 	runs, err = a.Engine.Wake(ctx, w.TaskID)
 	if err == nil && runs {
 		t.add(func(r *WakeReport) { r.Signalled++ })
 	}
-	return runs || err != nil, answered(err)
+	return runs || err != nil, unlessAnswered(err)
 }
 
-// Why a run is started anew where none is under way.
+// These are the reasons to start a new run if none is under way.
 const (
 	runGone      = "no run of this task is under way"
 	runCompleted = "the run of this task has completed, and the task is open"
 )
 
-// replace starts a new run, in place of one that is of no use, for the reason why.
+// replace starts a new run in place of one that is of no use, for the reason why.
 func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
 	row, err := a.toStart(ctx, w)
 	if err != nil {
 		return err
 	}
-	if why == runCompleted && !row.Status.Terminal() { // it may have ended since the wake was read
+	if why == runCompleted && !row.Status.Terminal() { // the task may have ended since the wake was read
 		a.evidence(ctx, mediagate.EvidenceCompleted, row.ID)
 	}
 	reason := fmt.Sprintf("mediagate: %s, since %s. "+
 		"A new run goes on from the database, nothing is submitted again. Try %d",
 		why, w.At.UTC().Format(time.RFC3339), w.Tries)
 	if err := a.Engine.Replace(ctx, row, reason); err != nil {
-		return answered(err)
+		return unlessAnswered(err)
 	}
 	t.add(func(r *WakeReport) { r.Replaced++ })
 	if why != runGone && why != runCompleted {
@@ -173,8 +177,8 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 	return nil
 }
 
-// toStart is the task whose run is to be started. The run needs no more than its id: that
-// of a task whose row cannot be read parks and ends it.
+// toStart returns the task whose run is to be started. The run needs only the task's id. If the
+// row cannot be read, the run parks the task, and ends it.
 func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.Task, error) {
 	row, err := a.Store.TaskByID(ctx, w.TaskID)
 	if mediagate.Is(err, mediagate.KindInternal) {
@@ -184,14 +188,14 @@ func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.T
 	return row, err
 }
 
-// wakeRound starts the run of a callback's round, and replaces one that gets nowhere.
+// wakeRound starts the run of a callback's round, or replaces one that makes no progress.
 func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) error {
 	round := mediagate.WebhookRound{
 		TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent,
 	}
 	t.add(func(r *WakeReport) { r.Rounds++ })
 	if w.Tries < roundTry {
-		return answered(a.Engine.EnsureRound(ctx, round))
+		return unlessAnswered(a.Engine.EnsureRound(ctx, round))
 	}
 	replaced, err := a.Engine.ReplaceRound(ctx, round,
 		"mediagate: the callback should be delivered or given up by now. "+
@@ -200,14 +204,14 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 		t.add(func(r *WakeReport) { r.Replaced++ })
 		a.Logger.WarnContext(ctx, "replaced the run of a callback that hung", "task", w.TaskID, "round", w.Round)
 	}
-	return answered(err)
+	return unlessAnswered(err)
 }
 
-// WakeReport counts what the wake scan did since the report before.
+// WakeReport counts what the wake scan has done since the last report.
 type WakeReport struct {
 	Started   int    `json:"started"`
 	Signalled int    `json:"signalled"`
-	Replaced  int    `json:"replaced"` // runs that were terminated, or gone, and are started anew
+	Replaced  int    `json:"replaced"` // runs that were terminated or gone, and were started anew
 	Rounds    int    `json:"rounds"`   // of callbacks
 	LastError string `json:"last_error,omitempty"`
 }
@@ -224,7 +228,7 @@ func (t *tally) add(what func(*WakeReport)) {
 	what(&t.report)
 }
 
-// take begins the next report.
+// take returns the report, and begins the next one.
 func (t *tally) take() WakeReport {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,12 +19,12 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// wakeScene is a task whose wakes are worked off.
+// wakeScene is a task whose wakes the scan handles.
 type wakeScene struct {
 	*bundle
 	mu    sync.Mutex
 	began time.Time
-	calls []string // of Temporal, each with the time since the scene began
+	calls []string // the calls to Temporal, each with the time since the scene began
 }
 
 // wakes sets the scene, inside a bubble.
@@ -46,15 +46,15 @@ func wakes(t *testing.T, run activities.RunState) *wakeScene {
 	return s
 }
 
-// after checks the calls of so much time.
+// after lets d pass and checks the calls of that time.
 func (s *wakeScene) after(d time.Duration, want ...string) {
 	s.t.Helper()
 	s.spend(d)
 	same(s.t, "calls", s.calls, want)
 }
 
-// spend lets d pass beside housekeeping. The activity of a test may take ten minutes, and
-// is stopped between the whole minutes at which wakes are due.
+// spend lets d pass while housekeeping runs. The activity of a test may take ten minutes, and is
+// stopped between the whole minutes at which wakes are due.
 func (s *wakeScene) spend(d time.Duration) {
 	s.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
@@ -70,17 +70,20 @@ func (s *wakeScene) asks() { s.change(task.Asked{}) }
 // after it.
 const quiet = 10*time.Minute - 10*time.Second
 
-// D2: a run that never asked is started five seconds after its submit. One that was
-// started before is signalled in the same try, and described from the second try on, a minute
-// later. One that is gone is replaced at once.
+// TestD2RunsAreStarted checks that a run that never asked is started five seconds after its
+// submit. A run that was started before is signalled in the same try; from the second try on, one
+// minute later, it is described first. A run that is gone is replaced at once.
 func TestD2RunsAreStarted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		run  activities.RunState
 		want []string
 	}{
-		"none was started":    {"", []string{"5s start", "1m5s replace", "3m5s replace"}}, // none is there at the second try
-		"it has ended":        {activities.RunNone, []string{"5s start", "5s wake", "5s replace", "1m5s replace", "3m5s replace"}},
+		// there is no run at the second try
+		"none was started": {"", []string{"5s start", "1m5s replace", "3m5s replace"}},
+		"it has ended": {
+			activities.RunNone, []string{"5s start", "5s wake", "5s replace", "1m5s replace", "3m5s replace"},
+		},
 		"it is idle":          {activities.RunIdle, []string{"5s start", "5s wake", "1m5s wake", "3m5s replace"}},
 		"it waits its turn":   {activities.RunBusy, []string{"5s start", "5s wake"}},
 		"it begins to fail":   {activities.RunFailing, []string{"5s start", "5s wake"}},
@@ -92,17 +95,19 @@ func TestD2RunsAreStarted(t *testing.T) {
 	}
 }
 
-// D2: a run that asked and does not ask again is signalled, and, from the second try on,
-// described first. One that is gone is replaced at once.
+// TestD2RunsAreWakened checks that a run that asked and does not ask again is signalled, and,
+// from the second try on, described first. A run that is gone is replaced at once.
 func TestD2RunsAreWakened(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		run  activities.RunState
 		want []string
 	}{
-		"it is idle":        {activities.RunIdle, []string{"10m0s wake", "11m0s wake", "13m0s replace"}},
-		"it is gone":        {activities.RunNone, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
-		"it has completed":  {activities.RunCompleted, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
+		"it is idle": {activities.RunIdle, []string{"10m0s wake", "11m0s wake", "13m0s replace"}},
+		"it is gone": {activities.RunNone, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"}},
+		"it has completed": {
+			activities.RunCompleted, []string{"10m0s wake", "10m0s replace", "11m0s replace", "13m0s replace"},
+		},
 		"a step is at work": {activities.RunBusy, []string{"10m0s wake"}},
 		"it begins to fail": {activities.RunFailing, []string{"10m0s wake"}},
 		"it is broken":      {activities.RunBroken, []string{"10m0s wake", "11m0s replace", "13m0s replace"}},
@@ -116,8 +121,9 @@ func TestD2RunsAreWakened(t *testing.T) {
 	}
 }
 
-// D2: a task whose row cannot be read has a run all the same, which parks and ends it.
-func TestD2TheRunOfWhatCannotBeRead(t *testing.T) {
+// TestD2TheRunOfAnUnreadableTask checks that a task whose row cannot be read has a run all the
+// same, which parks and ends it.
+func TestD2TheRunOfAnUnreadableTask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked bool
@@ -139,7 +145,8 @@ func TestD2TheRunOfWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// D2: a run that asks starts the count anew. A task that has ended has no wake left.
+// TestD2AskingStartsTheCountAnew checks that the count of tries begins anew when a run asks, and
+// that a task that has ended has no wake.
 func TestD2AskingStartsTheCountAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +163,8 @@ func TestD2AskingStartsTheCountAnew(t *testing.T) {
 	})
 }
 
-// D2: a change of the task, here a cancel, reaches the run though its signal was lost.
+// TestD2LostSignalsAreRepeated checks that a change of the task, here a cancel, reaches the run
+// although its signal was lost.
 func TestD2LostSignalsAreRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,8 +175,8 @@ func TestD2LostSignalsAreRepeated(t *testing.T) {
 	})
 }
 
-// D2: a signal that is refused counts as a try. A Temporal that is out of reach does not:
-// its run is neither described nor replaced for that.
+// TestD2TriesThatCount checks that a refused signal counts as a try. While Temporal is out of
+// reach no try counts, and the run is neither described nor replaced.
 func TestD2TriesThatCount(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -176,8 +184,10 @@ func TestD2TriesThatCount(t *testing.T) {
 		tries int
 		want  []string
 	}{
-		"too many signals": {&mediagate.Error{Kind: mediagate.KindConflict, Message: "the run takes no signal"}, 3, []string{"replace"}},
-		"out of reach":     {errors.New("connection refused"), 0, nil},
+		"too many signals": {
+			&mediagate.Error{Kind: mediagate.KindConflict, Message: "the run takes no signal"}, 3, []string{"replace"},
+		},
+		"out of reach": {errors.New("connection refused"), 0, nil},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			s := wakes(t, activities.RunIdle)
@@ -198,14 +208,17 @@ func TestD2TriesThatCount(t *testing.T) {
 	}
 }
 
-// D2: a callback's round is started when its wake is due, and its run replaced after some
-// ten minutes without an attempt. An attempt moves the wake, the round's end removes it.
+// TestD2RoundsAreStarted checks that a callback's round is started when its wake is due, and that
+// its run is replaced after some ten minutes without an attempt. An attempt moves the wake; the
+// round's end removes it.
 func TestD2RoundsAreStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := wakes(t, activities.RunNone)
 		s.submit(1)
-		s.change(task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{}, task.Asked{})
+		s.change(
+			task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)}, task.EndDue{}, task.Asked{},
+		)
 		rounds := func() (calls []string) {
 			for _, call := range s.Engine.Calls() {
 				if strings.Contains(call, "round") {
@@ -225,7 +238,9 @@ func TestD2RoundsAreStarted(t *testing.T) {
 		check(2*time.Second, "round task 1")
 		check(4*time.Minute, "round task 1", "round task 1", "round task 1")
 		check(4*time.Minute, "round task 1", "round task 1", "round task 1", "replace round task 1")
-		delivery := mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: time.Now(), NextAttemptAt: time.Now().Add(time.Hour)}
+		delivery := mediagate.Delivery{
+			TaskID: taskID, Round: 1, Attempt: 1, At: time.Now(), NextAttemptAt: time.Now().Add(time.Hour),
+		}
 		s.ok(s.Store.RecordDelivery(t.Context(), delivery, "", ""))
 		before := rounds()
 		time.Sleep(59 * time.Minute)
@@ -256,22 +271,23 @@ func (s *wakeScene) started() (ids []string) {
 	return ids
 }
 
-// D2: new runs follow each other as their starts are answered, accounts take turns, and
-// what falls due meanwhile waits for no more than may be unanswered.
+// TestD2StartsFollowAnswers checks that new runs are started as earlier starts are answered,
+// accounts in round robin. What becomes due meanwhile waits for no more starts than may be
+// unanswered.
 func TestD2StartsFollowAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const (
-			many     = 300 // more than may be unanswered
+			many     = 300 // more starts than may be unanswered
 			start    = 20 * time.Millisecond
-			answered = 2 * time.Second // after a start
+			answered = 2 * time.Second // time from a start to its answer
 		)
 		s := wakes(t, "")
 		s.Store.Remove(taskID)
 		s.backlog("acc_busy", many)
 		s.backlog("acc_zz", 1)
 		time.Sleep(time.Minute)
-		s.backlog("acc_late", 1) // due in five seconds
+		s.backlog("acc_late", 1) // its wake is due in five seconds
 		var (
 			mu   sync.Mutex
 			asks sync.WaitGroup
@@ -299,7 +315,9 @@ func TestD2StartsFollowAnswers(t *testing.T) {
 		if len(at) != many+2 || most > 128 {
 			t.Errorf("%d started, want all; %d were unanswered at once", len(at), most)
 		}
-		for id, most := range map[string]time.Duration{"task-acc_zz-0000": start, "task-acc_late-0000": 5*time.Second + answered} {
+		for id, most := range map[string]time.Duration{
+			"task-acc_zz-0000": start, "task-acc_late-0000": 5*time.Second + answered,
+		} {
 			if got := at[id]; got == 0 || got > most {
 				t.Errorf("%s was started after %v, want %v at most", id, got, most)
 			}
@@ -307,7 +325,8 @@ func TestD2StartsFollowAnswers(t *testing.T) {
 	})
 }
 
-// A Temporal that is away is not asked for all that is due, again and again.
+// TestD2ScanOfATemporalThatIsAway checks that a Temporal that is away is not asked again and
+// again for everything that is due.
 func TestD2ScanOfATemporalThatIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -322,9 +341,9 @@ func TestD2ScanOfATemporalThatIsAway(t *testing.T) {
 	})
 }
 
-// A run that cannot be started, or whose start panics, keeps none of the others. Nor does
-// one that hangs keep them for longer than a batch takes.
-func TestD2OneWakeKeepsNoOther(t *testing.T) {
+// TestD2OneWakeDelaysNoOther checks that a run that cannot be started, or whose start panics,
+// delays no other, and that a start that hangs delays others by a batch at most.
+func TestD2OneWakeDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const bad = "task-acc_1-0007"
 	for name, c := range map[string]struct {
@@ -338,7 +357,7 @@ func TestD2OneWakeKeepsNoOther(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			s := wakes(t, "")
 			s.Store.Remove(taskID)
-			s.backlog("acc_1", 60) // as many as may be unanswered of an account
+			s.backlog("acc_1", 60) // as many starts as may be unanswered for one account
 			time.Sleep(time.Minute)
 			s.Engine.OnStart = func(ctx context.Context, id string) error {
 				if id == bad {

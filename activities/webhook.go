@@ -17,25 +17,25 @@ import (
 	"github.com/mediagate/mediagate/task/view"
 )
 
-// RoundArgs names a delivery round. Attempt is 1-based.
+// RoundArgs names a delivery round. The first Attempt is 1.
 type RoundArgs struct {
 	TaskID  string `json:"task"`
 	Round   int    `json:"round"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Wait is how long the workflow will wait before the attempt after this
-	// one; 0 when this is the last.
+	// Wait is how long the workflow will wait before the next attempt. It is 0 if this is the
+	// last one.
 	Wait time.Duration `json:"wait,omitempty"`
 }
 
 // RoundState is how far a delivery round has come.
 type RoundState struct {
-	Open    bool      `json:"open"` // pending, and the newest round
-	Attempt int       `json:"attempt"`
-	NotTill time.Time `json:"not_till,omitzero"` // when the next attempt is due
+	Open      bool      `json:"open"` // the round is pending, and the newest one
+	Attempt   int       `json:"attempt"`
+	NotBefore time.Time `json:"not_till,omitzero"` // when the next attempt is due
 }
 
-// LoadRound reads how far the round has come, so that a replaced run goes on
-// with the attempt that is due.
+// LoadRound reads how far the round has come, so that a run that replaces another continues with
+// the attempt that is due.
 func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, error) {
 	target, err := a.Store.WebhookTarget(ctx, in.TaskID, in.Round)
 	if mediagate.Is(err, mediagate.KindNotFound) {
@@ -48,16 +48,17 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 	if err != nil {
 		return RoundState{}, a.fail(ctx, err)
 	}
-	state := RoundState{Open: open(target, in.Round), Attempt: 1}
+	state := RoundState{Open: isOpen(target, in.Round), Attempt: 1}
 	for _, d := range deliveries {
 		if d.Round == in.Round && d.Attempt >= state.Attempt {
-			state.Attempt, state.NotTill = d.Attempt+1, d.NextAttemptAt
+			state.Attempt, state.NotBefore = d.Attempt+1, d.NextAttemptAt
 		}
 	}
 	return state, nil
 }
 
-func open(target mediagate.WebhookTarget, round int) bool {
+// isOpen reports whether the round is still to be delivered.
+func isOpen(target mediagate.WebhookTarget, round int) bool {
 	return target.Round == round && target.State == mediagate.WebhookPending
 }
 
@@ -67,16 +68,15 @@ type sentDelivery struct {
 	State    mediagate.WebhookState    `json:"state,omitempty"`
 	Reason   string                    `json:"reason,omitempty"`
 	Outcome  mediagate.DeliveryOutcome `json:"outcome"`
-	Tries    int                       `json:"tries,omitempty"` // to record it
+	Tries    int                       `json:"tries,omitempty"` // how often recording it was tried
 }
 
-// DeliverWebhook makes one delivery attempt and records it, once there is a permit
-// for it: an attempt that gets none has not begun. The receiver may
-// see an attempt twice when the process dies between answer and record; the
-// webhook id is the same. An attempt that cannot be recorded is remembered by
-// the activity, whose repetitions only record it.
+// DeliverWebhook makes one delivery attempt and records it. The attempt begins only once there
+// are permits for it. If the process dies between the receiver's answer and the record, the
+// receiver may see an attempt twice, with the same webhook id. If an attempt cannot be recorded,
+// the activity remembers it in its heartbeat, and its repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagate.DeliveryOutcome, error) {
-	var made atomic.Pointer[sentDelivery] // which no beat may forget, the first one included
+	var made atomic.Pointer[sentDelivery] // each heartbeat has to hold it, including the first
 	var sent sentDelivery
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &sent) == nil {
 		made.Store(&sent)
@@ -94,15 +94,16 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
-	if !open(target, in.Round) {
+	if !isOpen(target, in.Round) {
 		return mediagate.DeliveryDrop, nil
 	}
-	recorded, err := a.recorded(ctx, in)
+	// A try before may have sent and recorded the attempt.
+	recorded, err := a.isRecorded(ctx, in)
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
 	if recorded {
-		return mediagate.DeliveryRetry, nil // on record, and the round is open: only our answer was lost
+		return mediagate.DeliveryRetry, nil // it is on record and the round is open: only our answer was lost
 	}
 	if made.Load() == nil {
 		if sent, err = a.deliverWithPermits(ctx, in, target); err != nil {
@@ -116,7 +117,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	return sent.Outcome, nil
 }
 
-// deliverWithPermits sends the callback once there is a permit for it.
+// deliverWithPermits sends the callback once there are permits for it.
 func (a *Activities) deliverWithPermits(
 	ctx context.Context, in RoundArgs, target mediagate.WebhookTarget,
 ) (sentDelivery, error) {
@@ -131,9 +132,9 @@ func (a *Activities) deliverWithPermits(
 	return a.deliverOnce(ctx, in, target)
 }
 
-// callbackPermits takes the permits for an attempt, and waits for moments. The permit of the
-// receiver comes first, so an attempt that waits for a slow receiver holds no permit that other
-// receivers need. Returns errNoPermit.
+// callbackPermits takes the permits for an attempt, and waits a few seconds for them. It takes
+// the permit for the receiver first, so an attempt that waits for a slow receiver holds no permit
+// that other receivers need. It returns errNoPermit.
 func (a *Activities) callbackPermits(
 	ctx context.Context, target mediagate.WebhookTarget,
 ) (release func(), err error) {
@@ -186,12 +187,12 @@ func (a *Activities) deliverOnce(
 	if result.Outcome == mediagate.DeliveryRetry && in.Wait > 0 {
 		sent.Delivery.NextAttemptAt = end.Add(in.Wait)
 	}
-	sent.State, sent.Reason = webhookEnd(result, in.Wait == 0)
+	sent.State, sent.Reason = stateAfter(result, in.Wait == 0)
 	return sent, nil
 }
 
-// callbackBody is the task as its callback shows it. It is made once, by the first
-// attempt: all others send the same bytes (D14).
+// callbackBody returns the task as its callback shows it. The first attempt makes the body, and
+// all others send the same bytes (D14).
 func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, error) {
 	t, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil {
@@ -210,15 +211,15 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 }
 
 const (
-	recordFor   = time.Minute      // at most, while the database is away
-	recordRest  = 3 * time.Second  // of an activity's time, to tell of what it did
-	recordLate  = 20 * time.Second // at most between two tries to record what the database refuses
-	recordTries = 20               // then the round ends, and its wake starts it anew
+	recordFor   = time.Minute      // the longest time to try, while the database is away
+	recordRest  = 3 * time.Second  // the part of an activity's time that is kept for its result
+	recordLate  = 20 * time.Second // the longest pause between two tries, if the database refuses the record
+	recordTries = 20               // after these the round ends, and its wake starts it anew
 )
 
-// recordSent records the attempt, and insists while the database is away. What
-// it cannot record it leaves with the activity, which is then repeated at
-// growing distances: a row that is refused will not be taken a second later.
+// recordSent records the attempt, and tries again while the database is away. If the attempt
+// cannot be recorded, the activity remembers it and is repeated with growing pauses: a row that
+// the database refuses is not accepted one second later.
 func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDelivery]) error {
 	sent := *made.Load()
 	record := func(ctx context.Context) error {
@@ -231,6 +232,8 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	sent.Tries++
 	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)
+	// The database is away. Wait for it within the activity, whose heartbeats remember the
+	// attempt.
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		left := recordFor
 		if deadline, ok := ctx.Deadline(); ok {
@@ -243,24 +246,24 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	}
 	const message = "the delivery attempt was made and could not be recorded"
 	if sent.Tries >= recordTries {
-		// A kind that ends the activity.
+		// KindConflict ends the activity.
 		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
 	}
 	wait := min(time.Second<<min(sent.Tries, 10), recordLate)
 	return &mediagate.Error{Kind: mediagate.KindOf(err), Message: message, RetryAfter: wait, Err: err}
 }
 
-// recorded reports that the attempt is on record.
-func (a *Activities) recorded(ctx context.Context, in RoundArgs) (bool, error) {
+// isRecorded reports whether the attempt is on record.
+func (a *Activities) isRecorded(ctx context.Context, in RoundArgs) (bool, error) {
 	deliveries, err := a.Store.Deliveries(ctx, in.TaskID)
 	return slices.ContainsFunc(deliveries, func(d mediagate.Delivery) bool {
 		return d.Round == in.Round && d.Attempt == in.Attempt
 	}), err
 }
 
-// webhookEnd is the state that an attempt leaves the callback in; empty while
-// another attempt follows.
-func webhookEnd(r mediagate.DeliveryResult, last bool) (state mediagate.WebhookState, reason string) {
+// stateAfter returns the state in which an attempt leaves the callback. It is empty if another
+// attempt follows.
+func stateAfter(r mediagate.DeliveryResult, last bool) (state mediagate.WebhookState, reason string) {
 	switch r.Outcome {
 	case mediagate.DeliveryDone:
 		return mediagate.WebhookDelivered, ""

@@ -20,7 +20,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// ended leaves the task failed, with a callback to deliver.
+// ended returns a failed task with a callback to deliver.
 func ended(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t, video)
@@ -39,18 +39,35 @@ func TestDeliverWebhook(t *testing.T) {
 		reason string
 		next   time.Time
 	}{
-		"delivered":         {mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204}, pause, mediagate.WebhookDelivered, "", time.Time{}},
-		"to be repeated":    {mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, pause, mediagate.WebhookPending, "", start.Add(pause)},
-		"the last one":      {mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned, "no attempt succeeded", time.Time{}},
-		"refused":           {mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 410, Reason: "the receiver answers 410"}, pause, mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{}},
-		"against the rules": {mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "private address"}, pause, mediagate.WebhookDropped, "private address", time.Time{}},
+		"delivered": {
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204}, pause, mediagate.WebhookDelivered, "",
+			time.Time{},
+		},
+		"to be repeated": {
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, pause, mediagate.WebhookPending, "",
+			start.Add(pause),
+		},
+		"the last one": {
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned,
+			"no attempt succeeded", time.Time{},
+		},
+		"refused": {
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 410, Reason: "the receiver answers 410"}, pause,
+			mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{},
+		},
+		"against the rules": {
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "private address"}, pause,
+			mediagate.WebhookDropped, "private address", time.Time{},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := ended(t)
 			b.Deliverer.OnDeliver = func(int) (mediagate.DeliveryResult, error) { return c.result, nil }
-			got := must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: c.wait})
+			got := must[mediagate.DeliveryOutcome](
+				b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: c.wait},
+			)
 			if got != c.result.Outcome {
 				t.Errorf("verdict %s, want %s", got, c.result.Outcome)
 			}
@@ -60,14 +77,15 @@ func TestDeliverWebhook(t *testing.T) {
 			deliveries, err := b.Store.Deliveries(t.Context(), taskID)
 			b.ok(err)
 			want := []mediagate.Delivery{{
-				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: c.result.Status, Error: c.result.Error, NextAttemptAt: c.next,
+				TaskID: taskID, Round: 1, Attempt: 2, At: start, Status: c.result.Status, Error: c.result.Error,
+				NextAttemptAt: c.next,
 			}}
 			same(t, "deliveries", deliveries, want)
 		})
 	}
 }
 
-// The bytes are those of the first attempt, at every attempt (D14).
+// TestDeliverySendsTheSameBytes checks that every attempt sends the bytes of the first one (D14).
 func TestDeliverySendsTheSameBytes(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
@@ -76,8 +94,14 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 	}
 	for n := 1; n <= 3; n++ {
 		b.advance(time.Minute)
-		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute})
-		b.Store.Exec(`UPDATE tasks SET document = json_set(document, '$.failure', json('{"code":"generation_failed","message":"another"}')) WHERE id = ?`, taskID)
+		must[mediagate.DeliveryOutcome](
+			b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: n, Wait: time.Minute},
+		)
+		b.Store.Exec(
+			`UPDATE tasks SET document = json_set(
+				document, '$.failure', json('{"code":"generation_failed","message":"another"}')) WHERE id = ?`,
+			taskID,
+		)
 	}
 	bodies := b.Deliverer.Bodies()
 	want := bodies[0]
@@ -91,7 +115,8 @@ func TestDeliverySendsTheSameBytes(t *testing.T) {
 	}
 }
 
-// D14: what is closed, or has a newer round, is not sent.
+// TestD14ClosedRoundIsNotSent checks that a round that is closed, or has been followed by a newer
+// one, is not sent.
 func TestD14ClosedRoundIsNotSent(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*bundle){
@@ -132,14 +157,19 @@ func TestLoadRound(t *testing.T) {
 		t.Errorf("round %+v, want %+v", got, want)
 	}
 	due := start.Add(10 * time.Second)
-	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: start, NextAttemptAt: due}, "", ""))
+	b.ok(
+		b.Store.RecordDelivery(
+			t.Context(), mediagate.Delivery{TaskID: taskID, Round: 1, Attempt: 1, At: start, NextAttemptAt: due}, "", "",
+		),
+	)
 	b.ok(b.Store.RecordDelivery(t.Context(), mediagate.Delivery{TaskID: taskID, Round: 7, Attempt: 3, At: start}, "", ""))
-	if got, want := load(), (activities.RoundState{Open: true, Attempt: 2, NotTill: due}); got != want {
+	if got, want := load(), (activities.RoundState{Open: true, Attempt: 2, NotBefore: due}); got != want {
 		t.Errorf("round %+v, want %+v", got, want)
 	}
 }
 
-// A database that is away for a moment is waited for: nothing is sent again.
+// TestDeliveryIsRecordedAfterAnOutage checks that the activity waits for a database that is away
+// for a moment, and sends nothing again.
 func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,16 +181,21 @@ func TestDeliveryIsRecordedAfterAnOutage(t *testing.T) {
 			}
 			return nil
 		}
-		must[mediagate.DeliveryOutcome](b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1})
+		must[mediagate.DeliveryOutcome](
+			b, b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 1},
+		)
 		deliveries, err := b.Store.Deliveries(t.Context(), taskID)
-		if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered || len(b.Deliverer.Bodies()) != 1 {
-			t.Errorf("deliveries %v (%v), callback %s, %d sent", deliveries, err, b.task().Webhook.State, len(b.Deliverer.Bodies()))
+		if err != nil || len(deliveries) != 1 || b.task().Webhook.State != mediagate.WebhookDelivered ||
+			len(b.Deliverer.Bodies()) != 1 {
+			t.Errorf(
+				"deliveries %v (%v), callback %s, %d sent", deliveries, err, b.task().Webhook.State, len(b.Deliverer.Bodies()),
+			)
 		}
 	})
 }
 
-// An attempt that could not be recorded is remembered. The
-// repeated activity records it in its place and sends nothing.
+// TestUnrecordedDeliveryIsNotRepeated checks that an attempt that could not be recorded is
+// remembered. The repeated activity records it, and sends nothing.
 func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := ended(t)
@@ -202,9 +237,9 @@ func TestUnrecordedDeliveryIsNotRepeated(t *testing.T) {
 	}
 }
 
-// The repeated activity may have to wait for the database
-// that did not take the record. It beats meanwhile, and each beat replaces what
-// Temporal remembers: one that says nothing would have the attempt made again.
+// TestUnrecordedDeliveryIsRememberedThroughAnOutage checks a repeated activity that has to wait
+// for the database that did not take the record. It sends heartbeats meanwhile, and each one
+// replaces what Temporal remembers: an empty one would make the attempt again.
 func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,14 +253,18 @@ func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
 		}
 		beats := 0
 		env := newEnv(b.World)
-		env.SetHeartbeatDetails(map[string]any{"delivery": map[string]any{"TaskID": taskID, "Round": 1, "Attempt": 2}, "verdict": "retry"})
+		env.SetHeartbeatDetails(
+			map[string]any{"delivery": map[string]any{"TaskID": taskID, "Round": 1, "Attempt": 2}, "verdict": "retry"},
+		)
 		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&beatWatch{onBeat: func(details []any) {
 			beats++
 			if len(details) != 1 || !strings.Contains(fmt.Sprint(details), taskID) {
 				t.Errorf("beat %d says %v: the attempt is forgotten", beats, details)
 			}
 		}}}})
-		_, err := env.ExecuteActivity(b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute})
+		_, err := env.ExecuteActivity(
+			b.Activities.DeliverWebhook, activities.RoundArgs{TaskID: taskID, Round: 1, Attempt: 2, Wait: time.Minute},
+		)
 		kind(t, err, mediagate.KindUnavailable, "", true)
 		if beats == 0 {
 			t.Error("no beat: nothing is shown")
@@ -233,8 +272,8 @@ func TestUnrecordedDeliveryIsRememberedThroughAnOutage(t *testing.T) {
 	})
 }
 
-// The attempt is on record and only the activity's answer was lost: nothing is
-// sent a second time.
+// TestRecordedDeliveryIsNotRepeated checks that nothing is sent again if the attempt is on record
+// and only the activity's answer was lost.
 func TestRecordedDeliveryIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := ended(t)

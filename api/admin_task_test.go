@@ -120,7 +120,7 @@ func TestStories(t *testing.T) {
 				g.act(id, `{"action":"reroute","channel":"kling-b","reason":"kling-a is slow"}`)
 				now := g.clock.now()
 				sent := task.Sending{
-					N: 2, Channel: "kling-b", Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling"}, ExternalID: task.Numbered(id, 2),
+					N: 2, Channel: "kling-b", Provider: "kling", Fingerprint: "f", Route: mediagate.Route{Provider: "kling"}, ExternalID: task.ExternalID(id, 2),
 					SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(time.Minute),
 				}
 				g.change(id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-2"}}, FirstPollAt: now})

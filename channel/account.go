@@ -13,27 +13,28 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Accounts are the vendor accounts that this process can ask, and what is known
-// of whose job is whose. Its fields are set before it is used.
+// Accounts are the vendor accounts that this process can ask. They know which account serves
+// which job. The fields are set before the first use.
 type Accounts struct {
 	Channels  Channels
 	Store     Store
 	Breakers  *Breakers
 	Workflows Workflows
-	Grace     time.Duration // a channel may be gone so long (D11)
+	Grace     time.Duration // how long a channel may be gone (D11)
 	Now       func() time.Time
 	Logger    *slog.Logger
 	NewID     func(prefix string) string
-	Meter     Meter // nil: nobody counts
+	Meter     Meter // may be nil
 
-	paces sync.Map // channel → *pace: of its polls, under whatever name
+	paces sync.Map // channel → *pace, which its pollers under all names share
 }
 
 // Meter counts what pollers see.
 type Meter interface {
-	// Polled is called with each poll, and how long after its time it is made.
+	// Polled is called with each poll, and with how long after its due time it is made.
 	Polled(channel string, late time.Duration)
-	// JobEnded is called with the end of a job, and how long after its acceptance that was seen.
+	// JobEnded is called with the end of a job, and with the time from its acceptance until the
+	// end was seen.
 	JobEnded(channel string, succeeded bool, took time.Duration)
 	// UnknownWord is called with an answer whose status word the adapter does not know.
 	UnknownWord(channel string)
@@ -46,6 +47,7 @@ func (unmetered) Polled(string, time.Duration)         {}
 func (unmetered) JobEnded(string, bool, time.Duration) {}
 func (unmetered) UnknownWord(string)                   {}
 
+// meter returns the meter, or one that counts nothing.
 func (a *Accounts) meter() Meter {
 	if a.Meter == nil {
 		return unmetered{}
@@ -58,69 +60,82 @@ type Store interface {
 	// Change applies events to a task, all or none, in one transaction.
 	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
 	Attempt(ctx context.Context, taskID string, n int) (task.Attempt, error)
-	// RetryParked has parked tasks try again now, up to limit, those first that would have
-	// tried again first: BreakerClosed for many. It sets their wakes. Tasks whose next try
-	// is due, and those that are parked for an unknown submission, are left out. It
-	// returns how many it found.
+	// RetryParked has up to limit parked tasks try again now; those whose own next try is the
+	// earliest come first. It has the effect of the event BreakerClosed for many tasks, and sets
+	// their wakes. It leaves out tasks whose next try is due, and tasks that are parked for an
+	// unknown submission. It returns how many tasks it found.
 	RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error)
 	PollStore
 	GrantStore
 }
 
-// PollStore keeps what channels poll for.
+// PollStore keeps the rows that channels poll for.
 type PollStore interface {
+	// BeginEpoch makes the caller the poller of the channel: it returns a number that is higher
+	// than that of all pollers before, which can claim nothing from now on.
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
+	// ClaimDue claims up to limit due rows until the lease ends. It returns KindConflict if a
+	// newer epoch has begun.
 	ClaimDue(
 		ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int,
 	) ([]mediagate.Await, error)
+	// AwaitStats counts the rows that wait, and returns when the next one is due.
 	AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error)
-	// StorePolls stores quiet answers, for rows that the claim still holds, and gives the
-	// rows back. It returns the results that it leaves to Change: those with Outcome,
-	// Trouble or Waiting, and the Answered ones whose tasks are parked or past their deadline.
+	// StorePolls stores quiet answers for the rows that the claim still holds, and gives those
+	// rows back. It returns the results that are left to Change: those with Outcome, Trouble or
+	// Waiting, and the Answered ones of tasks that are parked or past their deadline.
 	StorePolls(
 		ctx context.Context, channel, claim string, results []mediagate.PollResult,
 	) (left []mediagate.PollResult, err error)
 }
 
-// GrantStore grants slots to those who are queued for one.
+// GrantStore grants slots to queued tasks.
 type GrantStore interface {
+	// QueuedTasks lists up to limit tasks that are queued under the name, including those that
+	// were granted a slot.
 	QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error)
+	// GrantSlots takes back grants that were not used in time, and grants free slots to queued
+	// tasks.
 	GrantSlots(ctx context.Context, g mediagate.Granting) (mediagate.Granted, error)
 }
 
-// Workflows signals the runs of tasks. That is the fast path: each change of a task
-// sets the time of its wake as well (D2).
+// Workflows signals the runs of tasks. A signal is only the fast way: each change of a task also
+// sets the time of its wake (D2).
 type Workflows interface {
-	// StepsChanged signals the runs of tasks whose next step a poll has changed. Where a
-	// change has room for a copy, it copies the task's files first, beside all others.
+	// StepsChanged signals the runs of tasks whose next step a poll has changed. If a change has
+	// room for a copy, StepsChanged first copies the task's files; other signals do not wait for
+	// that.
 	StepsChanged(ctx context.Context, channel string, woken []StepChange)
-	// RoomToCopy takes room for one copy of a provider's result, until release is called.
-	// It returns nil where there is none now.
+	// RoomToCopy takes room for one copy of a provider's result, until release is called. It
+	// returns nil if there is none now.
 	RoomToCopy(provider string) (release func())
+	// Wake signals the runs of tasks.
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
-// StepChange is a change of a task by a poll of attempt N that gave it another next step.
-// Release gives back the room for the copy of its files; nil: the run copies them.
+// StepChange is a change of a task, by a poll for attempt N, that changed its next step. Release
+// gives back the room for the copy of its files. If it is nil, the run copies them.
 type StepChange struct {
 	N       int
 	Changed task.Changed
 	Release func()
 }
 
-// Which channel serves an attempt (D11). An attempt has the name of the channel that made
-// it, and the fingerprint of its vendor account. A channel serves the attempts of its own
-// name and of the names in its `former`. If the fingerprints differ, the channel may have
-// another account, or the same one with a new key. The vendor is then asked for the job.
-// An answer that names the job counts; "not found" proves nothing, and the task parks. A
-// job that the account has shown gets its modal parameters there, is copied and stopped.
-// Nothing else is done there: no job is made.
+// Which channel serves an attempt (D11)? An attempt names the channel that made it, and has the
+// fingerprint of its vendor account. A channel serves the attempts of its own name and of the
+// names in its `former`.
 //
-// Rows are never moved to another name. Each name has one poller at a time, fenced by
-// its epoch, and the pollers of a name may be workers with different settings: they
-// would move each other's rows back and forth.
+// If the fingerprints differ, the channel may have another account, or the same one with a new
+// key. Then the vendor is asked for the job. An answer that names the job counts. "Not found"
+// proves nothing, and the task parks. Once the account has shown the job, the job gets its modal
+// parameters there, its files are copied, and it can be stopped. Nothing else is done there; in
+// particular no job is made.
+//
+// Rows are never moved to another name. Each name has one poller at a time, which its epoch
+// fences. The pollers of a name may be workers with different settings, which would move rows
+// back and forth between them.
 
-// successor is the channel of that name, or the one that had it before.
+// successor returns the channel of that name, or else the one that had the name before.
 func (a *Accounts) successor(name string) (Channel, bool) {
 	if c, ok := a.Channels.Channel(name); ok {
 		return c, true
@@ -133,11 +148,12 @@ func (a *Accounts) successor(name string) (Channel, bool) {
 	return Channel{}, false
 }
 
-// holds reports that the channel has the account.
-func (c Channel) holds(fingerprint string) bool {
+// hasAccount reports whether the channel has the vendor account with that fingerprint.
+func (c Channel) hasAccount(fingerprint string) bool {
 	return c.Fingerprint == fingerprint || slices.Contains(c.Aka, fingerprint)
 }
 
+// noChannel returns the error for an attempt that no channel of this worker serves.
 func noChannel() error {
 	return &mediagate.Error{
 		Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
@@ -145,9 +161,9 @@ func noChannel() error {
 	}
 }
 
-// Of is the channel that has the vendor account of an attempt. Returns
-// KindUnreached with code channel_missing where there is none.
-func (a *Accounts) Of(row task.Attempt) (Channel, error) {
+// Owner returns the channel that has the vendor account of an attempt. It returns KindUnreached
+// with code channel_missing if there is none.
+func (a *Accounts) Owner(row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err == nil && !c.sure {
 		err = noChannel()
@@ -155,19 +171,19 @@ func (a *Accounts) Of(row task.Attempt) (Channel, error) {
 	return c.Channel, err
 }
 
-// Asker is the channel that can be asked for an attempt's job. Returns KindUnreached
-// with code channel_missing where there is none.
+// Asker returns the channel that can be asked for an attempt's job. It returns KindUnreached with
+// code channel_missing if there is none.
 func (a *Accounts) Asker(row task.Attempt) (Asker, error) {
 	c, ok := a.successor(row.Channel)
 	if !ok || c.Vendor == nil || c.Provider != row.Provider {
 		return Asker{}, noChannel()
 	}
-	return Asker{Channel: c, sure: c.holds(row.Fingerprint)}, nil
+	return Asker{Channel: c, sure: c.hasAccount(row.Fingerprint)}, nil
 }
 
-// Shown is Of, or a channel that may have another account, once that account has shown
-// the attempt's job.
-func (a *Accounts) Shown(ctx context.Context, row task.Attempt) (Channel, error) {
+// ConfirmedOwner returns what Owner returns. In addition it returns a channel that may have
+// another account, if that account shows the attempt's job.
+func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err != nil || c.sure {
 		return c.Channel, err
@@ -183,9 +199,9 @@ func (a *Accounts) Shown(ctx context.Context, row task.Attempt) (Channel, error)
 	return c.Channel, nil
 }
 
-// Asker asks the vendor of a channel for the job of one attempt. If the channel may have
-// another account, an answer that does not name the job is KindUnreached with code
-// channel_missing, and so is "not found"; refused credentials have that code.
+// Asker asks a channel's vendor for the job of one attempt. If the channel may have another
+// account, an answer that does not name the job is KindUnreached with code channel_missing, and
+// so is "not found". An error for refused credentials has that code, too.
 type Asker struct {
 	Channel
 	sure bool // the channel has the attempt's account
@@ -197,16 +213,19 @@ func (c Asker) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report
 	return c.check(report, err)
 }
 
-// Find asks by our own id, where the vendor can be asked so.
+// Find asks by our own id, if the vendor can be asked by it.
 func (c Asker) Find(ctx context.Context, finder providers.Finder, ref mediagate.JobRef) (mediagate.Report, error) {
 	report, err := finder.Find(ctx, ref)
 	return c.check(report, err)
 }
 
+// check turns an answer that does not prove anything about the job into an error.
 func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, error) {
 	switch kind := mediagate.KindOf(err); {
+	// The channel has the account, or the answer proves it: it counts, whatever it says.
 	case c.sure, err == nil && report.Named:
 		return report, err
+	// The answer may be about another account.
 	case err == nil, kind == mediagate.KindNotFound:
 		err = noChannel()
 	case kind == mediagate.KindCredentials, kind == mediagate.KindFunds, kind == mediagate.KindForbidden:
@@ -218,8 +237,8 @@ func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, erro
 	return mediagate.Report{}, err
 }
 
-// pace returns the pace of a channel's polls. The pollers of its present and former
-// names share it.
+// pace returns the pace of a channel's polls. The pollers of its present and former names share
+// it.
 func (a *Accounts) pace(c Channel) *pace {
 	shared, ok := a.paces.Load(c.Name)
 	if !ok {
@@ -228,15 +247,16 @@ func (a *Accounts) pace(c Channel) *pace {
 	return shared.(*pace)
 }
 
-// formerIdle is how long nothing waits under a former name before its poller ends.
+// formerIdle is how long the poller of a former name goes on when no task waits under that name.
 const formerIdle = 30 * time.Second
 
-// pollsFor returns the channel that polls for the rows of a name: the one of that name,
-// or the one that had it before, while tasks wait under the name for a job or a slot.
-func (a *Accounts) pollsFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
+// channelFor returns the channel that polls for the rows of a name: the channel of that name; or,
+// while tasks wait under the name for a job or a slot, the channel that had it before.
+func (a *Accounts) channelFor(ctx context.Context, name string) (c Channel, ok bool, err error) {
 	if c, ok = a.successor(name); !ok || c.Name == name {
 		return c, ok, nil
 	}
+	// The name is a former one. Poll under it while anything waits there.
 	queued, err := a.Store.QueuedTasks(ctx, name, 1)
 	if err != nil || len(queued) > 0 {
 		return c, true, err
@@ -245,11 +265,11 @@ func (a *Accounts) pollsFor(ctx context.Context, name string) (c Channel, ok boo
 	if err != nil || waiting > 0 {
 		return c, true, err
 	}
-	seen, err := a.Breakers.LastSeen(ctx, name) // another worker may add rows
+	seen, err := a.Breakers.LastSeen(ctx, name) // another worker may still add rows
 	return c, a.Now().Sub(seen) < a.Grace, err
 }
 
-// formerDone reports that nothing has waited under a former name for a while.
+// formerDone reports whether no task has waited under a former name for formerIdle.
 func (p *Poller) formerDone() bool {
 	if p.waiting > 0 || p.idleSince.IsZero() || p.queued.Load() > 0 {
 		p.idleSince = p.Now()
@@ -259,9 +279,11 @@ func (p *Poller) formerDone() bool {
 
 // askerFor is Asker for an await row.
 func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Asker, error) {
-	if p.channel.holds(row.Fingerprint) {
+	if p.channel.hasAccount(row.Fingerprint) {
 		return Asker{Channel: p.channel, sure: true}, nil
 	}
+	// The row's account has another fingerprint. The attempt says whether the channel may be
+	// asked.
 	attempt, err := p.Store.Attempt(ctx, row.TaskID, row.N)
 	if err != nil {
 		return Asker{}, err
@@ -269,9 +291,9 @@ func (p *Poller) askerFor(ctx context.Context, row mediagate.Await) (Asker, erro
 	return p.Asker(attempt)
 }
 
-// unservable is the result for a row that the channel may not ask for.
+// unservable returns the result for a row that the channel may not ask for.
 func (p *Poller) unservable(ctx context.Context, row mediagate.Await, err error) mediagate.PollResult {
-	result := p.again(row, p.Now())
+	result := p.pollAgain(row, p.Now())
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled): // the worker stops
 		result.NextPollAt = p.Now()
@@ -282,26 +304,26 @@ func (p *Poller) unservable(ctx context.Context, row mediagate.Await, err error)
 	return result
 }
 
-// Orphaned returns a poller for a name of which no worker has had a channel for the
-// grace time. It can give up the tasks that wait under the name, and nothing else.
+// Orphaned returns a poller for a name whose channel no worker has had for the grace time. It can
+// release the tasks that wait under the name, and do nothing else.
 func (a *Accounts) Orphaned(name string) *Poller {
 	return &Poller{Accounts: a, name: name, log: a.Logger.With("channel", name)}
 }
 
-// GiveUp parks the tasks that wait for a job of the channel, and has those that are
-// queued for a slot of it look for another channel (D11). It returns how many of both
-// are left. Returns KindConflict when another run polls under the name.
-func (p *Poller) GiveUp(ctx context.Context) (left int, err error) {
-	queued, err := p.leaveQueue(ctx)
+// ReleaseTasks parks the tasks that wait for a job of the channel, and has those that are queued
+// for a slot of it look for another channel (D11). It returns how many tasks still wait. It
+// returns KindConflict if another run polls under the name.
+func (p *Poller) ReleaseTasks(ctx context.Context) (left int, err error) {
+	queued, err := p.releaseQueued(ctx)
 	if err != nil {
 		return 0, err
 	}
-	waiting, err := p.giveUp(ctx)
+	waiting, err := p.parkWaiting(ctx)
 	return queued + waiting, err
 }
 
-// leaveQueue has queued tasks look for another channel now.
-func (p *Poller) leaveQueue(ctx context.Context) (queued int, err error) {
+// releaseQueued has queued tasks look for another channel now.
+func (p *Poller) releaseQueued(ctx context.Context) (queued int, err error) {
 	rows, err := p.Store.QueuedTasks(ctx, p.name, claimBatch)
 	if err != nil {
 		return 0, err
@@ -320,10 +342,13 @@ func (p *Poller) leaveQueue(ctx context.Context) (queued int, err error) {
 	return len(rows), nil
 }
 
-func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
+// parkWaiting parks the tasks that wait for a job.
+func (p *Poller) parkWaiting(ctx context.Context) (waiting int, err error) {
 	if waiting, _, err = p.stats(ctx, p.name); err != nil || waiting == 0 {
 		return waiting, err
 	}
+	// Claims need an epoch of their own, which also fences the poller of a worker that still has
+	// the channel.
 	if p.epoch == 0 {
 		if p.epoch, err = p.Store.BeginEpoch(ctx, p.name); err != nil {
 			return waiting, err
@@ -339,6 +364,6 @@ func (p *Poller) giveUp(ctx context.Context) (waiting int, err error) {
 			TaskID: row.TaskID, N: row.N, NextPollAt: p.Now().Add(time.Minute), Trouble: mediagate.ParkChannelMissing,
 		}
 	}
-	p.Workflows.StepsChanged(ctx, p.name, p.change(ctx, rows[0].Claim, results))
+	p.Workflows.StepsChanged(ctx, p.name, p.applyResults(ctx, rows[0].Claim, results))
 	return waiting, nil
 }

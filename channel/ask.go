@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// mostRows is how many rows one call to the channel's vendor can ask for.
-func (c Channel) mostRows() int {
+// maxRows returns how many rows one call to the channel's vendor can ask for.
+func (c Channel) maxRows() int {
 	most := 1
 	if _, ok := c.Vendor.(providers.Batcher); ok {
 		for _, op := range c.Adapter.Description.Operations {
@@ -24,10 +24,10 @@ func (c Channel) mostRows() int {
 	return most
 }
 
-// rowsPerCall is how many rows like this one a call can ask for. A channel
-// that is not known to have the row's account asks for one at a time.
+// rowsPerCall returns how many rows like this one a call can ask for. It is one if the channel is
+// not known to have the row's account.
 func (c Channel) rowsPerCall(row mediagate.Await) int {
-	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.holds(row.Fingerprint) {
+	if _, ok := c.Vendor.(providers.Batcher); !ok || !c.hasAccount(row.Fingerprint) {
 		return 1
 	}
 	if chooser, ok := c.Vendor.(providers.Chooser); ok && !batches(chooser, row.Ref) {
@@ -36,16 +36,17 @@ func (c Channel) rowsPerCall(row mediagate.Await) int {
 	return max(1, c.Adapter.Description.Operations[row.Ref.Operation].Batch)
 }
 
-// batches asks the adapter. One that panics over a job is asked for that alone.
+// batches asks the adapter whether the job can be asked for together with others. If the adapter
+// panics, the job is asked for alone.
 func batches(c providers.Chooser, ref mediagate.JobRef) (yes bool) {
 	return mediagate.Guarded(func() error { yes = c.Batches(ref); return nil }) == nil && yes
 }
 
-// questions are the rows in as few calls as the vendor allows, the longest due
-// first.
-func (p *Poller) questions(rows []mediagate.Await) [][]mediagate.Await {
+// groupRows divides the rows into as few calls as the vendor allows. The rows that are overdue
+// the longest come first.
+func (p *Poller) groupRows(rows []mediagate.Await) [][]mediagate.Await {
 	var calls [][]mediagate.Await
-	open := make(map[string]int) // by operation: the call that has room
+	open := make(map[string]int) // by operation: the call that still has room
 	for _, row := range rows {
 		most := p.channel.rowsPerCall(row)
 		at, ok := open[row.Ref.Operation]
@@ -61,15 +62,15 @@ func (p *Poller) questions(rows []mediagate.Await) [][]mediagate.Await {
 	return calls
 }
 
-// ask makes one call for the rows. Where one of them may have spoiled it for
-// all, each is asked for alone, so that only that one is the worse for it (D8).
+// ask makes one call for the rows. If one of the jobs may have caused the error of that call,
+// each row is asked for alone, so that only the row of that job suffers (D8).
 func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.PollResult {
 	if len(rows) == 1 {
 		return []mediagate.PollResult{p.askAlone(ctx, rows[0])}
 	}
 	asked := p.Now()
 	answers, err := p.askTogether(ctx, rows)
-	spoiled := err != nil && ofOne(err)
+	spoiled := err != nil && causedByOneJob(err)
 	if spoiled {
 		p.log.WarnContext(ctx, "a poll of several jobs was spoiled",
 			"task", rows[0].TaskID, "rows", len(rows), "error", err)
@@ -77,8 +78,10 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 	results := make([]mediagate.PollResult, 0, len(rows))
 	for i, row := range rows {
 		switch {
+		// Each further call takes its share of the budget. If ctx ends first, the row is polled
+		// again later.
 		case spoiled && p.pace.limiter.Wait(ctx) != nil:
-			results = append(results, p.again(row, asked))
+			results = append(results, p.pollAgain(row, asked))
 		case spoiled:
 			results = append(results, p.askAlone(ctx, row))
 		case err != nil:
@@ -92,8 +95,8 @@ func (p *Poller) ask(ctx context.Context, rows []mediagate.Await) []mediagate.Po
 	return results
 }
 
-// askTogether makes one call for several rows. A panic of the adapter, or too
-// few answers, is an error of KindInternal.
+// askTogether makes one call for several rows. A panic of the adapter, or a wrong number of
+// answers, is an error of KindInternal.
 func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answers []providers.Answer, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -114,9 +117,9 @@ func (p *Poller) askTogether(ctx context.Context, rows []mediagate.Await) (answe
 	return answers, err
 }
 
-// ofOne reports an error of a call for several jobs that one of them may have
-// caused. The others speak of the vendor or of the account.
-func ofOne(err error) bool {
+// causedByOneJob reports whether one of several jobs may have caused the error of a call. Other
+// errors are about the vendor or the account.
+func causedByOneJob(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindNotFound, mediagate.KindInvalid, mediagate.KindInternal:
 		return true
@@ -125,13 +128,13 @@ func ofOne(err error) bool {
 	}
 }
 
-// askAlone makes one call for one row. A panic of an adapter costs it one poll.
+// askAlone makes one call for one row. If the adapter panics, only this poll of the row is lost.
 func (p *Poller) askAlone(ctx context.Context, row mediagate.Await) (result mediagate.PollResult) {
 	asked := p.Now()
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.log.ErrorContext(ctx, "poll panicked", "task", row.TaskID, "error", mediagate.Panicked(cause))
-			result = p.again(row, asked)
+			result = p.pollAgain(row, asked)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -153,20 +156,22 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 	return p.resultOf(ctx, row, asked, report)
 }
 
-// incompletePatience is for how long a job is asked for again that succeeded by the
-// vendor's word, and whose media are not all named.
-const incompletePatience = 2 * time.Minute
+// incompleteTime is how long the vendor is asked again about a job that has succeeded, and for
+// which it does not name all media yet.
+const incompleteTime = 2 * time.Minute
 
-// resultOf is the result for a row of which the vendor reports the state.
+// resultOf returns the result for a row whose state the vendor reports.
 func (p *Poller) resultOf(
 	ctx context.Context, row mediagate.Await, asked time.Time, report mediagate.Report,
 ) mediagate.PollResult {
+	// The vendor has answered. If it had failed several times in a row, tasks may be parked
+	// because it was away.
 	if p.failures.Swap(0) >= failureLimit {
 		p.answers.Store(true)
 	}
 	if report.Incomplete {
-		if until := p.pace.incompleteSince(row, asked).Add(incompletePatience); p.Now().Before(until) {
-			result := p.again(row, asked) // no answer yet: after the deadline it would be the last one (D10)
+		if until := p.pace.incompleteSince(row, asked).Add(incompleteTime); p.Now().Before(until) {
+			result := p.pollAgain(row, asked) // not an answer: after the deadline an answer would be the last one (D10)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
 			}
@@ -174,6 +179,7 @@ func (p *Poller) resultOf(
 		}
 		p.log.WarnContext(ctx, "a job succeeded, and its media did not come",
 			"task", row.TaskID, "media", len(report.Outcome.Media))
+		// A job that succeeded without any media failed, and counts against the channel.
 		if !report.Outcome.Succeeded {
 			err := mediagate.Errorf(mediagate.KindVendor, "a job succeeded and names no media")
 			p.Breakers.Inside(p.channel.Name).Ended(ctx, err)
@@ -188,38 +194,39 @@ func (p *Poller) resultOf(
 		p.meter().UnknownWord(p.channel.Name)
 		p.log.WarnContext(ctx, "unknown status word", "task", row.TaskID, "word", report.Word)
 	}
-	result := p.again(row, asked)
+	result := p.pollAgain(row, asked)
 	result.Answered, result.Progress = true, report.Percent
 	result.Waiting = report.State == mediagate.JobWaiting
 	if report.Percent < 0 {
-		result.Progress = synthetic(p.Now().Sub(row.AcceptedAt), row.Expected)
+		result.Progress = estimatedProgress(p.Now().Sub(row.AcceptedAt), row.Expected)
 	}
 	return result
 }
 
-// again is a result that only sets the next time.
-func (p *Poller) again(row mediagate.Await, asked time.Time) mediagate.PollResult {
+// pollAgain returns a result that only sets the time of the next poll.
+func (p *Poller) pollAgain(row mediagate.Await, asked time.Time) mediagate.PollResult {
 	next := asked.Add(p.pace.interval(asked.Sub(row.AcceptedAt), row.Expected))
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
-// missingPause is the longest between two answers that do not show a job, so that lostAfter
-// of them come while a task waits for its last answer (D10).
+// missingPause is the longest pause after an answer that does not show a job. So lostAfter such
+// answers come while a task waits for its last answer (D10).
 const missingPause = 2 * time.Minute
 
-// pollFailed keeps the row waiting; only an id that the vendor repeatedly
-// does not know is trouble.
+// pollFailed returns the result of a poll that failed. The row keeps waiting. It is in trouble
+// only if the vendor repeatedly does not know the job or repeatedly refuses our account, or if
+// this is not the account that made the job.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
-	result := p.again(row, asked)
-	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops, which says nothing of the vendor
+	result := p.pollAgain(row, asked)
+	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops: that says nothing about the vendor
 		result.NextPollAt = p.Now()
 		return result
 	}
 	kind := mediagate.KindOf(err)
 	text := kind.String()
 	p.lastErr.Store(&text)
-	p.Breakers.Saw(p.channel.Name, "poll", err)
-	if p.complains(text) {
+	p.Breakers.NoteError(p.channel.Name, "poll", err)
+	if p.shouldLog(text) {
 		p.log.WarnContext(ctx, "poll failed", "task", row.TaskID, "kind", text, "error", err)
 	}
 	switch kind {
@@ -232,15 +239,15 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 			result.Trouble = mediagate.ParkJobLost
 		}
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
-		// The job goes on at the vendor; only we cannot see it. Ask rarely,
-		// and let a person know: the time until it is mended does not count.
+		// The job goes on at the vendor, and only we cannot see it. Ask rarely, and let a person
+		// know. The time until it is mended does not count.
 		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {
 			result.Trouble = mediagate.TroubleOf(err)
 		}
 	case mediagate.KindUnreached:
-		result.Trouble = mediagate.TroubleOf(err) // not the account that made the job
+		result.Trouble = mediagate.TroubleOf(err) // this is not the account that made the job
 	default:
 		p.failures.Add(1)
 		if e, ok := errors.AsType[*mediagate.Error](err); ok && e.RetryAfter > 0 {
@@ -250,13 +257,14 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 	return result
 }
 
-// complains reports whether a failed poll is logged: five of a kind a minute are. While
-// a vendor is away every poll fails, for hours.
-func (p *Poller) complains(kind string) bool {
-	limiter, _ := p.complaints.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
+// shouldLog reports whether a failed poll is logged: five of each kind are, and then one every 12
+// seconds. While a vendor is away, every poll fails for hours.
+func (p *Poller) shouldLog(kind string) bool {
+	limiter, _ := p.logLimits.LoadOrStore(kind, rate.NewLimiter(rate.Every(12*time.Second), 5))
 	return limiter.(*rate.Limiter).AllowN(p.Now(), 1)
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -264,6 +272,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// jitter lengthens a pause by up to a quarter.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/4+1)) //nolint:gosec // spreading load needs no secret numbers
 }

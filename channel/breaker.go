@@ -14,90 +14,99 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A channel has a breaker, so that a vendor that is away, or refuses our
-// account, costs few tasks an attempt, and tasks that wait for it few calls.
+// A channel has a breaker. While a vendor is away, or refuses our account, the breaker keeps
+// tasks from using up attempts there, and keeps waiting tasks from making calls.
 //
-// Closed, it lets all jobs through. It opens at once when the vendor refuses
-// our credentials or says that our account is empty; and when, of the submits
-// that ended within failureWindow here, failuresToOpen or more and at least half
-// could not reach the vendor, got no answer, or one that makes no sense. What
-// the vendor says of a request (invalid, moderated) or of the moment (throttled,
-// full) is an answer, and none of these. What was not sent for want of time or
-// memory here is neither. A job that succeeded by the vendor's word, and of which
-// it names no media, counts as one more submit that failed. Polls don't count:
-// they go to another endpoint, one job can spoil them, and they could not close
-// what they opened, since to learn whether jobs are taken takes a job.
+// A closed breaker lets all jobs through. It opens at once if the vendor refuses our credentials
+// or says that our account is empty. It also opens if enough submits fail: of those that ended
+// here within failureWindow, at least failuresToOpen and at least half. A submit fails if it
+// could not reach the vendor, got no answer, or got one that makes no sense. For example, with 4
+// failures of 4 it stays closed, with 5 of 10 it opens, and with 5 of 11 it stays closed.
 //
-// Open, it lets none through, until after openFor one is: the probe. An answer
-// closes the breaker, another failure opens it for twice as long, up to openMost.
-// The probe is a task like any other. While no task waits the breaker stays as it is,
-// and the next task is the probe.
+// An answer about the request (invalid, moderated) or about the moment (throttled, full) is a
+// success here. A submit that was not sent, for want of time or memory on our side, counts as
+// neither. A job that succeeded by the vendor's word, and for which the vendor names no media,
+// counts as one more failed submit. Polls do not count: they go to another endpoint, one job can
+// spoil them, and they could not close a breaker that they opened, since only a job shows whether
+// the vendor takes jobs.
 //
-// Each process counts for itself; the state is the database's, one row a channel
-// (storage), so that all processes stop and go together, and that one job is
-// the probe. The probe has a lease: a process that dies with it delays the next
-// one and no more.
+// An open breaker lets no job through for openFor. Then it lets one through, the probe. If the
+// vendor answers the probe, the breaker closes. If the probe fails, the breaker stays open for
+// twice as long as before, up to openMost: 30 s, 1 min, 2 min, 4 min, 5 min. The probe is a task
+// like any other. As long as there is no task, the breaker stays as it is, and the next task is
+// the probe.
+//
+// Each process counts its own submits. The state of the breaker is in the database, one row a
+// channel, so that all processes stop and continue together, and only one job is the probe. The
+// probe has a lease: if its process dies, the next probe is delayed, and that is all.
 const (
 	failureWindow  = time.Minute
 	failuresToOpen = 5
 	openFor        = 30 * time.Second
 	openMost       = 5 * time.Minute
-	// probeRoom is what a probe's lease has beside the longest call.
+	// probeRoom is how much longer a probe's lease is than the longest call.
 	probeRoom = 30 * time.Second
-	// statesFresh is for how long a process goes by what it has read.
+	// statesFresh is how long a process relies on the states that it has read.
 	statesFresh = time.Second
-	// statesTimeout bounds one look at the database, which submits wait for.
+	// statesTimeout bounds one reading of the states, for which submits wait.
 	statesTimeout = 2 * time.Second
-	// countEvery is how often what a process has counted is stored.
+	// countEvery is how often a process stores what it has counted.
 	countEvery = 5 * time.Second
 )
 
 // BreakerStore keeps the breakers of all processes.
 type BreakerStore interface {
 	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
+	// TripBreaker opens a closed breaker, unless the call began before the breaker last changed.
 	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
+	// ClaimProbe makes the job the probe if one is due, until the lease ends.
 	ClaimProbe(
 		ctx context.Context, channel, probe string, lease time.Duration,
 	) (state mediagate.ChannelState, claimed bool, err error)
+	// CloseBreaker closes the breaker for the probe that was answered.
 	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
+	// ReopenBreaker keeps the breaker open after a failed probe, for openFor.
 	ReopenBreaker(
 		ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
 	) (state mediagate.ChannelState, reopened bool, err error)
+	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
+	// CountCalls adds to the counters that operators see.
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
 
-// Breakers are what a process knows of all channels' breakers, and its part in
-// them. Its fields are set before it is used.
+// Breakers is what a process knows of all channels' breakers, and counts for them. The fields are
+// set before the first use.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
 	Logger *slog.Logger
 	NewID  func(prefix string) string
 
-	first   singleflight.Group // the first look at the database
-	reading sync.Mutex         // held by who asks the database for the states
+	first   singleflight.Group // the first reading of the states
+	reading sync.Mutex         // held while the states are read
 
 	mu      sync.Mutex
 	states  map[string]mediagate.ChannelState
 	readAt  time.Time
-	changed map[string]bool // by this process since the last reading began
+	changed map[string]bool // channels that this process changed since the last reading began
 	windows map[string]*window
 	counts  map[counted]*mediagate.ChannelCalls
 }
 
+// counted identifies the counters of a channel for one minute.
 type counted struct {
 	channel string
 	minute  time.Time
 }
 
-// TakesJobs reports whether the channel takes new jobs. One that takes none still
-// polls, mirrors and cancels what it has. It asks the database at most once in
-// statesFresh, for all channels; while that is away it goes by what was known
-// last. All wait for the first look.
+// TakesJobs reports whether the channel takes new jobs. A channel that takes none still polls,
+// mirrors and cancels what it has. TakesJobs reads the database at most once in statesFresh, for
+// all channels together; while the database is away, it relies on the last reading. All callers
+// wait for the first reading.
 func (b *Breakers) TakesJobs(name string) bool { return b.State(name).TakesJobs(b.Now()) }
 
-// State is what is known of the channel. One without a row takes jobs.
+// State returns what is known of the channel. A channel without a row takes jobs.
 func (b *Breakers) State(name string) mediagate.ChannelState {
 	switch never, stale := b.age(); {
 	case never:
@@ -109,6 +118,7 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 			}
 			return nil, nil
 		})
+	// One caller reads the states. The others use the last reading meanwhile.
 	case stale && b.reading.TryLock():
 		b.read()
 		b.reading.Unlock()
@@ -121,7 +131,7 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 	return mediagate.ChannelState{Name: name, Enabled: true}
 }
 
-// LastSeen returns when a worker last had the channel; zero if none had.
+// LastSeen returns when a worker last had the channel. It is zero if none had.
 func (b *Breakers) LastSeen(ctx context.Context, name string) (time.Time, error) {
 	rows, err := b.Store.ChannelStates(ctx)
 	for _, row := range rows {
@@ -132,13 +142,14 @@ func (b *Breakers) LastSeen(ctx context.Context, name string) (time.Time, error)
 	return time.Time{}, err
 }
 
-// age reports whether the database was never asked, and whether it is time to ask again.
+// age reports whether the states were never read, and whether it is time to read them again.
 func (b *Breakers) age() (never, stale bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.readAt.IsZero(), b.Now().Sub(b.readAt) >= statesFresh
 }
 
+// read reads the states of all channels.
 func (b *Breakers) read() {
 	b.mu.Lock()
 	b.changed = make(map[string]bool)
@@ -158,12 +169,12 @@ func (b *Breakers) read() {
 	for _, row := range rows {
 		b.states[row.Name] = row
 	}
-	for name := range b.changed { // the reading may be older
+	for name := range b.changed { // the reading may be older than the change
 		b.states[name] = before[name]
 	}
 }
 
-// learn takes in what the database said to a change.
+// learn keeps the state that the database returned for a change.
 func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,18 +184,18 @@ func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.states[s.Name], b.changed[s.Name] = s, true
 }
 
-// Pass is a job's way through the breaker of a channel.
+// Pass is a job's way through the breaker of a channel. The job's end is reported to it.
 type Pass struct {
 	breakers *Breakers
 	channel  string
 	began    time.Time
-	probe    string // the job is the probe
-	trips    int    // before it
+	probe    string // set if the job is the probe
+	trips    int    // how often the breaker had opened before
 }
 
-// Enter lets a new job through, or returns false. Where the breaker is open, a job that
-// it lets through is the probe, for as long as the call may take. Returns
-// KindUnavailable without a database, if it had to be asked.
+// Enter lets a new job through, or returns false. If the breaker is open, a job that it lets
+// through is the probe, for as long as the call may take. Enter returns KindUnavailable if it had
+// to ask the database and could not.
 func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Pass, bool, error) {
 	s, now := b.State(name), b.Now()
 	e := Pass{breakers: b, channel: name, began: now}
@@ -206,25 +217,25 @@ func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (
 		return e, true, nil
 	}
 	e.probe = ""
-	return e, s.Enabled && !s.Open, nil // somebody else has closed it
+	return e, s.Enabled && !s.Open, nil // another process has closed it
 }
 
-// Inside is the pass of a job that was let through before.
+// Inside returns the pass of a job that was let through earlier.
 func (b *Breakers) Inside(name string) Pass {
 	return Pass{breakers: b, channel: name, began: b.Now()}
 }
 
-// evidence is what the end of a submit shows of its channel.
+// evidence is what the end of a submit shows about its channel.
 type evidence uint8
 
 const (
 	none    evidence = iota
 	answers          // the vendor is there, and takes our account
-	fails            // the vendor is away, or makes no sense
+	fails            // the vendor is away, or its answer makes no sense
 	refuses          // the vendor refuses our account
 )
 
-// evidenceOf is what a submit's error shows of the channel.
+// evidenceOf returns what a submit's error shows about the channel.
 func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	switch {
 	case err == nil:
@@ -242,12 +253,12 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 		return refuses, mediagate.ParkFunds
 	case mediagate.KindUnreached, mediagate.KindAmbiguous, mediagate.KindTransient, mediagate.KindVendor:
 		return fails, mediagate.ParkProviderAway
-	default: // a fault of ours
+	default: // our own fault
 		return none, ""
 	}
 }
 
-// Ended notes how the job's call ended, and moves the breaker if that is reason
+// Ended notes how the job's call ended. It opens, closes or reopens the breaker if that is reason
 // enough.
 func (e Pass) Ended(ctx context.Context, err error) {
 	if e.breakers == nil {
@@ -263,16 +274,18 @@ func (e Pass) Ended(ctx context.Context, err error) {
 	}
 	b.count(e, seen, err)
 	switch {
+	// A probe decides alone. Any other submit opens the breaker at once if our account is
+	// refused, and otherwise only together with others.
 	case e.probe != "" && seen == answers:
 		b.close(ctx, e)
 	case e.probe != "":
 		b.reopen(ctx, e, reason)
-	case seen == refuses, seen == fails && b.tooMany(e):
+	case seen == refuses, seen == fails && b.tooManyFailures(e):
 		b.trip(ctx, e, reason)
 	}
 }
 
-// Unused gives the probe back if the job was it: nothing was sent.
+// Unused gives the probe back if the job was the probe: nothing was sent.
 func (e Pass) Unused(ctx context.Context) {
 	if e.breakers == nil || e.probe == "" {
 		return
@@ -280,12 +293,12 @@ func (e Pass) Unused(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	s, _, err := e.breakers.Store.ReleaseProbe(ctx, e.channel, e.probe)
-	e.breakers.moved(ctx, s, err)
+	e.breakers.learnStored(ctx, s, err)
 }
 
-// moved takes in a change, or says that it was not stored: the lease of a probe
-// and the next failure make good for it.
-func (b *Breakers) moved(ctx context.Context, s mediagate.ChannelState, err error) bool {
+// learnStored learns a change that was stored, or logs that it was not. In that case the lease of
+// the probe, or the next failure, makes up for it.
+func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)
 		return false
@@ -294,41 +307,43 @@ func (b *Breakers) moved(ctx context.Context, s mediagate.ChannelState, err erro
 	return true
 }
 
+// close closes the breaker after a probe that was answered.
 func (b *Breakers) close(ctx context.Context, e Pass) {
 	s, closed, err := b.Store.CloseBreaker(ctx, e.channel, e.probe)
-	if b.moved(ctx, s, err) && closed {
+	if b.learnStored(ctx, s, err) && closed {
 		b.Logger.InfoContext(ctx, "a channel is back", "channel", e.channel)
 	}
 }
 
+// reopen keeps the breaker open after a probe that failed, for twice as long as before.
 func (b *Breakers) reopen(ctx context.Context, e Pass, reason mediagate.ParkReason) {
 	pause := min(openFor<<min(e.trips, 10), openMost)
 	s, reopened, err := b.Store.ReopenBreaker(ctx, e.channel, e.probe, reason, pause)
-	if b.moved(ctx, s, err) && reopened {
+	if b.learnStored(ctx, s, err) && reopened {
 		b.Logger.WarnContext(ctx, "a channel stays out",
 			"channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
 	}
 }
 
-// trip takes the channel out. Its log line is the operators' alert.
+// trip opens the channel's breaker. Its log line is the operators' alert.
 func (b *Breakers) trip(ctx context.Context, e Pass, reason mediagate.ParkReason) {
 	s, tripped, err := b.Store.TripBreaker(ctx, mediagate.Trip{
 		Channel: e.channel, Reason: reason, Began: e.began, OpenFor: openFor,
 	})
-	if b.moved(ctx, s, err) && tripped {
+	if b.learnStored(ctx, s, err) && tripped {
 		b.Logger.ErrorContext(ctx, "a channel is taken out",
 			"channel", e.channel, "reason", string(reason), "next_probe", s.ProbeAt)
 	}
 }
 
-// Saw notes an error of a call that is no submit, for operators to see.
-func (b *Breakers) Saw(channel, what string, err error) {
+// NoteError notes the error of a call other than a submit, for operators.
+func (b *Breakers) NoteError(channel, what string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.note(b.minute(channel), what, err)
 }
 
-// count notes a submit.
+// count counts a submit.
 func (b *Breakers) count(e Pass, seen evidence, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -342,6 +357,7 @@ func (b *Breakers) count(e Pass, seen evidence, err error) {
 		b.windows = make(map[string]*window)
 	}
 	w := b.windows[e.channel]
+	// The window begins anew when the breaker changes, and leaves out calls that began before.
 	if since := b.states[e.channel].ChangedAt; w == nil || !w.since.Equal(since) {
 		w = &window{since: since}
 		b.windows[e.channel] = w
@@ -351,7 +367,7 @@ func (b *Breakers) count(e Pass, seen evidence, err error) {
 	}
 }
 
-// minute is what is counted of the channel now.
+// minute returns the counters of the channel for this minute.
 func (b *Breakers) minute(channel string) *mediagate.ChannelCalls {
 	if b.counts == nil {
 		b.counts = make(map[counted]*mediagate.ChannelCalls)
@@ -363,14 +379,15 @@ func (b *Breakers) minute(channel string) *mediagate.ChannelCalls {
 	return b.counts[key]
 }
 
-// note keeps the kind of an error: its words may be the vendor's, who may repeat
-// the prompt.
+// note keeps only the kind of an error. Its words may be the vendor's, and those may repeat the
+// prompt.
 func (b *Breakers) note(c *mediagate.ChannelCalls, what string, err error) {
 	c.LastError, c.LastErrorAt = what+": "+mediagate.KindOf(err).String(), b.Now()
 }
 
-// tooMany reports that the channel's recent submits are reason enough to open.
-func (b *Breakers) tooMany(e Pass) bool {
+// tooManyFailures reports whether enough of the channel's recent submits failed to open the
+// breaker.
+func (b *Breakers) tooManyFailures(e Pass) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ok, failed := b.windows[e.channel].sum(b.Now())
@@ -392,8 +409,8 @@ func (b *Breakers) Run(ctx context.Context) {
 	}
 }
 
-// Flush stores what was counted. What cannot be stored is dropped: it is for
-// operators to look at, and decides nothing.
+// Flush stores what was counted. Counts that cannot be stored are dropped: they are for operators
+// only, and decide nothing.
 func (b *Breakers) Flush(ctx context.Context) {
 	b.mu.Lock()
 	calls := make([]mediagate.ChannelCalls, 0, len(b.counts))
@@ -405,7 +422,7 @@ func (b *Breakers) Flush(ctx context.Context) {
 	if len(calls) == 0 {
 		return
 	}
-	// In one order everywhere: processes must not lock each other out.
+	// All processes use the same order, so that they cannot deadlock.
 	slices.SortFunc(calls, func(x, y mediagate.ChannelCalls) int {
 		return cmp.Or(cmp.Compare(x.Channel, y.Channel), x.Minute.Compare(y.Minute))
 	})
@@ -416,21 +433,22 @@ func (b *Breakers) Flush(ctx context.Context) {
 	}
 }
 
-// windowParts is in how many parts a window forgets.
+// windowParts is the number of parts that a window has. It forgets one part at a time.
 const windowParts = 12
 
-// window is how the submits of a channel ended lately, since its breaker last
-// moved.
+// window counts how the recent submits of a channel ended, since its breaker last changed.
 type window struct {
 	since time.Time
 	parts [windowParts]struct {
-		at         int64 // which part of time
+		at         int64 // the number of the part, counted from the epoch
 		ok, failed int
 	}
 }
 
+// partOf returns the number of the part of a window that the time belongs to.
 func partOf(now time.Time) int64 { return now.UnixNano() / int64(failureWindow/windowParts) }
 
+// add counts a submit in the part of now. It overwrites a part that is a whole window old.
 func (w *window) add(now time.Time, ok bool) {
 	at := partOf(now)
 	p := &w.parts[at%windowParts]
@@ -444,6 +462,7 @@ func (w *window) add(now time.Time, ok bool) {
 	}
 }
 
+// sum adds up the parts that are not older than the window.
 func (w *window) sum(now time.Time) (ok, failed int) {
 	if w == nil {
 		return 0, 0

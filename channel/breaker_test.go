@@ -19,7 +19,7 @@ import (
 
 const gate = "kling-a"
 
-// inBubble runs a subtest beside the others, on a clock of its own.
+// inBubble runs a parallel subtest on a clock of its own.
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	})
 }
 
-// enable takes a channel in or out, as an operator does.
+// enable enables or disables a channel, as an operator does.
 func enable(t *testing.T, store *activitytest.Store, name string, in bool) {
 	t.Helper()
 	if _, err := store.EnableChannel(t.Context(), name, in); err != nil {
@@ -36,7 +36,7 @@ func enable(t *testing.T, store *activitytest.Store, name string, in bool) {
 	}
 }
 
-// process is one of several that share a store.
+// process returns the breakers of one of several processes that share a store.
 func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
 	n := 0
 	var mu sync.Mutex
@@ -52,7 +52,7 @@ func process(store *activitytest.Store, log *slog.Logger) *channel.Breakers {
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// enter is a job's way in; it fails the test where none is.
+// enter lets a job in. It fails the test if the breaker does not.
 func enter(t *testing.T, b *channel.Breakers) channel.Pass {
 	t.Helper()
 	e, ok := tryEnter(t, b)
@@ -71,7 +71,7 @@ func tryEnter(t *testing.T, b *channel.Breakers) (channel.Pass, bool) {
 	return e, ok
 }
 
-// submits makes jobs that end so, one after the other.
+// submits makes jobs that end with these kinds, one after the other.
 func submits(t *testing.T, b *channel.Breakers, kinds ...mediagate.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -79,7 +79,7 @@ func submits(t *testing.T, b *channel.Breakers, kinds ...mediagate.Kind) {
 	}
 }
 
-// fine is the kind of no error.
+// fine is the kind of a success.
 const fine = mediagate.Kind(255)
 
 func failing(kind mediagate.Kind) error {
@@ -97,7 +97,7 @@ func times(n int, kind mediagate.Kind) []mediagate.Kind {
 	return kinds
 }
 
-// slow is a store whose answers take a while.
+// slow is a store that answers late.
 type slow struct{ *activitytest.Store }
 
 func (s slow) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
@@ -105,9 +105,9 @@ func (s slow) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, erro
 	return s.Store.ChannelStates(ctx)
 }
 
-// Nobody takes a channel for one that takes jobs while the first one who asked still
-// waits for the answer.
-func TestFirstLookAtTheStates(t *testing.T) {
+// TestFirstReadingOfTheStates checks that no caller takes a channel for one that takes jobs while
+// the first caller still waits for the states.
+func TestFirstReadingOfTheStates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := activitytest.New(t, time.Now).Store
@@ -127,7 +127,7 @@ func TestFirstLookAtTheStates(t *testing.T) {
 	})
 }
 
-// What opens a breaker, and what does not.
+// TestBreakerOpens checks what opens a breaker, and what does not.
 func TestBreakerOpens(t *testing.T) {
 	t.Parallel()
 	const away, credentials, funds = mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds
@@ -139,7 +139,7 @@ func TestBreakerOpens(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		ends []mediagate.Kind
-		gap  time.Duration // between two
+		gap  time.Duration // the pause between two submits
 		want mediagate.ParkReason
 	}{
 		"nothing wrong":          {ends: times(20, fine)},
@@ -152,7 +152,9 @@ func TestBreakerOpens(t *testing.T) {
 		"less than half":         {ends: join(times(6, fine), times(5, mediagate.KindAmbiguous))},
 		"far apart":              {ends: times(9, mediagate.KindUnreached), gap: 16 * time.Second},
 		"within the minute":      {ends: times(5, mediagate.KindUnreached), gap: 10 * time.Second, want: away},
-		"successes of long ago":  {ends: join(times(1, fine), times(6, mediagate.KindUnreached)), gap: 11 * time.Second, want: away},
+		"successes of long ago": {
+			ends: join(times(1, fine), times(6, mediagate.KindUnreached)), gap: 11 * time.Second, want: away,
+		},
 		"the client's fault":     {ends: times(50, mediagate.KindInvalid)},
 		"moderated":              {ends: times(50, mediagate.KindModerated)},
 		"throttled":              {ends: times(50, mediagate.KindThrottled)},
@@ -182,11 +184,13 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// What a client's server can bring about says nothing of the vendor: it takes no
-// channel out, and is no probe.
+// TestBreakerIsNotTheClients checks that a client's server cannot take a channel out, and that
+// its errors are not the result of a probe: they say nothing about the vendor.
 func TestBreakerIsNotTheClients(t *testing.T) {
 	t.Parallel()
-	held := &mediagate.Error{Kind: mediagate.KindUnreached, Message: "other calls have the memory", Err: mediagate.ErrHeldUp}
+	held := &mediagate.Error{
+		Kind: mediagate.KindUnreached, Message: "other calls have the memory", Err: mediagate.ErrHeldUp,
+	}
 	synctest.Test(t, func(t *testing.T) {
 		store := activitytest.NewStore(t, time.Now)
 		b := process(store, quiet())
@@ -209,14 +213,16 @@ func TestBreakerIsNotTheClients(t *testing.T) {
 	})
 }
 
-// The whole way of a breaker, and how long each part of it takes.
+// TestBreakerProbes checks the whole cycle of a breaker, and how long each part takes.
 func TestBreakerProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := activitytest.NewStore(t, time.Now)
 		b := process(store, quiet())
 		submits(t, b, times(5, mediagate.KindAmbiguous)...)
-		for _, pause := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		for _, pause := range []time.Duration{
+			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+		} {
 			time.Sleep(pause - time.Millisecond)
 			if _, ok := tryEnter(t, b); ok {
 				t.Fatalf("a job was let through within %v", pause)
@@ -228,12 +234,12 @@ func TestBreakerProbes(t *testing.T) {
 			}
 			probe.Ended(t.Context(), failing(mediagate.KindUnreached))
 		}
-		time.Sleep(time.Hour) // nobody came
+		time.Sleep(time.Hour) // no job came
 		if !b.TakesJobs(gate) {
 			t.Fatal("after an hour nobody may try")
 		}
 		probe := enter(t, b)
-		probe.Ended(t.Context(), failing(mediagate.KindThrottled)) // an answer
+		probe.Ended(t.Context(), failing(mediagate.KindThrottled)) // throttled is an answer
 		if s := store.Channel(gate); s.Open || s.Trips != 0 {
 			t.Errorf("after an answer: %+v", s)
 		}
@@ -248,8 +254,8 @@ func TestBreakerProbes(t *testing.T) {
 	})
 }
 
-// However many processes there are, one job is the probe, and all learn of the
-// state within a second.
+// TestOneProbeForAllProcesses checks that one job is the probe, however many processes there are,
+// and that all learn the state within a second.
 func TestOneProbeForAllProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,12 +296,13 @@ func TestOneProbeForAllProcesses(t *testing.T) {
 	})
 }
 
-// A process that died with the probe, or had no use for it, keeps nobody out.
+// TestProbeIsNotLost checks that a process that died with the probe, or did not use it, does not
+// lock out other jobs.
 func TestProbeIsNotLost(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]struct {
 		how  func(channel.Pass, context.Context)
-		gone time.Duration // until the next job is let through
+		gone time.Duration // the time until the next job is let through
 	}{
 		"killed":       {func(channel.Pass, context.Context) {}, time.Minute},
 		"not sent":     {channel.Pass.Unused, 0},
@@ -320,7 +327,8 @@ func TestProbeIsNotLost(t *testing.T) {
 	}
 }
 
-// An operator's word counts at once, and what began before it does not.
+// TestEnabling checks that an operator's change counts at once, and that calls that began before
+// it do not count.
 func TestEnabling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -331,7 +339,7 @@ func TestEnabling(t *testing.T) {
 		time.Sleep(time.Second)
 		enable(t, store, gate, true)
 		time.Sleep(time.Second)
-		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // from before the payment
+		slow.Ended(t.Context(), failing(mediagate.KindFunds)) // this call began before the payment
 		if !b.TakesJobs(gate) {
 			t.Error("what began before the operator's word closed the channel")
 		}
@@ -343,8 +351,8 @@ func TestEnabling(t *testing.T) {
 	})
 }
 
-// Closed breakers cost nothing but one look a second, and without the database
-// what was known last holds.
+// TestStatesAreReadOnceASecond checks that closed breakers cost only one reading a second, and
+// that the last reading counts while the database is away.
 func TestStatesAreReadOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -386,8 +394,8 @@ func TestStatesAreReadOnceASecond(t *testing.T) {
 	})
 }
 
-// What is counted reaches the database, and what is said of errors holds no
-// vendor's words.
+// TestCalls checks that counts reach the database, and that the text of an error holds no words
+// of the vendor.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,7 +410,7 @@ func TestCalls(t *testing.T) {
 		}
 		submits(t, b, fine, fine, mediagate.KindInvalid, mediagate.KindAmbiguous)
 		time.Sleep(5*time.Second + time.Millisecond)
-		b.Saw(gate, "poll", failing(mediagate.KindTransient))
+		b.NoteError(gate, "poll", failing(mediagate.KindTransient))
 		submits(t, b, mediagate.KindFunds)
 		stop()
 		<-done
@@ -413,7 +421,8 @@ func TestCalls(t *testing.T) {
 		if s := store.Channel(gate); s.LastError != "submit: funds" || s.LastErrorAt.IsZero() {
 			t.Errorf("last error %q at %v", s.LastError, s.LastErrorAt)
 		}
-		if text := log.String(); !strings.Contains(text, "level=ERROR msg=\"a channel is taken out\"") || strings.Contains(text, "vendor.example.com") {
+		if text := log.String(); !strings.Contains(text, "level=ERROR msg=\"a channel is taken out\"") ||
+			strings.Contains(text, "vendor.example.com") {
 			t.Errorf("log:\n%s", text)
 		}
 	})

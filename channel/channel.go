@@ -14,36 +14,36 @@ type Channel struct {
 	Fingerprint string
 	Aka         []string // other fingerprints of the same account
 	Vendor      providers.Provider
-	Adapter     providers.Adapter // its row of the table of adapters
+	Adapter     providers.Adapter // its row in the table of adapters
 }
 
-// Candidate is a channel that can make a job, and the route that it would take.
+// Candidate is a channel that can make a job, with the route that it would take.
 type Candidate struct {
 	Channel
 	Route mediagate.Route
 }
 
-// Channels holds the channels that this process has.
+// Channels are the channels that this process has.
 type Channels interface {
-	// Candidates lists the channels that can make the job, with the route that
-	// each would take, in the order in which to try them; none when no configured
-	// channel serves any of the routes. Of the job, params and source are read.
+	// Candidates returns the channels that can make the job, in the order in which to try them,
+	// each with the route that it would take. It returns none if no configured channel serves any
+	// of the routes. It reads only params and source of the job.
 	Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
-	// Channel finds a channel by name.
+	// Channel returns the channel of that name.
 	Channel(name string) (Channel, bool)
-	// All lists the channels.
+	// All returns all channels.
 	All() []Channel
 }
 
-// Configured are the channels of the settings.
+// Configured holds the channels of the settings.
 type Configured struct {
 	byName map[string]Channel
 	list   []Channel // by priority
 }
 
-// NewConfigured takes channels whose names differ.
+// NewConfigured returns the channels, whose names must differ.
 func NewConfigured(channels []Channel) *Configured {
 	b := &Configured{byName: make(map[string]Channel, len(channels)), list: slices.Clone(channels)}
 	for _, c := range channels {
@@ -53,28 +53,33 @@ func NewConfigured(channels []Channel) *Configured {
 	return b
 }
 
-// Channel finds a channel by name.
+// Channel returns the channel of that name.
 func (b *Configured) Channel(name string) (Channel, bool) {
 	c, ok := b.byName[name]
 	return c, ok
 }
 
-// All lists the channels.
+// All returns all channels, by priority.
 func (b *Configured) All() []Channel { return b.list }
 
-// Candidates lists, for one route after the other, the channels which can
-// express the request: options may choose between dialects of a vendor. Of a
-// route's channels the lowest priority comes first, and equal ones are mixed by
-// weight. Before all come those whose account made what the job works on: there
-// it is known with all that belongs to it, elsewhere it is a file of unknown
-// origin, if that goes at all. A channel stands for the first route that it can
-// take: what is full or away is the account, not the route. Where no channel can,
-// all are listed that serve a route: the adapter says why not, and the task ends
-// with that. But none is where only the account can that made the source, whose
-// channel is not here: that says nothing of the request (D11).
+// Candidates returns the channels that support the request: the channels of the first route, then
+// those of the second, and so on. A channel's options may choose between dialects of a vendor, so
+// channels of one route can differ. Within a route the lowest priority number comes first, and
+// channels of the same priority are mixed by weight. A channel is listed once, with the first
+// route that it can take: if it is full or away, that is so for the account and all its routes.
+//
+// Channels whose account made the source of the job come before all others. That account knows
+// the source with everything that belongs to it; for another account it is a file of unknown
+// origin, if it can be used at all.
+//
+// If no channel supports the request, Candidates returns all that serve a route: the adapter says
+// why it cannot, and the task fails with that reason. But it returns none if only the account
+// that made the source supports the request, and the channel of that account is missing here:
+// that says nothing about the request (D11).
 func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
+	// First choice: the channels whose adapters support the request.
 	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
-		return c.expressesFrom(r, job, b.Made(job.Source, c.Name))
+		return c.supportsSource(r, job, b.Made(job.Source, c.Name))
 	})
 	if len(able) > 0 {
 		slices.SortStableFunc(able, func(x, y Candidate) int {
@@ -82,19 +87,20 @@ func (b *Configured) Candidates(model string, routes []mediagate.Route, job medi
 		})
 		return able
 	}
+	// No channel supports it. List all that serve a route, so that the adapter can say why; or
+	// none, if the missing account would support it.
 	all := b.candidates(model, routes, func(Channel, mediagate.Route) bool { return true })
 	if job.Source != nil &&
 		!slices.ContainsFunc(all, func(c Candidate) bool { return b.Made(job.Source, c.Name) }) &&
 		slices.ContainsFunc(all, func(c Candidate) bool {
-			return c.Provider == job.Source.Provider && c.expressesFrom(c.Route, job, true)
+			return c.Provider == job.Source.Provider && c.supportsSource(c.Route, job, true)
 		}) {
 		return nil
 	}
 	return all
 }
 
-// candidates lists, for one route after the other, the channels that meet the
-// demand, each once.
+// candidates returns, route by route, the channels that meet the condition, each once.
 func (b *Configured) candidates(
 	model string, routes []mediagate.Route, demand func(Channel, mediagate.Route) bool,
 ) []Candidate {
@@ -111,14 +117,14 @@ func (b *Configured) candidates(
 	return all
 }
 
-// expressesFrom is expresses for a job that works on a source, which the
-// channel's account has made if own says so.
-func (c Channel) expressesFrom(r mediagate.Route, job mediagate.Job, own bool) bool {
+// supportsSource is supports for a job that works on a source. own says that the channel's
+// account made the source.
+func (c Channel) supportsSource(r mediagate.Route, job mediagate.Job, own bool) bool {
 	job.Source = job.Source.As(own, mediagate.UploadComing)
-	return c.expresses(r, job)
+	return c.supports(r, job)
 }
 
-// distance is 0 where the source was made, else 1.
+// distance is 0 for the account that made the source, and 1 for all others.
 func (b *Configured) distance(source *mediagate.Source, name string) int {
 	if b.Made(source, name) {
 		return 0
@@ -145,7 +151,7 @@ func (b *Configured) Made(source *mediagate.Source, name string) bool {
 	return false
 }
 
-// serving lists the channels of a route that meet the demand.
+// serving returns the channels of a route that meet the condition.
 func (b *Configured) serving(
 	model string, route mediagate.Route, demand func(Channel, mediagate.Route) bool,
 ) []Channel {
@@ -168,8 +174,9 @@ func (b *Configured) serving(
 	return fit
 }
 
-// draw picks one of the channels by weight; the first where none has any.
+// draw picks one of the channels at random, by weight. It picks the first if none has a weight.
 func draw(channels []Channel) int {
+	// The chance of a channel is its share of all weights.
 	total := 0
 	for _, c := range channels {
 		total += c.Weight
@@ -183,11 +190,11 @@ func draw(channels []Channel) int {
 	return 0
 }
 
-// expresses asks the channel's adapter.
-func (c Channel) expresses(r mediagate.Route, job mediagate.Job) (ok bool) {
+// supports asks the channel's adapter whether it supports the request.
+func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
 	defer func() {
 		if recover() != nil {
-			ok = true // a bug of the adapter: its submission will show it
+			ok = true // a bug of the adapter: the submission will show it
 		}
 	}()
 	if c.Adapter.Express == nil {
@@ -197,7 +204,7 @@ func (c Channel) expresses(r mediagate.Route, job mediagate.Job) (ok bool) {
 	return c.Adapter.Express(job, c.Options) == nil
 }
 
-// Names lists the channels.
+// Names returns the names of the channels.
 func (b *Configured) Names() []string {
 	names := make([]string, len(b.list))
 	for i, c := range b.list {

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// dialects takes a request only with the option that its text names.
+// dialects supports a request only with the option that its text names.
 func dialects(job mediagate.Job, options map[string]string) error {
 	if !strings.Contains(string(job.Params), options["dialect"]) {
 		return mediagate.Invalid("prompt", "prompt is not possible here")
@@ -23,7 +23,8 @@ func TestCandidates(t *testing.T) {
 	named := func(name, provider, dialect string, priority int, models ...string) channel.Channel {
 		return channel.Channel{
 			Channel: mediagate.Channel{
-				Name: name, Provider: provider, Options: map[string]string{"dialect": dialect}, Priority: priority, Weight: 1, Models: models,
+				Name: name, Provider: provider, Options: map[string]string{"dialect": dialect}, Priority: priority, Weight: 1,
+				Models: models,
 			},
 			Adapter: providers.Adapter{Express: dialects},
 		}
@@ -34,18 +35,26 @@ func TestCandidates(t *testing.T) {
 	for name, test := range map[string]struct {
 		channels []channel.Channel
 		params   string
-		want     string // names that may be picked; empty: none
+		want     string // the names that may be picked; empty if there are none
 		route    string
 	}{
-		"none":                        {nil, `{}`, "", ""},
-		"another provider":            {[]channel.Channel{named("x", "c", "", 0)}, `{}`, "", ""},
-		"another model":               {[]channel.Channel{named("x", "a", "", 0, "other")}, `{}`, "", ""},
-		"the first route":             {[]channel.Channel{named("y", "b", "", 0), named("x", "a", "", 9)}, `{}`, "x", "one"},
-		"the lowest priority":         {[]channel.Channel{named("late", "a", "", 2), named("x", "a", "", 1), named("y", "a", "", 1)}, `{}`, "x y", "one"},
-		"who can express it":          {[]channel.Channel{named("old", "a", "old", 1), named("new", "a", "new", 2)}, `{"prompt":"new"}`, "new", "one"},
-		"a later route that can":      {[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"new"}`, "new", "two"},
-		"nobody, whose adapter tells": {[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"none"}`, "old", "one"},
-		"a bug shows itself":          {[]channel.Channel{broken}, `{}`, "broken", "two"},
+		"none":             {nil, `{}`, "", ""},
+		"another provider": {[]channel.Channel{named("x", "c", "", 0)}, `{}`, "", ""},
+		"another model":    {[]channel.Channel{named("x", "a", "", 0, "other")}, `{}`, "", ""},
+		"the first route":  {[]channel.Channel{named("y", "b", "", 0), named("x", "a", "", 9)}, `{}`, "x", "one"},
+		"the lowest priority": {
+			[]channel.Channel{named("late", "a", "", 2), named("x", "a", "", 1), named("y", "a", "", 1)}, `{}`, "x y", "one",
+		},
+		"who can express it": {
+			[]channel.Channel{named("old", "a", "old", 1), named("new", "a", "new", 2)}, `{"prompt":"new"}`, "new", "one",
+		},
+		"a later route that can": {
+			[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"new"}`, "new", "two",
+		},
+		"nobody, whose adapter tells": {
+			[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"none"}`, "old", "one",
+		},
+		"a bug shows itself": {[]channel.Channel{broken}, `{}`, "broken", "two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +63,8 @@ func TestCandidates(t *testing.T) {
 			for range 200 {
 				candidates := configured.Candidates("model", routes, mediagate.Job{Params: json.RawMessage(test.params)})
 				ok := len(candidates) > 0
-				if ok != (test.want != "") || ok && (!strings.Contains(test.want, candidates[0].Name) || candidates[0].Route.Upstream != test.route) {
+				if ok != (test.want != "") ||
+					ok && (!strings.Contains(test.want, candidates[0].Name) || candidates[0].Route.Upstream != test.route) {
 					t.Fatalf("listed %+v, want one of %q for %q first", candidates, test.want, test.route)
 				}
 				if ok {
@@ -68,8 +78,9 @@ func TestCandidates(t *testing.T) {
 	}
 }
 
-// D11: a job that only the account can make that made its source waits for that
-// account's channel. That another one cannot make it says nothing of the request.
+// TestCandidatesOfASource checks a job that only the account can make that made its source: it
+// waits for that account's channel (D11). That another account cannot make it says nothing about
+// the request.
 func TestCandidatesOfASource(t *testing.T) {
 	t.Parallel()
 	sticks := func(job mediagate.Job, _ map[string]string) error {
@@ -83,7 +94,9 @@ func TestCandidatesOfASource(t *testing.T) {
 	}
 	named := func(name, fingerprint string) channel.Channel {
 		return channel.Channel{
-			Channel: mediagate.Channel{Name: name, Provider: "a"}, Fingerprint: fingerprint, Adapter: providers.Adapter{Express: sticks},
+			Channel: mediagate.Channel{
+				Name: name, Provider: "a",
+			}, Fingerprint: fingerprint, Adapter: providers.Adapter{Express: sticks},
 		}
 	}
 	stranger := named("other", "account-o")
@@ -95,17 +108,23 @@ func TestCandidatesOfASource(t *testing.T) {
 		params   string
 		want     string
 	}{
-		"its maker":                        {[]channel.Channel{named("other", "account-o"), named("maker", "account-m")}, `{}`, "maker"},
+		"its maker": {
+			[]channel.Channel{named("other", "account-o"), named("maker", "account-m")}, `{}`, "maker",
+		},
 		"its maker is gone":                {[]channel.Channel{named("other", "account-o")}, `{}`, ""},
 		"its maker cannot make it":         {[]channel.Channel{named("maker", "account-m")}, `{"prompt":"never"}`, "maker"},
 		"nobody could make it":             {[]channel.Channel{named("other", "account-o")}, `{"prompt":"never"}`, "other"},
 		"another vendor, which has it not": {[]channel.Channel{stranger}, `{}`, "other"},
-		"its maker under a name of before": {[]channel.Channel{named("other", "account-o"), named("new", "account-m")}, `{}`, "new"},
+		"its maker under a name of before": {
+			[]channel.Channel{named("other", "account-o"), named("new", "account-m")}, `{}`, "new",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var names []string
-			for _, c := range channel.NewConfigured(test.channels).Candidates("art", routes, mediagate.Job{Params: json.RawMessage(test.params), Source: source}) {
+			for _, c := range channel.NewConfigured(test.channels).Candidates(
+				"art", routes, mediagate.Job{Params: json.RawMessage(test.params), Source: source},
+			) {
 				names = append(names, c.Name)
 			}
 			if got := strings.Join(names, " "); got != test.want {
@@ -115,17 +134,21 @@ func TestCandidatesOfASource(t *testing.T) {
 	}
 }
 
-// The order in which to try channels: route by route, each channel once, by
-// priority, and by weight where that is equal; before them who made the source.
+// TestCandidatesInOrder checks the order in which channels are tried: route by route, each
+// channel once, by priority, and by weight if the priority is the same. The channel that made the
+// source comes first.
 func TestCandidatesInOrder(t *testing.T) {
 	t.Parallel()
 	named := func(name, provider string, priority, weight int) channel.Channel {
 		return channel.Channel{Channel: mediagate.Channel{Name: name, Provider: provider, Priority: priority, Weight: weight}}
 	}
 	configured := channel.NewConfigured([]channel.Channel{
-		named("spare", "a", 2, 1), named("other", "b", 0, 1), named("light", "a", 1, 1), named("heavy", "a", 1, 3), named("idle", "a", 1, 0),
+		named("spare", "a", 2, 1), named("other", "b", 0, 1), named("light", "a", 1, 1), named("heavy", "a", 1, 3),
+		named("idle", "a", 1, 0),
 	})
-	routes := []mediagate.Route{{Provider: "a", Upstream: "one"}, {Provider: "a", Upstream: "two"}, {Provider: "b", Upstream: "three"}}
+	routes := []mediagate.Route{
+		{Provider: "a", Upstream: "one"}, {Provider: "a", Upstream: "two"}, {Provider: "b", Upstream: "three"},
+	}
 	first := map[string]int{}
 	const times = 4000
 	for range times {
@@ -144,7 +167,9 @@ func TestCandidatesInOrder(t *testing.T) {
 	if share := float64(first["heavy"]) / times; share < 0.7 || share > 0.8 || first["light"]+first["heavy"] != times {
 		t.Errorf("first were %v of %d, want three quarters heavy, the rest light", first, times)
 	}
-	for maker, want := range map[string]string{"other": "other", "spare": "spare", "idle": "idle", "gone": "light or heavy"} {
+	for maker, want := range map[string]string{
+		"other": "other", "spare": "spare", "idle": "idle", "gone": "light or heavy",
+	} {
 		job := mediagate.Job{Source: &mediagate.Source{Channel: maker, Fingerprint: "of the maker"}}
 		if got := configured.Candidates("model", routes, job)[0].Name; !strings.Contains(want, got) {
 			t.Errorf("with a source that %s made, the first is %s, want %s", maker, got, want)

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	grantEvery  = 500 * time.Millisecond // between two looks for free slots while somebody may wait for one
-	grantRarely = 5 * time.Second        // while nobody does, since the channel has no limit
-	grantMost   = 32                     // grants at once
-	grantUnused = 2 * time.Minute        // a grant that no workflow has used is taken back then
+	grantEvery  = 500 * time.Millisecond // between two checks for free slots, while a task may wait for one
+	grantRarely = 5 * time.Second        // while no task does, since the channel has no limit
+	grantMost   = 32                     // the most grants at once
+	grantUnused = 2 * time.Minute        // after this time an unused grant is taken back
 )
 
 // grants is the state of a poller's granting (D7).
 type grants struct {
-	freed  chan struct{} // has one when jobs have ended
-	most   int           // grants at once: few of a channel that takes jobs again
-	queued int           // as found last
+	freed  chan struct{} // holds one element if jobs have ended
+	most   int           // the most grants at once; few after the channel was out
+	queued int           // queued tasks at the last check
 }
 
-// free has the poller look for free slots now.
-func (p *Poller) free() {
+// slotsFreed has the poller check for free slots now.
+func (p *Poller) slotsFreed() {
 	select {
 	case p.grants.freed <- struct{}{}:
 	default:
 	}
 }
 
-// grant gives free slots to the tasks that are queued for the channel, until
-// calls ends. A channel whose number of jobs has no limit has queued tasks only while its
-// breaker is open: the poller looks for the first of them less often.
+// grant gives free slots to the tasks that are queued for the channel, until calls ends. If the
+// channel's number of jobs has no limit, tasks are queued for it only while its breaker is open,
+// and the poller checks less often.
 func (p *Poller) grant(ctx, calls context.Context) error {
 	for calls.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {
@@ -51,11 +51,11 @@ func (p *Poller) grant(ctx, calls context.Context) error {
 	return nil
 }
 
-// grantFree grants what is free now, and wakes the tasks.
+// grantFree grants the slots that are free now, and wakes the tasks.
 func (p *Poller) grantFree(ctx context.Context) error {
 	g := &p.grants
 	for {
-		got, err := p.grantSome(ctx)
+		got, err := p.grantBatch(ctx)
 		if err != nil {
 			return err
 		}
@@ -72,17 +72,20 @@ func (p *Poller) grantFree(ctx context.Context) error {
 	}
 }
 
-// grantSome makes a batch of grants: none while the channel takes no jobs. A channel
-// that takes jobs again first gets one, which may be the breaker's probe, then twice as
-// many each time.
-func (p *Poller) grantSome(ctx context.Context) (mediagate.Granted, error) {
+// grantBatch makes one batch of grants. While the channel takes no jobs, it makes none. When the
+// channel takes jobs again, the first batch is one grant, which may be the breaker's probe, and
+// each further batch is twice as large: 1, 2, 4, up to grantMost.
+func (p *Poller) grantBatch(ctx context.Context) (mediagate.Granted, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
+	// Most channels have no queue. Then the transaction that grants is saved.
 	queued, err := p.Store.QueuedTasks(ctx, p.name, 1)
 	if err != nil || len(queued) == 0 {
 		return mediagate.Granted{}, err
 	}
 	most, c := p.grants.most, p.channel
+	// While the channel takes no jobs, GrantSlots is called all the same: it takes unused grants
+	// back.
 	if p.Breakers.TakesJobs(c.Name) {
 		p.grants.most = min(2*max(most, 1), grantMost)
 	} else {

@@ -14,15 +14,15 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// waiters are tasks that queue for the account. Each uses its slot at once, and its
-// job takes a minute.
+// waiters are tasks that queue for the account. Each uses its slot at once, and its job takes a
+// minute.
 type waiters struct {
 	*account
 	mu      sync.Mutex
 	began   time.Time
-	granted map[string]time.Duration // when, by task
-	freed   []time.Duration          // when a slot was
-	queued  int                      // the most that a beat showed when some were granted
+	granted map[string]time.Duration // when each task got its slot
+	freed   []time.Duration          // when slots were freed
+	queued  int                      // the highest number of queued tasks in a beat when slots were granted
 }
 
 func newWaiters(t *testing.T, c mediagate.Channel) *waiters {
@@ -41,9 +41,10 @@ func (w *waiters) StepsChanged(_ context.Context, _ string, ended []channel.Step
 	}
 }
 
-// Wake uses the slots.
+// RoomToCopy has no room.
 func (*waiters) RoomToCopy(string) func() { return nil }
 
+// Wake uses the slots.
 func (w *waiters) Wake(_ context.Context, _ string, ids []string) {
 	beat, _ := w.last.Beat()
 	w.queued = max(w.queued, beat.Queued)
@@ -58,7 +59,7 @@ func (w *waiters) Wake(_ context.Context, _ string, ids []string) {
 	}
 }
 
-// queue takes in tasks of one payer who wait under the name.
+// queue adds tasks of one account that wait under the name.
 func (w *waiters) queue(name, payer string, n int) {
 	w.t.Helper()
 	for i := range n {

@@ -9,7 +9,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// D11: tasks that are queued for a channel that is gone look for another one.
+// TestD11QueueOfAGoneChannel checks that tasks that are queued for a channel that is gone look
+// for another one.
 func TestD11QueueOfAGoneChannel(t *testing.T) {
 	t.Parallel()
 	w := newWaiters(t, mediagate.Channel{})
@@ -17,7 +18,7 @@ func TestD11QueueOfAGoneChannel(t *testing.T) {
 	w.queue("gone", "a", 2)
 	w.queue("another", "b", 1)
 	for round := range 2 {
-		left, err := w.accounts.Orphaned("gone").GiveUp(t.Context())
+		left, err := w.accounts.Orphaned("gone").ReleaseTasks(t.Context())
 		if want := []string{"a-0", "a-1"}; err != nil || left != 2 || !slices.Equal(w.woken, want) {
 			t.Errorf("round %d: %d left, %v woken, error %v", round, left, w.woken, err)
 		}
@@ -29,7 +30,7 @@ func TestD11QueueOfAGoneChannel(t *testing.T) {
 	}
 }
 
-// D11: tasks that wait for a job of a channel that is gone park.
+// TestD11JobsOfAGoneChannel checks that tasks that wait for a job of a channel that is gone park.
 func TestD11JobsOfAGoneChannel(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, mediagate.Channel{})
@@ -39,7 +40,7 @@ func TestD11JobsOfAGoneChannel(t *testing.T) {
 	}
 	orphaned := a.accounts.Orphaned(a.channel.Name)
 	for _, want := range []int{2, 0} {
-		if left, err := orphaned.GiveUp(t.Context()); err != nil || left != want {
+		if left, err := orphaned.ReleaseTasks(t.Context()); err != nil || left != want {
 			t.Errorf("%d left, want %d (%v)", left, want, err)
 		}
 	}
@@ -53,19 +54,19 @@ func TestD11JobsOfAGoneChannel(t *testing.T) {
 	}
 }
 
-// A newer run fences the one that gives tasks up (D8).
-func TestD8GiveUpIsFenced(t *testing.T) {
+// TestD8ReleaseIsFenced checks that a newer run fences the one that releases tasks.
+func TestD8ReleaseIsFenced(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, mediagate.Channel{PollMin: time.Minute})
 	a.accept(1, time.Hour)
 	orphaned := a.accounts.Orphaned(a.channel.Name)
-	if _, err := orphaned.GiveUp(t.Context()); err != nil {
+	if _, err := orphaned.ReleaseTasks(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.accounts.Poller(t.Context(), a.channel.Name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := orphaned.GiveUp(t.Context()); !mediagate.Is(err, mediagate.KindConflict) {
+	if _, err := orphaned.ReleaseTasks(t.Context()); !mediagate.Is(err, mediagate.KindConflict) {
 		t.Errorf("%v, want it fenced", err)
 	}
 }

@@ -10,22 +10,24 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pace is the budget of all polls of one account, under whatever name the jobs wait,
-// and the interval between two polls of a job. A budget that is too small for all
-// intervals is shared evenly: claims take what is due the longest.
+// pace is the budget for all polls of one account, whatever name the jobs wait under, and the
+// interval between two polls of a job. If the budget is too small for all intervals, the jobs
+// share it evenly, since the rows that are overdue the longest are claimed first.
 type pace struct {
 	shortest, longest time.Duration
 	limiter           *rate.Limiter
 
 	mu         sync.Mutex
-	incomplete map[rowKey]time.Time // since when a job's answers lack media
+	incomplete map[rowKey]time.Time // since when the answers about a job have lacked media
 }
 
+// rowKey identifies an await row.
 type rowKey struct {
 	taskID string
 	n      int
 }
 
+// newPace returns the pace that the channel's settings describe.
 func newPace(c Channel) *pace {
 	limit := rate.Inf
 	if c.RequestsPerSecond > 0 {
@@ -38,26 +40,27 @@ func newPace(c Channel) *pace {
 	}
 }
 
-// FirstPoll is the pause before a channel looks at a new job, about the shortest
-// interval. It differs from job to job, so that jobs which begin together and take
-// equally long are not all seen equally late.
+// FirstPoll returns the pause before the first poll for a new job: between one half and one and a
+// half of the shortest interval. It is random, so that jobs that begin together and take equally
+// long are not all seen equally late.
 func (c Channel) FirstPoll() time.Duration {
 	spread := 0.5 + rand.Float64() //nolint:gosec // spreading load needs no secret numbers
 	return time.Duration(spread * float64(c.PollMin))
 }
 
-// interval is the pause until the next poll of a job that is so old. It grows with the
-// age, shrinks towards the time at which the job is expected to end, and grows again
-// after it.
+// interval returns the pause until the next poll of a job of that age. It grows with the age,
+// shrinks towards the time at which the job is expected to end, and grows again after it. For a
+// job that is expected to take 60 s, with bounds of 2 s and 30 s, it is 5 s at 20 s, 2 s at 55 s,
+// and 15 s at 2 min.
 func (p *pace) interval(age, expected time.Duration) time.Duration {
 	return min(max(min(age, (expected-age).Abs())/4, p.shortest), p.longest)
 }
 
-// incompleteSince is since when the answers about a job lack media.
+// incompleteSince returns since when the answers about a job have lacked media.
 func (p *pace) incompleteSince(row mediagate.Await, asked time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, since := range p.incomplete { // of jobs that ended meanwhile
+	for key, since := range p.incomplete { // forget jobs that have ended meanwhile
 		if asked.Sub(since) > time.Hour {
 			delete(p.incomplete, key)
 		}
@@ -70,9 +73,9 @@ func (p *pace) incompleteSince(row mediagate.Await, asked time.Time) time.Time {
 	return since
 }
 
-// synthetic is the progress of a job whose vendor gives none: the share of
-// the expected time, never the end.
-func synthetic(elapsed, expected time.Duration) int {
+// estimatedProgress returns the progress of a job whose vendor gives none: the elapsed share of
+// the expected time, at most 95.
+func estimatedProgress(elapsed, expected time.Duration) int {
 	if expected <= 0 {
 		return 0
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 func testPace() *pace {
-	return newPace(Channel{Channel: mediagate.Channel{RequestsPerSecond: 10, PollMin: 2 * time.Second, PollMax: 15 * time.Second}})
+	return newPace(
+		Channel{Channel: mediagate.Channel{RequestsPerSecond: 10, PollMin: 2 * time.Second, PollMax: 15 * time.Second}},
+	)
 }
 
 func TestInterval(t *testing.T) {
@@ -30,8 +32,8 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// No job is seen later than by a quarter of its age, or by the longest interval, however
-// wrong what is expected of it.
+// TestIntervalBoundsLateness checks that the end of a job is never seen later than by a quarter
+// of its age, or by the longest interval, however wrong the expected time is.
 func TestIntervalBoundsLateness(t *testing.T) {
 	t.Parallel()
 	p := testPace()
@@ -61,9 +63,9 @@ func TestIncompleteSince(t *testing.T) {
 	}
 }
 
-// A job whose vendor tells no progress has the share of the time that it should take, and
-// never all of it.
-func TestSynthetic(t *testing.T) {
+// TestEstimatedProgress checks that a job whose vendor reports no progress shows the elapsed
+// share of its expected time, and never all of it.
+func TestEstimatedProgress(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		elapsed, expected time.Duration
@@ -74,7 +76,7 @@ func TestSynthetic(t *testing.T) {
 		"nothing is expected":               {time.Minute, 0, 0},
 		"accepted by a clock that is ahead": {-time.Minute, 2 * time.Minute, 0},
 	} {
-		if got := synthetic(c.elapsed, c.expected); got != c.want {
+		if got := estimatedProgress(c.elapsed, c.expected); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -12,62 +12,62 @@ import (
 )
 
 const (
-	claimBatch   = 256                    // rows claimed at once
-	claimLease   = 45 * time.Second       // longer than any one poll takes
-	pollWidth    = 64                     // polls under way at once
-	idlePause    = time.Second            // at most, between two claims
-	hintPause    = 200 * time.Millisecond // between two looks for rows that a hint has made due
+	claimBatch   = 256                    // the most rows claimed at once
+	claimLease   = 45 * time.Second       // longer than any single poll takes
+	pollWidth    = 64                     // the most polls under way at once
+	idlePause    = time.Second            // the longest pause between two claims
+	hintPause    = 200 * time.Millisecond // between two checks for rows that a hint has made due
 	pollTimeout  = 20 * time.Second
-	lostAfter    = 3                      // refusals in a row ("not found", bad credentials) before a row is in trouble
-	storeEvery   = 100 * time.Millisecond // results are stored in batches
-	failureLimit = 3                      // failed polls in a row that count as "vendor away"
-	storeTimeout = 15 * time.Second       // of one call to the database
-	claimPause   = 50 * time.Millisecond  // at least, between two claims
+	lostAfter    = 3                      // "not found" or refused credentials in a row until a row is in trouble
+	storeEvery   = 100 * time.Millisecond // how long a batch of results waits for further ones
+	failureLimit = 3                      // failed polls in a row after which the vendor counts as away
+	storeTimeout = 15 * time.Second       // bounds one call to the database
+	claimPause   = 50 * time.Millisecond  // the shortest pause between two claims
 )
 
 // Beat is what the heartbeats of a poller's activity show. LateMilli and LastError are set only
 // while rows wait.
 type Beat struct {
 	Waiting   int    `json:"waiting"`
-	LateMilli int64  `json:"late_ms"` // of the row that was asked for last
+	LateMilli int64  `json:"late_ms"` // how late the last poll was
 	Polls     int64  `json:"polls"`
 	Queued    int    `json:"queued,omitempty"` // tasks that wait for a slot
 	LastError string `json:"last_error,omitempty"`
 }
 
-// Poller polls for all tasks that wait under one name. Its epoch fences it:
-// once another one has begun, this one can claim nothing more (D8).
+// Poller polls for all tasks that wait under one name. Its epoch fences it: once another poller
+// has begun, this one can claim nothing more (D8).
 type Poller struct {
 	*Accounts
-	name    string  // under which the rows wait: the channel's, or a former one
-	channel Channel // none where tasks are given up
+	name    string  // the name that the rows wait under: the channel's, or a former one
+	channel Channel // empty for an orphaned name
 	epoch   int64
 	pace    *pace
-	width   chan struct{} // holds one for each call under way
+	width   chan struct{} // holds one element for each call under way
 	batches sync.WaitGroup
 	log     *slog.Logger
 
-	complaints sync.Map // kind of an error → *rate.Limiter: what is logged of polls that fail
-	waiting    int
-	retriedAt  time.Time
-	retries    retries
-	grants     grants // of the goroutine that makes them
-	idleSince  time.Time
-	queued     atomic.Int64 // tasks that wait for a slot
-	toAsk      atomic.Int64 // rows that are claimed and not asked for yet
-	late       atomic.Int64 // of the row asked for last, in nanoseconds
-	steps      atomic.Int64 // see Steps
-	answers    atomic.Bool  // the vendor answers again, after a run of failures
-	polls      atomic.Int64
-	failures   atomic.Int64 // in a row
-	lastErr    atomic.Pointer[string]
-	lastBeat   atomic.Pointer[Beat]
+	logLimits sync.Map // kind of an error → *rate.Limiter of the log lines for failed polls
+	waiting   int
+	retriedAt time.Time
+	retries   retries
+	grants    grants // used by the goroutine that grants
+	idleSince time.Time
+	queued    atomic.Int64 // tasks that wait for a slot
+	toAsk     atomic.Int64 // rows that are claimed, and for which no call was made yet
+	late      atomic.Int64 // how late the last poll was, in nanoseconds
+	steps     atomic.Int64 // see Steps
+	answers   atomic.Bool  // the vendor answers again after a series of failures
+	polls     atomic.Int64
+	failures  atomic.Int64 // failed polls in a row
+	lastErr   atomic.Pointer[string]
+	lastBeat  atomic.Pointer[Beat]
 }
 
-// Poller begins to poll for the tasks that wait under the name, with the channel of that
-// name, or the one that had it before. It is nil where there is none.
+// Poller begins to poll for the tasks that wait under the name. It uses the channel of that name,
+// or else the one that had the name before. It returns nil if there is none.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
-	c, ok, err := a.pollsFor(ctx, name)
+	c, ok, err := a.channelFor(ctx, name)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	}, nil
 }
 
-// Steps counts what the run has done, of any kind: one that makes none for
-// longer than any batch takes is stuck.
+// Steps counts the steps of the poller, of any kind. A poller that makes none for longer than any
+// batch takes is stuck.
 func (p *Poller) Steps() int64 { return p.steps.Load() }
 
-// Beat is renewed each second; false before the first.
+// Beat returns the latest beat, which is renewed each second. It returns false before the first.
 func (p *Poller) Beat() (Beat, bool) {
 	if b := p.lastBeat.Load(); b != nil {
 		return *b, true
@@ -94,9 +94,10 @@ func (p *Poller) Beat() (Beat, bool) {
 	return Beat{}, false
 }
 
-// Run claims and polls. It returns once calls ends, the context of calls to the vendor;
-// when another poller has taken over (KindConflict); or when the database fails. A batch
-// need not end before the next one is claimed: one slow answer delays no other.
+// Run claims rows and polls for them. It returns when calls ends, which is the context of the
+// calls to the vendor; when another poller has taken over (KindConflict); or when the database
+// fails. It claims the next batch before the last one has ended, so that one slow answer delays
+// no other.
 func (p *Poller) Run(ctx, calls context.Context) error {
 	calls, cancel := context.WithCancel(calls)
 	defer p.batches.Wait()
@@ -111,6 +112,7 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 		}
 	})
 	for countedAt := (time.Time{}); calls.Err() == nil && !p.formerDone(); {
+		// Once a second: count the rows, renew the beat, and retry tasks that may go on.
 		if now := p.Now(); now.Sub(countedAt) >= time.Second {
 			var err error
 			if p.waiting, _, err = p.stats(ctx, p.name); err != nil {
@@ -124,7 +126,9 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 		pause := claimPause
 		if p.waiting == 0 {
 			pause = idlePause // until the rows are counted again
-		} else if room := p.batch() - int(p.toAsk.Load()); room > p.batch()/2 {
+		} else if room := p.maxClaimed() - int(p.toAsk.Load()); room > p.maxClaimed()/2 {
+			// Claim only when more than half of the last rows have been asked for, so that a
+			// claim is worth its transaction.
 			rows, err := p.claimDue(ctx, room)
 			if err != nil {
 				return err
@@ -150,10 +154,11 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	return nil
 }
 
-// sleep ends with the pause, with calls, or when a hint has made a row due: a look costs
-// a small part of what a claim does. A vendor's callback is worth as much as it is early
-// (ADR 8).
+// sleep ends with the pause, with calls, or when a hint has made a row due. Checking for that
+// costs a small part of what a claim costs. A vendor's callback is useful only if it is acted on
+// early (ADR 8).
 func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
+	// While no row waits, no hint can make one due.
 	look := hintPause
 	if p.waiting == 0 {
 		look = pause
@@ -176,7 +181,7 @@ func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause ti
 	return nil
 }
 
-// names are those under which jobs wait for the account.
+// names returns the names under which jobs wait for the account.
 func (p *Poller) names() []string {
 	names := append([]string{p.channel.Name}, p.channel.Former...)
 	if !slices.Contains(names, p.name) {
@@ -185,26 +190,28 @@ func (p *Poller) names() []string {
 	return names
 }
 
-// batch bounds the rows that are claimed and wait for the budget to what it serves in a
-// second, so that the order of the rows is decided late.
-func (p *Poller) batch() int {
+// maxClaimed bounds the rows that are claimed and wait for the budget to those that the budget
+// serves in one second. So the order of the rows is decided late.
+func (p *Poller) maxClaimed() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
 	}
-	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.mostRows()))))
+	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.maxRows()))))
 }
 
-// lease is how long a claim holds: longer than the budget lets its last row
-// wait, and that row's poll.
+// lease returns how long a claim holds: longer than its last row waits for the budget, and is
+// polled for.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
 	}
-	return claimLease + time.Duration(float64(p.batch())/p.channel.RequestsPerSecond*float64(time.Second))
+	return claimLease + time.Duration(float64(p.maxClaimed())/p.channel.RequestsPerSecond*float64(time.Second))
 }
 
+// claim returns the token of a new claim.
 func (p *Poller) claim() string { return p.NewID("claim_") }
 
+// claimDue claims due rows.
 func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -212,6 +219,7 @@ func (p *Poller) claimDue(ctx context.Context, limit int) ([]mediagate.Await, er
 	return p.Store.ClaimDue(ctx, p.name, p.epoch, p.claim(), p.lease(), limit)
 }
 
+// stats counts the rows that wait under the name, and returns when the next one is due.
 func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -219,8 +227,8 @@ func (p *Poller) stats(ctx context.Context, name string) (waiting int, nextDue t
 	return p.Store.AwaitStats(ctx, name)
 }
 
-// rest is the pause while nothing is due: until the next row is due, idlePause at
-// most, since only a claim finds new rows.
+// rest returns the pause while nothing is due: until the next row is due, and at most idlePause,
+// since only a claim finds new rows.
 func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	_, next, err := p.stats(ctx, p.name)
 	if err != nil || next.IsZero() {
@@ -229,6 +237,7 @@ func (p *Poller) rest(ctx context.Context) (time.Duration, error) {
 	return min(max(next.Sub(p.Now()), claimPause), idlePause), nil
 }
 
+// beat renews the beat.
 func (p *Poller) beat() {
 	if p.waiting == 0 {
 		p.late.Store(0)
@@ -246,15 +255,18 @@ func (p *Poller) beat() {
 	p.lastBeat.Store(&beat)
 }
 
-// poll asks the vendor for each row, with bounded width and under the account's
-// budget, and stores the answers in small batches. Once calls ends, what is left of
-// the batch falls to the next poller.
+// poll asks the vendor for each row, within the account's budget and with a bounded number of
+// calls at the same time. It stores the answers in small batches. When calls ends, the rest of
+// the batch is left to the next poller.
 func (p *Poller) poll(ctx, calls context.Context, rows []mediagate.Await) error {
+	// A goroutine stores results while further rows are asked for. The channel has room for all
+	// of them, so no call waits for the database.
 	results := make(chan mediagate.PollResult, len(rows))
 	stored := make(chan error, 1)
 	go func() { stored <- p.store(ctx, rows[0].Claim, results) }()
 	var group sync.WaitGroup
-	for _, asked := range p.questions(rows) {
+	for _, asked := range p.groupRows(rows) {
+		// A row that is not admitted, since calls has ended, is left to the next poller.
 		if p.admit(calls) == nil {
 			late := p.Now().Sub(asked[0].NextPollAt)
 			p.late.Store(int64(late))
@@ -286,9 +298,9 @@ func (p *Poller) admit(calls context.Context) error {
 	}
 }
 
-// collect returns the next batch of results. It waits storeEvery for further ones, but
-// once it has an end, which a client waits for, it takes only what is there. An empty
-// batch means that there are no more.
+// collect returns the next batch of results. It waits storeEvery for further ones. Once the batch
+// has an end, for which a client waits, it takes only the results that are there already. An
+// empty batch means that there are no more.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

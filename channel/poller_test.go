@@ -16,8 +16,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// account is one channel's poller inside a bubble of synctest, with a vendor
-// whose jobs end by the clock.
+// account is one channel's poller inside a bubble of synctest, with a vendor whose jobs end by
+// the clock.
 type account struct {
 	*activitytest.World
 	t        *testing.T
@@ -25,20 +25,20 @@ type account struct {
 	accounts *channel.Accounts
 
 	mu     sync.Mutex
-	ends   map[string]time.Time // by external id
+	ends   map[string]time.Time // when each job ends, by external id
 	calls  [][]string           // the jobs of each request
-	late   []time.Duration      // of ends, when their runs were signalled
-	woken  []string             // tasks whose runs were signalled otherwise
-	last   *channel.Poller      // that ran
+	late   []time.Duration      // how late each end was when its run was signalled
+	woken  []string             // tasks whose runs were signalled for another reason
+	last   *channel.Poller      // the last poller that ran
 	away   bool                 // the vendor does not answer for one job
-	back   time.Time            // nor before then
+	back   time.Time            // the vendor does not answer before that time
 	waits  bool                 // jobs wait for modal parameters
-	spoil  func() error         // what comes of asking for the job spoilt
-	busy   string               // the job that the vendor wants to be left alone with for a minute
-	room   int                  // for copies
+	spoil  func() error         // the result of asking for the job "spoilt"
+	busy   string               // the vendor asks not to be polled for this job for a minute
+	room   int                  // how many copies there is room for
 	copies []string             // tasks whose ends came with room for a copy
 
-	// offer, if set, is what the vendor says of a job that has ended.
+	// offer, if set, returns what the vendor says about a job that has ended.
 	offer func(report *mediagate.Report, since time.Duration)
 }
 
@@ -53,7 +53,8 @@ func newAccount(t *testing.T, c mediagate.Channel) *account {
 	a.Async.OnSubmit = nil
 	a.Channels.Set(a.channel)
 	a.accounts = &channel.Accounts{
-		Channels: a.Channels, Store: a.Store, Breakers: a.Activities.Breakers, Workflows: a, Now: time.Now, Logger: a.Activities.Logger, NewID: a.Activities.NewID,
+		Channels: a.Channels, Store: a.Store, Breakers: a.Activities.Breakers, Workflows: a, Now: time.Now,
+		Logger: a.Activities.Logger, NewID: a.Activities.NewID,
 	}
 	return a
 }
@@ -78,13 +79,16 @@ func (a *account) submit(id string) {
 	a.t.Helper()
 	route := a.NewVideo().Plan.Routes[0]
 	sent := task.Sending{
-		N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint, Route: route, ExternalID: id,
+		N: 1, Channel: a.channel.Name, Provider: a.channel.Provider, Fingerprint: a.channel.Fingerprint, Route: route,
+		ExternalID: id,
 	}
 	if _, err := a.Store.OpenIntent(a.t.Context(), id, a.channel.Slots(), task.IntentStored{Sending: sent}); err != nil {
 		a.t.Error(err)
 	}
 	a.change(id, task.Accepted{
-		Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job-" + id, ExternalID: id, Operation: route.Operation}},
+		Sending: sent, Submission: mediagate.Submission{
+			Ref: mediagate.JobRef{JobID: "job-" + id, ExternalID: id, Operation: route.Operation},
+		},
 		FirstPollAt: time.Now().Add(a.channel.FirstPoll()),
 	})
 }
@@ -101,7 +105,7 @@ func (a *account) state(id string) task.State {
 	return st
 }
 
-// poll runs the channel's poller for so long.
+// poll runs the channel's poller for that long.
 func (a *account) poll(long time.Duration) {
 	a.t.Helper()
 	a.pollFor(a.channel.Name, long)
@@ -122,7 +126,7 @@ func (a *account) pollFor(name string, long time.Duration) {
 	}
 }
 
-// report is what the vendor says of a job.
+// report returns what the vendor says about a job.
 func (a *account) report(ref mediagate.JobRef) mediagate.Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +167,7 @@ func (a *account) StepsChanged(_ context.Context, _ string, ended []channel.Step
 	}
 }
 
-// RoomToCopy counts what is taken, and given back.
+// RoomToCopy counts the room that is taken and given back.
 func (a *account) RoomToCopy(string) (release func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +189,7 @@ func (a *account) Wake(_ context.Context, _ string, ids []string) {
 	a.woken = append(a.woken, ids...)
 }
 
-// latest is how late the last end was signalled.
+// latest returns how late the last end was signalled.
 func (a *account) latest() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -214,7 +218,7 @@ func (s single) Poll(_ context.Context, ref mediagate.JobRef) (mediagate.Report,
 	return s.report(ref), nil
 }
 
-// batching is a vendor that reports many, as all does.
+// batching is a vendor that reports many jobs in one call.
 type batching struct {
 	single
 	all func(refs []mediagate.JobRef) ([]providers.Answer, error)
@@ -227,7 +231,7 @@ func (b batching) PollAll(_ context.Context, refs []mediagate.JobRef) ([]provide
 
 var _ providers.Batcher = batching{}
 
-// answers are the vendor's for all of the jobs.
+// answers returns the vendor's answers for all of the jobs.
 func (a *account) answers(refs []mediagate.JobRef) ([]providers.Answer, error) {
 	answers := make([]providers.Answer, len(refs))
 	for i, ref := range refs {
@@ -236,7 +240,8 @@ func (a *account) answers(refs []mediagate.JobRef) ([]providers.Answer, error) {
 	return answers, nil
 }
 
-// choosing cannot say of one job whether it can be asked for with others.
+// choosing is a vendor whose adapter cannot say for one job whether it can be asked for together
+// with others.
 type choosing struct{ batching }
 
 func (choosing) Batches(ref mediagate.JobRef) bool {
@@ -254,8 +259,8 @@ func (a *account) batches(most int, all func(refs []mediagate.JobRef) ([]provide
 	a.Channels.Set(a.channel)
 }
 
-// The whole poller, on the store of the tests: what is seen late, and how much
-// is asked.
+// TestPollerSeesEnds runs the whole poller on the tests' store. It checks how late ends are seen,
+// and how many calls are made.
 func TestPollerSeesEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ duration, latest time.Duration }{
@@ -274,7 +279,8 @@ func TestPollerSeesEnds(t *testing.T) {
 	}
 }
 
-// A hint at a row that is due much later is noticed between two claims.
+// TestPollerNoticesHints checks that a hint for a row that is due much later is noticed between
+// two claims.
 func TestPollerNoticesHints(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -282,7 +288,10 @@ func TestPollerNoticesHints(t *testing.T) {
 		const jobs = 5
 		a.accept(jobs, time.Minute)
 		for i := range jobs {
-			time.AfterFunc(time.Minute+time.Duration(i)*777*time.Millisecond, func() { a.change(fmt.Sprintf("task-%d", i), task.PollRequested{}) })
+			time.AfterFunc(
+				time.Minute+time.Duration(i)*777*time.Millisecond,
+				func() { a.change(fmt.Sprintf("task-%d", i), task.PollRequested{}) },
+			)
 		}
 		a.poll(2 * time.Minute)
 		if len(a.late) != jobs || len(a.calls) != jobs {
@@ -296,15 +305,16 @@ func TestPollerNoticesHints(t *testing.T) {
 	})
 }
 
-// More rows than the budget can ask for all the time: none of it rests, none
-// is exceeded, and no row starves, also none that was put off while many waited.
+// TestPollerSpendsItsBudget checks an account with more rows than its budget can ask for. The
+// budget is used up and not exceeded, and no row starves, not even one that was put off while
+// many waited.
 func TestPollerSpendsItsBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const jobs, rps = 100, 10
 		a := newAccount(t, mediagate.Channel{RequestsPerSecond: rps, PollMin: time.Second, PollMax: 2 * time.Second})
 		a.accept(jobs, time.Hour)
-		a.poll(30 * time.Second) // until all are known
+		a.poll(30 * time.Second) // until all rows are known
 		a.calls = nil
 		const window = time.Minute
 		began := time.Now()
@@ -332,7 +342,8 @@ func TestPollerSpendsItsBudget(t *testing.T) {
 	})
 }
 
-// A budget to spare goes to no job before the time that the vendor named.
+// TestPollerHeedsRetryAfter checks that a job is not polled before the time that the vendor
+// named, even if the budget would allow it.
 func TestPollerHeedsRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]int{"few jobs": 3, "more than the budget": 50} {
@@ -346,23 +357,27 @@ func TestPollerHeedsRetryAfter(t *testing.T) {
 				asked[ids[0]]++
 			}
 			if asked["task-0"] != 1 || asked["task-1"] < 5 {
-				t.Errorf("asked %d times for the job to be left alone for a minute, and %d times for another", asked["task-0"], asked["task-1"])
+				t.Errorf(
+					"asked %d times for the job to be left alone for a minute, and %d times for another", asked["task-0"],
+					asked["task-1"],
+				)
 			}
 		})
 	}
 }
 
-// A beat shows how late the polls are and what went wrong, and no more of it once
-// nobody waits.
+// TestPollerBeats checks that a beat shows how late the polls are and what went wrong, and shows
+// that no more when no task waits.
 func TestPollerBeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, mediagate.Channel{RequestsPerSecond: 10, PollMin: time.Second, PollMax: 2 * time.Second})
 		a.accept(1, 10*time.Second)
-		time.Sleep(5 * time.Second) // nobody polls
+		time.Sleep(5 * time.Second) // no poller runs
 		a.busy = "task-0"
 		a.poll(3 * time.Second)
-		if last, _ := a.last.Beat(); last.Waiting != 1 || last.LateMilli < 3000 || last.LastError != mediagate.KindThrottled.String() || last.Polls != 1 {
+		if last, _ := a.last.Beat(); last.Waiting != 1 || last.LateMilli < 3000 ||
+			last.LastError != mediagate.KindThrottled.String() || last.Polls != 1 {
 			t.Errorf("the beat %+v, want one row, seconds late, and the vendor's refusal", last)
 		}
 		a.busy = ""
@@ -373,7 +388,8 @@ func TestPollerBeats(t *testing.T) {
 	})
 }
 
-// Jobs that a vendor reports together cost the budget one request.
+// TestPollerAsksInBatches checks that jobs that a vendor reports together cost the budget one
+// request.
 func TestPollerAsksInBatches(t *testing.T) {
 	t.Parallel()
 	account := mediagate.Channel{RequestsPerSecond: 1, PollMin: 2 * time.Second, PollMax: 15 * time.Second}
@@ -396,19 +412,25 @@ func TestPollerAsksInBatches(t *testing.T) {
 			most = max(most, len(ids))
 		}
 		if len(a.calls) > 62 || most != 10 {
-			t.Errorf("%d requests in a minute, the largest for %d jobs: want at most one a second, for ten jobs", len(a.calls), most)
+			t.Errorf(
+				"%d requests in a minute, the largest for %d jobs: want at most one a second, for ten jobs", len(a.calls), most,
+			)
 		}
 		if len(a.late) != 2 || a.latest() > time.Minute {
 			t.Errorf("late %v, want the job that ended and the one that is lost", a.late)
 		}
-		for id, trouble := range map[string]mediagate.ParkReason{"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": ""} {
-			if row, err := a.Store.Attempt(t.Context(), id, 1); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
+		for id, trouble := range map[string]mediagate.ParkReason{
+			"task-0": "", "task-3": mediagate.ParkJobLost, "task-4": "",
+		} {
+			if row, err := a.Store.Attempt(
+				t.Context(), id, 1,
+			); err != nil || row.Trouble != trouble || (row.Outcome != nil) != (id == "task-0") {
 				t.Errorf("%s: %+v (%v)", id, row, err)
 			}
 		}
 	})
-	// D8, D11: one job that the vendor has lost, or that the adapter cannot read,
-	// costs the others neither their ends nor their good name.
+	// D8, D11: one job that the vendor has lost, or that the adapter cannot read, costs the other
+	// jobs neither their ends nor their good name.
 	for name, spoil := range map[string]func() error{
 		"one that the vendor lacks": func() error { return mediagate.Errorf(mediagate.KindNotFound, "no such job") },
 		"one that panics":           func() error { panic("a bug of the adapter") },
@@ -461,7 +483,11 @@ func TestPollerAsksInBatches(t *testing.T) {
 			return nil, mediagate.Errorf(mediagate.KindTransient, "away")
 		},
 		"a call that panics": func([]mediagate.JobRef) ([]providers.Answer, error) { panic("a bug of the adapter") },
-		"too few answers":    func([]mediagate.JobRef) ([]providers.Answer, error) { return make([]providers.Answer, 1), nil },
+		"too few answers": func([]mediagate.JobRef) ([]providers.Answer, error) {
+			return make(
+				[]providers.Answer, 1,
+			), nil
+		},
 	} {
 		inBubble(t, name, func(t *testing.T) {
 			a := newAccount(t, account)
@@ -486,17 +512,17 @@ func TestPollerAsksInBatches(t *testing.T) {
 	}
 }
 
-// A job that succeeded, and whose media are not all named, is asked for again for
-// two minutes. Then what there is counts. Where that is nothing, the channel is to
-// blame.
+// TestPollerWaitsForMedia checks a job that succeeded, and whose media are not all named. The
+// vendor is asked again for two minutes. Then the media that are there count. If there are none,
+// that counts against the channel.
 func TestPollerWaitsForMedia(t *testing.T) {
 	t.Parallel()
 	whole := activitytest.Success().Media
 	for name, tt := range map[string]struct {
 		offer  func(report *mediagate.Report, since time.Duration)
-		after  time.Duration // the end is seen so long after the job's
+		after  time.Duration // how long after the job's end it is seen
 		media  int
-		counts int // against the channel
+		counts int // how much counts against the channel
 	}{
 		"none ever": {
 			func(r *mediagate.Report, _ time.Duration) { r.Offer(&mediagate.Outcome{}, true) }, 2 * time.Minute, 0, 1,
@@ -510,7 +536,11 @@ func TestPollerWaitsForMedia(t *testing.T) {
 			}, time.Minute, 1, 0,
 		},
 		"one of two": {
-			func(r *mediagate.Report, _ time.Duration) { r.Offer(&mediagate.Outcome{Media: whole}, false) }, 2 * time.Minute, 1, 0,
+			func(r *mediagate.Report, _ time.Duration) {
+				r.Offer(
+					&mediagate.Outcome{Media: whole}, false,
+				)
+			}, 2 * time.Minute, 1, 0,
 		},
 		"one of two at first": {
 			func(r *mediagate.Report, since time.Duration) {

@@ -7,35 +7,35 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Parked tasks try again by themselves every few minutes (D12). These functions have
-// them try sooner, when there is reason to.
+// Parked tasks try again by themselves every few minutes (D12). The functions of this file let
+// them try sooner if there is a reason to.
 const (
-	// retryEvery is the pause between two retries since the vendor answers again: a
-	// vendor that fails often also recovers often.
+	// retryEvery is the least time between two retries for a vendor that answers again: a vendor
+	// that fails often also recovers often.
 	retryEvery = time.Minute
-	// probeEvery is the pause between two tasks that are retried to be the breaker's
-	// probe: one of them may have another channel to go to by now.
+	// probeEvery is the least time between two tasks that are retried to be the breaker's probe:
+	// the first of them may have found another channel by now.
 	probeEvery = 10 * time.Second
-	// retryFor is how long tasks are retried after a breaker has closed. By then each
-	// has tried again by itself.
+	// retryFor is how long tasks are retried after a breaker has closed. After that each has
+	// tried again by itself.
 	retryFor = 5 * time.Minute
 )
 
-// shutOut are the reasons for which tasks are parked that no channel took.
-var shutOut = []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds}
+// shutOutReasons are the reasons to park of tasks that no channel took.
+var shutOutReasons = []mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkCredentials, mediagate.ParkFunds}
 
 // retries is the state of a poller's retries of tasks that no channel took.
 type retries struct {
-	changedAt time.Time // of the breaker's state that tasks are retried for
-	until     time.Time // zero: all were retried
+	changedAt time.Time // when the breaker last changed; tasks are retried for that change
+	until     time.Time // zero if all tasks were retried
 	probedAt  time.Time
 }
 
-// retryAnswered retries the tasks that were parked since the vendor was away, once it
-// answers polls again after a run of failures.
+// retryAnswered retries the tasks that are parked because the vendor was away, once it answers
+// polls again after a series of failures.
 func (p *Poller) retryAnswered(ctx context.Context) {
 	if !p.answers.Load() || p.Now().Sub(p.retriedAt) < retryEvery || !p.Breakers.TakesJobs(p.channel.Name) {
-		return // while it takes no jobs they would be parked again
+		return // while the channel takes no jobs, the tasks would be parked again
 	}
 	p.answers.Store(false)
 	p.retriedAt = p.Now()
@@ -45,26 +45,29 @@ func (p *Poller) retryAnswered(ctx context.Context) {
 	}
 }
 
-// retryShutOut retries the tasks that are parked since no channel took them: all of
-// them, a batch each time, once the channel's breaker has closed or an operator has
-// enabled it; one of them when the breaker lets a probe through, since no other task
-// may come. A poller that begins does so too: the one before may have died.
+// retryShutOut retries the tasks that are parked because no channel took them. When the channel's
+// breaker has closed, or an operator has enabled the channel, it retries all of them, one batch
+// at a time. When the breaker lets a probe through, it retries one, since no other task may come.
+// A poller that begins retries all, since the one before may have died while it did so.
 func (p *Poller) retryShutOut(ctx context.Context) {
 	if p.name != p.channel.Name {
 		return // the channel has a poller of its own
 	}
 	r, now := &p.retries, p.Now()
-	parked := mediagate.Parked{Reasons: shutOut, Provider: p.channel.Provider}
+	parked := mediagate.Parked{Reasons: shutOutReasons, Provider: p.channel.Provider}
 	s := p.Breakers.State(p.channel.Name)
 	switch {
+	// The breaker is open and no probe is due, or the channel is disabled.
 	case !s.TakesJobs(now):
 		return
+	// A probe is due. Retry one task, in case no other task comes.
 	case s.Open:
 		if now.Sub(r.probedAt) >= probeEvery {
 			r.probedAt = now
 			p.retryParked(ctx, parked, 1)
 		}
 		return
+	// The breaker has closed, or the channel was enabled, since the last retry.
 	case !s.ChangedAt.Equal(r.changedAt):
 		r.changedAt, r.until = s.ChangedAt, now.Add(retryFor)
 	}
@@ -73,8 +76,8 @@ func (p *Poller) retryShutOut(ctx context.Context) {
 	}
 }
 
-// retryParked has parked tasks try again now, and returns how many. If the database
-// fails it returns limit: there may be more.
+// retryParked has parked tasks try again now, and returns how many. If the database fails, it
+// returns limit, since there may be more.
 func (a *Accounts) retryParked(ctx context.Context, parked mediagate.Parked, limit int) int {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -13,16 +13,16 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// shutOut is a channel with tasks that are parked since no channel took them. A task
-// that is retried parks again at once.
+// shutOut is a channel with tasks that are parked because no channel took them. A task that is
+// retried parks again at once.
 type shutOut struct {
 	*account
 	channel.Store
 	ids     []string
 	began   time.Time
-	many    bool  // there are always more than RetryParked takes at once
-	fault   error // of RetryParked, once
-	calls   int   // of RetryParked
+	many    bool  // there are always more tasks than RetryParked takes at once
+	fault   error // the error of RetryParked, once
+	calls   int   // how often RetryParked was called
 	retried []string
 	at      []time.Duration
 }
@@ -39,7 +39,7 @@ func shutOutTasks(t *testing.T, n int) *shutOut {
 		s.ids = append(s.ids, video.ID)
 		reason := mediagate.ParkProviderAway
 		if i == n {
-			reason = mediagate.ParkCredentials // replaced below
+			reason = mediagate.ParkCredentials // overwritten below
 		}
 		s.park(video.ID, reason)
 	}
@@ -78,21 +78,24 @@ func (s *shutOut) trip() {
 	}
 }
 
-// D12: while a channel takes no jobs no task is retried, until a probe is due: then one
-// after the other, since no other task may come.
+// TestD12OneIsRetriedToBeTheProbe checks that no task is retried while a channel takes no jobs,
+// until a probe is due. Then one task after the other is, since no other task may come.
 func TestD12OneIsRetriedToBeTheProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := shutOutTasks(t, 2)
 		s.trip()
 		s.poll(65 * time.Second)
-		if want := []string{"task-0000", "task-0001", "task-0000", "task-0001"}; !slices.Equal(s.retried, want) || s.at[0] < 30*time.Second || s.at[1]-s.at[0] < 10*time.Second {
+		if want := []string{
+			"task-0000", "task-0001", "task-0000", "task-0001",
+		}; !slices.Equal(s.retried, want) || s.at[0] < 30*time.Second || s.at[1]-s.at[0] < 10*time.Second {
 			t.Errorf("retried %v at %v, want %v, the first when a probe is due", s.retried, s.at, want)
 		}
 	})
 }
 
-// D12: once the channel is back all are retried, by whoever polls then.
+// TestD12AllAreRetriedOnceTheChannelIsBack checks that all tasks are retried once the channel is
+// back, by any poller.
 func TestD12AllAreRetriedOnceTheChannelIsBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,8 +115,8 @@ func TestD12AllAreRetriedOnceTheChannelIsBack(t *testing.T) {
 	})
 }
 
-// D12: tasks that park again though the channel is back are retried for some minutes at
-// most.
+// TestD12RetriesEnd checks that tasks that park again although the channel is back are retried
+// for some minutes at most.
 func TestD12RetriesEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +130,8 @@ func TestD12RetriesEnd(t *testing.T) {
 	})
 }
 
-// D12: tasks that could not be retried, since the database was away, are later.
+// TestD12AllAreRetriedThoughTheDatabaseWasAway checks that tasks that could not be retried,
+// because the database was away, are retried later.
 func TestD12AllAreRetriedThoughTheDatabaseWasAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +145,8 @@ func TestD12AllAreRetriedThoughTheDatabaseWasAway(t *testing.T) {
 	})
 }
 
-// A channel that an operator took out has no task retried.
+// TestDisabledChannelRetriesNone checks that no task is retried for a channel that an operator
+// has disabled.
 func TestDisabledChannelRetriesNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,15 +160,17 @@ func TestDisabledChannelRetriesNone(t *testing.T) {
 	})
 }
 
-// D12: tasks that were parked while the vendor did not answer polls are retried once it
-// does again.
+// TestD12RetriedOnceTheVendorAnswers checks that tasks that were parked while the vendor did not
+// answer polls are retried once it answers again.
 func TestD12RetriedOnceTheVendorAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := shutOutTasks(t, 0)
 		s.accept(1, time.Hour)
 		s.accept(1, time.Hour)
-		s.change("task-1", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkProviderAway})
+		s.change(
+			"task-1", task.Claimed{N: 1, Claim: "c"}, task.Troubled{N: 1, Claim: "c", Reason: mediagate.ParkProviderAway},
+		)
 		s.ids = []string{"task-1"}
 		s.back = time.Now().Add(time.Minute)
 		s.poll(2 * time.Minute)
@@ -173,7 +180,8 @@ func TestD12RetriedOnceTheVendorAnswers(t *testing.T) {
 	})
 }
 
-// A disabled channel drains: what it has is polled for to the end.
+// TestDisabledChannelPolls checks that a disabled channel drains: it polls for its jobs until
+// they end.
 func TestDisabledChannelPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,40 +14,45 @@ import (
 )
 
 const (
-	// speechSendTime is how long a speech may wait for its first byte to leave
-	// us. A speech that was held up longer may have lost its hold.
+	// speechSendTime is how long a speech may wait until its first byte leaves us. A speech that
+	// waited longer may have lost its hold.
 	speechSendTime = 10 * time.Second
-	// firstPiece is how much of the sound is read before it is handed on, at
-	// most: what is there, as soon as anything is.
+	// firstPiece is the most that is read of the sound before it is handed on. Less is handed on
+	// as soon as there is any.
 	firstPiece = 16 << 10
 )
 
-// Speakers have texts spoken by one of our channels, while the client waits.
+// Speakers have texts spoken by one of our channels while the client waits.
 //
-// Channels are tried in their order. One is passed over that is disabled, whose
-// breaker is open, or that has as many speeches under way here as its
-// concurrency allows: a speech is no attempt, takes no slot in the database,
-// and is counted by its process alone. What proves that a vendor has done
-// nothing leads to the next channel, until the first byte of sound is there;
-// nothing does after it, and a lost answer never does, since the vendor may have
-// been paid for it. Its fields are set before it is used.
+// Channels are tried in their order. A channel is skipped if it is disabled, if its breaker is
+// open, or if this process has as many speeches under way there as the channel's concurrency
+// allows: a speech is not an attempt, takes no slot in the database, and is counted by its
+// process alone.
+//
+// An error that proves that the vendor has done nothing leads to the next channel, as long as no
+// sound has arrived. After the first byte of sound no other channel is tried. A lost answer leads
+// to no other channel either, since the vendor may have charged for it. The fields are set before
+// the first use.
 type Speakers struct {
 	Channels Channels
 	Breakers *Breakers
 	Now      func() time.Time
 
-	mu    sync.Mutex
-	under map[string]int // speeches, by channel
+	mu       sync.Mutex
+	underWay map[string]int // speeches under way, by channel
 }
 
-// Speak begins to speak and returns once there is sound. Errors are of KindInvalid
-// and KindModerated for what the vendor says of the request; KindThrottled where
-// the vendor, or our own bound, asks for fewer calls; KindFunds, KindCredentials
-// and KindShutOut where no channel is open to us; KindUnreached where nothing was
-// sent; KindAmbiguous and KindVendor where the vendor failed; and KindUnavailable
-// without a database. Those of the sound's reader are KindAmbiguous. A ctx that
-// ends because the vendor took too long says so: its cause is
-// context.DeadlineExceeded.
+// Speak begins a speech and returns once there is sound. Its errors are
+//
+//   - KindInvalid and KindModerated for what the vendor says about the request;
+//   - KindThrottled if the vendor, or our own bound, asks for fewer calls;
+//   - KindFunds, KindCredentials and KindShutOut if no channel is open to us;
+//   - KindUnreached if nothing was sent;
+//   - KindAmbiguous and KindVendor if the vendor failed;
+//   - KindUnavailable without a database.
+//
+// Errors of the returned reader are KindAmbiguous. If ctx ends because the vendor took too long,
+// its cause has to be context.DeadlineExceeded.
 func (s *Speakers) Speak(
 	ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage,
 ) (io.ReadCloser, error) {
@@ -57,8 +62,8 @@ func (s *Speakers) Speak(
 		if err == nil {
 			return sound, nil
 		}
-		best = better(best, err)
-		if !mayFollow(err) || ctx.Err() != nil {
+		best = moreHelpful(best, err)
+		if !mayTryNext(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -90,14 +95,14 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		}
 		return nil, err
 	}
-	sound, err := begin(ctx, speaker, mediagate.Job{
+	sound, err := startSpeech(ctx, speaker, mediagate.Job{
 		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params,
 		SendBefore: s.Now().Add(speechSendTime),
 	})
 	if err != nil {
 		leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			pass.Unused(ctx) // the client has left: that shows nothing of the vendor
+			pass.Unused(ctx) // the client has left: that says nothing about the vendor
 		} else {
 			pass.Ended(ctx, err)
 		}
@@ -105,30 +110,31 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 	}
 	pass.Ended(ctx, nil)
 	broke := func(err error) { s.Breakers.Inside(c.Name).Ended(ctx, err) }
-	return &speech{sound: sound, ctx: ctx, broke: broke, leave: leave}, nil
+	return &speech{sound: sound, ctx: ctx, onBreak: broke, leave: leave}, nil
 }
 
-// enter counts one more speech of the channel's, if it allows that, until leave is called.
+// enter counts one more speech of the channel until leave is called. It returns false if the
+// channel allows no more.
 func (s *Speakers) enter(c Candidate) (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c.Concurrency > 0 && s.under[c.Name] >= c.Concurrency {
+	if c.Concurrency > 0 && s.underWay[c.Name] >= c.Concurrency {
 		return nil, false
 	}
-	if s.under == nil {
-		s.under = map[string]int{}
+	if s.underWay == nil {
+		s.underWay = map[string]int{}
 	}
-	s.under[c.Name]++
+	s.underWay[c.Name]++
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.under[c.Name]--
+		s.underWay[c.Name]--
 	}), true
 }
 
-// begin waits for the first sound: a vendor that answers and then says nothing
-// has failed like one that does not answer.
-func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (sound io.ReadCloser, err error) {
+// startSpeech waits for the first sound. A vendor that answers and then sends nothing has failed
+// like one that does not answer.
+func startSpeech(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (sound io.ReadCloser, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the call may have been sent
 			err = &mediagate.Error{
@@ -142,7 +148,7 @@ func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s
 	}
 	buffered := bufio.NewReaderSize(body, firstPiece)
 	if _, err = buffered.Peek(1); err == nil {
-		return begun{buffered, body}, nil
+		return bufferedSound{buffered, body}, nil
 	}
 	_ = body.Close()
 	if errors.Is(err, io.EOF) {
@@ -151,26 +157,26 @@ func begin(ctx context.Context, speaker providers.Speaker, job mediagate.Job) (s
 	return nil, err
 }
 
-// begun is sound of which the first piece is read, and waits in the buffer.
-type begun struct {
+// bufferedSound is sound whose first piece is in the buffer already.
+type bufferedSound struct {
 	*bufio.Reader
 	io.Closer
 }
 
-// speech is sound that a channel makes.
+// speech is the sound that a channel makes.
 type speech struct {
-	sound io.ReadCloser
-	ctx   context.Context //nolint:containedctx // of its reader
-	broke func(error)
-	leave func()
+	sound   io.ReadCloser
+	ctx     context.Context //nolint:containedctx // the context of its reader
+	onBreak func(error)
+	leave   func()
 }
 
-// Read notes when the vendor breaks off.
+// Read reads the sound, and notes when the vendor breaks it off.
 func (s *speech) Read(p []byte) (int, error) {
 	n, err := s.sound.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil && s.broke != nil {
-		s.broke(err)
-		s.broke = nil
+	if err != nil && !errors.Is(err, io.EOF) && s.ctx.Err() == nil && s.onBreak != nil {
+		s.onBreak(err)
+		s.onBreak = nil
 	}
 	return n, err
 }
@@ -181,9 +187,9 @@ func (s *speech) Close() error {
 	return s.sound.Close()
 }
 
-// mayFollow reports whether another channel may be asked: the vendor has done
-// nothing, and said nothing of the request.
-func mayFollow(err error) bool {
+// mayTryNext reports whether another channel may be asked: the vendor has done nothing, and said
+// nothing about the request.
+func mayTryNext(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds,
 		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
@@ -193,16 +199,18 @@ func mayFollow(err error) bool {
 	}
 }
 
-// better is the one of two refusals that helps a client more: that it may come back at
-// once, that a vendor failed, and only then that no channel is open to us.
-func better(a, b error) error {
-	if a == nil || helps(b) > helps(a) {
+// moreHelpful returns the one of two errors that helps a client more. The best one says that the
+// client may come back at once, the next best that a vendor failed, and the last one that no
+// channel is open to us.
+func moreHelpful(a, b error) error {
+	if a == nil || helpfulness(b) > helpfulness(a) {
 		return b
 	}
 	return a
 }
 
-func helps(err error) int {
+// helpfulness ranks an error for moreHelpful.
+func helpfulness(err error) int {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		return 2

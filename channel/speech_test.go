@@ -17,7 +17,7 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// voice is a vendor that speaks as speak does, and counts its calls.
+// voice is a vendor that speaks as its function does, and counts its calls.
 type voice struct {
 	providers.Provider
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ func silent(kind mediagate.Kind) func(context.Context) (io.ReadCloser, error) {
 	return func(context.Context) (io.ReadCloser, error) { return nil, failing(kind) }
 }
 
-// broken is sound that ends in an error after its text.
+// broken returns sound that ends with an error after its text.
 func broken(text string) func(context.Context) (io.ReadCloser, error) {
 	return func(context.Context) (io.ReadCloser, error) {
 		r, w := io.Pipe()
@@ -54,24 +54,28 @@ func broken(text string) func(context.Context) (io.ReadCloser, error) {
 
 const openaiRoute = "openai"
 
-// speakers are channels named a, b and so on, in this order.
+// speakers returns channels named a, b and so on, in this order.
 func speakers(store *activitytest.Store, concurrency int, voices ...*voice) *channel.Speakers {
 	var channels []channel.Channel
 	for i, v := range voices {
 		channels = append(channels, channel.Channel{
-			Channel: mediagate.Channel{Name: string(rune('a' + i)), Provider: openaiRoute, Priority: i, Weight: 1, Concurrency: concurrency},
-			Vendor:  v,
+			Channel: mediagate.Channel{
+				Name: string(rune('a' + i)), Provider: openaiRoute, Priority: i, Weight: 1, Concurrency: concurrency,
+			},
+			Vendor: v,
 		})
 	}
 	return &channel.Speakers{Channels: channel.NewConfigured(channels), Breakers: process(store, quiet()), Now: time.Now}
 }
 
 func speakBy(ctx context.Context, s *channel.Speakers) (io.ReadCloser, error) {
-	return s.Speak(ctx, "eta", []mediagate.Route{{Provider: openaiRoute, Upstream: "tts", Operation: "speech"}}, []byte(`{}`))
+	return s.Speak(
+		ctx, "eta", []mediagate.Route{{Provider: openaiRoute, Upstream: "tts", Operation: "speech"}}, []byte(`{}`),
+	)
 }
 
-// What proves that a vendor did nothing leads to the next channel; nothing else
-// does.
+// TestSpeakFollowsRefusals checks that an error that proves that the vendor did nothing leads to
+// the next channel, and that no other error does.
 func TestSpeakFollowsRefusals(t *testing.T) {
 	t.Parallel()
 	sound := sings("sound")
@@ -80,24 +84,34 @@ func TestSpeakFollowsRefusals(t *testing.T) {
 		calls         []int
 		kind          mediagate.Kind // fine: sound
 	}{
-		"the first":              {sound, sound, []int{1, 0}, fine},
-		"throttled":              {silent(mediagate.KindThrottled), sound, []int{1, 1}, fine},
-		"full":                   {silent(mediagate.KindCapacity), sound, []int{1, 1}, fine},
-		"out of funds":           {silent(mediagate.KindFunds), sound, []int{1, 1}, fine},
-		"no credentials":         {silent(mediagate.KindCredentials), sound, []int{1, 1}, fine},
-		"not allowed":            {silent(mediagate.KindForbidden), sound, []int{1, 1}, fine},
-		"no such model":          {silent(mediagate.KindNotFound), sound, []int{1, 1}, fine},
-		"unreached":              {silent(mediagate.KindUnreached), sound, []int{1, 1}, fine},
-		"lost":                   {silent(mediagate.KindAmbiguous), sound, []int{1, 0}, mediagate.KindAmbiguous},
-		"broken before a byte":   {broken(""), sound, []int{1, 0}, mediagate.KindAmbiguous},
-		"no byte":                {sings(""), sound, []int{1, 0}, mediagate.KindVendor},
-		"refused content":        {silent(mediagate.KindModerated), sound, []int{1, 0}, mediagate.KindModerated},
-		"refused as invalid":     {silent(mediagate.KindInvalid), sound, []int{1, 0}, mediagate.KindInvalid},
-		"throttled, then broke":  {silent(mediagate.KindThrottled), silent(mediagate.KindFunds), []int{1, 1}, mediagate.KindThrottled},
-		"broke, then throttled":  {silent(mediagate.KindFunds), silent(mediagate.KindThrottled), []int{1, 1}, mediagate.KindThrottled},
-		"broke, then unreached":  {silent(mediagate.KindFunds), silent(mediagate.KindUnreached), []int{1, 1}, mediagate.KindUnreached},
-		"broke twice":            {silent(mediagate.KindFunds), silent(mediagate.KindFunds), []int{1, 1}, mediagate.KindFunds},
-		"a bug of the adapter's": {func(context.Context) (io.ReadCloser, error) { panic("a bug") }, sound, []int{1, 0}, mediagate.KindInternal},
+		"the first":            {sound, sound, []int{1, 0}, fine},
+		"throttled":            {silent(mediagate.KindThrottled), sound, []int{1, 1}, fine},
+		"full":                 {silent(mediagate.KindCapacity), sound, []int{1, 1}, fine},
+		"out of funds":         {silent(mediagate.KindFunds), sound, []int{1, 1}, fine},
+		"no credentials":       {silent(mediagate.KindCredentials), sound, []int{1, 1}, fine},
+		"not allowed":          {silent(mediagate.KindForbidden), sound, []int{1, 1}, fine},
+		"no such model":        {silent(mediagate.KindNotFound), sound, []int{1, 1}, fine},
+		"unreached":            {silent(mediagate.KindUnreached), sound, []int{1, 1}, fine},
+		"lost":                 {silent(mediagate.KindAmbiguous), sound, []int{1, 0}, mediagate.KindAmbiguous},
+		"broken before a byte": {broken(""), sound, []int{1, 0}, mediagate.KindAmbiguous},
+		"no byte":              {sings(""), sound, []int{1, 0}, mediagate.KindVendor},
+		"refused content":      {silent(mediagate.KindModerated), sound, []int{1, 0}, mediagate.KindModerated},
+		"refused as invalid":   {silent(mediagate.KindInvalid), sound, []int{1, 0}, mediagate.KindInvalid},
+		"throttled, then broke": {
+			silent(mediagate.KindThrottled), silent(mediagate.KindFunds), []int{1, 1}, mediagate.KindThrottled,
+		},
+		"broke, then throttled": {
+			silent(mediagate.KindFunds), silent(mediagate.KindThrottled), []int{1, 1}, mediagate.KindThrottled,
+		},
+		"broke, then unreached": {
+			silent(mediagate.KindFunds), silent(mediagate.KindUnreached), []int{1, 1}, mediagate.KindUnreached,
+		},
+		"broke twice": {
+			silent(mediagate.KindFunds), silent(mediagate.KindFunds), []int{1, 1}, mediagate.KindFunds,
+		},
+		"a bug of the adapter's": {
+			func(context.Context) (io.ReadCloser, error) { panic("a bug") }, sound, []int{1, 0}, mediagate.KindInternal,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +136,8 @@ func TestSpeakFollowsRefusals(t *testing.T) {
 	}
 }
 
-// insufficient_quota and credentials take the channel out for all.
+// TestSpeakOpensBreakers checks that a refusal for want of funds, or for bad credentials, takes
+// the channel out for all processes.
 func TestSpeakOpensBreakers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []mediagate.Kind{mediagate.KindFunds, mediagate.KindCredentials} {
@@ -147,7 +162,8 @@ func TestSpeakOpensBreakers(t *testing.T) {
 	}
 }
 
-// Sound that breaks counts as a failure; a client that leaves does not.
+// TestSpeakCountsBreaks checks that sound that breaks off counts as a failure, and that a client
+// that leaves does not.
 func TestSpeakCountsBreaks(t *testing.T) {
 	t.Parallel()
 	v := &voice{speak: broken("half")}
@@ -183,8 +199,8 @@ func TestSpeakCountsBreaks(t *testing.T) {
 	}
 }
 
-// A vendor that says nothing for as long as anybody waits has failed, unlike one
-// whose listener has left before.
+// TestSpeakCountsSilence checks that a vendor has failed if it sends nothing for as long as the
+// client waits, and has not if the client left before.
 func TestSpeakCountsSilence(t *testing.T) {
 	t.Parallel()
 	mute := &voice{speak: func(ctx context.Context) (io.ReadCloser, error) {
@@ -207,8 +223,8 @@ func TestSpeakCountsSilence(t *testing.T) {
 	}
 }
 
-// A channel speaks as often at once as its concurrency allows; the next one
-// takes what is beyond it.
+// TestSpeakWithinConcurrency checks that a channel has no more speeches at the same time than its
+// concurrency allows, and that the next channel takes the rest.
 func TestSpeakWithinConcurrency(t *testing.T) {
 	t.Parallel()
 	first, second := &voice{speak: sings("sound")}, &voice{speak: sings("sound")}
@@ -227,7 +243,7 @@ func TestSpeakWithinConcurrency(t *testing.T) {
 		t.Errorf("beyond both: %v", err)
 	}
 	_ = streams[0].Close()
-	_ = streams[0].Close() // twice is once
+	_ = streams[0].Close() // closing twice counts once
 	if _, err := speakBy(t.Context(), s); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// changeWidth is how many tasks of a batch change at once.
+// changeWidth is how many tasks of a batch are changed at the same time.
 const changeWidth = 16
 
-// store stores results as they come, in batches. Rows whose result could not be stored
-// come up again after their lease.
+// store stores results as they come, in batches. If a result could not be stored, its row is due
+// again after the lease.
 func (p *Poller) store(ctx context.Context, claim string, results <-chan mediagate.PollResult) (failed error) {
 	for {
 		batch := collect(results)
@@ -26,19 +26,21 @@ func (p *Poller) store(ctx context.Context, claim string, results <-chan mediaga
 	}
 }
 
-// storeBatch stores a batch: quiet answers in one statement, all others as events of
-// their tasks.
+// storeBatch stores a batch: quiet answers in one statement, and all others as events of their
+// tasks.
 func (p *Poller) storeBatch(ctx context.Context, claim string, batch []mediagate.PollResult) error {
 	left, err := p.storePolls(ctx, claim, batch)
 	if err != nil {
 		return err
 	}
-	if woken := p.change(ctx, claim, left); len(woken) > 0 {
+	if woken := p.applyResults(ctx, claim, left); len(woken) > 0 {
+		// Signals and copies take time. The next batch does not wait for them.
 		p.batches.Go(func() { p.Workflows.StepsChanged(ctx, p.name, woken) })
 	}
 	return nil
 }
 
+// storePolls stores quiet answers, and returns the results that are left.
 func (p *Poller) storePolls(
 	ctx context.Context, claim string, batch []mediagate.PollResult,
 ) (left []mediagate.PollResult, err error) {
@@ -48,11 +50,14 @@ func (p *Poller) storePolls(
 	return p.Store.StorePolls(ctx, p.name, claim, batch)
 }
 
-// change applies each result to its task. It returns the changes that gave a task
-// another next step. A result that could not be stored is logged: its row comes up again.
-func (p *Poller) change(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
+// applyResults applies each result to its task. It returns the changes that gave a task another
+// next step. It logs a result that could not be stored; the row of that result is due again
+// later.
+func (p *Poller) applyResults(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*StepChange, len(results))
 	var group sync.WaitGroup
+	// Each change is a transaction of its own. Several run at the same time, since most of each
+	// is waiting.
 	width := make(chan struct{}, changeWidth)
 	for i, r := range results {
 		width <- struct{}{}
@@ -62,7 +67,7 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 			switch {
 			case err == nil:
 				changes[i] = &change
-			case !mediagate.Is(err, mediagate.KindNotFound): // of a task that was deleted
+			case !mediagate.Is(err, mediagate.KindNotFound): // the task was deleted
 				p.log.WarnContext(ctx, "the answer to a poll was not stored",
 					"task", r.TaskID, "attempt", r.N, "error", err)
 			}
@@ -88,13 +93,13 @@ func (p *Poller) change(ctx context.Context, claim string, results []mediagate.P
 		failpoint.Hit(failpoint.OutcomeStored)
 	}
 	if over || waits {
-		p.free()
+		p.slotsFreed()
 	}
 	return woken
 }
 
-// applyResult applies a result to its task. The change has room for a copy if the task's
-// files are to be copied next, and there is some. A panic is an error of this row (D8).
+// applyResult applies a result to its task. The change has room for a copy if the task's files
+// are to be copied next, and if there is room. A panic is an error of this row alone (D8).
 func (p *Poller) applyResult(
 	ctx context.Context, claim string, r mediagate.PollResult,
 ) (change StepChange, err error) {
@@ -103,9 +108,10 @@ func (p *Poller) applyResult(
 		change.Release = p.Workflows.RoomToCopy(p.channel.Provider)
 	}
 	err = mediagate.Guarded(func() (err error) {
-		change.Changed, err = p.changeTask(ctx, r.TaskID, event(r, claim, change.Release != nil))
+		change.Changed, err = p.changeTask(ctx, r.TaskID, eventOf(r, claim, change.Release != nil))
 		return err
 	})
+	// The files need not be copied after all, for example because the task was cancelled.
 	if change.Release != nil && (err != nil || !change.Changed.Effects.Copy) {
 		change.Release()
 		change.Release = nil
@@ -113,6 +119,7 @@ func (p *Poller) applyResult(
 	return change, err
 }
 
+// changeTask applies an event to a task.
 func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (task.Changed, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -120,8 +127,8 @@ func (p *Poller) changeTask(ctx context.Context, taskID string, e task.Event) (t
 	return p.Store.Change(ctx, taskID, e)
 }
 
-// event is what a result means for its task.
-func event(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
+// eventOf returns the event of a result.
+func eventOf(r mediagate.PollResult, claim string, mayCopy bool) task.Event {
 	switch {
 	case r.Outcome != nil:
 		return task.VendorEnded{N: r.N, Outcome: *r.Outcome, MayCopy: mayCopy}

@@ -18,7 +18,7 @@ import (
 type changing struct {
 	channel.Store
 	fail      func(taskID string) error
-	now, most atomic.Int32 // changes under way
+	now, most atomic.Int32 // the number of changes under way
 }
 
 func (c *changing) Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error) {
@@ -31,8 +31,8 @@ func (c *changing) Change(ctx context.Context, taskID string, events ...task.Eve
 	return c.Store.Change(ctx, taskID, events...)
 }
 
-// D8: an end that could not be stored, or whose change panics, costs its own row a lease,
-// and no other row anything. Changes are made beside each other, with bounded width.
+// TestD8OneEndIsNotStored checks that an end that could not be stored, or whose change panics,
+// only delays its own row by a lease. Changes are made at the same time, up to a bound.
 func TestD8OneEndIsNotStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestD8OneEndIsNotStored(t *testing.T) {
 		}}
 		a.accounts.Store = c
 		a.accept(60, 5*time.Second)
-		time.Sleep(10 * time.Second) // all are due
+		time.Sleep(10 * time.Second) // all rows are due
 		a.poll(20 * time.Second)
 		if len(a.late) != 58 {
 			t.Errorf("%d ends, want all but two", len(a.late))
@@ -66,8 +66,8 @@ func TestD8OneEndIsNotStored(t *testing.T) {
 	})
 }
 
-// D2: an end has room for the copy of its files, if files are to be copied next and there
-// is some. What is not needed is given back.
+// TestD2RoomForACopy checks that an end has room for the copy of its files if files are to be
+// copied next and there is room. Room that is not needed is given back.
 func TestD2RoomForACopy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -84,7 +84,9 @@ func TestD2RoomForACopy(t *testing.T) {
 			}
 		}, nil, 2},
 		"an end that is not stored": {func(a *account) {
-			a.accounts.Store = &changing{Store: a.Store, fail: func(string) error { return mediagate.Errorf(mediagate.KindUnavailable, "away") }}
+			a.accounts.Store = &changing{
+				Store: a.Store, fail: func(string) error { return mediagate.Errorf(mediagate.KindUnavailable, "away") },
+			}
 		}, nil, 2},
 		"a change that panics": {func(a *account) {
 			a.accounts.Store = &changing{Store: a.Store, fail: func(string) error { panic("a fault") }}
@@ -106,8 +108,8 @@ func TestD2RoomForACopy(t *testing.T) {
 	}
 }
 
-// D15: a vendor that waits for modal parameters is not polled any more, and the run is
-// signalled.
+// TestD15PollerBeginsTheWait checks that a vendor that waits for modal parameters is not polled
+// any more, and that the run is signalled.
 func TestD15PollerBeginsTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +123,8 @@ func TestD15PollerBeginsTheWait(t *testing.T) {
 	})
 }
 
-// D11: an answer for a task that is parked ends the parking, and the run is signalled.
-// Quiet answers signal none.
+// TestD11AnswerEndsTheParking checks that an answer for a parked task ends the parking, and that
+// the run is signalled. Quiet answers signal no run.
 func TestD11AnswerEndsTheParking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,8 +142,8 @@ func TestD11AnswerEndsTheParking(t *testing.T) {
 	})
 }
 
-// D10: once the deadline has passed, a quiet answer is the last one, and the run is
-// signalled. While the vendor does not answer, the task waits.
+// TestD10LastAnswer checks that after the deadline a quiet answer is the last one, and that the
+// run is signalled. While the vendor does not answer, the task waits.
 func TestD10LastAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +162,8 @@ func TestD10LastAnswer(t *testing.T) {
 	})
 }
 
-// D10: a job that has succeeded by the deadline, and whose media are not all named yet, is
-// asked for again as at any other time.
+// TestD10MediaComeAfterTheDeadline checks that a job that has succeeded by the deadline, and
+// whose media are not all named yet, is polled for again as at any other time.
 func TestD10MediaComeAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,8 +184,8 @@ func TestD10MediaComeAfterTheDeadline(t *testing.T) {
 	})
 }
 
-// D10, D11: a job that the vendor does not know, or does not show, at the deadline parks
-// its task, however rarely the channel polls.
+// TestD10UnknownAtTheDeadline checks that a job that the vendor does not know, or does not show,
+// at the deadline parks its task, however rarely the channel polls (D10, D11).
 func TestD10UnknownAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for reason, kind := range map[mediagate.ParkReason]mediagate.Kind{
@@ -206,7 +208,8 @@ func TestD10UnknownAtTheDeadline(t *testing.T) {
 	}
 }
 
-// D8: a poller that another has fenced ends, and stores no trouble of rows that it lost.
+// TestD8FencedPollerEnds checks that a poller that another one has fenced ends, and stores no
+// trouble for rows that it lost.
 func TestD8FencedPollerEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -51,11 +51,11 @@ func (l *life) live() {
 		case "grants":
 			l.grant()
 		case "breaker":
-			l.w.Let(task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkFunds, mediagate.ParkSubmissionUnknown, mediagate.ParkJobLost}})
+			l.w.Apply(task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkFunds, mediagate.ParkSubmissionUnknown, mediagate.ParkJobLost}})
 		case "slots":
 			l.w.Wait(rapid.SampledFrom([]time.Duration{0, 3 * time.Minute}).Draw(l.t, "passed"))
 			if last := l.w.State.Last(); last != nil {
-				l.w.Let(task.SlotExpired{N: rapid.IntRange(1, last.N).Draw(l.t, "attempt")})
+				l.w.Apply(task.SlotExpired{N: rapid.IntRange(1, last.N).Draw(l.t, "attempt")})
 			}
 		}
 	}
@@ -77,16 +77,16 @@ func (l *life) begin() {
 	}
 	switch rapid.SampledFrom([]string{"at the vendor", "given up", "queued", "parked", "abandoned", "new"}).Draw(l.t, "begins") {
 	case "at the vendor":
-		l.w.Let(sent(1), taken(1))
+		l.w.Apply(sent(1), taken(1))
 	case "given up":
-		l.w.Let(sent(1), taken(1), task.RerouteRequested{}, sent(2), taken(2))
+		l.w.Apply(sent(1), taken(1), task.RerouteRequested{}, sent(2), taken(2))
 	case "abandoned":
-		l.w.Let(sent(1), taken(1), task.CancelRequested{}, task.EndDue{})
+		l.w.Apply(sent(1), taken(1), task.CancelRequested{}, task.EndDue{})
 	case "queued":
-		l.w.Let(task.Queued{N: 1, Channels: []string{"a", "b"}})
+		l.w.Apply(task.Queued{N: 1, Channels: []string{"a", "b"}})
 	case "parked":
 		step := l.w.State.Advance(l.w.Now)
-		l.w.Let(task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
+		l.w.Apply(task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: mediagate.KindShutOut, Code: string(mediagate.ParkFunds)})
 	}
 }
 

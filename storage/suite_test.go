@@ -259,7 +259,7 @@ func (b *bench) change(id string, events ...task.Event) task.Changed {
 // nor find one.
 func intentOf(id string, n int, now time.Time) task.IntentStored {
 	return task.IntentStored{Sending: task.Sending{
-		N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: task.Numbered(id, n),
+		N: n, Channel: channelName, Provider: "kling", Fingerprint: "fp", Route: plan.Routes[0], ExternalID: task.ExternalID(id, n),
 		SendBefore: now.Add(10 * time.Second), CallEnds: now.Add(45 * time.Second),
 	}}
 }

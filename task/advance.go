@@ -9,16 +9,16 @@ import (
 // Kind is a kind of step.
 type Kind string
 
-// The steps. Each but the last two is an activity of the task's run.
+// The kinds of steps. Each but the last two is an activity of the task's run.
 const (
 	CheckInputs Kind = "check_inputs"
-	Submit      Kind = "submit"     // store the intent of attempt N and send it; of one that is stored: find out
+	Submit      Kind = "submit"     // make attempt N: store the intent, call the vendor
 	Lookup      Kind = "lookup"     // find out what became of a lost submission: in our bucket, then at the vendor
 	Mirror      Kind = "mirror"     // copy the files, which ends the task
 	CancelJob   Kind = "cancel_job" // ask the vendor to stop the job
 	Settle      Kind = "settle"     // end the task
-	Sleep       Kind = "sleep"      // until Until, or a signal
-	Done        Kind = "done"       // nothing is left; Round names the callback's round to deliver, if any
+	Sleep       Kind = "sleep"      // wait until Until, or for a signal
+	Done        Kind = "done"       // the task has ended; Round is the callback's round to deliver, if any
 )
 
 // SleepReason says what a sleeping task waits for.
@@ -26,105 +26,104 @@ type SleepReason string
 
 // The reasons to sleep.
 const (
-	SleepSource  SleepReason = "source"  // a source has not ended (D21)
-	SleepVendor  SleepReason = "vendor"  // the vendor works
-	SleepCall    SleepReason = "call"    // a submission may be under way, and its answer counts (D5)
-	SleepUnknown SleepReason = "unknown" // the vendor may have the job, and cannot be asked (D6)
-	SleepLookup  SleepReason = "lookup"  // before the next lookup (D4)
-	SleepSlot    SleepReason = "slot"    // no channel has a slot free (D7)
-	SleepPause   SleepReason = "pause"   // before the next try
-	SleepParked  SleepReason = "parked"  // before the next try of a stuck step (D12)
+	SleepSource  SleepReason = "source"  // for a source to end (D21)
+	SleepVendor  SleepReason = "vendor"  // for the vendor, which works on the job
+	SleepCall    SleepReason = "call"    // for the answer of a call that may be under way (D5)
+	SleepUnknown SleepReason = "unknown" // for an operator: the vendor may have the job, and cannot be asked (D6)
+	SleepLookup  SleepReason = "lookup"  // until the next lookup (D4)
+	SleepSlot    SleepReason = "slot"    // for a slot of a channel (D7)
+	SleepPause   SleepReason = "pause"   // until the next try
+	SleepParked  SleepReason = "parked"  // until the next try of a stuck step (D12)
 	SleepModal   SleepReason = "modal"   // for the client's modal parameters (D15)
 )
 
-// Step is what comes next.
+// Step is what comes next for a task.
 type Step struct {
 	Kind     Kind        `json:"kind"`
-	N        int         `json:"n,omitempty"`        // of which attempt
-	Provider string      `json:"provider,omitempty"` // whose queue it goes to
-	Until    time.Time   `json:"until,omitzero"`     // of Sleep: ask again then at the latest
-	Why      SleepReason `json:"why,omitempty"`      // of Sleep
-	Round    int         `json:"round,omitempty"`    // of Done
+	N        int         `json:"n,omitempty"`        // the attempt that the step is about
+	Provider string      `json:"provider,omitempty"` // the provider whose queue the activity goes to
+	Until    time.Time   `json:"until,omitzero"`     // for Sleep: when to ask again at the latest
+	Why      SleepReason `json:"why,omitempty"`      // for Sleep
+	Round    int         `json:"round,omitempty"`    // for Done
 }
 
-// Advance returns the next step. Each state has one, and each Sleep ends in the
-// future.
+// Advance returns the next step. Every state has one, and every Sleep ends in the future.
 func (s *State) Advance(now time.Time) Step {
 	if !s.open() {
-		return s.done()
+		return s.doneStep()
 	}
 	if _, due := s.findDueEnd(now); due {
 		if at := s.callLastsUntil(); now.Before(at) { // D5
 			return Step{Kind: Sleep, N: s.lastN(), Until: at, Why: SleepCall}
 		}
 		if a := s.Last(); a != nil && a.stoppable() {
-			return s.step(CancelJob, a)
+			return s.attemptStep(CancelJob, a)
 		}
 		return Step{Kind: Settle, N: s.lastN()}
 	}
 	if now.Before(s.Wait.TryAt) && !s.Granted {
-		return s.sleep(s.Wait.TryAt, s.pauseReason())
+		return s.sleepStep(s.Wait.TryAt, s.pauseReason())
 	}
-	return s.next(now)
+	return s.nextStep(now)
 }
 
-// next is Advance for an open task whose end is not due, and that may try its next step.
-func (s *State) next(now time.Time) Step {
+// nextStep is Advance for an open task whose end is not due, and whose next try is due.
+func (s *State) nextStep(now time.Time) Step {
 	a := s.Last()
 	switch {
 	case s.Unreadable:
-		return s.sleep(now.Add(s.parkRetry(now)), SleepParked)
+		return s.sleepStep(now.Add(s.parkRetry(now)), SleepParked)
 	case s.needsSources(): // D21
-		return s.sleep(now.Add(sourcePause), SleepSource)
+		return s.sleepStep(now.Add(sourcePause), SleepSource)
 	case a == nil && len(s.Plan.Inputs) > 0 && !s.Inputs.Over:
 		return Step{Kind: CheckInputs}
 	case a != nil && a.succeeded():
-		return s.step(Mirror, a)
+		return s.attemptStep(Mirror, a)
 	case a == nil || s.Wait.Why == mediagate.WhySlot:
-		return s.submit()
+		return s.submitStep()
 	}
 	switch a.State {
 	case mediagate.AttemptIntent:
 		switch {
-		case !s.late(now):
-			return s.step(Submit, a)
+		case !s.isLate(now):
+			return s.attemptStep(Submit, a)
 		case now.Before(a.CallEnds): // D5
-			return s.sleep(a.CallEnds, SleepCall)
+			return s.sleepStep(a.CallEnds, SleepCall)
 		default:
-			return s.step(Lookup, a)
+			return s.attemptStep(Lookup, a)
 		}
 	case mediagate.AttemptUnknown:
-		return s.resolve(a, now)
+		return s.nextUnknown(a, now)
 	case mediagate.AttemptRejected:
-		return s.submit()
+		return s.submitStep()
 	default:
-		return s.await(a, now)
+		return s.nextAccepted(a, now)
 	}
 }
 
-// await is next for an attempt that the vendor took.
-func (s *State) await(a *Attempt, now time.Time) Step {
+// nextAccepted is nextStep for a task whose last attempt was accepted, is abandoned or has ended.
+func (s *State) nextAccepted(a *Attempt, now time.Time) Step {
 	switch {
 	case s.waitsForClient(): // D15
-		return s.sleep(s.Wait.EndsAt, SleepModal)
+		return s.sleepStep(s.Wait.EndsAt, SleepModal)
 	case a.State != mediagate.AttemptAccepted && a.stoppable():
-		return s.step(CancelJob, a) // given up for another
+		return s.attemptStep(CancelJob, a) // an operator gave it up for another
 	case a.State != mediagate.AttemptAccepted:
-		return s.submit()
+		return s.submitStep()
 	case s.Wait.Why == mediagate.WhyParked: // its channel asks again (D11)
-		return s.sleep(s.Wait.EndsAt, SleepParked)
+		return s.sleepStep(s.Wait.EndsAt, SleepParked)
 	case s.Wait.Why == mediagate.WhyVendor: // D10
-		return s.sleep(s.Wait.EndsAt, SleepVendor)
-	case s.late(now): // the next question of the run begins that wait
-		return s.sleep(now.Add(lastAnswer), SleepVendor)
+		return s.sleepStep(s.Wait.EndsAt, SleepVendor)
+	case s.isLate(now): // the run's next question begins the wait for the last answer
+		return s.sleepStep(now.Add(lastAnswer), SleepVendor)
 	default:
-		return s.sleep(s.WaitsUntil(now), SleepVendor)
+		return s.sleepStep(s.WaitsUntil(now), SleepVendor)
 	}
 }
 
-// waitsForClient reports that the task waits for its client: the vendor has the job and
-// does not begin with it (D15). It still does when the vendor has stopped the job at
-// the end of that time.
+// waitsForClient reports whether the task waits for its client's parameters: the vendor has the
+// job, and does not begin before it gets them (D15). It remains true if the vendor stops the job
+// when the time for the parameters is over.
 func (s *State) waitsForClient() bool {
 	a := s.Last()
 	if s.Modal.State != mediagate.ModalWaiting || a == nil || a.N != s.Modal.N || a.Outcome != nil {
@@ -133,38 +132,38 @@ func (s *State) waitsForClient() bool {
 	return a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptEnded
 }
 
-// resolve is next for an unknown attempt. Where the vendor cannot be asked, nothing is
-// sent again without an operator (D6).
-func (s *State) resolve(a *Attempt, now time.Time) Step {
+// nextUnknown is nextStep for a task whose last attempt is unknown. If the vendor cannot be
+// asked, nothing is sent again unless an operator says so (D6).
+func (s *State) nextUnknown(a *Attempt, now time.Time) Step {
 	switch {
 	case !a.AbsentAgainAt.IsZero(): // proven absent (D4)
-		return s.step(Submit, a)
+		return s.attemptStep(Submit, a)
 	case a.findable():
-		return s.step(Lookup, a)
+		return s.attemptStep(Lookup, a)
 	case a.bucketUnchecked() && now.Before(a.CallEnds):
-		return s.sleep(a.CallEnds, SleepCall)
+		return s.sleepStep(a.CallEnds, SleepCall)
 	case a.bucketUnchecked():
-		return s.step(Lookup, a)
+		return s.attemptStep(Lookup, a)
 	default:
-		return s.sleep(s.Wait.EndsAt, SleepUnknown)
+		return s.sleepStep(s.Wait.EndsAt, SleepUnknown)
 	}
 }
 
-// bucketUnchecked reports that a lost sender of a synchronous call may have left files
-// in our bucket: no lookup has been made there since its call must be over (D6).
+// bucketUnchecked reports whether a lost sender of a synchronous call may have left files in our
+// bucket that no lookup has seen: none has searched it since the call must be over (D6).
 func (a *Attempt) bucketUnchecked() bool {
 	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.CallEnds)
 }
 
-// stoppable reports that the vendor has the job, can stop it, and was not asked to.
+// stoppable reports whether the vendor has the job, can stop it, and was not asked to yet.
 func (a *Attempt) stoppable() bool {
 	held := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptAbandoned
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
 }
 
-// callLastsUntil is the time before which cancel and fail are only noted, and
-// nothing else ends the task: the newest attempt is an intent, and its call may be
-// under way. Zero where there is none (D5).
+// callLastsUntil returns the time until which the call of the newest attempt may be under way.
+// Before it, a cancel or a fail is only noted, and nothing else ends the task. It is zero unless
+// the attempt is an intent (D5).
 func (s *State) callLastsUntil() time.Time {
 	if a := s.Last(); a != nil && a.State == mediagate.AttemptIntent {
 		return a.CallEnds
@@ -172,17 +171,17 @@ func (s *State) callLastsUntil() time.Time {
 	return time.Time{}
 }
 
-// submit is the step that makes the attempt after the last one.
-func (s *State) submit() Step {
+// submitStep returns the step that makes the attempt after the last one.
+func (s *State) submitStep() Step {
 	return Step{Kind: Submit, N: s.lastN() + 1, Provider: s.Provider()}
 }
 
-// step is a step on an attempt.
-func (s *State) step(kind Kind, a *Attempt) Step {
+// attemptStep returns a step about an attempt.
+func (s *State) attemptStep(kind Kind, a *Attempt) Step {
 	return Step{Kind: kind, N: a.N, Provider: s.Provider()}
 }
 
-// Provider is that of the last attempt, or else of the first route.
+// Provider returns the provider of the last attempt, or else that of the first route.
 func (s *State) Provider() string {
 	if a := s.Last(); a != nil && a.Provider != "" {
 		return a.Provider
@@ -193,15 +192,15 @@ func (s *State) Provider() string {
 	return ""
 }
 
-// sleep waits until then, or until the task's timeout if that is earlier.
-func (s *State) sleep(until time.Time, why SleepReason) Step {
+// sleepStep returns a Sleep that ends at until, or when the task fails if that is earlier.
+func (s *State) sleepStep(until time.Time, why SleepReason) Step {
 	if at, _ := s.failsAt(); !at.IsZero() && at.Before(until) {
 		until = at
 	}
 	return Step{Kind: Sleep, N: s.lastN(), Until: until, Why: why}
 }
 
-// pauseReason is what a task sleeps on before its next try.
+// pauseReason returns what the task sleeps on until its next try.
 func (s *State) pauseReason() SleepReason {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhySource:
@@ -217,15 +216,16 @@ func (s *State) pauseReason() SleepReason {
 	}
 }
 
-func (s *State) done() Step {
+// doneStep returns the step of a task that has ended.
+func (s *State) doneStep() Step {
 	if s.Webhook.State == mediagate.WebhookPending {
 		return Step{Kind: Done, Round: s.Webhook.Round}
 	}
 	return Step{Kind: Done}
 }
 
-// Continues reports whether a running step is still needed. One that is not is
-// cancelled, and its run begins no other step before it has ended (D5).
+// Continues reports whether a running step is still needed. The run cancels a step that is not
+// needed, and begins no other step before that one has ended (D5).
 func (s *State) Continues(step Step) bool {
 	switch {
 	case !s.open():
@@ -242,8 +242,8 @@ func (s *State) Continues(step Step) bool {
 	}
 }
 
-// reroutable reports that another attempt may follow the last one, if there is one: its
-// fate is not that of the task.
+// reroutable reports whether another attempt may follow the last one, which is nil if there is
+// none: the fate of the task is not decided by it already.
 func (s *State) reroutable(last *Attempt) bool {
 	if last == nil {
 		return s.Inputs.Failure == nil
@@ -251,7 +251,7 @@ func (s *State) reroutable(last *Attempt) bool {
 	return last.State != mediagate.AttemptIntent && last.Outcome == nil && !last.refusedForGood()
 }
 
-// Actions are the operators' commands that apply now.
+// Actions returns the operators' commands that apply now.
 func (s *State) Actions(now time.Time) []string {
 	if !s.open() {
 		if s.redeliverable() {
@@ -260,7 +260,7 @@ func (s *State) Actions(now time.Time) []string {
 		return nil
 	}
 	if !s.CancelRequestedAt.IsZero() || !s.FailRequestedAt.IsZero() {
-		return nil // it ends
+		return nil // the task is about to end
 	}
 	actions := []string{mediagate.ActionFail}
 	a := s.Last()

@@ -8,35 +8,35 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Effects are what an event asks for beside the state itself. Whoever stores the
-// state carries them out: in the same transaction the ledger's entry, the vendors'
-// charges, and the times by which the run is to be woken and files are to be swept; after
-// it the signal to the run, the stops, and a first sweep.
+// Effects are what an event asks for besides the change of the state. Storage and its callers
+// carry them out. In the same transaction they write the ledger's entry, the vendors' charges,
+// and the times at which the run is to be woken and files are to be swept. After the commit they
+// signal the run, ask vendors to stop jobs, and sweep for the first time.
 type Effects struct {
-	// Wake says that the next step has changed: the run has to ask.
+	// Wake says that the next step has changed, so that the run has to ask.
 	Wake bool
-	// Copy says that the poller which stored the job's end copies the files, and signals the
-	// run after that: the run is to be woken later than after other changes (D2).
+	// Copy says that the poller that stored the job's end also copies the files, and signals the
+	// run afterwards. The run's wake is therefore set later than after other changes (D2).
 	Copy bool
-	// Entry resolves the hold, once a task: a post of the state's Cost, which is never
-	// above the hold, or a void. Empty: no money moves.
+	// Entry resolves the hold, once a task. It is a post of the state's Cost, which is never
+	// above the hold, or a void. If it is empty, no money moves.
 	Entry mediagate.EntryKind
-	// Charged are what vendors charged us, by attempt.
+	// Charged holds what vendors charged us, by attempt.
 	Charged map[int]*mediagate.VendorCharge
-	// Stop are attempts whose jobs were reported when the task did not wait for them any
-	// more: their vendors are to be asked to stop them, where they can (D5).
+	// Stop lists attempts whose jobs were reported when the task no longer waited for them. Their
+	// vendors are to be asked to stop them, if they can (D5).
 	Stop []int
-	// Stray are jobs that no attempt of the task has: their vendors are to be asked to stop
-	// them, and the task's story names them (D5).
+	// Stray lists jobs that belong to no attempt of the task. Their vendors are to be asked to
+	// stop them, and the task's story names them (D5).
 	Stray []Stray
-	// Evidence are signs that the database has lost its last commits.
+	// Evidence lists signs that the database has lost its last commits.
 	Evidence []mediagate.Evidence
 	// Sweep says that files may be stored that the task does not show (D13).
 	Sweep bool
 }
 
-// Changed is what came of a task's events: the task after them, its next step, and what
-// is to be done outside of the database.
+// Changed is the result of a task's events: the task after them, its next step, and what remains
+// to be done outside of the database.
 type Changed struct {
 	State   State
 	Step    Step
@@ -44,7 +44,7 @@ type Changed struct {
 	At      time.Time // by the database's clock
 }
 
-// And joins the effects of two events, of which next came second.
+// And returns the effects of two events together; next is the later one.
 func (e Effects) And(next Effects) Effects {
 	e.Wake, e.Copy, e.Sweep = e.Wake || next.Wake, e.Copy || next.Copy, e.Sweep || next.Sweep
 	e.Entry = cmp.Or(e.Entry, next.Entry)
@@ -60,9 +60,9 @@ func (e Effects) And(next Effects) Effects {
 	return e
 }
 
-// Apply is the only function that changes a task. It changes the state in memory, and
-// returns what else is to be done. Returns KindConflict for an event that is refused;
-// on an error the state is unchanged.
+// Apply applies an event to the state, in memory, and returns what else is to be done. No other
+// function changes a task. It returns KindConflict if the event is refused; on an error the state
+// is unchanged.
 func (s *State) Apply(event Event, now time.Time) (Effects, error) {
 	before, next := s.Task, s.Advance(now)
 	c := change{State: s, now: now}
@@ -76,14 +76,14 @@ func (s *State) Apply(event Event, now time.Time) (Effects, error) {
 	return c.Effects, nil
 }
 
-// change is an event being applied.
+// change is an event that is being applied.
 type change struct {
 	*State
 	Effects
 	now time.Time
 }
 
-// differs reports that a client sees another task.
+// differs reports whether a client would see a difference between the two.
 func differs(was, is mediagate.Task) bool {
 	return was.Status != is.Status || was.Progress != is.Progress || was.Modal.State != is.Modal.State ||
 		was.CancelRequestedAt.IsZero() != is.CancelRequestedAt.IsZero() ||
@@ -92,7 +92,7 @@ func differs(was, is mediagate.Task) bool {
 
 func (s *State) open() bool { return !s.Status.Terminal() }
 
-// current is the attempt, if it is the newest of an open task; nil otherwise.
+// current returns attempt n if it is the newest attempt of an open task, and nil otherwise.
 func (s *State) current(n int) *Attempt {
 	if a := s.Last(); s.open() && a != nil && a.N == n {
 		return a
@@ -104,7 +104,7 @@ func conflict(format string, args ...any) error {
 	return mediagate.Errorf(mediagate.KindConflict, format, args...)
 }
 
-// notOffered is the error for a command that does not apply. It names those that do.
+// notOffered returns the error for a command that does not apply. It names the commands that do.
 func (s *State) notOffered(action string, now time.Time) error {
 	offered := s.Actions(now)
 	if len(offered) == 0 {

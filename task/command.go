@@ -6,8 +6,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// CommandOf is the event of an operator's command that is given for the task as it is
-// now; nil for an unknown one. Only a reroute has a channel.
+// CommandOf returns the event of an operator's command that is given for the task as it is now,
+// or nil for an unknown action. Only a reroute uses the channel.
 func CommandOf(action, channel string) Event {
 	switch action {
 	case mediagate.ActionRetry:
@@ -25,6 +25,8 @@ func CommandOf(action, channel string) Event {
 	}
 }
 
+// applyCancelRequested notes the cancel. The next step then ends the task, after the call that
+// may be under way.
 func (c *change) applyCancelRequested() error {
 	if !c.open() {
 		return conflict("the task has ended")
@@ -35,6 +37,7 @@ func (c *change) applyCancelRequested() error {
 	return nil
 }
 
+// applyFailRequested notes the fail. A cancel that was accepted before comes first.
 func (c *change) applyFailRequested() error {
 	if !c.open() || !c.CancelRequestedAt.IsZero() {
 		return c.notOffered(mediagate.ActionFail, c.now)
@@ -45,8 +48,8 @@ func (c *change) applyFailRequested() error {
 	return nil
 }
 
-// sleepsOn reports that the task still sleeps on the step that a command was given for,
-// so that a late or repeated command does nothing.
+// sleepsOn reports whether the task still sleeps on the step that a command was given for. A late
+// or repeated command therefore does nothing.
 func (c *change) sleepsOn(step Step) bool {
 	if step.Kind == "" {
 		return true
@@ -57,6 +60,9 @@ func (c *change) sleepsOn(step Step) bool {
 
 func (c *change) offers(action string) bool { return slices.Contains(c.Actions(c.now), action) }
 
+// applyRetryRequested has the task try its step now. A lost attempt is given up if its vendor
+// cannot be asked, or if the row knows only its number. Any other attempt stays, and the pauses
+// between its lookups begin anew.
 func (c *change) applyRetryRequested(e RetryRequested) error {
 	if !c.sleepsOn(e.For) {
 		return nil
@@ -68,7 +74,7 @@ func (c *change) applyRetryRequested(e RetryRequested) error {
 	if a := c.Last(); a != nil {
 		unknown := a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero()
 		if unknown && (!a.findable() || a.unidentified()) {
-			c.giveUp(a)
+			c.stopWaitingFor(a)
 		} else {
 			a.Lookups = 0
 		}
@@ -81,6 +87,7 @@ func (c *change) applyRetryRequested(e RetryRequested) error {
 	return nil
 }
 
+// applyRerouteRequested gives up the last attempt, and lets the next one go to the named channel.
 func (c *change) applyRerouteRequested(e RerouteRequested) error {
 	if !c.sleepsOn(e.For) {
 		return nil
@@ -90,7 +97,7 @@ func (c *change) applyRerouteRequested(e RerouteRequested) error {
 	}
 	c.TailLost = false
 	if a := c.Last(); a != nil {
-		c.giveUp(a)
+		c.stopWaitingFor(a)
 	}
 	c.endWait()
 	c.RerouteTo = e.Channel
@@ -98,9 +105,9 @@ func (c *change) applyRerouteRequested(e RerouteRequested) error {
 	return nil
 }
 
-// giveUp closes an attempt by an operator's command, so that another may follow. Its
-// late success is only recorded (D9).
-func (c *change) giveUp(a *Attempt) {
+// stopWaitingFor closes an attempt on an operator's command, so that another may follow. A
+// success that comes later is only recorded (D9).
+func (c *change) stopWaitingFor(a *Attempt) {
 	if a.State == mediagate.AttemptRejected || a.State == mediagate.AttemptEnded {
 		return
 	}
@@ -109,8 +116,8 @@ func (c *change) giveUp(a *Attempt) {
 	c.endWait()
 }
 
-// retryNow has the next step tried at once, with the time of a new task (D10). It never
-// moves the deadline back.
+// retryNow has the next step tried at once, and gives the task the time of a new one (D10). It
+// never moves the deadline to an earlier time.
 func (c *change) retryNow() {
 	c.tryNow()
 	if c.Wait.Why == mediagate.WhyVendor {
@@ -121,11 +128,12 @@ func (c *change) retryNow() {
 	if deadline := c.now.Add(c.Plan.Timeout - moved); deadline.After(c.DeadlineAt) {
 		c.DeadlineAt = deadline
 	}
-	if c.Wait.Why == mediagate.WhyUnknown { // its end depends on the deadline
+	if c.Wait.Why == mediagate.WhyUnknown { // the end of this wait depends on the deadline
 		c.Wait.EndsAt = c.waitEnds(c.Wait.Why)
 	}
 }
 
+// applyPollRequested has the channel poll for the last attempt now.
 func (c *change) applyPollRequested() error {
 	if !c.offers(mediagate.ActionPollNow) {
 		return c.notOffered(mediagate.ActionPollNow, c.now)
@@ -134,8 +142,8 @@ func (c *change) applyPollRequested() error {
 	return nil
 }
 
-// applyModalGiven takes the client's parameters in. The job goes on with the next
-// attempt, which takes them to the vendor (D15).
+// applyModalGiven stores the client's parameters. The next attempt takes them to the vendor, and
+// continues the same job (D15).
 func (c *change) applyModalGiven(e ModalGiven) error {
 	a := c.Attempt(c.Modal.N)
 	ending := !c.CancelRequestedAt.IsZero() || !c.FailRequestedAt.IsZero() || !c.now.Before(c.Wait.EndsAt)
@@ -151,12 +159,13 @@ func (c *change) applyModalGiven(e ModalGiven) error {
 	return nil
 }
 
-// redeliverable reports that the task has a callback that can be sent again.
+// redeliverable reports whether the task has a callback that can be sent again.
 func (s *State) redeliverable() bool {
 	sent := s.Webhook.State != "" && s.Webhook.State != mediagate.WebhookDropped
 	return !s.open() && s.ErasedAt.IsZero() && s.Webhook.Round > 0 && sent
 }
 
+// applyRedeliverRequested begins the next round of the callback.
 func (c *change) applyRedeliverRequested() error {
 	if !c.redeliverable() {
 		return c.notOffered(mediagate.ActionRedeliver, c.now)
@@ -166,8 +175,8 @@ func (c *change) applyRedeliverRequested() error {
 	return nil
 }
 
-// applyDelivered notes how a round ended. Only the latest counts, and what was
-// delivered stays so (D14).
+// applyDelivered notes how a round ended. Only the latest round counts, and a delivered callback
+// stays delivered (D14).
 func (c *change) applyDelivered(e Delivered) {
 	open := c.Webhook.State != "" && c.Webhook.State != mediagate.WebhookDelivered
 	if open && e.State != "" && e.Round == c.Webhook.Round {

@@ -1,182 +1,189 @@
-// Package task decides what may happen to a task. It is a state machine without
-// I/O and without a clock: an event and the time go in; the changed state, effects
-// and the next step come out. It keeps the rules D3 to D15, D17 and D21, as far as they say
-// what may happen: the code of each has its number, and docs/architecture.md lists them.
-// Which rows are locked, leased and deleted (D8's leases, D16) is storage's.
+// Package task decides what may happen to a task. It is a state machine without I/O and
+// without a clock: an event and the current time go in; the changed state, a list of effects
+// and the next step come out. The package implements the rules D3 to D15, D17 and D21 as far as
+// they say what may happen. A comment in the code names the rule that it implements, and
+// docs/architecture.md lists all rules with their functions. Storage decides which rows are
+// locked, leased and deleted (the leases of D8, and D16).
 //
 // # The three parts
 //
-// [State] is a snapshot of a task: its row, its attempts, its polling, and its wait
-// for a slot. [State.Apply] is the only function that changes it. [State.Advance]
+// [State] is a snapshot of a task: its row, its attempts, their polling, and its wait for a
+// slot. [State.Apply] applies an event; no other function changes a state. [State.Advance]
 // returns the next [Step].
 //
-// Storage loads the state under the lock of the task's row, applies events, and
-// stores what differs, in one transaction. The workflow run asks for the next step,
-// takes it, and asks again. It decides nothing, and can be lost at any moment. What it has
-// seen of the task is the second memory, for a database that loses its last commits: see
-// memory.go. Operators read the same answer: what the task waits for, until when, and which
-// commands apply ([State.Actions]); package task/story puts it into words.
+// Storage locks the task's row, loads the state, applies events, and writes what changed, all
+// in one transaction. The workflow run asks for the next step, takes it, and asks again. The
+// run decides nothing, so it may be lost at any moment. Operators read the same answer that
+// the run gets: what the task waits for, until when, and which commands apply
+// ([State.Actions]). Package task/story turns that answer into sentences.
 //
-// Read state.go and event.go first, then advance.go with end.go, then the file of the part
-// in question: submit.go, source.go, wait.go, park.go, command.go, memory.go, restore.go. Each race and
-// crash point is a scenario in testdata, named for its rule.
+// A run also remembers what it has seen of its task. That memory repairs the row if the
+// database loses its last commits: see memory.go.
+//
+// Read state.go and event.go first, then advance.go with end.go, then the file that you need:
+// submit.go, source.go, wait.go, park.go, command.go, memory.go or restore.go. Each race and
+// each crash point is a scenario in testdata, named after its rule.
 //
 // # States
 //
-// The statuses of a task, as its client sees them:
+// A client sees these statuses of a task:
 //
 //	pending ──► processing ──► completed            Mirrored
 //	   │            │
 //	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, Asked
 //
-// A task is processing once a vendor has taken it, or from the intent of a
-// synchronous call on. Modal parameters make it pending again. Each end goes through
-// one function, with its ledger entry. Asked ends a task only where its run has seen that
-// end before, and the row has lost it.
+// A task is processing once a vendor has accepted it; in a synchronous call, from the intent
+// on. Modal parameters make it pending again. All three ends go through one function, which
+// also makes the ledger entry. Asked ends a task only if the run saw that end earlier and the
+// row has lost it.
 //
-// The states of an attempt, which is one submission to one channel:
+// An attempt is one submission to one channel. It has these states:
 //
 //	intent     stored before the vendor is called
 //	accepted   the vendor's id is stored, and the channel polls for the job
-//	rejected   the vendor provably has no job
-//	unknown    the vendor may have a job: the answer was lost
-//	abandoned  the task does not wait for it any more; its job may run on, and has its slot
-//	ended      its outcome is stored, it was stopped, its slot's time is over, a late
-//	           report says that there is none, or the next attempt goes on with it (D15)
+//	rejected   it is proven that the vendor has no job
+//	unknown    the answer was lost, and the vendor may have a job
+//	abandoned  the task no longer waits for it; its job may run on, and keeps its slot
+//	ended      the outcome is stored; or the job was stopped; or the time of its slot is over;
+//	           or a late report says that there is no job; or the next attempt continues the
+//	           same job (D15)
 //
 //	intent ────► accepted, rejected, unknown
 //	unknown ───► accepted    the job was found, or its sender reports late
-//	unknown ───► intent      two lookups found no job: sent again under the same name
+//	unknown ───► intent      two lookups found no job: it is sent again under the same name
 //	unknown ───► rejected    two lookups confirmed a refusal
 //	rejected ──► accepted    its sender reports a job late, and no attempt followed
 //	accepted ──► ended
-//	intent, unknown, accepted ──► abandoned ──► ended    at the end of the task, or by an
-//	                                                     operator's retry or reroute
-//	rejected, ended ──► abandoned    a job is reported that the task does not wait for
+//	intent, unknown, accepted ──► abandoned ──► ended    the task ended, or an operator ordered
+//	                                                     a retry or a reroute
+//	rejected, ended ──► abandoned    the vendor reports a job that the task does not wait for
 //
-// The answer of a synchronous vendor has the outcome: its attempt goes from intent to ended
-// at once, and is never accepted.
+// A synchronous vendor answers with the outcome. Its attempt therefore goes from intent to
+// ended directly, and is never accepted.
 //
-// The intent is stored before the vendor is called, the vendor's id after. A crash
-// between the two leaves the attempt unknown.
+// The intent is stored before the vendor is called, and the vendor's id after the call. A
+// crash between the two leaves the attempt unknown.
 //
 // # A lost answer
 //
-// The answer is lost, or the worker dies after the intent, and no cancel comes. What
-// follows depends on the vendor and on the model:
+// Suppose that the answer is lost, or that the worker dies after the intent, and that no cancel
+// comes. What follows depends on the vendor and on the model:
 //
-//	can be asked by our id      Lookup, until the job is found, or absent twice and sent
-//	(Route.Find)                again. While the vendor is out of reach the task is parked
-//	                            and the pauses grow (d3_sender_died, d6_park_and_look_again,
+//	the vendor can be asked     Look the job up until it is found, or until two lookups found
+//	by our id (Route.Find)      none and it is sent again. While the vendor is out of reach the
+//	                            task is parked, with growing pauses between the lookups
+//	                            (d3_sender_died, d6_park_and_look_again,
 //	                            d4_absent_twice_then_resent)
-//	cannot, OnUnknown is park   parked: an operator finds out, then retries or fails it
-//	                            (d6_operator_gives_up_the_attempt)
-//	cannot, OnUnknown is fail   the task fails after 60 s, or at the deadline, but not
-//	                            before the call must be over (d6_sync_unknown_fails)
+//	it cannot, and OnUnknown    Park. An operator finds out what happened, then retries the
+//	is park                     task or fails it (d6_operator_gives_up_the_attempt)
+//	it cannot, and OnUnknown    Fail the task after 60 s or at the deadline, but not before the
+//	is fail                     call must be over (d6_sync_unknown_fails)
 //
-// The first two end an hour after the deadline (d6_given_up_after_the_deadline). Where
-// the vendor cannot be asked, nothing is sent again without an operator (D6).
+// The first two cases end one hour after the deadline (d6_given_up_after_the_deadline). If the
+// vendor cannot be asked, nothing is sent again unless an operator says so (D6).
 //
-// A synchronous sender stores the files in our bucket as they arrive. If it died, the
-// repeated Submit searches the bucket. If nothing is there, the task waits for the stored
-// end of the call, and a Lookup searches it again. Files that are whole count as the
-// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). Where
-// the submission takes several calls, those files count that had come by then
-// (d6_sync_sender_lost_left_some_files).
+// The sender of a synchronous call stores the files in our bucket as they arrive. If the sender
+// dies, the repeated Submit searches the bucket. If it finds nothing, the task waits until the
+// stored end of the call, and a Lookup searches once more. Complete files count as the answer
+// (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). If the submission takes
+// several calls, the files that had arrived by then count (d6_sync_sender_lost_left_some_files).
 //
 // # A restored database
 //
-// Its rows may lack attempts that were made after the backup, and [Restored] says so.
-// Nothing is sent then until a job is found, or an operator orders a retry or reroute: see
-// restore.go (d17_restored_before_the_first_attempt, d17_restored_while_unknown).
+// A restored row may lack attempts that were made after the backup; the event [Restored] marks
+// it. From then on nothing is sent for the task until a job is found, or until an operator
+// orders a retry or a reroute: see restore.go (d17_restored_before_the_first_attempt,
+// d17_restored_while_unknown).
 //
 // # A database that lost its last commits
 //
-// Nobody announces that. So a report of a vendor's answer carries the identity of its
-// attempt, and a question carries what the run has seen. The row takes over what it lacks:
-// see memory.go
-// (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job,
+// A database does not announce that it lost commits, for example in a failover to a replica
+// that lagged. Therefore each report of a vendor's answer carries the identity of its attempt,
+// and each question of a run carries what the run has seen. The row adopts what it lacks: see
+// memory.go (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job,
 // d13_lapse_run_saw_the_end).
 //
 // # A cancel
 //
-// A client's cancel and an operator's fail are treated alike here. What happens depends
-// on how far the attempt is when it comes:
+// A client's cancel and an operator's fail have the same effect here. It depends on how far the
+// attempt has come:
 //
-//   - Intent: the call may be under way. The cancel is noted. The report of the call, or
-//     the stored end of the call, ends the task (d5_cancel_waits_for_the_report,
+//   - Intent: the call may be under way. The cancel is noted. The report of the call, or the
+//     stored end of the call, ends the task (d5_cancel_waits_for_the_report,
 //     d5_fail_waits_for_the_report, d5_failed_then_answer_lost,
 //     d5_sender_died_then_cancelled).
-//   - Unknown: the task ends at once, though a sender that was taken for lost may still
-//     be in its call (d5_answer_lost_then_failed, d5_cancelled_between_lookups).
-//   - Accepted, or found by a lookup: the vendor is asked to stop the job where it can
-//     (CanStop), then the task ends, whether the job was stopped or not
+//   - Unknown: the task ends at once, although a sender that counts as lost may still be in its
+//     call (d5_answer_lost_then_failed, d5_cancelled_between_lookups).
+//   - Accepted, or found by a lookup: the vendor is asked to stop the job, if it can (CanStop).
+//     Then the task ends, whether or not the job was stopped
 //     (d5_answer_lost_found_then_cancelled).
-//   - The job has succeeded, and its files are not copied yet: the cancel wins, and the
-//     files are swept (d5_answer_lost_job_finished_then_cancelled).
+//   - The job has succeeded, and its files are not copied yet: the cancel wins, and the files
+//     are swept (d5_answer_lost_job_finished_then_cancelled).
 //   - The task has ended: the cancel is refused (d13_end_before_cancel).
 //
 // # A job that runs on after its task
 //
-// It changes neither the end of the task nor the money. How much is seen of it depends
+// Such a job changes neither the end of the task nor the money. What is recorded of it depends
 // on whether its id is known:
 //
-//   - Known, and not proven to be stopped: the attempt is abandoned, and polled for until
-//     SlotUntil. If the job ends before, its outcome and the vendor's charge are recorded,
-//     and its files swept.
-//   - Reported after the end, by a sender that was slow or taken for lost: the id is
-//     recorded, the vendor is asked to stop the job where it can, and the rest is as
-//     above (d5_answer_after_the_end, d5_answer_after_the_end_unstoppable). A synchronous
-//     answer is an outcome: it is recorded (d5_sync_answer_after_the_end).
-//   - Not known: no lookup is made after the end. The attempt has its slot until
+//   - The id is known, and the job is not proven to be stopped: the attempt is abandoned, and the
+//     channel polls for it until SlotUntil. If the job ends before that, its outcome and the
+//     vendor's charge are recorded, and its files are swept.
+//   - A slow sender, or one that counted as lost, reports the job after the end of the task: the
+//     id is recorded, the vendor is asked to stop the job if it can, and the rest is as above
+//     (d5_answer_after_the_end, d5_answer_after_the_end_unstoppable). A synchronous answer is an
+//     outcome, and is recorded (d5_sync_answer_after_the_end).
+//   - The id is not known: no lookup is made after the end. The attempt keeps its slot until
 //     SlotUntil. The vendor's charge is not recorded (d5_sender_died_then_cancelled).
 //
 // # What a task waits for
 //
 // A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
 //
-//	source   a task whose file this one uses has not ended (D21). It ends by itself, so
-//	         that this wait has no end of its own
-//	pause    a vendor refused for now, or a step achieved nothing: the next try comes
-//	         later. It has no end of its own
-//	parked   a step is stuck, so that a person may have to help: it is tried again by
-//	         itself, and the task fails at the end of the parking (D12)
+//	source   a task whose file this one uses has not ended (D21). The source ends by itself,
+//	         so this wait needs no end of its own
+//	pause    a vendor refused for the moment, or a step achieved nothing. The next try comes
+//	         later. This wait has no end of its own either
+//	parked   a step is stuck, and a person may have to help. The step is tried again by itself,
+//	         and the task fails when the parking ends (D12)
 //	slot     no channel has a slot for the next attempt (D7)
-//	modal    the client has yet to give parameters (D15)
+//	modal    the client has not given its parameters yet (D15)
 //	unknown  the vendor's answer was lost (D6)
-//	vendor   the deadline has passed, and the vendor is asked a last time (D10)
+//	vendor   the deadline has passed, and the vendor is asked one last time (D10)
 //
-// A vendor that works before the deadline is no wait. A wait with a reason shows as stuck.
-// The time that a task is stuck, queued, or waits for its client or a source moves the
-// deadline, once the wait is over; until then WaitsUntil is the deadline (D10). A wait that follows another
-// keeps the earlier end: a task that is parked at noon for a day, and queued since because
-// all channels refuse it, fails at the next noon. [change.wait] lists the waits that begin
-// anew. A call under way is no wait: while the attempt is an intent, nothing but its own
-// report ends the task before the stored end of the call (D5).
+// A vendor that works before the deadline is not a wait. A wait with a reason shows as stuck.
+//
+// The time that a task is stuck or queued, or waits for its client or a source, does not count
+// against the deadline: when the wait is over, the deadline moves by the length of the wait.
+// Until then WaitsUntil is the deadline (D10). If one wait follows another, the earlier end
+// stays. For example, a task that is parked at noon for one day, and then queued because all
+// channels refuse it, fails at the next noon. [change.wait] lists the waits that begin anew.
+//
+// A call under way is not a wait: while the attempt is an intent, only the report of the call
+// can end the task before the stored end of the call (D5).
 //
 // # Who sends which event
 //
-// The run sends [Asked] for the next step. The activity that took the step, or the run
-// if that failed, sends [StepEnded] and asks again. What the step achieved comes before,
-// as an event of its own. Pollers report what vendors say. The API and operators record
-// commands such as [CancelRequested] and [FailRequested]; workers act on them. Time
-// alone ends no task: once an end is due, the next step is [Settle], which applies
-// [EndDue], which checks again under the lock.
+// The run sends [Asked] to get its next step. The activity that took the step sends [StepEnded]
+// and asks again; if the activity failed, the run does so. What the step achieved is an event of
+// its own, sent before [StepEnded]. Pollers report what vendors say. The API and operators record
+// commands such as [CancelRequested] and [FailRequested], and workers act on them. The passing of
+// time ends no task: once an end is due, the next step is [Settle], which applies [EndDue], which
+// checks again under the lock.
 //
 // # What always holds
 //
 //   - A task ends once, with one post or one void, and its end never changes.
 //   - A task does not complete after a cancel was accepted.
-//   - An attempt follows only one that was rejected, has ended, or was given up by an
-//     operator: no vendor gets a second job without proof that the first is none, or
-//     without an operator's word.
-//   - After a restore no job is made without a found one or an operator's word (D17).
-//   - While an attempt is an intent, the task does not end before the stored
-//     end of its call (D5).
-//   - Late and repeated events of steps and pollers change nothing. An event that is
-//     refused changes nothing.
-//   - Each open task has a next step, each sleep an end, and no step is answered twice
-//     without a pause.
+//   - An attempt follows another only if that one was rejected, has ended, or was given up by an
+//     operator's command. So a vendor gets a second job only with the proof that there is no
+//     first one, or on an operator's order.
+//   - After a restore a job is made only after a job was found, or on an operator's order (D17).
+//   - While an attempt is an intent, the task does not end before the stored end of its call (D5).
+//   - Late and repeated events of steps and pollers change nothing. A refused event changes
+//     nothing.
+//   - Each open task has a next step, each sleep has an end, and no step is returned twice without
+//     a pause in between.
 //
 // The package may import the module root and catalog/price.
 package task

@@ -8,12 +8,11 @@ import (
 	"github.com/mediagate/mediagate/catalog/price"
 )
 
-// unknownSyncTimeout is how long an attempt is unknown before its task fails, where
-// the model says on_unknown: fail and the vendor cannot be asked (D6).
+// unknownSyncTimeout is how long an attempt may stay unknown before its task fails, if the model
+// says on_unknown: fail and the vendor cannot be asked (D6).
 const unknownSyncTimeout = 60 * time.Second
 
-// unknownTimeout is how long after the deadline any other unknown attempt is given up
-// (D6).
+// unknownTimeout is how long after the deadline a task with any other unknown attempt fails (D6).
 const unknownTimeout = time.Hour
 
 // ending is how a task ends.
@@ -22,116 +21,115 @@ type ending struct {
 	failure *mediagate.Failure
 }
 
-func failed(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
+func failedWith(f *mediagate.Failure) ending { return ending{mediagate.StatusFailed, f} }
 
-// findDueEnd returns how the open task ends, and whether its end is due. An accepted
-// cancel comes first (D13).
+// findDueEnd returns how the open task ends, and whether that end is due. An accepted cancel
+// comes before everything else (D13).
 func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 	a := s.Last()
 	switch {
 	case !s.CancelRequestedAt.IsZero():
 		return ending{status: mediagate.StatusCancelled}, true
 	case !s.FailRequestedAt.IsZero():
-		return failed(s.parkFailure()), true
-	case s.Unreadable: // only its parking's end is known
+		return failedWith(s.parkFailure()), true
+	case s.Unreadable: // only the end of its parking can be read
 	case s.sourceFailure() != nil:
-		return failed(s.sourceFailure()), true
+		return failedWith(s.sourceFailure()), true
 	case a == nil && s.Inputs.Failure != nil:
-		return failed(s.Inputs.Failure), true
+		return failedWith(s.Inputs.Failure), true
 	case a == nil:
 	case a.outcome() != nil && !a.outcome().Succeeded:
-		return failed(a.Outcome.Failure), true
+		return failedWith(a.Outcome.Failure), true
 	case a.Unusable != nil:
-		return failed(a.Unusable), true
+		return failedWith(a.Unusable), true
 	case a.succeeded() && a.Results != nil:
 		return ending{status: mediagate.StatusCompleted}, true
 	case a.succeeded():
 	case a.refusedForGood():
-		return failed(a.Failure), true
+		return failedWith(a.Failure), true
 	}
 	if at, failure := s.failsAt(); !at.IsZero() && !now.Before(at) {
-		return failed(failure), true
+		return failedWith(failure), true
 	}
 	return ending{}, false
 }
 
-// refusedForGood reports a refusal that no other attempt would mend: one that is about the
-// request, and neither about our account there nor about that moment.
+// refusedForGood reports whether the vendor refused the request itself, so that no other attempt
+// would help. A refusal of our account, or of that moment, is not one.
 func (a *Attempt) refusedForGood() bool {
 	f := a.Failure
 	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable &&
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 
-// FailsAt returns when the open task fails if nothing happens; zero while something else
-// has to come first.
+// FailsAt returns when the open task fails if nothing happens before. It is zero while something
+// else has to come first.
 func (s *State) FailsAt() time.Time {
 	at, _ := s.failsAt()
 	return at
 }
 
-// failsAt returns when the task fails if nothing happens, and how: at the end of its wait,
-// or else at its deadline. It is zero if a step comes first: a search for what a call left,
-// the last question to the vendor, a copy. A call under way holds the end up as well, see
-// callLastsUntil.
+// failsAt returns when and how the task fails if nothing happens before: at the end of its wait,
+// or else at its deadline. It is zero if a step has to come first: a search for what a call left
+// behind, the last question to the vendor, or a copy. A call under way delays the end as well,
+// see callLastsUntil.
 func (s *State) failsAt() (at time.Time, failure *mediagate.Failure) {
 	a := s.Last()
 	switch {
-	case s.Wait.Why == mediagate.WhyUnknown && s.failsUnknown(a) && a.bucketUnchecked():
+	case s.Wait.Why == mediagate.WhyUnknown && s.failsIfUnknown(a) && a.bucketUnchecked():
 		return time.Time{}, nil
-	case s.Wait.Why == mediagate.WhySource: // its end is that of the source
+	case s.Wait.Why == mediagate.WhySource: // it ends with the source
 		return time.Time{}, nil
 	case !s.Wait.EndsAt.IsZero():
 		return s.Wait.EndsAt, s.waitFailure()
 	case s.Unreadable:
 		return time.Time{}, nil
 	case a == nil:
-		return s.DeadlineAt, tooLate(neverSent)
+		return s.DeadlineAt, timeoutFailure(neverSent)
 	case a.State == mediagate.AttemptIntent, a.succeeded():
 		return time.Time{}, nil
 	case a.State == mediagate.AttemptAccepted:
 		return time.Time{}, nil // its vendor is asked a last time first (D10)
 	default:
-		return s.DeadlineAt, tooLate(neverSent)
+		return s.DeadlineAt, timeoutFailure(neverSent)
 	}
 }
 
-// waitFailure is how the task fails at the end of its wait.
+// waitFailure returns the failure of the task if its wait ends.
 func (s *State) waitFailure() *mediagate.Failure {
 	switch w := s.Wait; {
 	case w.Why == mediagate.WhyModal:
 		return mediagate.NoModal()
 	case w.Why == mediagate.WhyVendor:
-		return tooLate(providerTooLate)
+		return timeoutFailure(providerTooLate)
 	case w.Why == mediagate.WhyUnknown:
-		if s.failsUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
-			return tooLate(providerTooLate)
+		if s.failsIfUnknown(s.Last()) && s.DeadlineAt.Before(w.Since.Add(unknownSyncTimeout)) {
+			return timeoutFailure(providerTooLate)
 		}
-		return unknown()
+		return unknownFailure()
 	case w.Why == mediagate.WhySlot && w.Reason == "":
-		return noRoom()
+		return noRoomFailure()
 	case !w.Since.Before(s.DeadlineAt) && s.nothingAtVendor():
-		return tooLate(neverSent)
+		return timeoutFailure(neverSent)
 	default:
 		return s.parkFailure()
 	}
 }
 
-// nothingAtVendor reports that the task waits for no job, and that none has been made for
-// it. Of a row that cannot be read it is not known.
+// nothingAtVendor reports whether no vendor has a job that the task waits for, or has made one
+// for it. It is false for a row that cannot be read, since that is not known.
 func (s *State) nothingAtVendor() bool {
 	a := s.Last()
 	return !s.Unreadable && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
 }
 
-// failsUnknown reports that an unknown attempt fails its task after unknownSyncTimeout,
-// since the model says so and the vendor cannot be asked. After a restore the task parks
-// instead (D17).
-func (s *State) failsUnknown(a *Attempt) bool {
+// failsIfUnknown reports whether an unknown attempt fails its task after unknownSyncTimeout: the
+// model says so, and the vendor cannot be asked. After a restore the task parks instead (D17).
+func (s *State) failsIfUnknown(a *Attempt) bool {
 	return s.Plan.OnUnknown == mediagate.OnUnknownFail && a != nil && !a.findable() && !s.TailLost
 }
 
-// endIfDue ends the task, if its end is due and no intent holds it up (D5).
+// endIfDue ends the task if its end is due and no call may be under way (D5).
 func (c *change) endIfDue() {
 	if !c.open() || c.now.Before(c.callLastsUntil()) {
 		return
@@ -141,10 +139,10 @@ func (c *change) endIfDue() {
 	}
 }
 
-// end is the one way in which a task ends: its row, its money, and the first round
-// of its callback (D13, D14).
+// end ends the task. No other function does. It sets the row, the money, and the first round of
+// the callback (D13, D14).
 func (c *change) end(end ending) {
-	c.Status, c.Failure, c.EndedAt = end.status, public(end.failure), c.now
+	c.Status, c.Failure, c.EndedAt = end.status, publicFailure(end.failure), c.now
 	c.endWait()
 	if c.Failure != nil && c.Failure.Code == mediagate.CodeModalExpired {
 		c.Modal.State = mediagate.ModalExpired
@@ -170,7 +168,7 @@ func (c *change) end(end ending) {
 	}
 }
 
-// imagesMissing reports that a completed task has fewer images than were asked for.
+// imagesMissing reports whether a completed task has fewer images than were asked for.
 func (c *change) imagesMissing() bool {
 	made := int64(len(c.Results))
 	return slices.ContainsFunc(c.Charges, func(charge mediagate.Charge) bool {
@@ -178,16 +176,18 @@ func (c *change) imagesMissing() bool {
 	})
 }
 
-// abandon closes an attempt that its task does not wait for any more, if it is open.
+// abandon closes an open attempt that its task no longer waits for.
 func (c *change) abandon(a *Attempt) {
 	if !mayBeFollowed(a.State) {
 		c.close(a, mediagate.AttemptAbandoned)
 	}
 }
 
-// close closes an attempt. If it is abandoned, its job may run on: it has its slot, and is
-// polled for, until its end is seen, its stop is proven, or SlotUntil has passed (D5, D7).
-// Otherwise its slot is free, and its channel does not poll for it any more.
+// close closes an attempt.
+//
+// An abandoned attempt may have a job that runs on. It keeps its slot, and its channel polls for
+// it, until its end is seen, or the vendor has stopped it, or SlotUntil has passed (D5, D7). In
+// any other state the slot is free at once, and the polling stops.
 func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 	a.State, a.Trouble = state, ""
 	if state != mediagate.AttemptAbandoned {
@@ -197,8 +197,9 @@ func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 	}
 }
 
-// slotEnd returns when to free the slot of an attempt of which it is not known, from now on,
-// whether its job runs (D7). While the call may be under way the job may not have begun.
+// slotEnd returns when to free the slot of an attempt if it is not known whether its job runs
+// (D7). The time counts from now, or from the end of the call while that may be under way: the
+// job may not have begun before.
 func (c *change) slotEnd(a *Attempt) time.Time {
 	begun := c.now
 	if a.Ref.JobID == "" && a.CallEnds.After(begun) {
@@ -212,17 +213,17 @@ const (
 	neverSent       = "the task could not be sent to the provider in time"
 )
 
-func tooLate(message string) *mediagate.Failure {
+func timeoutFailure(message string) *mediagate.Failure {
 	return &mediagate.Failure{Code: mediagate.CodeGenerationTimeout, Message: message, Retryable: true}
 }
 
-func noRoom() *mediagate.Failure {
+func noRoomFailure() *mediagate.Failure {
 	return &mediagate.Failure{
 		Code: mediagate.CodeProviderAway, Message: "no provider had room for the task in time", Retryable: true,
 	}
 }
 
-func unknown() *mediagate.Failure {
+func unknownFailure() *mediagate.Failure {
 	return &mediagate.Failure{
 		Code:      mediagate.CodeSubmissionUnknown,
 		Message:   "it is not known whether the provider took the request",
@@ -230,15 +231,15 @@ func unknown() *mediagate.Failure {
 	}
 }
 
-// parkFailure is the failure of a task whose parking has ended, or that an operator
-// failed. The reason of the parking says which.
+// parkFailure returns the failure of a task whose parking has ended, or which an operator failed.
+// The reason of the parking decides which.
 func (s *State) parkFailure() *mediagate.Failure {
 	f := &mediagate.Failure{Code: mediagate.CodeProviderAway, Message: "the provider is not available", Retryable: true}
 	switch s.Wait.Reason {
 	case mediagate.ParkCredentials:
 		f.Code, f.Message = mediagate.CodeProviderRefused, "the provider refused our account"
 	case mediagate.ParkSubmissionUnknown:
-		return unknown()
+		return unknownFailure()
 	case mediagate.ParkResult, mediagate.ParkStorage:
 		f.Code, f.Message = mediagate.CodeResultUnavailable, "the result could not be fetched and stored"
 	case mediagate.ParkInternal:
@@ -250,8 +251,8 @@ func (s *State) parkFailure() *mediagate.Failure {
 	return f
 }
 
-// public hides from clients that our account at the vendor is out of funds.
-func public(f *mediagate.Failure) *mediagate.Failure {
+// publicFailure hides from clients that our account at the vendor is out of funds.
+func publicFailure(f *mediagate.Failure) *mediagate.Failure {
 	if f == nil || f.Code != mediagate.CodeFunds {
 		return f
 	}

@@ -7,52 +7,55 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Event is something that can happen to a task. The list is closed: it is this
-// file. A report that comes late or twice changes nothing. An intent or a command
-// that does not apply is refused with KindConflict, and changes nothing.
+// Event is something that can happen to a task. The list is closed: this file declares all
+// events.
+//
+// A report that comes late or twice changes nothing. An intent or a command that does not apply
+// is refused with KindConflict, and changes nothing.
 type Event interface{ apply(c *change) error }
 
 // Events of the run.
 type (
-	// Asked is the run's question for its next step, with what the run has seen of its
-	// task. A row that lacks some of that has lost its tail, and takes it over (D5).
+	// Asked is the run's question for its next step, with what the run has seen of its task. If
+	// the row lacks some of that, the database has lost commits, and the row adopts it (D5).
 	Asked struct{ Seen }
 
-	// StepStopped says that an activity of the run was cancelled. Its run may have done so,
-	// and asks next. Or an operator terminated or reset the run, and nobody asks before
-	// the lease is over (D2). So the only effect is Wake.
+	// StepStopped says that an activity of the run was cancelled. If the run cancelled it, the
+	// run asks next. If an operator terminated or reset the run, no question comes before the
+	// lease is over (D2). StepStopped brings that question forward: its only effect is Wake.
 	StepStopped struct{}
 
-	// StepEnded says that the step, of attempt N where it has one, ended, and how:
-	// Kind and Code are of its error, Reason becomes the task's failure.
+	// StepEnded says that a step has ended, for attempt N if it has one. If the step failed, Kind
+	// and Code are those of its error, and Reason becomes the message of the task's failure.
 	StepEnded struct {
 		Step   Kind
 		N      int
 		Failed bool
 		Kind   mediagate.Kind
 		Code   string
-		Reason string // only of KindInvalid and KindTooLarge
+		Reason string // set for KindInvalid and KindTooLarge only
 	}
 
-	// EndDue ends the task, if its end is due: it is what the step Settle does.
+	// EndDue ends the task if its end is due. The step Settle applies it.
 	EndDue struct{}
 )
 
 // Events of steps.
 type (
-	// InputsChecked is the result of checking the client's files.
+	// InputsChecked is the result of a check of the client's files.
 	InputsChecked struct{ Check mediagate.InputCheck }
 
-	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot
-	// for it. Former are names that its channel had: they count as its own (D11).
+	// IntentStored begins an attempt, before its call (D3). The caller has taken a slot for it.
+	// Former lists earlier names of the channel: attempts under those names count as the
+	// channel's own (D11).
 	IntentStored struct {
 		Sending
 		Former []string
 	}
 
-	// Reopened stores the intent of sending an attempt again, under the same name, after
-	// two lookups found no job. Absent is the SendBefore of the sending that they
-	// looked for (D4).
+	// Reopened stores the intent to send an attempt once more under the same name, after two
+	// lookups found no job. Absent is the SendBefore of the sending that the lookups asked about
+	// (D4).
 	Reopened struct {
 		N          int
 		Absent     time.Time
@@ -60,10 +63,10 @@ type (
 		CallEnds   time.Time
 	}
 
-	// Queued lets the task wait for a slot at one of the channels, for attempt N
-	// (D7). OnlyFull says that one of them has no trouble and is merely full: it ends a
-	// parking. Refused is what a person has to mend at the vendor before any of them
-	// takes a job: the task parks for it, and keeps its place in the queue.
+	// Queued lets attempt N of the task wait for a slot at one of the channels (D7). OnlyFull
+	// says that one of them has no trouble and is merely full, which ends a parking. Refused is
+	// what a person has to mend at the vendor before any of the channels takes a job: the task
+	// parks for that reason, and keeps its place in the queue.
 	Queued struct {
 		N        int
 		Channels []string
@@ -71,18 +74,19 @@ type (
 		Refused  mediagate.ParkReason
 	}
 
-	// Accepted says that the vendor has the job, or had it when it was looked up.
-	// FirstPollAt is when its channel asks first. A synchronous vendor's answer has
-	// the outcome. The job of an earlier sending is the attempt's as well: all have one name.
+	// Accepted says that the vendor has the job, either by its answer or by a lookup. FirstPollAt
+	// is when the channel polls for the first time. The answer of a synchronous vendor holds the
+	// outcome. The job of an earlier sending belongs to the attempt as well, since all sendings
+	// have one name.
 	Accepted struct {
 		Sending
 		Submission  mediagate.Submission
 		FirstPollAt time.Time
 	}
 
-	// Refused says that the vendor refused the sending, and has no job of it. Invalid says
-	// that it refused the request as such, which may be its way of saying that the name is
-	// taken. Elsewhere: see Attempt.
+	// Refused says that the vendor refused the sending, and made no job of it. Invalid says that
+	// the vendor refused the request as such, which may be its way to say that the name is taken.
+	// For Elsewhere see Attempt.
 	Refused struct {
 		Sending
 		Failure   mediagate.Failure
@@ -91,24 +95,25 @@ type (
 		Detail    string
 	}
 
-	// SubmitUnknown says that the vendor may or may not have the job of the sending.
-	// SenderLost says that its sender did not report.
+	// SubmitUnknown says that the vendor may or may not have the job of the sending. SenderLost
+	// says that the reason is a sender that did not report.
 	SubmitUnknown struct {
 		Sending
 		SenderLost bool
 		Detail     string
 	}
 
-	// NotFound says that a lookup that began at AskedAt found no job of the sending
-	// with that SendBefore. It counts from CallEnds on.
+	// NotFound says that a lookup, begun at AskedAt, found no job of the sending with that
+	// SendBefore. It counts only if it began after CallEnds, when the call can no longer be under
+	// way.
 	NotFound struct {
 		N          int
 		SendBefore time.Time
 		AskedAt    time.Time
 	}
 
-	// Mirrored says where the copied files of the attempt are. It ends the task: as
-	// completed, unless a cancel or a fail is noted. With Keep the end is left to Settle.
+	// Mirrored says where the copied files of the attempt are. It ends the task: as completed,
+	// unless a cancel or a fail is noted. With Keep, the end is left to Settle.
 	Mirrored struct {
 		N       int
 		Results []mediagate.Result
@@ -119,8 +124,8 @@ type (
 	StopProven struct{ N int }
 )
 
-// Events of a channel's poller. Claim is the token of the poller. Of a poller that has
-// lost its claim only VendorEnded counts (D8).
+// Events of a channel's poller. Claim is the token of the poller. From a poller that has lost its
+// claim only VendorEnded counts (D8).
 type (
 	// Claimed gives the attempt's row to a poller.
 	Claimed struct {
@@ -128,7 +133,7 @@ type (
 		Claim string
 	}
 
-	// Progressed is an answer that is no end. Percent is -1 where the vendor gives none.
+	// Progressed says that the job still runs. Percent is -1 if the vendor gives no progress.
 	Progressed struct {
 		N       int
 		Claim   string
@@ -136,16 +141,16 @@ type (
 		NextAt  time.Time
 	}
 
-	// VendorEnded is how the job ended. The first one counts (D9). MayCopy says that the
-	// poller has room to copy the files.
+	// VendorEnded says how the job ended. The first one counts (D9). MayCopy says that the poller
+	// has room to copy the files itself.
 	VendorEnded struct {
 		N       int
 		Outcome mediagate.Outcome
 		MayCopy bool
 	}
 
-	// VendorWaits says that the vendor waits for modal parameters (D15). NextAt is the
-	// next poll where the task takes none.
+	// VendorWaits says that the vendor waits for modal parameters (D15). NextAt is the time of
+	// the next poll if the task takes no such parameters.
 	VendorWaits struct {
 		N      int
 		Claim  string
@@ -159,55 +164,55 @@ type (
 		Reason mediagate.ParkReason
 	}
 
-	// SlotExpired says that SlotUntil of an abandoned attempt has passed: its job counts
-	// as ended. It comes from housekeeping, without a claim.
+	// SlotExpired says that SlotUntil of an abandoned attempt has passed, so that its job counts
+	// as ended. Housekeeping sends it, without a claim.
 	SlotExpired struct{ N int }
 )
 
-// Commands of clients and operators. Retry and reroute name the step that the task slept
-// on when the command was given. They do nothing if the task sleeps on another one by
-// now; the zero step matches any.
+// Commands of clients and operators. Retry and reroute name the step that the task was sleeping
+// on when the command was given. If the task sleeps on another step by now, they do nothing; the
+// zero step matches any.
 type (
-	// CancelRequested is the client's cancel. KindConflict after the end.
+	// CancelRequested is the client's cancel. It is refused with KindConflict after the end.
 	CancelRequested struct{}
-	// FailRequested is an operator's end of the task, refunded.
+	// FailRequested is an operator's order to end the task as failed. The client pays nothing.
 	FailRequested struct{}
-	// RetryRequested has a step tried now that the task waits for, with the time of a
-	// new task (D10). An unknown attempt whose vendor cannot be asked is given up: the
-	// operator takes the risk of a second job (D6).
+	// RetryRequested has the task try the step that it waits for now, and gives it the time of a
+	// new task (D10). If the last attempt is unknown and its vendor cannot be asked, the attempt
+	// is given up: the operator takes the risk of a second job (D6).
 	RetryRequested struct{ For Step }
-	// RerouteRequested gives the last attempt up and makes another, at the channel
-	// where one is named (D9).
+	// RerouteRequested gives up the last attempt and makes another: at the named channel, if one
+	// is named (D9).
 	RerouteRequested struct {
 		For     Step
 		Channel string
 	}
-	// PollRequested has the channel ask now.
+	// PollRequested has the channel poll for the job now.
 	PollRequested struct{}
 	// RedeliverRequested begins another round of the callback (D14).
 	RedeliverRequested struct{}
-	// ModalGiven are the client's modal parameters. KindConflict where the task
-	// does not wait for any (D15).
+	// ModalGiven brings the client's modal parameters. It is refused with KindConflict if the
+	// task does not wait for any (D15).
 	ModalGiven struct{ Input json.RawMessage }
 )
 
 // Facts from elsewhere.
 type (
-	// Delivered says how a round of the callback stands: an empty state says that
-	// another attempt follows.
+	// Delivered says how a round of the callback stands. An empty state says that another attempt
+	// follows.
 	Delivered struct {
 		Round  int
 		State  mediagate.WebhookState
 		Reason string
 	}
-	// BreakerClosed says that the channel takes jobs again: a task that is parked
-	// for it tries again.
+	// BreakerClosed says that a channel takes jobs again. A task that is parked for one of the
+	// reasons tries again.
 	BreakerClosed struct{ Reasons []mediagate.ParkReason }
-	// Restored says that the task's row is of a backup. At names the restore: the event
-	// counts once for each (D17).
+	// Restored says that the task's row comes from a backup. At identifies the restore: the event
+	// counts once for each restore (D17).
 	Restored struct{ At time.Time }
-	// ChannelGone says that no worker has the channel any more: a task that is queued
-	// for it looks for another one (D11).
+	// ChannelGone says that no worker has the channel any more. A task that is queued for it
+	// looks for another channel (D11).
 	ChannelGone struct{ Channel string }
 )
 

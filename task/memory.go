@@ -7,21 +7,22 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A database may lose its last commits: in a failover to a replica that lagged, or because
-// a backup was restored. Temporal, and the processes that are in a call, then know more
-// than the row (D5, D17):
+// A database may lose its last commits: in a failover to a replica that lagged, or because a
+// backup was restored. Temporal, and the processes that are in a call, then know more than the
+// row (D5, D17). For example, a run has seen that attempt 2 was sent, and the row knows attempt 1
+// only. Two memories repair that:
 //
-//   - A report carries the identity of its attempt. If the row lacks the attempt, or the
+//   - Each report of a call carries the identity of its attempt. If the row lacks the attempt, or the
 //     attempt's last sending, the report puts it back.
-//   - A run remembers what it has seen of its task, and a sender what it has begun. Each
-//     question carries that memory, and the row takes over what it lacks.
+//   - A run remembers what it has seen of its task, and a sender remembers what it has begun. Each
+//     question carries that memory, and the row adopts what it lacks.
 //
-// An attempt that was put back is not sent before two lookups prove it absent. Either its job
-// is known, or it is an intent like any other whose sender died: the bucket is searched, and
-// the vendor asked.
+// An attempt that was put back is not sent again before two lookups prove that there is no job.
+// Either its job is known; or it is treated like any intent whose sender died: the bucket is
+// searched, and the vendor is asked.
 
-// Sending identifies one sending of an attempt. The intent stores it; the reports of the
-// vendor's answer and the memories repeat it.
+// Sending identifies one sending of an attempt. The intent stores it; the reports of the vendor's
+// answer, and the memories of run and sender, repeat it.
 type Sending struct {
 	N           int             `json:"n,omitempty"`
 	Channel     string          `json:"channel,omitempty"`
@@ -32,21 +33,22 @@ type Sending struct {
 	ExternalID  string          `json:"external_id,omitempty"`
 	SendBefore  time.Time       `json:"send_before,omitzero"`
 	CallEnds    time.Time       `json:"call_ends,omitzero"`
-	Sends       int             `json:"sends,omitempty"` // how often the attempt was sent, this time included
+	Sends       int             `json:"sends,omitempty"` // how often the attempt was sent, including this time
 }
 
-// Seen is what a run, or the sender of an attempt, has seen of its task. It becomes part of
-// the run's history: it holds ids, words of ours and times.
+// Seen is what a run, or the sender of an attempt, has seen of its task. It becomes part of the
+// run's history, so it holds only ids, times, and words of ours.
 type Seen struct {
-	Sending                      // the last one; only N where nothing else is known of the attempt
-	Ref       mediagate.JobRef   `json:"ref,omitzero"`        // the vendor's, once it has answered
+	Sending                      // the last sending; only N if nothing else is known of the attempt
+	Ref       mediagate.JobRef   `json:"ref,omitzero"`        // the vendor's name for the job, once it has answered
 	Cancelled bool               `json:"cancelled,omitempty"` // a cancel was requested
 	Failed    bool               `json:"failed,omitempty"`    // an operator's fail was requested
-	Status    mediagate.Status   `json:"status,omitempty"`    // of a task that has ended
-	Failure   *mediagate.Failure `json:"failure,omitempty"`   // of a task that failed, without words
+	Status    mediagate.Status   `json:"status,omitempty"`    // set if the task has ended
+	Failure   *mediagate.Failure `json:"failure,omitempty"`   // set if the task failed; without its message
 }
 
-// With adds what another memory knows of a later sending, or of the same one.
+// With returns the memory together with another one. The later sending of the two counts; if they
+// are of the same sending, the one that knows its job.
 func (s Seen) With(other Seen) Seen {
 	sameNumber := other.N == s.N
 	switch {
@@ -59,11 +61,11 @@ func (s Seen) With(other Seen) Seen {
 	return s
 }
 
-// Heard is what a run knows after an answer: what that says, and what the run has heard
-// before that the answer lacks, since its row is missing, cannot be read, or has lost its
-// tail. If the row has another attempt of the same number, that one counts: the run has
+// Updated returns what a run knows after an answer: what the answer says, and in addition what
+// the run knew before and the answer lacks, because the row is missing, cannot be read, or has
+// lost commits. If the row has another attempt of the same number, the row's counts: the run has
 // reported its own (D5).
-func (s Seen) Heard(answer Seen) Seen {
+func (s Seen) Updated(answer Seen) Seen {
 	known := s.With(answer)
 	if answer.N == s.N && answer.Channel != "" && !answer.sameAttempt(s.Sending) {
 		known.Sending, known.Ref = answer.Sending, answer.Ref
@@ -74,24 +76,24 @@ func (s Seen) Heard(answer Seen) Seen {
 	return answer
 }
 
-// Stray is a job that no attempt of its task has.
+// Stray is a job that belongs to no attempt of its task.
 type Stray struct {
 	Sending Sending
 	Ref     mediagate.JobRef
 }
 
-// sameAttempt reports that two sendings, of one number, are of the same attempt.
+// sameAttempt reports whether two sendings with the same number belong to the same attempt.
 func (s Sending) sameAttempt(other Sending) bool {
 	return s.Channel == other.Channel && s.Fingerprint == other.Fingerprint && s.ExternalID == other.ExternalID
 }
 
-// identify gives the attempt the identity and the sending.
+// identify gives the attempt its identity, and makes s its last sending.
 func (a *Attempt) identify(s Sending) {
 	a.Sending = s
 	a.Sends = max(s.Sends, 1)
 }
 
-// Seen is what a run sees of the task.
+// Seen returns what a run sees of the task.
 func (s *State) Seen() Seen {
 	seen := Seen{Cancelled: !s.CancelRequestedAt.IsZero(), Failed: !s.FailRequestedAt.IsZero()}
 	if !s.open() {
@@ -106,20 +108,20 @@ func (s *State) Seen() Seen {
 	return seen
 }
 
-// attemptOf returns the attempt that a report is about. An attempt, or a sending, that the
-// row lacks is put back. It returns nil if the report fits no attempt: the row has one of
-// that number at another channel or account, or under another name.
+// attemptOf returns the attempt that a report is about. It puts back an attempt, or a sending,
+// that the row lacks. It returns nil if the report fits no attempt: the row has one with that
+// number at another channel or account, or under another name.
 func (c *change) attemptOf(s Sending) *Attempt {
-	a, lacked := c.identified(s)
+	a, lacked := c.findAttempt(s)
 	if lacked {
 		c.addEvidence(mediagate.EvidenceAnswer)
 	}
 	return a
 }
 
-// identified returns what attemptOf returns, and whether the row lacked something. It counts
-// no evidence.
-func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
+// findAttempt returns what attemptOf returns, and whether the row lacked something. Unlike
+// attemptOf it notes no evidence.
+func (c *change) findAttempt(s Sending) (a *Attempt, lacked bool) {
 	a = c.Attempt(s.N)
 	switch {
 	case a == nil && (s.Channel == "" || c.Unreadable):
@@ -130,21 +132,21 @@ func (c *change) identified(s Sending) (a *Attempt, lacked bool) {
 		a.identify(s)
 	case a.Channel != s.Channel || a.Fingerprint != s.Fingerprint:
 		return nil, false
-	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero() && !c.Unreadable: // a name that is gone is no other name
+	case a.ExternalID != s.ExternalID && c.ErasedAt.IsZero() && !c.Unreadable: // an erased name is not a different one
 		return nil, false
 	case s.SendBefore.After(a.SendBefore) && a.awaitsReport():
 		a.identify(s)
 		a.reopen()
 		if c.current(a.N) == a {
-			c.endWait() // it was for what became of an earlier sending
+			c.endWait() // the wait was about an earlier sending
 		}
 		return a, true
 	}
 	return a, false
 }
 
-// putBack adds an attempt that the row lacks, as an intent. Open ones before it are
-// abandoned. If the task does not wait for the attempt, the attempt is abandoned itself.
+// putBack adds an attempt that the row lacks, as an intent. Open attempts before it are
+// abandoned. If the task does not wait for the attempt, that one is abandoned itself.
 func (c *change) putBack(s Sending) *Attempt {
 	put := Attempt{TaskID: c.ID, State: mediagate.AttemptIntent, CreatedAt: c.now}
 	put.identify(s)
@@ -156,16 +158,16 @@ func (c *change) putBack(s Sending) *Attempt {
 	case before != nil && s.Route.Operation == mediagate.OperationModal && c.mayHaveAsked(before): // D15: the same job
 		c.Modal.State, c.Modal.N = mediagate.ModalSubmitted, before.N
 		c.endWait()
-		c.DeadlineAt = c.now.Add(c.Plan.Timeout) // as the call had given it
+		c.DeadlineAt = c.now.Add(c.Plan.Timeout) // as the client's call had set it
 		c.close(before, mediagate.AttemptEnded)
 	case before != nil:
-		c.abandon(before) // what comes of its job is only recorded
+		c.abandon(before) // its outcome is only recorded
 	}
 	if wanted {
-		c.endWait()        // it was for the attempt before
-		c.TailLost = false // the doubt is the attempt's
+		c.endWait()        // the wait was about the attempt before
+		c.TailLost = false // from now on only this attempt is uncertain
 		if s.Channel == c.RerouteTo {
-			c.RerouteTo = "" // the attempt is the one that the reroute led to
+			c.RerouteTo = "" // this is the attempt that the reroute led to
 		}
 		if s.Route.Sync {
 			c.begin()
@@ -176,22 +178,23 @@ func (c *change) putBack(s Sending) *Attempt {
 	return &c.Attempts[at]
 }
 
-// mayHaveAsked reports that the vendor has asked the client for parameters of the attempt's
-// job, or may have done so since: the row has lost that as well then.
+// mayHaveAsked reports whether the vendor has asked the client for parameters of the attempt's
+// job, or may have asked since: the row may have lost that as well.
 func (c *change) mayHaveAsked(a *Attempt) bool {
 	return c.waitsForClient() || c.Modal.State == mediagate.ModalNone && a.State == mediagate.AttemptAccepted
 }
 
+// addEvidence notes a sign that the database has lost commits, once for each kind.
 func (c *change) addEvidence(e mediagate.Evidence) {
 	if !slices.Contains(c.Evidence, e) {
 		c.Evidence = append(c.Evidence, e)
 	}
 }
 
-// noteStray notes a job that no attempt has: its vendor is asked to stop it (D5). The attempt
-// has the job if a lookup found it at another channel of the same vendor account, or at the
-// channel's new name.
-func (c *change) noteStray(s Sending, ref mediagate.JobRef) {
+// recordStray records a job that belongs to no attempt, so that its vendor is asked to stop it
+// (D5). It records nothing if the attempt with that number has the job, because a lookup found it
+// at another channel of the same vendor account, or at the channel's new name.
+func (c *change) recordStray(s Sending, ref mediagate.JobRef) {
 	a := c.Attempt(s.N)
 	found := a != nil && a.Provider == s.Provider && ref.JobID != "" && a.Ref.JobID == ref.JobID
 	if s.Channel == "" || found {
@@ -204,10 +207,10 @@ func (c *change) noteStray(s Sending, ref mediagate.JobRef) {
 	}
 }
 
-// takeOver has the row take over what a run or a sender has seen and the row lacks: a
-// cancel or a fail first, then the attempt, its sending and its job, then the end of a task
-// that failed (D13). A completed task completes again by its job or its files.
-func (c *change) takeOver(seen Seen) {
+// adopt lets the row adopt what a run or a sender has seen and the row lacks. A cancel or a fail
+// comes first, then the attempt with its sending and its job, then the end of a task that failed
+// (D13). A task that had completed completes again, by its job or its files.
+func (c *change) adopt(seen Seen) {
 	lacked := false
 	if (seen.Cancelled || seen.Status == mediagate.StatusCancelled) && c.CancelRequestedAt.IsZero() {
 		c.CancelRequestedAt, lacked = c.now, true
@@ -215,11 +218,11 @@ func (c *change) takeOver(seen Seen) {
 	if seen.Failed && c.FailRequestedAt.IsZero() {
 		c.FailRequestedAt, lacked = c.now, true
 	}
-	if seen.N > 0 && seen.N >= c.lastN() && c.takeOverAttempt(seen) {
+	if seen.N > 0 && seen.N >= c.lastN() && c.adoptAttempt(seen) {
 		lacked = true
 	}
 	if seen.Status == mediagate.StatusFailed && seen.Failure != nil && c.CancelRequestedAt.IsZero() {
-		c.end(failed(seen.Failure))
+		c.end(failedWith(seen.Failure))
 		lacked = true
 	}
 	if lacked {
@@ -227,18 +230,19 @@ func (c *change) takeOver(seen Seen) {
 	}
 }
 
-// takeOverAttempt has the row take over the last attempt of which a run or a sender knows.
-// It says whether the row lacked something. A synchronous vendor keeps no job that could be
-// polled for, whatever id its answer has: the manifest in the bucket is the memory of that.
-func (c *change) takeOverAttempt(seen Seen) (lacked bool) {
+// adoptAttempt lets the row adopt the last attempt that a run or a sender knows, and reports
+// whether the row lacked something. The job of a synchronous call is not adopted, even if the
+// answer had an id: such a vendor keeps no job that could be polled for. The manifest in the
+// bucket is the memory of that call.
+func (c *change) adoptAttempt(seen Seen) (lacked bool) {
 	if seen.Channel == "" {
 		return c.putBackNumbered(seen.N)
 	}
-	a, lacked := c.identified(seen.Sending)
+	a, lacked := c.findAttempt(seen.Sending)
 	job := mediagate.Submission{Ref: seen.Ref}
 	switch {
 	case a == nil || seen.Ref.JobID != "" && a.Ref.JobID != "" && a.Ref.JobID != seen.Ref.JobID:
-		c.noteStray(seen.Sending, seen.Ref)
+		c.recordStray(seen.Sending, seen.Ref)
 	case seen.Ref.JobID != "" && !a.Route.Sync && a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, job, c.now)
 		return true

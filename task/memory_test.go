@@ -10,25 +10,27 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Of two memories the later sending counts, and of one sending the memory that has the job.
-// What the run has seen of the task itself stays.
+// TestSeenWith checks which of two memories counts: the later sending, and for the same sending
+// the memory that has the job. What the run has seen of the task itself stays.
 func TestSeenWith(t *testing.T) {
 	t.Parallel()
 	knows := func(n int, sent time.Duration, job string) task.Seen {
-		return task.Seen{Sending: task.Sending{N: n, Channel: "a", SendBefore: noon.Add(sent)}, Ref: mediagate.JobRef{JobID: job}}
+		return task.Seen{
+			Sending: task.Sending{N: n, Channel: "a", SendBefore: noon.Add(sent)}, Ref: mediagate.JobRef{JobID: job},
+		}
 	}
 	number := task.Seen{Sending: task.Sending{N: 1}}
 	for name, c := range map[string]struct{ run, sender, want task.Seen }{
-		"nothing beside a job":           {knows(1, 0, "job"), task.Seen{}, knows(1, 0, "job")},
-		"a job beside nothing":           {task.Seen{}, knows(1, 0, "job"), knows(1, 0, "job")},
+		"nothing and a job":              {knows(1, 0, "job"), task.Seen{}, knows(1, 0, "job")},
+		"a job and nothing":              {task.Seen{}, knows(1, 0, "job"), knows(1, 0, "job")},
 		"the next attempt, in its call":  {knows(1, 0, "job"), knows(2, time.Minute, ""), knows(2, time.Minute, "")},
-		"an attempt before":              {knows(2, time.Minute, ""), knows(1, 0, "job"), knows(2, time.Minute, "")},
+		"an earlier attempt":             {knows(2, time.Minute, ""), knows(1, 0, "job"), knows(2, time.Minute, "")},
 		"the same sending, with its job": {knows(1, 0, ""), knows(1, 0, "job"), knows(1, 0, "job")},
 		"the same sending, as it began":  {knows(1, 0, "job"), knows(1, 0, ""), knows(1, 0, "job")},
 		"the same attempt, sent again":   {knows(1, 0, ""), knows(1, time.Minute, ""), knows(1, time.Minute, "")},
 		"the same attempt, sent before":  {knows(1, time.Minute, ""), knows(1, 0, ""), knows(1, time.Minute, "")},
 		"an attempt known by its number": {number, knows(1, 0, ""), knows(1, 0, "")},
-		"a number beside what is known":  {knows(1, 0, ""), number, knows(1, 0, "")},
+		"a number and a known attempt":   {knows(1, 0, ""), number, knows(1, 0, "")},
 	} {
 		c.run.Cancelled, c.want.Cancelled = true, true
 		if diff := cmp.Diff(c.want, c.run.With(c.sender)); diff != "" {
@@ -37,12 +39,14 @@ func TestSeenWith(t *testing.T) {
 	}
 }
 
-// What a run has heard stays if an answer lacks it. If the row has another attempt of the same
-// number, that one counts.
-func TestSeenHeard(t *testing.T) {
+// TestSeenUpdated checks that a run keeps what an answer lacks. If the row has another attempt of
+// the same number, the row's attempt counts.
+func TestSeenUpdated(t *testing.T) {
 	t.Parallel()
 	at := func(channel string, sent time.Duration, job string) task.Seen {
-		return task.Seen{Sending: task.Sending{N: 1, Channel: channel, SendBefore: noon.Add(sent)}, Ref: mediagate.JobRef{JobID: job}}
+		return task.Seen{
+			Sending: task.Sending{N: 1, Channel: channel, SendBefore: noon.Add(sent)}, Ref: mediagate.JobRef{JobID: job},
+		}
 	}
 	for name, c := range map[string]struct{ run, answer, want task.Seen }{
 		"a row without attempts":                 {at("a", 0, "job"), task.Seen{}, at("a", 0, "job")},
@@ -55,7 +59,7 @@ func TestSeenHeard(t *testing.T) {
 	} {
 		c.run.Cancelled, c.run.Failed, c.answer.Status = true, true, mediagate.StatusProcessing
 		c.want.Cancelled, c.want.Failed, c.want.Status = true, true, mediagate.StatusProcessing
-		if diff := cmp.Diff(c.want, c.run.Heard(c.answer)); diff != "" {
+		if diff := cmp.Diff(c.want, c.run.Updated(c.answer)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Of plans that do not say how long, or that cannot be read.
+// These values are used if the plan does not say how long, or cannot be read.
 const (
 	defaultParkTimeout  = 24 * time.Hour
 	defaultParkRetry    = 5 * time.Minute
@@ -16,35 +16,34 @@ const (
 )
 
 const (
-	// troublePause is the least between two tries of polling after a trouble. A channel
-	// takes so long to find that the trouble is still there.
+	// troublePause is the least time between two tries of polling after a trouble. A channel may
+	// take that long to find out that the trouble is still there.
 	troublePause = 2 * time.Minute
 	// stepPause is the pause before a step that changed nothing is taken again.
 	stepPause = 15 * time.Second
-	// maxBucketLookups is how often the bucket is asked for the files of a lost sender
-	// while it does not answer.
+	// maxBucketLookups is how often the bucket is searched for the files of a lost sender while
+	// it does not answer.
 	maxBucketLookups = 5
-	// lastAnswer is how long a task waits after its deadline for the vendor's last answer
-	// (D10).
+	// lastAnswer is how long a task waits after its deadline for the vendor's last answer (D10).
 	lastAnswer = 10 * time.Minute
 )
 
-// lookupPauses are the pauses between the lookups of a parked, lost submission (D6).
+// lookupPauses are the pauses between the lookups of a lost submission that is parked (D6).
 var lookupPauses = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour}
 
-// parkRetry is how long a parked step rests, spread a little.
+// parkRetry returns how long a parked step rests, with some jitter.
 func (s *State) parkRetry(now time.Time) time.Duration {
 	return jitter(now, max(cmp.Or(s.Plan.ParkRetry, defaultParkRetry), time.Second))
 }
 
-// wait has the task wait, until tryAt for its next try. If the task waits already, the new
-// wait keeps the begin of the old one, and the earlier of both ends (D12). It begins anew
-//   - after a pause, after the wait for the last answer, and after one for an unknown
-//     submission that does not show as stuck;
-//   - where it is for modal parameters;
-//   - where it is for an unknown submission and the old one was not, or the other way round.
+// wait lets the task wait, with the next try at tryAt. If the task waits already, the new wait
+// keeps the beginning of the old one, and the earlier of the two ends (D12). A wait begins anew
+//   - after a pause, after the wait for the last answer, and after a wait for an unknown submission
+//     that does not show as stuck;
+//   - if it is for modal parameters;
+//   - if it is for an unknown submission and the old one was not, or the other way round.
 //
-// A task that queues without trouble after a trouble begins anew as well: see queued.
+// A task that is queued without trouble after a trouble begins anew as well: see applyQueued.
 func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt time.Time) {
 	unknown := why == mediagate.WhyUnknown
 	if !c.Wait.StopsClock() || why == mediagate.WhyModal || unknown != (c.Wait.Why == mediagate.WhyUnknown) {
@@ -61,7 +60,7 @@ func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt 
 	c.Wait = mediagate.Wait{Why: why, Reason: reason, Since: c.Wait.Since, TryAt: tryAt, EndsAt: ends}
 }
 
-// waitEnds is when a wait that begins now ends.
+// waitEnds returns when a wait that begins now ends.
 func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 	a := c.Last()
 	switch {
@@ -73,7 +72,7 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 		return c.now.Add(cmp.Or(c.Plan.QueueTimeout, defaultQueueTimeout))
 	case why == mediagate.WhyVendor:
 		return c.now.Add(lastAnswer)
-	case why == mediagate.WhyUnknown && !c.failsUnknown(a):
+	case why == mediagate.WhyUnknown && !c.failsIfUnknown(a):
 		return c.DeadlineAt.Add(unknownTimeout)
 	case why == mediagate.WhyUnknown:
 		ends := c.now.Add(unknownSyncTimeout)
@@ -84,14 +83,14 @@ func (c *change) waitEnds(why mediagate.WaitWhy) time.Time {
 			ends = a.CallEnds
 		}
 		return ends
-	case c.late(c.now) && c.nothingAtVendor():
+	case c.isLate(c.now) && c.nothingAtVendor():
 		return c.now // no attempt may follow any more (D3)
 	default:
 		return c.now.Add(cmp.Or(c.Plan.ParkTimeout, defaultParkTimeout))
 	}
 }
 
-// endWait ends the wait. Its time moves the deadline (D10).
+// endWait ends the wait. The deadline moves by the length of the wait (D10).
 func (c *change) endWait() {
 	c.DeadlineAt = c.WaitsUntil(c.now)
 	c.Wait, c.QueuedFor, c.Granted = mediagate.Wait{}, nil, false
@@ -113,8 +112,7 @@ func (c *change) tryNow() {
 	c.Wait.TryAt = time.Time{}
 }
 
-// leaveQueue ends the waiting for a slot. A task that was queued because it is stuck stays
-// stuck.
+// leaveQueue ends the waiting for a slot. A task that was stuck before it was queued stays stuck.
 func (c *change) leaveQueue() {
 	switch {
 	case c.Wait.Why != mediagate.WhySlot:
@@ -125,7 +123,7 @@ func (c *change) leaveQueue() {
 	}
 }
 
-// park makes the task visible as stuck, and sets the next try.
+// park makes the task show as stuck, and sets the time of the next try.
 func (c *change) park(reason mediagate.ParkReason) {
 	why := mediagate.WhyParked
 	if reason == mediagate.ParkSubmissionUnknown {
@@ -134,7 +132,7 @@ func (c *change) park(reason mediagate.ParkReason) {
 	c.wait(why, reason, c.now.Add(c.parkRetry(c.now)))
 }
 
-// resume ends the wait, after a step succeeded.
+// resume ends the wait after a step has succeeded.
 func (c *change) resume() {
 	c.endWait()
 	if a := c.Last(); a != nil {
@@ -142,10 +140,10 @@ func (c *change) resume() {
 	}
 }
 
-// applyAsked takes over what the run has seen and the row lacks (D5), and does what is due by
-// time, except to end the task: Settle does that. It parks an unreadable task, puts back an
-// attempt that the row may have lost (D17), and has the channel poll again after a trouble
-// (D11), or a last time (D10).
+// applyAsked lets the row adopt what the run has seen and the row lacks (D5). Then it does what
+// is due by time, except for ending the task, which Settle does. It parks an unreadable task,
+// puts back an attempt that the row may have lost (D17), and has the channel poll again after a
+// trouble (D11), or one last time (D10).
 func (c *change) applyAsked(e Asked) {
 	if !c.open() {
 		return
@@ -156,25 +154,28 @@ func (c *change) applyAsked(e Asked) {
 		}
 		return
 	}
-	c.takeOver(e.Seen)
+	c.adopt(e.Seen)
 	if !c.open() {
 		return
 	}
-	c.mendWait()
-	c.askSources()
+	c.restoreWait()
+	c.checkSources()
 	c.putBackNext()
-	if a := c.Last(); a != nil && a.Trouble != "" && c.awaited(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
+	if a := c.Last(); a != nil && a.Trouble != "" && c.awaitedAttempt(a.N) != nil && !c.now.Before(c.Wait.TryAt) { // D11
 		a.Trouble, a.Await = "", &Await{NextPollAt: c.now}
 		c.pause(c.now.Add(max(c.parkRetry(c.now), troublePause)))
 	}
-	if a := c.awaited(c.lastN()); a != nil && c.late(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
-		c.askLast(a)
+	if a := c.awaitedAttempt(
+		c.lastN(),
+	); a != nil && c.isLate(c.now) && (c.Wait.Why == "" || c.Wait.Why == mediagate.WhyPause) {
+		c.pollLastTime(a)
 	}
 }
 
-// mendWait gives a task that is unknown, or waits for its client, its own wait again. Such
-// a task has another wait only if its row could not be read for a while, and parked.
-func (c *change) mendWait() {
+// restoreWait gives a task that is unknown, or waits for its client, its own wait again. Such a
+// task has another wait only if its row could not be read for a while, and it was parked
+// meanwhile.
+func (c *change) restoreWait() {
 	a := c.Last()
 	switch {
 	case c.waitsForClient() && c.Wait.Why != mediagate.WhyModal:
@@ -186,9 +187,9 @@ func (c *change) mendWait() {
 	}
 }
 
-// applyStepEnded reacts to how a step ended. What the step achieved came before, as an
-// event of its own. If it is still the next step, it achieved nothing, and is taken
-// again only after a pause. If it is not, the report is late or not needed.
+// applyStepEnded reacts to the end of a step. What the step achieved came before, as an event of
+// its own. If the step is still the next one, it achieved nothing, and is taken again only after
+// a pause. If it is not the next one, the report comes late or is not needed.
 func (c *change) applyStepEnded(e StepEnded) {
 	isNext := func() bool {
 		next := c.Advance(c.now)
@@ -200,10 +201,13 @@ func (c *change) applyStepEnded(e StepEnded) {
 	c.afterStep(e)
 	if isNext() {
 		c.pause(c.now.Add(stepPause))
-		c.Granted = false // a slot that the step could not use is given back
+		c.Granted = false // the step could not use its slot, and gives it back
 	}
 }
 
+// afterStep decides what follows a step that is still the next one. Most failures park the task
+// for a reason that tells operators what is wrong. A step that succeeded and a step that failed
+// because our database was away change nothing here; applyStepEnded pauses them.
 func (c *change) afterStep(e StepEnded) {
 	a := c.Attempt(e.N)
 	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage
@@ -211,28 +215,29 @@ func (c *change) afterStep(e StepEnded) {
 	case e.Step == CancelJob:
 		a.StopTried = true
 	case e.Step == Lookup:
-		c.lookupEnded(a, e)
+		c.afterLookup(a, e)
 	case !e.Failed:
 	case e.Step == Mirror:
-		c.mirrorEnded(a, e)
+		c.afterMirror(a, e)
 	case e.Step == CheckInputs && storage:
 		c.park(mediagate.ParkStorage)
-	case e.Kind == mediagate.KindUnavailable: // our database was away: the row decides
+	case e.Kind == mediagate.KindUnavailable: // our database was away: the row says what is next
 	case e.Step == CheckInputs:
 		c.park(mediagate.ParkInternal)
-	case e.Step == Submit && a != nil && c.sentJustNow(a): // the next try finds out what became of it
+	case e.Step == Submit && a != nil && c.sentRecently(a): // the next try finds out what became of the call
 	case e.Step == Submit:
-		c.park(submitTrouble(e))
+		c.park(submitParkReason(e))
 	}
 }
 
-// sentJustNow reports an intent whose call may be under way, or was a moment ago.
-func (c *change) sentJustNow(a *Attempt) bool {
+// sentRecently reports whether the attempt is an intent whose call may be under way, or was a
+// moment ago.
+func (c *change) sentRecently(a *Attempt) bool {
 	return a.State == mediagate.AttemptIntent && c.now.Before(a.CallEnds.Add(searchTime))
 }
 
-// submitTrouble is the reason for which a task parks whose attempt could not be made.
-func submitTrouble(e StepEnded) mediagate.ParkReason {
+// submitParkReason returns why a task parks whose attempt could not be made.
+func submitParkReason(e StepEnded) mediagate.ParkReason {
 	switch {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing, e.Kind == mediagate.KindShutOut:
 		return mediagate.ParkReason(e.Code)
@@ -243,8 +248,9 @@ func submitTrouble(e StepEnded) mediagate.ParkReason {
 	}
 }
 
-// lookupEnded reacts to a lookup that found neither a job nor its absence (D4, D6).
-func (c *change) lookupEnded(a *Attempt, e StepEnded) {
+// afterLookup reacts to a lookup that proved neither that there is a job nor that there is none
+// (D4, D6).
+func (c *change) afterLookup(a *Attempt, e StepEnded) {
 	if a.State == mediagate.AttemptIntent {
 		c.markUnknown(a, true, mediagate.SenderLost)
 	}
@@ -258,12 +264,12 @@ func (c *change) lookupEnded(a *Attempt, e StepEnded) {
 	}
 }
 
-// mirrorEnded reacts to a copy that failed (D12).
-func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
+// afterMirror reacts to a copy that failed (D12).
+func (c *change) afterMirror(a *Attempt, e StepEnded) {
 	switch {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing:
 		c.park(mediagate.ParkChannelMissing)
-	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge: // no repetition would mend them
+	case e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge: // another try would not help
 		a.Unusable = &mediagate.Failure{Code: mediagate.CodeResultUnavailable, Message: e.Reason}
 	case mediagate.FailureCode(e.Code) == mediagate.CodeResultUnavailable:
 		c.park(mediagate.ParkResult)
@@ -274,12 +280,16 @@ func (c *change) mirrorEnded(a *Attempt, e StepEnded) {
 	}
 }
 
+// applyBreakerClosed lets a task try again that is parked for one of the reasons. An unknown
+// submission is left out: a channel that takes jobs says nothing about what became of it.
 func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()
 	}
 }
 
+// applyChannelGone lets a task that is queued for the channel try its next step now, which looks
+// for another channel.
 func (c *change) applyChannelGone(e ChannelGone) {
 	if c.open() && slices.Contains(c.QueuedFor, e.Channel) {
 		c.tryNow()

@@ -11,10 +11,9 @@ import (
 	"github.com/mediagate/mediagate/task/tasktest"
 )
 
-// Whatever happens, in whatever order, and told twice: a task ends once, with one
-// post or void; a promised cancel holds; no vendor gets a second job without proof
-// that the first is none, or without somebody who answers for it; no wait is without
-// an end.
+// TestPromises checks what a task promises, whatever happens, in any order, and repeated at will.
+// A task ends once, with one post or void. A promised cancel holds. No vendor gets a second job
+// without proof that there is no first one, or an operator's order. No wait lasts forever.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -25,9 +24,9 @@ func TestPromises(t *testing.T) {
 	})
 }
 
-// A vendor that loses most answers gets one job all the same, where no operator
-// takes the risk of another: under any name, at any channel, whenever its sendings
-// arrive, and whatever other runs try.
+// TestOneJob checks that a vendor that loses most answers still gets only one job, under any name
+// and at any channel, whenever its sendings arrive, and whatever other runs try. An operator may
+// take the risk of a second one.
 func TestOneJob(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,7 +36,8 @@ func TestOneJob(t *testing.T) {
 	})
 }
 
-// A database that lost its tail, once and again, makes no job twice without an operator.
+// TestRestored checks that a restored database, or one that was restored repeatedly, makes no job
+// twice without an operator.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,8 +47,8 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// A database that loses its last seconds, unnoticed, makes no job twice either: the answers
-// of calls and the run's memory bring back what it lost (D5).
+// TestLapsed checks that a database that loses its last seconds, unnoticed, makes no job twice
+// either. The answers of calls and the run's memory bring back what it lost (D5).
 func TestLapsed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,9 +58,9 @@ func TestLapsed(t *testing.T) {
 	})
 }
 
-// Advance answers every state, those too that no history leads to: a row that
-// somebody has mended by hand, or half of a restored database. From each the task
-// ends, though every step fails.
+// TestAdvanceIsTotal checks that Advance has an answer for every state, even for states that no
+// history leads to: a row that was mended by hand, or one half of a restored database. From each
+// state the task ends, although every step fails.
 func TestAdvanceIsTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,11 +73,14 @@ func TestAdvanceIsTotal(t *testing.T) {
 			return tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48*60).Draw(t, what+" at")) * time.Minute)
 		}
 		s := &w.State
-		s.Status = rapid.SampledFrom([]mediagate.Status{mediagate.StatusPending, mediagate.StatusProcessing}).Draw(t, "status")
+		s.Status = rapid.SampledFrom(
+			[]mediagate.Status{mediagate.StatusPending, mediagate.StatusProcessing},
+		).Draw(t, "status")
 		s.DeadlineAt = tasktest.Noon.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "deadline")) * time.Hour)
 		s.CancelRequestedAt, s.FailRequestedAt = moment("cancel"), moment("fail")
 		if why := rapid.SampledFrom([]mediagate.WaitWhy{
-			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown, mediagate.WhyVendor,
+			"", mediagate.WhyPause, mediagate.WhyParked, mediagate.WhySlot, mediagate.WhyModal, mediagate.WhyUnknown,
+			mediagate.WhyVendor,
 		}).Draw(t, "wait"); why != "" {
 			s.Wait = mediagate.Wait{Why: why, Since: tasktest.Noon, TryAt: moment("try")}
 			if why != mediagate.WhyPause {
@@ -85,7 +88,9 @@ func TestAdvanceIsTotal(t *testing.T) {
 			}
 			switch why {
 			case mediagate.WhyParked:
-				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkStorage}).Draw(t, "reason")
+				s.Wait.Reason = rapid.SampledFrom(
+					[]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkStorage},
+				).Draw(t, "reason")
 			case mediagate.WhySlot:
 				s.Wait.Reason = rapid.SampledFrom([]mediagate.ParkReason{"", mediagate.ParkFunds}).Draw(t, "reason")
 			case mediagate.WhyUnknown:
@@ -99,12 +104,15 @@ func TestAdvanceIsTotal(t *testing.T) {
 			a := task.Attempt{
 				Sending: task.Sending{
 					N: 1, Channel: "a", Provider: "kling", ExternalID: "task_1", Sends: 1, CanStop: rapid.Bool().Draw(t, "stop"),
-					Route:      mediagate.Route{Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find")},
+					Route: mediagate.Route{
+						Provider: "kling", Sync: rapid.Bool().Draw(t, "sync"), Find: rapid.Bool().Draw(t, "find"),
+					},
 					SendBefore: tasktest.Noon.Add(10 * time.Second), CallEnds: moment("call ends"),
 				},
 				CreatedAt: tasktest.Noon,
 				State: rapid.SampledFrom([]mediagate.AttemptState{
-					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown, mediagate.AttemptEnded, mediagate.AttemptAbandoned,
+					mediagate.AttemptIntent, mediagate.AttemptAccepted, mediagate.AttemptRejected, mediagate.AttemptUnknown,
+					mediagate.AttemptEnded, mediagate.AttemptAbandoned,
 				}).Draw(t, "state"),
 				AbsentAt: moment("absent"), AbsentAgainAt: moment("again"), LookedAt: moment("looked"),
 				SenderLost: rapid.Bool().Draw(t, "lost"), AcceptedAt: moment("accepted"), SlotUntil: moment("slot"),
@@ -131,14 +139,16 @@ func TestAdvanceIsTotal(t *testing.T) {
 				}).Draw(t, "modal state")}
 			}
 		}
-		// Some states always have a wait of their kind, and others never.
+		// Some states always have a wait of their own kind; other states never have such a wait.
 		a := s.Last()
 		unknown := a != nil && a.State == mediagate.AttemptUnknown && a.AbsentAgainAt.IsZero()
 		switch {
 		case s.Modal.State == mediagate.ModalWaiting:
 			s.Wait = mediagate.Wait{Why: mediagate.WhyModal, Since: tasktest.Noon, EndsAt: tasktest.Noon.Add(time.Hour)}
 		case unknown:
-			s.Wait = mediagate.Wait{Why: mediagate.WhyUnknown, Since: tasktest.Noon, TryAt: moment("lookup"), EndsAt: tasktest.Noon.Add(3 * time.Hour)}
+			s.Wait = mediagate.Wait{
+				Why: mediagate.WhyUnknown, Since: tasktest.Noon, TryAt: moment("lookup"), EndsAt: tasktest.Noon.Add(3 * time.Hour),
+			}
 		case s.Wait.Why == mediagate.WhyUnknown, s.Wait.Why == mediagate.WhyModal:
 			s.Wait = mediagate.Wait{}
 		}

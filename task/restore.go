@@ -6,25 +6,28 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A restored database has lost the tail of its tasks' lives (D17). A row that was open at
-// that time may lack attempts, and the vendor may have their jobs. Only three things prove
-// where a task stands: what its run has seen, a job that is found, or an operator. That a
-// job is not found proves nothing here, since another attempt may have made one, at another
-// channel. So until then nothing is sent:
+// A restored database has lost the last part of its tasks' lives (D17). A row that was open at
+// the time of the backup may lack attempts, and the vendor may have their jobs. Only three things
+// prove where such a task stands: what its run has seen, a job that is found, or an operator. It
+// proves nothing that a lookup finds no job, since another attempt may have made one at another
+// channel. Until there is a proof, nothing is sent:
 //
-//   - An attempt whose job the vendor has is polled for, as ever. No attempt follows it
-//     without an operator.
-//   - One that is an intent or unknown is looked up for as long as it takes.
-//   - Else the attempt that would be next is put back as unknown, without a channel, and
-//     looked up in the bucket and at each vendor that can be asked.
+//   - If the vendor has the job of the last attempt, its channel polls for it as usual. No attempt
+//     follows it without an operator.
+//   - If the last attempt is an intent or unknown, it is looked up for as long as that takes.
+//   - Otherwise the attempt that would be next is put back as unknown, without a channel. It is looked
+//     up in the bucket, and at each vendor that can be asked.
 //
-// Each task gets the time of a new one, so that none ends before somebody has looked.
+// Each task gets the time of a new one, so that none ends before there was time to look.
 
 var errTailLost = conflict("the database was restored, and the task may lack attempts")
 
-// unidentified reports that the row has nothing of the attempt but its number and its name.
+// unidentified reports whether the row knows only the number and the name of the attempt.
 func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
+// applyRestored marks the row as one of a restored database. What the row said about waiting is
+// out of date, and so are proofs of absence. An attempt that may be under way becomes unknown. A
+// job that the vendor has is polled for as before.
 func (c *change) applyRestored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
 		return
@@ -33,13 +36,13 @@ func (c *change) applyRestored(e Restored) {
 	c.endWait()
 	switch a := c.Last(); {
 	case a == nil:
-	case a.awaitsReport(): // its sender is gone
+	case a.awaitsReport(): // the process that sent it is gone
 		a.AbsentAt, a.AbsentAgainAt, a.LookedAt = time.Time{}, time.Time{}, time.Time{}
 		c.markUnknown(a, true, "the database was restored")
-	case a.State == mediagate.AttemptAccepted && c.waitsForClient(): // who may have answered: the vendor says
+	case a.State == mediagate.AttemptAccepted && c.waitsForClient(): // the client may have answered since: ask the vendor
 		c.Modal, c.TailLost = mediagate.Modal{}, false
 		a.SlotUntil, a.Await = time.Time{}, &Await{NextPollAt: c.now}
-	case a.State == mediagate.AttemptAccepted || a.outcome() != nil: // a trouble from before begins anew, with its slot
+	case a.State == mediagate.AttemptAccepted || a.outcome() != nil: // an earlier trouble begins anew, with its slot
 		c.TailLost, a.SlotUntil = false, time.Time{}
 	}
 	c.retryNow()
@@ -48,20 +51,20 @@ func (c *change) applyRestored(e Restored) {
 	}
 }
 
-// putBackNext puts back the attempt that would be next where the tail is lost.
+// putBackNext puts back the attempt that would be next, if the tail is lost.
 func (c *change) putBackNext() {
 	if next := c.Advance(c.now); c.TailLost && next.Kind == Submit {
 		c.putBackNumbered(next.N)
 	}
 }
 
-// putBackNumbered puts attempt n back as unknown, unless the row has it, and says whether
-// it did. Nothing is known of the attempt but its number, and its name by the rule.
+// putBackNumbered puts attempt n back as unknown, unless the row has it, and reports whether it
+// did. Only the number of the attempt is known, and the name that follows from it.
 func (c *change) putBackNumbered(n int) (lacked bool) {
 	if n <= c.lastN() {
 		return false
 	}
-	name := Numbered(c.ID, n)
+	name := ExternalID(c.ID, n)
 	if n == c.lastN()+1 {
 		name, _ = c.NextExternalID()
 	}

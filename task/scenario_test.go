@@ -18,10 +18,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// TestScenarios plays the scenarios in testdata: one task a file. Each directive is
-// an event, with the time that has passed since the task was submitted in front of
-// what came of it: the task, what else is to be done, and the next step. With
-// -rewrite it writes down what the machine does now: read the diff.
+// TestScenarios plays the scenarios in testdata, one task a file. Each directive is an event. The
+// answer shows the time since the task was submitted, the task, what else is to be done, and the
+// next step. With -rewrite the test writes down what the machine does now: read the diff.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*")
@@ -29,7 +28,7 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "rapid" { // where random plays leave what failed
+		if filepath.Base(file) == "rapid" { // rapid stores failed plays there
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -43,13 +42,14 @@ func TestScenarios(t *testing.T) {
 // noon is when scenarios begin.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
+// play is one scenario that is being played.
 type play struct {
 	state  task.State
 	backup task.State
 	now    time.Time
 	route  mediagate.Route
 	stop   bool
-	sends  map[int]task.Sending // the last one of each attempt
+	sends  map[int]task.Sending // by attempt: its last sending
 }
 
 func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
@@ -64,7 +64,7 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 		p.backup = p.state
 		p.backup.Attempts = slices.Clone(p.state.Attempts)
 		return p.show(task.Effects{})
-	case "lapse": // the database is the backup, and nobody says so
+	case "lapse": // the database becomes the backup, unannounced
 		p.state = p.backup
 		p.state.Attempts = slices.Clone(p.backup.Attempts)
 		return p.show(task.Effects{})
@@ -102,7 +102,7 @@ func (p *play) directive(t *testing.T, d *datadriven.TestData) string {
 	return p.show(effects)
 }
 
-// begin submits a task: a video at kling, five seconds at 0.1, with a callback.
+// begin submits a task: a video at kling, five seconds at 0.1 each, with a callback.
 func (p *play) begin(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	p.now, p.sends = noon, map[int]task.Sending{}
@@ -113,7 +113,8 @@ func (p *play) begin(t *testing.T, d *datadriven.TestData) {
 		Webhook: mediagate.Webhook{State: mediagate.WebhookPending},
 		Plan: mediagate.Plan{
 			Routes: []mediagate.Route{{Provider: "kling"}}, Expected: time.Minute, Timeout: 2 * time.Hour,
-			ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour, OnUnknown: mediagate.OnUnknownPark,
+			ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour,
+			OnUnknown: mediagate.OnUnknownPark,
 		},
 		Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
 		Hold:    500_000,
@@ -128,7 +129,9 @@ func (p *play) begin(t *testing.T, d *datadriven.TestData) {
 		p.state.Plan.Modal = 30 * time.Minute
 	}
 	if n := number(d, "images"); n > 0 {
-		p.state.Charges = []mediagate.Charge{{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000}}
+		p.state.Charges = []mediagate.Charge{
+			{Item: "image", Unit: mediagate.UnitImage, Quantity: int64(n), UnitPrice: 100_000},
+		}
 		p.state.Hold = mediagate.Micros(n) * 100_000
 	}
 	if d.HasArg("free") {
@@ -137,12 +140,15 @@ func (p *play) begin(t *testing.T, d *datadriven.TestData) {
 	p.beginWithSources(t, d)
 }
 
-// beginWithSources has the task use the first file of each source, which runs, or has ended.
+// beginWithSources lets the task use the first file of each source. A source still runs, or has
+// ended.
 func (p *play) beginWithSources(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	p.state.SourceTasks = map[string]mediagate.Task{}
 	for i, id := range strings.FieldsFunc(text(d, "source"), func(c rune) bool { return c == ',' }) {
-		p.state.Sources = append(p.state.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1})
+		p.state.Sources = append(
+			p.state.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1},
+		)
 		p.state.SourceTasks[id] = mediagate.Task{ID: id, Status: mediagate.StatusProcessing}
 		if d.HasArg("source-ended") {
 			p.state.SourceTasks[id] = ended(id, mediagate.StatusCompleted, 1, noon)
@@ -153,7 +159,7 @@ func (p *play) beginWithSources(t *testing.T, d *datadriven.TestData) {
 	}
 }
 
-// changeSource ends a source, or has it vanish.
+// changeSource ends a source, or removes it.
 func (p *play) changeSource(d *datadriven.TestData) {
 	id, files := text(d, "id"), 1
 	if text(d, "files") != "" {
@@ -176,7 +182,7 @@ func ended(id string, status mediagate.Status, files int, at time.Time) mediagat
 	return t
 }
 
-// pass lets time go by, and the run ask.
+// pass lets time go by, and then the run ask.
 func (p *play) pass(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	passed, err := time.ParseDuration(d.CmdArgs[0].Key)
@@ -209,7 +215,7 @@ func (p *play) step(d *datadriven.TestData) task.Step {
 	return task.Step{Kind: task.Kind(text(d, "step")), N: number(d, "n"), Why: task.SleepReason(text(d, "why"))}
 }
 
-// event reads one. Attempts are the newest unless n says another.
+// event reads an event. It is about the newest attempt, unless n names another.
 func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	n := number(d, "n")
 	last := 0
@@ -232,14 +238,19 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	if name := text(d, "name"); name != "" {
 		sent.ExternalID = name
 	}
-	failure := mediagate.Failure{Code: mediagate.FailureCode(text(d, "code")), Message: "no", Retryable: d.HasArg("retryable")}
+	failure := mediagate.Failure{
+		Code: mediagate.FailureCode(text(d, "code")), Message: "no", Retryable: d.HasArg("retryable"),
+	}
 	switch d.Cmd {
 	case "ask":
 		return task.Asked{Seen: p.seen(d, sent)}, nil
 	case "ended":
 		step := p.step(d)
 		kind := text(d, "kind")
-		return task.StepEnded{Step: step.Kind, N: step.N, Failed: kind != "", Kind: mediagate.ParseKind(kind), Code: text(d, "code"), Reason: text(d, "reason")}, nil
+		return task.StepEnded{
+			Step: step.Kind, N: step.N, Failed: kind != "", Kind: mediagate.ParseKind(kind), Code: text(d, "code"),
+			Reason: text(d, "reason"),
+		}, nil
 	case "settle":
 		return task.EndDue{}, nil
 	case "inputs":
@@ -254,11 +265,16 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		}
 		return task.IntentStored{Sending: p.sending(d, n)}, nil
 	case "reopen":
-		return task.Reopened{N: n, Absent: sent.SendBefore, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
+		return task.Reopened{
+			N: n, Absent: sent.SendBefore, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second),
+		}, nil
 	case "queue":
-		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, OnlyFull: d.HasArg("well"), Refused: mediagate.ParkReason(text(d, "refused"))}, nil
+		return task.Queued{
+			N: last + 1, Channels: []string{"kling-a"}, OnlyFull: d.HasArg("well"),
+			Refused: mediagate.ParkReason(text(d, "refused")),
+		}, nil
 	case "slot":
-		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // by its channel's poller, in the rows of the queue
+		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // the channel's poller grants it, in the rows of the queue
 		return task.Asked{}, nil
 	case "accepted":
 		s := mediagate.Submission{Ref: mediagate.JobRef{JobID: "job" + strconv.Itoa(n)}}
@@ -270,7 +286,9 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		}
 		return task.Accepted{Sending: sent, Submission: s, FirstPollAt: p.now.Add(5 * time.Second)}, nil
 	case "refused":
-		return task.Refused{Sending: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere")}, nil
+		return task.Refused{
+			Sending: sent, Failure: failure, Invalid: d.HasArg("invalid"), Elsewhere: d.HasArg("elsewhere"),
+		}, nil
 	case "unknown":
 		return task.SubmitUnknown{Sending: sent, SenderLost: d.HasArg("lost")}, nil
 	case "notfound":
@@ -314,12 +332,14 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	case "modal":
 		return task.ModalGiven{Input: json.RawMessage(`{"prompt":"x"}`)}, nil
 	case "delivered":
-		return task.Delivered{Round: number(d, "round"), State: mediagate.WebhookState(text(d, "state")), Reason: text(d, "reason")}, nil
+		return task.Delivered{
+			Round: number(d, "round"), State: mediagate.WebhookState(text(d, "state")), Reason: text(d, "reason"),
+		}, nil
 	case "breaker-closed":
 		return task.BreakerClosed{Reasons: []mediagate.ParkReason{mediagate.ParkReason(text(d, "reason"))}}, nil
 	case "restored":
 		return task.Restored{At: p.now}, nil
-	case "restored-again": // the same command once more
+	case "restored-again": // the same announcement once more
 		return task.Restored{At: p.state.RestoredAt}, nil
 	case "channel-gone":
 		return task.ChannelGone{Channel: text(d, "channel")}, nil
@@ -333,7 +353,7 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 	return nil, errors.New("no such directive")
 }
 
-// sending is one that is made now.
+// sending returns a sending that is made now.
 func (p *play) sending(d *datadriven.TestData, n int) task.Sending {
 	id, _ := p.state.NextExternalID()
 	if name := text(d, "name"); name != "" {
@@ -353,10 +373,12 @@ func (p *play) sending(d *datadriven.TestData, n int) task.Sending {
 	}
 }
 
-// seen is what the run has seen: with begun the number of an attempt alone, with sent the
-// last sending of the attempt.
+// seen returns what the run has seen. The argument begun gives the number of an attempt alone,
+// the argument sent the last sending of the attempt.
 func (p *play) seen(d *datadriven.TestData, sent task.Sending) task.Seen {
-	seen := task.Seen{Cancelled: d.HasArg("cancelled"), Failed: d.HasArg("to-fail"), Status: mediagate.Status(text(d, "status"))}
+	seen := task.Seen{
+		Cancelled: d.HasArg("cancelled"), Failed: d.HasArg("to-fail"), Status: mediagate.Status(text(d, "status")),
+	}
 	if d.HasArg("sent") {
 		seen.Sending = sent
 	}
@@ -380,7 +402,9 @@ func claim(d *datadriven.TestData) string {
 }
 
 func outcome(d *datadriven.TestData) *mediagate.Outcome {
-	o := &mediagate.Outcome{Succeeded: true, Media: []mediagate.Media{{Ref: "file"}}, Seconds: float64(number(d, "seconds"))}
+	o := &mediagate.Outcome{
+		Succeeded: true, Media: []mediagate.Media{{Ref: "file"}}, Seconds: float64(number(d, "seconds")),
+	}
 	if code := text(d, "code"); code != "" {
 		o = &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.FailureCode(code), Message: "no"}}
 	}
@@ -390,7 +414,7 @@ func outcome(d *datadriven.TestData) *mediagate.Outcome {
 	return o
 }
 
-// at writes a time as what has passed since the submit.
+// at formats a time as the time since the submit.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "-"

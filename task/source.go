@@ -8,21 +8,22 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A task whose input is a file of another task waits until that task, its source, has
-// ended (D21). It has no attempt meanwhile. A source is a task that was there before, so
-// that no tasks wait for each other in a circle, and it ends by itself, so that the wait has
+// A task may use a file of another task, its source, as an input. It waits until the source has
+// ended, and makes no attempt before (D21). A source is always older than the task that uses it,
+// so tasks cannot wait for each other in a circle. Each source ends by itself, so this wait needs
 // no end of its own.
 //
-// The end of a source changes nothing here. It only brings the wake of this task forward:
-// the next question of its run reads the sources, and finds out.
+// The end of a source changes nothing in this state. It only brings the wake of the waiting task
+// forward. The next question of that task's run loads the sources, and sees what has become of
+// them.
 
-// sourcePause is how often a task asks for its sources by itself: with jitter, once an
-// hour at least.
+// sourcePause is how often a task looks at its sources by itself: with jitter, at least once an
+// hour.
 const sourcePause = 50 * time.Minute
 
-// Begin decides how a new task with sources begins: with their files, or with a wait.
-// Sources has them as they are. Returns KindInvalid, naming the field, for a source that
-// has ended without the file.
+// Begin decides how a new task with sources begins: with their files, or with a wait. SourceTasks
+// holds the sources as they are now. Begin returns KindInvalid, naming the field, if a source has
+// ended without the file.
 func (s *State) Begin(now time.Time) error {
 	for _, f := range s.Sources {
 		if words := s.sourceFault(f); words != "" {
@@ -30,19 +31,19 @@ func (s *State) Begin(now time.Time) error {
 		}
 	}
 	c := change{State: s, now: now}
-	c.askSources()
+	c.checkSources()
 	return nil
 }
 
-// needsSources reports that the next attempt cannot be made before all sources have ended
-// with their files.
+// needsSources reports whether the next attempt has to wait until all sources have ended with
+// their files.
 func (s *State) needsSources() bool {
 	a := s.Last()
 	return s.LacksSources() && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
 }
 
-// sourceFault says in words that follow the source's id why there will be no such file;
-// empty where there is one, or may yet be one.
+// sourceFault returns why there will be no such file, in words that follow the source's id. It is
+// empty if the file is there, or may still come.
 func (s *State) sourceFault(f mediagate.TaskFile) string {
 	source, known := s.SourceTasks[f.TaskID]
 	switch {
@@ -61,8 +62,8 @@ func (s *State) sourceFault(f mediagate.TaskFile) string {
 	return ""
 }
 
-// sourceFailure is how the task fails for the source that was the first to end without its
-// file; nil where none has.
+// sourceFailure returns the failure of the task for the source that was the first to end without
+// its file, or nil if none has.
 func (s *State) sourceFailure() *mediagate.Failure {
 	if !s.needsSources() {
 		return nil
@@ -79,10 +80,10 @@ func (s *State) sourceFailure() *mediagate.Failure {
 	return failure
 }
 
-// askSources looks at the sources as they are now. Once all have ended with their files, it
-// notes these and ends the wait, from which on the deadline counts (D10). Otherwise the task
-// waits, or fails: see findDueEnd.
-func (c *change) askSources() {
+// checkSources looks at the sources as they are now. If all have ended with their files, it notes
+// the files and ends the wait; the deadline counts from then on (D10). Otherwise the task waits,
+// or fails: see findDueEnd.
+func (c *change) checkSources() {
 	if !c.needsSources() || c.sourceFailure() != nil {
 		return
 	}
@@ -105,7 +106,7 @@ func (c *change) askSources() {
 	}
 }
 
-// OpenSources are the ids of the sources that have not ended, in order.
+// OpenSources returns the ids of the sources that have not ended, in order.
 func (s *State) OpenSources() []string {
 	return slices.DeleteFunc(s.SourceIDs(), func(id string) bool {
 		source, known := s.SourceTasks[id]

@@ -8,50 +8,55 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// State is a snapshot of a task: its row, its attempts, their polling, and its wait
-// for a slot. All times are by the database's clock; a zero time means "not yet". As in
-// [mediagate.Task], what has a name in JSON is in the document of the task's row.
+// State is a snapshot of a task: its row, its attempts, their polling, and its wait for a slot.
+// Every decision depends on the state and the current time alone.
+//
+// All times are by the database's clock, and a zero time means "not yet". As in [mediagate.Task],
+// fields with a JSON name are in the document of the task's row; fields with the tag "-" are
+// columns, or rows of other tables.
 type State struct {
 	mediagate.Task
 
-	FailRequestedAt time.Time            `json:"-"` // an operator's fail
+	FailRequestedAt time.Time            `json:"-"` // when an operator ordered the task to fail
 	Inputs          mediagate.InputCheck `json:"inputs,omitzero"`
-	Refusals        int                  `json:"refusals,omitempty"` // attempts in a row that a vendor refused for now
+	Refusals        int                  `json:"refusals,omitempty"` // attempts refused in a row, each for the moment only
 
-	// While it waits for a slot.
-	QueuedFor []string `json:"-"` // the channels of which any may grant one
-	Granted   bool     `json:"-"` // one of them holds a slot for it: only its poller grants, and takes back
+	// The next two are set while the task waits for a slot (D7).
+	QueuedFor []string `json:"-"` // the channels that may grant one
+	Granted   bool     `json:"-"` // a channel holds a slot for the task; only its poller grants slots and takes them back
 
-	// SourceTasks are the sources as they are, by id, while the task needs them: without
-	// what they were asked for. One that is missing is erased.
+	// SourceTasks holds the tasks whose files this one uses, by id, while it still needs them.
+	// They are loaded without their own requests. A source that is missing here was erased (D21).
 	SourceTasks map[string]mediagate.Task `json:"-"`
 
-	RestoredAt time.Time `json:"-"` // when it was noted that its database had been restored
-	// TailLost says that attempts after the last one may be missing, since the database
-	// was restored. Nothing is sent meanwhile (D17).
+	RestoredAt time.Time `json:"-"` // when the row was marked as one of a restored database
+	// TailLost says that the database was restored, and that attempts after the last one may be
+	// missing. While it is set, nothing is sent for the task (D17).
 	TailLost bool `json:"-"`
 
-	// Unreadable says that a document of the rows cannot be decoded. The task then
-	// only parks and ends: by cancel, fail, or the end of the parking.
+	// Unreadable says that a document of the rows cannot be decoded. Such a task only parks and
+	// ends: by a cancel, by a fail, or at the end of its parking.
 	Unreadable bool `json:"-"`
 
-	// Attempts in the order of their numbers. Storage loads only the last one and those
-	// that events name.
+	// Attempts are in the order of their numbers. Storage loads only the last one, and those that
+	// events name.
 	Attempts []Attempt `json:"-"`
 }
 
-// Attempt is one submission of a task to one channel. What has a name in JSON is in the
-// document of its row; the rest are columns, and its polling.
+// Attempt is one submission of a task to one channel. Fields with a JSON name are in the document
+// of the attempt's row; the others are columns, and the row of its polling.
 type Attempt struct {
-	Sending                          // its identity, with its last sending
+	Sending                          // identifies the attempt and its last sending
 	TaskID    string                 `json:"-"`
 	CreatedAt time.Time              `json:"-"`
 	State     mediagate.AttemptState `json:"-"`
 
-	// While the answer is lost. Lookups counts those that told nothing, since the attempt
-	// became unknown or since a retry. LookedAt is when the search of our bucket for its
-	// files last ended, or was given up (D6). The second lookup that finds no job proves
-	// that there is none; a refusal of a repeated sending counts from then on (D4).
+	// These fields are about a lost answer (D4, D6). Lookups counts the lookups without a result
+	// since the attempt became unknown, or since an operator's retry. LookedAt is when the search
+	// of our bucket last ended, or was abandoned. AbsentAt and AbsentAgainAt are the two lookups
+	// that found no job: together they prove that the vendor has none. If the vendor refused a
+	// repeated sending, Refusal keeps that refusal until the proof is complete, since the vendor
+	// may only mean that the name is taken.
 	SenderLost    bool               `json:"sender_lost,omitempty"` // its sender did not report, and may be in its call
 	Lookups       int                `json:"lookups,omitempty"`
 	LookedAt      time.Time          `json:"looked_at,omitzero"`
@@ -59,46 +64,47 @@ type Attempt struct {
 	AbsentAgainAt time.Time          `json:"absent_again_at,omitzero"` // the second one
 	Refusal       *mediagate.Failure `json:"refusal,omitempty"`
 
-	// Of a rejected attempt. Elsewhere says that another channel, which has not refused the
-	// task, takes jobs.
+	// These fields are about a rejected attempt. Elsewhere says that another channel takes jobs
+	// and has not refused the task yet, so that the next attempt need not wait.
 	Failure   *mediagate.Failure `json:"failure,omitempty"`
 	Elsewhere bool               `json:"elsewhere,omitempty"`
 
-	// Once the vendor has the job. Of a job that an operator has given up, what comes is
-	// only recorded (D9).
+	// These fields are set once the vendor has the job. GivenUpAt is when an operator gave the
+	// attempt up: from then on, what comes of its job is only recorded (D9).
 	Ref        mediagate.JobRef     `json:"ref,omitzero"`
 	AcceptedAt time.Time            `json:"-"`
-	Await      *Await               `json:"-"`                    // while its channel polls for it
-	Trouble    mediagate.ParkReason `json:"trouble,omitempty"`    // why the channel does not poll for it (D11)
+	Await      *Await               `json:"-"`                    // set while its channel polls for the job
+	Trouble    mediagate.ParkReason `json:"trouble,omitempty"`    // why the channel has stopped polling for it (D11)
 	StopTried  bool                 `json:"stop_tried,omitempty"` // the vendor was asked to stop the job
 	GivenUpAt  time.Time            `json:"-"`
 
-	// How the job ended. The first outcome counts (D9). Results are those of copied files:
-	// nil until they are copied, empty where there are none. Unusable says why its files
-	// cannot be used, however often they are copied.
+	// These fields say how the job ended. The first outcome counts (D9). Results are the copied
+	// files: nil until they are copied, and empty if the job made none. Unusable says why the
+	// files cannot be used, however often they are copied.
 	Outcome  *mediagate.Outcome `json:"outcome,omitempty"`
 	Results  []mediagate.Result `json:"results"`
 	Unusable *mediagate.Failure `json:"unusable,omitempty"`
 	Error    string             `json:"error,omitempty"` // for operators
 
-	// The slot of its channel is taken until EndedAt, or until SlotUntil where it is not
-	// known whether the job runs.
+	// The attempt takes a slot of its channel until EndedAt. If it is not known whether the job
+	// still runs, it takes the slot until SlotUntil at the latest.
 	EndedAt   time.Time `json:"-"`
-	SlotUntil time.Time `json:"-"` // zero: until the attempt is closed
+	SlotUntil time.Time `json:"-"` // zero: as long as the attempt is open
 }
 
-// Mirrored reports that what the attempt made is in the bucket, which may be no file at all.
+// Mirrored reports whether everything that the attempt made is in the bucket. It may have made no
+// file at all.
 func (a Attempt) Mirrored() bool { return a.Results != nil }
 
-// Await is the polling for an accepted attempt.
+// Await is the polling for an accepted attempt: a row that makes the channel's poller ask for it.
 type Await struct {
 	NextPollAt time.Time
-	Claim      string    // token of the poller that asks at this moment (D8)
-	ClaimedAt  time.Time // when it claimed the row: it asks after that
-	Again      bool      // a poll was requested since it asks: the next one is due at once (D8)
+	Claim      string    // the token of the poller that is asking right now; empty if none is (D8)
+	ClaimedAt  time.Time // when that poller claimed the row; it asked later than this
+	Again      bool      // a poll was requested after the claim: the next is due at once (D8)
 }
 
-// Last is the newest attempt; nil when there is none.
+// Last returns the newest attempt, or nil if there is none.
 func (s *State) Last() *Attempt {
 	if len(s.Attempts) == 0 {
 		return nil
@@ -106,7 +112,7 @@ func (s *State) Last() *Attempt {
 	return &s.Attempts[len(s.Attempts)-1]
 }
 
-// Attempt is attempt n; nil when it is not there.
+// Attempt returns attempt n, or nil if it is not loaded.
 func (s *State) Attempt(n int) *Attempt {
 	at := slices.IndexFunc(s.Attempts, func(a Attempt) bool { return a.N == n })
 	if at < 0 {
@@ -115,7 +121,7 @@ func (s *State) Attempt(n int) *Attempt {
 	return &s.Attempts[at]
 }
 
-// lastN is the number of the newest attempt; 0 when there is none.
+// lastN returns the number of the newest attempt, or 0 if there is none.
 func (s *State) lastN() int {
 	if a := s.Last(); a != nil {
 		return a.N
@@ -123,37 +129,40 @@ func (s *State) lastN() int {
 	return 0
 }
 
-func (s *State) late(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
+// isLate reports whether the task's deadline has passed.
+func (s *State) isLate(now time.Time) bool { return !now.Before(s.WaitsUntil(now)) }
 
-// NextExternalID returns our id at the vendor for the attempt after the last one: the
-// task's id, with the attempt's number from the second on. After an attempt that was
-// sent more than once and then refused, the id is kept, and the attempt must stay at
-// its channel: the refusal proves nothing of the first sending, and only the same id
-// keeps the vendor from making its job twice (D4).
+// NextExternalID returns our id at the vendor for the attempt after the last one. It is the
+// task's id; from the second attempt on, the number of the attempt is appended.
+//
+// kept says that the id stays the same, and that the attempt must stay at its channel. That is so
+// after an attempt that was sent more than once and then refused. The refusal answers only the
+// last sending: an earlier one may have made a job, and only the same id keeps the vendor from
+// making it twice (D4).
 func (s *State) NextExternalID() (id string, kept bool) {
 	a := s.Last()
 	if a != nil && a.State == mediagate.AttemptRejected && s.sentEarlier(a) {
 		return a.ExternalID, true
 	}
-	return Numbered(s.ID, s.lastN()+1), false
+	return ExternalID(s.ID, s.lastN()+1), false
 }
 
-// sentEarlier reports that the attempt's name was sent before its last sending, so
-// that the vendor may have a job by it.
+// sentEarlier reports whether the attempt's name was sent before its last sending, so that the
+// vendor may have a job under that name.
 func (s *State) sentEarlier(a *Attempt) bool {
-	return a.Sends > 1 || a.ExternalID != Numbered(s.ID, a.N)
+	return a.Sends > 1 || a.ExternalID != ExternalID(s.ID, a.N)
 }
 
-// Numbered is our id at the vendor for attempt n.
-func Numbered(taskID string, n int) string {
+// ExternalID returns our id at the vendor for attempt n of a task: task_1, then task_1-2.
+func ExternalID(taskID string, n int) string {
 	if n == 1 {
 		return taskID
 	}
 	return fmt.Sprintf("%s-%d", taskID, n)
 }
 
-// outcome is how the attempt's job ended, where that counts for the task; nil
-// otherwise.
+// outcome returns how the attempt's job ended, or nil if it has not ended. It is also nil if an
+// operator gave the attempt up, since the outcome does not count for the task then.
 func (a *Attempt) outcome() *mediagate.Outcome {
 	if !a.GivenUpAt.IsZero() {
 		return nil
@@ -161,14 +170,14 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 	return a.Outcome
 }
 
-// awaitsReport reports that it is not known whether the vendor has the job.
+// awaitsReport reports whether it is still open if the vendor has the job.
 func (a *Attempt) awaitsReport() bool {
 	return a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
 }
 
-// succeeded reports that the vendor has made what was asked for.
+// succeeded reports whether the vendor has made what was asked for.
 func (a *Attempt) succeeded() bool { o := a.outcome(); return o != nil && o.Succeeded }
 
-// findable reports that the vendor can be asked for the job by our id. For an attempt
-// that was put back all channels are asked that can be (D17).
+// findable reports whether the vendor can be asked for the job by our id. An attempt that was put
+// back after a restore is looked up at all channels that can be asked (D17).
 func (a *Attempt) findable() bool { return a.Route.Find || a.unidentified() }

@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	// maxRefusals is how many attempts in a row a vendor that is full or away gets
+	// maxRefusals is how many attempts in a row a vendor may refuse, because it is full or away,
 	// before the task parks.
 	maxRefusals = 6
-	// longestPause is the longest between two of those.
+	// longestPause bounds the pause between two such attempts.
 	longestPause = 30 * time.Second
-	// queuePause is how often a queued task looks for a slot by itself: channels may
-	// have been added since.
+	// queuePause is how often a queued task looks for a slot by itself, since channels may have
+	// been added.
 	queuePause = time.Hour
-	// absentGap is between the two lookups that prove absence (D4).
+	// absentGap is the least time between the two lookups that prove that there is no job (D4).
 	absentGap = 30 * time.Second
 )
 
+// applyInputsChecked notes what was found about the client's files. A bad file ends the task, see
+// findDueEnd.
 func (c *change) applyInputsChecked(e InputsChecked) {
 	if c.open() && len(c.Attempts) == 0 {
 		c.Inputs = c.Inputs.With(e.Check)
@@ -27,7 +29,8 @@ func (c *change) applyInputsChecked(e InputsChecked) {
 	}
 }
 
-// maySend returns nil if something may be sent for the task now, or else a conflict (D3).
+// maySend returns nil if something may be sent for the task now, or else a conflict that says why
+// not (D3).
 func (c *change) maySend() error {
 	switch {
 	case !c.open():
@@ -38,13 +41,13 @@ func (c *change) maySend() error {
 		return conflict("the task cannot be read")
 	case c.TailLost:
 		return errTailLost
-	case c.late(c.now):
-		return conflict("nobody waits for the task any more")
+	case c.isLate(c.now):
+		return conflict("the deadline of the task has passed")
 	}
 	return nil
 }
 
-// mayOpen returns nil if attempt n may be made now, or else a conflict.
+// mayOpen returns nil if attempt n may be made now, or else a conflict that says why not.
 func (c *change) mayOpen(n int) error {
 	if err := c.maySend(); err != nil {
 		return err
@@ -65,21 +68,23 @@ func (c *change) mayOpen(n int) error {
 	return nil
 }
 
-// mayBeFollowed reports that another attempt may follow one in that state: the vendor
-// provably has no job, or the job was given up.
+// mayBeFollowed reports whether another attempt may follow one in that state: it is proven that
+// the vendor has no job, or the task no longer waits for the job.
 func mayBeFollowed(state mediagate.AttemptState) bool {
 	return state == mediagate.AttemptRejected || state == mediagate.AttemptEnded || state == mediagate.AttemptAbandoned
 }
 
+// applyIntentStored begins an attempt. The name of the attempt, and the channel if it is fixed,
+// must be those that the task expects: a run that acts on an old snapshot is refused here.
 func (c *change) applyIntentStored(e IntentStored) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
 	if id, kept := c.NextExternalID(); e.ExternalID != id && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes by the name %s", e.N, id)
-	} else if a := c.Last(); kept && !e.at(a.Channel) { // D4
+	} else if a := c.Last(); kept && !e.isAt(a.Channel) { // D4
 		return conflict("attempt %d stays at the channel %s", e.N, a.Channel)
-	} else if !kept && c.RerouteTo != "" && !e.at(c.RerouteTo) && c.Modal.State != mediagate.ModalSubmitted {
+	} else if !kept && c.RerouteTo != "" && !e.isAt(c.RerouteTo) && c.Modal.State != mediagate.ModalSubmitted {
 		return conflict("attempt %d goes to the channel %s", e.N, c.RerouteTo)
 	}
 	c.leaveQueue()
@@ -88,19 +93,19 @@ func (c *change) applyIntentStored(e IntentStored) error {
 	a := Attempt{TaskID: c.ID, State: mediagate.AttemptIntent, CreatedAt: c.now}
 	a.identify(e.Sending)
 	c.Attempts = append(c.Attempts, a)
-	c.outlast(a.CallEnds)
+	c.extendWait(a.CallEnds)
 	if e.Route.Sync { // the vendor works while the call lasts
 		c.begin()
 	}
 	return nil
 }
 
-// at reports that the attempt is made at the channel of that name.
-func (e IntentStored) at(channel string) bool {
+// isAt reports whether the attempt is made at the channel of that name, now or formerly.
+func (e IntentStored) isAt(channel string) bool {
 	return e.Channel == channel || slices.Contains(e.Former, channel)
 }
 
-// begin makes a pending task processing. StartedAt stays that of the first time.
+// begin makes a pending task processing. StartedAt keeps the first time.
 func (c *change) begin() {
 	if c.Status != mediagate.StatusPending {
 		return
@@ -111,6 +116,8 @@ func (c *change) begin() {
 	}
 }
 
+// applyReopened makes an attempt that provably has no job an intent again, with the times of its
+// next sending.
 func (c *change) applyReopened(e Reopened) error {
 	if err := c.maySend(); err != nil {
 		return err
@@ -125,36 +132,39 @@ func (c *change) applyReopened(e Reopened) error {
 	}
 	a.SendBefore, a.CallEnds, a.Sends = e.SendBefore, e.CallEnds, a.Sends+1
 	a.reopen()
-	c.outlast(a.CallEnds)
+	c.extendWait(a.CallEnds)
 	return nil
 }
 
-// searchTime is how long after the end of a call a wait lasts at least, so that what became
-// of the call can be found out.
+// searchTime is how long a wait lasts at least after the end of a call, so that there is time to
+// find out what became of the call.
 const searchTime = time.Minute
 
-// outlast has a wait with an end last until the call is over and was searched for.
-func (c *change) outlast(callEnds time.Time) {
+// extendWait lets a wait that has an end last until the call is over and its result was searched
+// for.
+func (c *change) extendWait(callEnds time.Time) {
 	if ends := callEnds.Add(searchTime); !c.Wait.EndsAt.IsZero() && c.Wait.EndsAt.Before(ends) {
 		c.Wait.EndsAt = ends
 	}
 }
 
-// reopen makes an unknown attempt an intent again. What was found out of its earlier
-// sendings does not count for the new one.
+// reopen makes an unknown attempt an intent again. What was found out about its earlier sendings
+// does not count for the new one.
 func (a *Attempt) reopen() {
 	a.State, a.Error = mediagate.AttemptIntent, ""
 	a.SenderLost, a.Lookups, a.LookedAt = false, 0, time.Time{}
 	a.AbsentAt, a.AbsentAgainAt, a.SlotUntil = time.Time{}, time.Time{}, time.Time{}
 }
 
+// applyQueued lets the task wait for a slot. If it was stuck before, it stays so while it is
+// queued, unless a channel is merely full.
 func (c *change) applyQueued(e Queued) error {
 	if err := c.mayOpen(e.N); err != nil {
 		return err
 	}
 	reason := c.Wait.Reason
 	switch {
-	case e.OnlyFull && reason != "": // the queue is a wait of its own
+	case e.OnlyFull && reason != "": // being queued is another wait than being stuck
 		c.endWait()
 		reason = ""
 	case e.Refused != "" && c.Wait.Why != mediagate.WhySlot:
@@ -165,14 +175,16 @@ func (c *change) applyQueued(e Queued) error {
 	return nil
 }
 
+// applyAccepted gives the attempt its job. If the attempt has another job already, or is not the
+// one that the report names, the vendor has made a job too many, which is to be stopped.
 func (c *change) applyAccepted(e Accepted) {
 	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {
 	case a == nil || a.Ref.JobID != "" && ref.JobID != "" && a.Ref.JobID != ref.JobID:
-		c.noteStray(e.Sending, ref)
+		c.recordStray(e.Sending, ref)
 	case a.Ref.JobID == "" && a.Outcome == nil:
 		c.accept(a, e.Submission, e.FirstPollAt)
-	case a.State == mediagate.AttemptAbandoned && a.stoppable(): // the report is repeated: its stop may be lost
+	case a.State == mediagate.AttemptAbandoned && a.stoppable(): // a repeated report: the first stop may be lost
 		c.Stop = append(c.Stop, a.N)
 	}
 }
@@ -187,7 +199,7 @@ func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Tim
 		a.State, a.SlotUntil, a.EndedAt = mediagate.AttemptAccepted, time.Time{}, time.Time{}
 		a.Await = &Await{NextPollAt: firstPollAt}
 	}
-	if !wanted { // D5: the job is recorded, and stopped where that can be
+	if !wanted { // D5: the job is recorded, and stopped if the vendor can do that
 		if s.Outcome == nil {
 			c.abandon(a)
 			c.Stop = append(c.Stop, a.N)
@@ -200,18 +212,21 @@ func (c *change) accept(a *Attempt, s mediagate.Submission, firstPollAt time.Tim
 	c.resume()
 }
 
+// applyRefused rejects the attempt, unless the refusal is about an earlier sending, or comes
+// after the job was found. A disputed refusal only makes the attempt unknown.
 func (c *change) applyRefused(e Refused) {
 	a := c.attemptOf(e.Sending)
 	if a == nil || !a.SendBefore.Equal(e.SendBefore) || a.Ref.JobID != "" || a.Outcome != nil {
 		return
 	}
-	// The vendor may have the job of an earlier sending, and call its name "taken" in
-	// words that the adapter does not know (D4).
-	doubted := e.Invalid && c.sentEarlier(a) && a.AbsentAgainAt.IsZero()
+	// The vendor may have the job of an earlier sending, and say that its name is taken in words
+	// that the adapter does not know. Such a refusal is disputed until two lookups find no job
+	// (D4).
+	disputed := e.Invalid && c.sentEarlier(a) && a.AbsentAgainAt.IsZero()
 	switch a.State {
 	case mediagate.AttemptIntent, mediagate.AttemptUnknown:
 	case mediagate.AttemptAbandoned:
-		if !doubted { // the slot is free
+		if !disputed { // the slot is free
 			c.close(a, mediagate.AttemptEnded)
 			a.Error = e.Detail
 		}
@@ -219,7 +234,7 @@ func (c *change) applyRefused(e Refused) {
 	default:
 		return
 	}
-	if doubted {
+	if disputed {
 		c.markUnknown(a, false, e.Detail)
 		a.Refusal = &e.Failure
 		return
@@ -228,16 +243,16 @@ func (c *change) applyRefused(e Refused) {
 	c.reject(a, e.Failure)
 }
 
-// reject closes an attempt that provably made no job. The next attempt follows at once
-// at another channel, after a pause, or after a parking; none follows a refusal for
-// good.
+// reject closes an attempt that provably made no job. After a refusal for good no other attempt
+// follows. Otherwise the next one follows at once at another channel, after a pause, or after a
+// parking.
 func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	c.close(a, mediagate.AttemptRejected)
 	a.Failure, a.SenderLost = &f, false
 	if c.current(a.N) != a {
 		return
 	}
-	if c.Wait.Why == mediagate.WhyUnknown { // it is known now
+	if c.Wait.Why == mediagate.WhyUnknown { // what it waited for is known now
 		c.endWait()
 	}
 	switch {
@@ -258,14 +273,15 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	}
 }
 
+// applySubmitUnknown makes the attempt unknown, unless it was sent again since.
 func (c *change) applySubmitUnknown(e SubmitUnknown) {
 	if a := c.attemptOf(e.Sending); a != nil && a.State == mediagate.AttemptIntent && a.SendBefore.Equal(e.SendBefore) {
 		c.markUnknown(a, e.SenderLost, e.Detail)
 	}
 }
 
-// markUnknown makes an attempt unknown (D4, D6). The wait before is over. The task is
-// stuck at once if the vendor cannot be asked and the model does not fail it.
+// markUnknown makes an attempt unknown, and begins a new wait (D4, D6). The task shows as stuck
+// at once if the vendor cannot be asked and the model does not fail it.
 func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
 	a.Lookups, a.SlotUntil = 0, c.slotEnd(a)
@@ -275,28 +291,31 @@ func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	}
 }
 
-// waitUnknown begins the wait for what became of the last attempt.
+// waitUnknown begins the wait for news about the last attempt.
 func (c *change) waitUnknown(a *Attempt) {
 	reason := mediagate.ParkReason("")
-	if !a.findable() && !c.failsUnknown(a) {
+	if !a.findable() && !c.failsIfUnknown(a) {
 		reason = mediagate.ParkSubmissionUnknown
 	}
 	c.wait(mediagate.WhyUnknown, reason, time.Time{})
 }
 
+// applyNotFound counts a lookup that found no job. The second one, at least absentGap after the
+// first, proves that there is none. Then the attempt is sent again; or it is rejected, if the
+// vendor had refused its last sending.
 func (c *change) applyNotFound(e NotFound) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptUnknown || !a.AbsentAgainAt.IsZero() {
 		return
 	}
-	if !a.SendBefore.Equal(e.SendBefore) { // of another sending: it proves nothing
+	if !a.SendBefore.Equal(e.SendBefore) { // the lookup was for another sending
 		return
 	}
 	if c.TailLost || a.unidentified() {
 		return // another attempt may have the job (D17)
 	}
 	switch again := a.AbsentAt.Add(absentGap); {
-	case e.AskedAt.Before(a.CallEnds): // the call could be under way
+	case e.AskedAt.Before(a.CallEnds): // the call may have been under way
 		c.pause(a.CallEnds)
 	case a.AbsentAt.IsZero():
 		a.AbsentAt = c.now
@@ -312,7 +331,7 @@ func (c *change) applyNotFound(e NotFound) {
 	}
 }
 
-// jitter lengthens a pause by up to a fifth, so that tasks do not retry all at once.
+// jitter lengthens a pause by up to a fifth, so that tasks do not all retry at the same time.
 func jitter(now time.Time, d time.Duration) time.Duration {
 	return d + d*time.Duration(now.UnixMicro()%200)/1000
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// maxOpenProgress is the most that an unfinished task shows.
+// maxOpenProgress is the highest progress that an unfinished task shows.
 const maxOpenProgress = 99
 
-// polled is the attempt, if the claim is still its poller's (D8).
-func (c *change) polled(n int, claim string) *Attempt {
+// claimedAttempt returns the attempt if the poller still holds its claim, and nil otherwise (D8).
+func (c *change) claimedAttempt(n int, claim string) *Attempt {
 	a := c.Attempt(n)
 	if a == nil || a.Await == nil || claim == "" || a.Await.Claim != claim || a.Outcome != nil {
 		return nil
@@ -18,27 +18,31 @@ func (c *change) polled(n int, claim string) *Attempt {
 	return a
 }
 
+// applyClaimed gives the attempt's row to a poller. A poll that was requested before is covered
+// by the one that the poller is about to make.
 func (c *change) applyClaimed(e Claimed) {
 	if a := c.Attempt(e.N); a != nil && a.Await != nil {
 		a.Await.Claim, a.Await.ClaimedAt, a.Await.Again = e.Claim, c.now, false
 	}
 }
 
-// answered gives the row back after an answer that is no end.
-func (c *change) answered(a *Await, next time.Time) {
+// scheduleNextPoll gives the row back after an answer that is not an end.
+func (c *change) scheduleNextPoll(a *Await, next time.Time) {
 	if a.Again {
 		next = c.now
 	}
 	*a = Await{NextPollAt: next}
 }
 
+// applyProgressed stores the progress and schedules the next poll. Any answer ends a parking for
+// a trouble of polling.
 func (c *change) applyProgressed(e Progressed) {
-	a := c.polled(e.N, e.Claim)
+	a := c.claimedAttempt(e.N, e.Claim)
 	if a == nil {
 		return
 	}
 	askedAt := a.Await.ClaimedAt
-	c.answered(a.Await, e.NextAt)
+	c.scheduleNextPoll(a.Await, e.NextAt)
 	if c.current(e.N) == nil {
 		return
 	}
@@ -47,13 +51,14 @@ func (c *change) applyProgressed(e Progressed) {
 		a.SlotUntil = time.Time{}
 		c.resume()
 	}
-	c.stillWorks(a, askedAt)
+	c.checkLastAnswer(a, askedAt)
 }
 
-// stillWorks ends the wait for a vendor whose job has not ended by the deadline, if the
-// vendor was asked after that. Otherwise it is asked again (D10).
-func (c *change) stillWorks(a *Attempt, askedAt time.Time) {
-	if c.awaited(a.N) == nil || c.Unreadable || !c.late(c.now) {
+// checkLastAnswer handles an answer that comes after the deadline and says that the job still
+// runs. If the vendor was asked after the deadline, the task's wait for it ends now. Otherwise it
+// is asked once more (D10).
+func (c *change) checkLastAnswer(a *Attempt, askedAt time.Time) {
+	if c.awaitedAttempt(a.N) == nil || c.Unreadable || !c.isLate(c.now) {
 		return
 	}
 	if c.Wait.Why != mediagate.WhyVendor {
@@ -66,17 +71,17 @@ func (c *change) stillWorks(a *Attempt, askedAt time.Time) {
 	}
 }
 
-// askLast has the channel ask for the attempt a last time, unless it does so at this moment.
-// The task fails with the vendor's answer that the job has not ended, or after lastAnswer
-// (D10).
-func (c *change) askLast(a *Attempt) {
+// pollLastTime has the channel poll for the attempt one last time, unless it is doing so right
+// now. The task then fails as soon as the vendor answers that the job has not ended, or after
+// lastAnswer (D10).
+func (c *change) pollLastTime(a *Attempt) {
 	c.wait(mediagate.WhyVendor, "", time.Time{})
 	if a.Await == nil || a.Await.ClaimedAt.Before(c.DeadlineAt) {
 		c.pollNow(a)
 	}
 }
 
-// pollNow has the channel ask for the attempt now, or once more if it asks at this moment.
+// pollNow has the channel poll for the attempt now, or once more if it is polling right now.
 func (c *change) pollNow(a *Attempt) {
 	switch {
 	case a.Await == nil:
@@ -88,6 +93,8 @@ func (c *change) pollNow(a *Attempt) {
 	}
 }
 
+// applyVendorEnded stores how the job ended. If the task waits for the job, its next step is the
+// copy, or the end.
 func (c *change) applyVendorEnded(e VendorEnded) {
 	a := c.Attempt(e.N)
 	if a == nil || a.Outcome != nil {
@@ -103,7 +110,7 @@ func (c *change) applyVendorEnded(e VendorEnded) {
 	}
 }
 
-// record is the one place that stores how a job ended. The first one counts (D9).
+// record stores how a job ended. No other function does. The first outcome counts (D9).
 func (c *change) record(a *Attempt, o mediagate.Outcome) {
 	a.Outcome = &o
 	c.close(a, mediagate.AttemptEnded)
@@ -115,8 +122,9 @@ func (c *change) record(a *Attempt, o mediagate.Outcome) {
 	}
 }
 
-// awaited is the attempt, if its task waits for its vendor.
-func (c *change) awaited(n int) *Attempt {
+// awaitedAttempt returns attempt n if its task waits for the vendor to finish it, and nil
+// otherwise.
+func (c *change) awaitedAttempt(n int) *Attempt {
 	a := c.current(n)
 	if a == nil || a.State != mediagate.AttemptAccepted || a.Outcome != nil || c.waitsForClient() {
 		return nil
@@ -124,15 +132,15 @@ func (c *change) awaited(n int) *Attempt {
 	return a
 }
 
-// applyVendorWaits begins the wait for modal parameters, once a task. The job has no slot
-// meanwhile, since the vendor has not begun with it (D15).
+// applyVendorWaits begins the wait for modal parameters, at most once a task. The job takes no
+// slot during that wait, since the vendor has not begun with it (D15).
 func (c *change) applyVendorWaits(e VendorWaits) {
-	a := c.awaited(e.N)
+	a := c.awaitedAttempt(e.N)
 	if a == nil || c.Plan.Modal <= 0 || c.Modal.State != mediagate.ModalNone || c.Unreadable {
 		c.applyProgressed(Progressed{N: e.N, Claim: e.Claim, Percent: -1, NextAt: e.NextAt})
 		return
 	}
-	if c.polled(e.N, e.Claim) == nil {
+	if c.claimedAttempt(e.N, e.Claim) == nil {
 		return
 	}
 	c.Modal = mediagate.Modal{State: mediagate.ModalWaiting, N: a.N}
@@ -140,22 +148,23 @@ func (c *change) applyVendorWaits(e VendorWaits) {
 	a.SlotUntil, a.Trouble, a.Await = c.now, "", nil
 }
 
+// applyTroubled parks the task whose job the vendor cannot be asked for.
 func (c *change) applyTroubled(e Troubled) {
-	a := c.polled(e.N, e.Claim)
+	a := c.claimedAttempt(e.N, e.Claim)
 	switch {
 	case a == nil:
-	case c.awaited(e.N) == nil:
-		a.Await = nil // of a job that nobody waits for: its slot ends with its time
-	case c.Unreadable: // what cannot be read of the attempt would be lost with the trouble
-		c.answered(a.Await, c.now.Add(troublePause))
+	case c.awaitedAttempt(e.N) == nil:
+		a.Await = nil // the task does not wait for this job: its slot ends at SlotUntil
+	case c.Unreadable: // storing the trouble would destroy what cannot be read of the attempt
+		c.scheduleNextPoll(a.Await, c.now.Add(troublePause))
 	default:
-		c.trouble(a, e.Reason)
+		c.stopPolling(a, e.Reason)
 	}
 }
 
-// trouble ends the polling for an attempt, and parks its task. At the next try the channel
+// stopPolling ends the polling for an attempt, and parks its task. At the next try the channel
 // polls again (D11).
-func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
+func (c *change) stopPolling(a *Attempt, reason mediagate.ParkReason) {
 	a.Trouble, a.Await = reason, nil
 	if a.SlotUntil.IsZero() {
 		a.SlotUntil = c.slotEnd(a)
@@ -163,6 +172,8 @@ func (c *change) trouble(a *Attempt, reason mediagate.ParkReason) {
 	c.park(reason)
 }
 
+// applyMirrored stores the copied files, which ends the task. If the task does not wait for them
+// any more, they are swept.
 func (c *change) applyMirrored(e Mirrored) {
 	a := c.current(e.N)
 	if a == nil || !a.succeeded() {
@@ -180,6 +191,7 @@ func (c *change) applyMirrored(e Mirrored) {
 	}
 }
 
+// applyStopProven frees the slot of a job that the vendor has stopped.
 func (c *change) applyStopProven(e StopProven) {
 	a := c.Attempt(e.N)
 	if a == nil || a.State != mediagate.AttemptAccepted && a.State != mediagate.AttemptAbandoned {
@@ -189,6 +201,7 @@ func (c *change) applyStopProven(e StopProven) {
 	a.StopTried = true
 }
 
+// applySlotExpired frees the slot of an abandoned job whose time is over.
 func (c *change) applySlotExpired(e SlotExpired) {
 	if a := c.Attempt(e.N); a != nil && a.State == mediagate.AttemptAbandoned && !c.now.Before(a.SlotUntil) {
 		c.close(a, mediagate.AttemptEnded)

@@ -201,7 +201,7 @@ type loggedActivity struct {
 // ExecuteActivity runs the activity and writes its line.
 func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	start := a.parent.now()
-	ctx, cause := activities.Noting(ctx)
+	ctx, cause := activities.CaptureCause(ctx)
 	result, err := activities.Guarded(ctx, func() (any, error) { return a.Next.ExecuteActivity(ctx, in) })
 	info, took := activity.GetInfo(ctx), a.parent.now().Sub(start)
 	attrs := []any{

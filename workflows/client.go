@@ -18,18 +18,17 @@ import (
 	"github.com/mediagate/mediagate/internal/tracing"
 )
 
-// Client starts, signals and replaces the gateway's workflows. Every call may be
-// repeated.
+// Client starts, signals and replaces the gateway's workflows. Every call may be repeated.
 type Client struct {
 	Temporal  client.Client
-	Namespace string // whose histories Start and Replace read
-	// Pages is where Temporal's UI shows the workflows of the namespace, see PagesOf;
-	// empty where that is not known.
+	Namespace string // the namespace whose histories Start and Replace read
+	// Pages is the address under which Temporal's UI shows the workflows of the namespace, see
+	// PagesOf. It is empty if there is no such address.
 	Pages string
 }
 
-// PagesOf is the address under which Temporal's UI shows the workflows of a namespace;
-// empty without an address of the UI.
+// PagesOf returns the address under which Temporal's UI shows the workflows of a namespace. It is
+// empty if ui, the address of the UI, is empty.
 func PagesOf(ui, namespace string) string {
 	if ui == "" {
 		return ""
@@ -37,13 +36,13 @@ func PagesOf(ui, namespace string) string {
 	return strings.TrimSuffix(ui, "/") + "/namespaces/" + url.PathEscape(namespace) + "/workflows/"
 }
 
-// callTimeout is how long one call to Temporal may take.
+// callTimeout bounds one call to Temporal.
 const callTimeout = 10 * time.Second
 
-// Start starts the task's run where none was started before, or the last one failed. The
-// first run begins with the task's first step, without a question. A run that follows another
-// begins with what that one had seen, and asks. Returns KindConflict where one is
-// under way or has completed. Any other error is ambiguous: the run may have been started.
+// Start starts the task's run if none was started before, or if the last one failed. The first
+// run begins with the task's first step, without a question. A run that follows another begins
+// with what that one had seen, and asks. Start returns KindConflict if a run is under way or has
+// completed. After any other error the run may have been started or not.
 func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -53,12 +52,14 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return err
 	}
+	// A run was started before. If it failed, another may follow; a run that is under way or has
+	// completed is a conflict.
 	desc, failed := c.describe(ctx, t.ID)
 	if failed != nil {
 		return failed
 	}
 	if !running(desc) && !completed(desc) {
-		seen, failed := c.remembered(ctx, desc)
+		seen, failed := c.readSeen(ctx, desc)
 		if failed != nil {
 			return failed
 		}
@@ -71,11 +72,12 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	return err
 }
 
+// conflict returns an error of KindConflict that wraps err.
 func conflict(message string, err error) error {
 	return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
 }
 
-// start starts a run of the task, unless one is under way or the policy refuses it.
+// start starts a run of the task, unless one is under way or the policy forbids it.
 func (c Client) start(
 	ctx context.Context, t mediagate.Task, reuse enumspb.WorkflowIdReusePolicy, in Input,
 ) error {
@@ -87,8 +89,8 @@ func (c Client) start(
 	return err
 }
 
-// ensure starts a workflow unless a run of it is under way, whatever became of the last
-// one.
+// ensure starts a workflow unless a run of it is under way. How the last run ended does not
+// matter.
 func (c Client) ensure(ctx context.Context, o client.StartWorkflowOptions, workflow any, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -99,24 +101,25 @@ func (c Client) ensure(ctx context.Context, o client.StartWorkflowOptions, workf
 	return err
 }
 
+// startOptions returns the options that all runs of a task are started with.
 func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
 		ID:                    t.ID,
 		TaskQueue:             QueueMain,
-		Priority:              fair(t.AccountID),
+		Priority:              fairPriority(t.AccountID),
 		StaticSummary:         summary(t),
 		StaticDetails:         skippedRoutes(t.Plan),
 		TypedSearchAttributes: startAttributes(t),
-		// Enough to make good for a task whose row was lost (D17).
+		// Enough to compensate the client of a task whose row was lost (D17).
 		Memo: map[string]any{
 			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
 		},
 	}
 }
 
-// startAttributes are what lists show of a run from its start on. It begins to work
-// at once, and says so itself where it comes to wait: a task that goes well writes
-// no others before its end.
+// startAttributes returns what lists show of a run from its start on. A run begins to work at
+// once, and so it is listed as processing; it corrects that itself if it has to wait. A task that
+// goes well writes no other attributes before its end.
 func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	status, provider := t.Status, ""
 	if len(t.Plan.Routes) > 0 {
@@ -124,7 +127,7 @@ func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	}
 	updates := []temporal.SearchAttributeUpdate{
 		AttrModel.ValueSet(t.Model), AttrType.ValueSet(string(t.Type)), AttrAccount.ValueSet(t.AccountID),
-		AttrStuck.ValueSet(false), builds(),
+		AttrStuck.ValueSet(false), buildIDs(),
 	}
 	if provider != "" {
 		status = mediagate.StatusProcessing
@@ -133,18 +136,18 @@ func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(append(updates, AttrStatus.ValueSet(string(status)))...)
 }
 
-// fair lets accounts take turns at each queue that work of theirs waits in: the
-// next is of the account that was served least. What a run starts inherits it,
-// activities and children, and so does the run that continues it.
-func fair(account string) temporal.Priority {
+// fairPriority lets accounts be served in round robin at each queue in which their work waits:
+// the next task is one of the account that was served least. Activities and child workflows
+// inherit the priority from the run, and so does the run that continues it as new.
+func fairPriority(account string) temporal.Priority {
 	return temporal.Priority{FairnessKey: account[:min(len(account), maxFairnessKey)]}
 }
 
-// maxFairnessKey is the longest key that Temporal takes, in bytes. Accounts of
-// longer ids that begin alike would share their turns.
+// maxFairnessKey is the length, in bytes, of the longest key that Temporal takes. Accounts whose
+// longer ids begin alike would share one place in the round robin.
 const maxFairnessKey = 64
 
-// summary names in lists what the task is for.
+// summary says in lists what the task is for.
 func summary(t mediagate.Task) string {
 	what := t.Plan.Action
 	if what == "" && len(t.Plan.Routes) > 0 {
@@ -156,8 +159,8 @@ func summary(t mediagate.Task) string {
 	return fmt.Sprintf("%s by %s: %s", t.Type, t.Model, strings.ToLower(what))
 }
 
-// skippedRoutes is what operators read of a plan: which routes it lacks, and why.
-// The reasons name fields and rules, never what a client wrote.
+// skippedRoutes tells operators which routes the plan lacks, and why. The reasons name fields and
+// rules, and never what a client wrote.
 func skippedRoutes(p mediagate.Plan) string {
 	if len(p.Skipped) == 0 {
 		return ""
@@ -169,9 +172,9 @@ func skippedRoutes(p mediagate.Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wake asks the task's run to ask for its next step. It reports false where no run is
-// under way. Returns KindConflict where the run takes no signal any more: it has had as
-// many as Temporal allows.
+// Wake signals the task's run to ask for its next step. runs is false if no run is under way.
+// Wake returns KindConflict if the run takes no more signals, because it has had as many as
+// Temporal allows.
 func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -185,15 +188,16 @@ func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) 
 	return err == nil, err
 }
 
-// Run returns the id of the task's newest run, empty where there is none, and the
-// address of its page in Temporal's UI. The page is there with an error, too.
+// Run returns the id of the task's newest run, which is empty if there is none, and the address
+// of its page in Temporal's UI. The page is returned with an error, too.
 func (c Client) Run(ctx context.Context, taskID string) (runID, page string, err error) {
-	_, runID, page, err = c.look(ctx, taskID)
+	_, runID, page, err = c.describeNewest(ctx, taskID)
 	return runID, page, err
 }
 
-// look describes a workflow's newest run, nil where there is none, and names it and its page.
-func (c Client) look(ctx context.Context, id string) (desc *description, runID, page string, err error) {
+// describeNewest describes a workflow's newest run, and returns its id and its page. The
+// description is nil if there is no run.
+func (c Client) describeNewest(ctx context.Context, id string) (desc *description, runID, page string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if c.Pages != "" {
@@ -207,11 +211,11 @@ func (c Client) look(ctx context.Context, id string) (desc *description, runID, 
 	return desc, runID, page, err
 }
 
-// Job says how far a job for many tasks has come, and names its workflow's newest run and
-// that run's page in Temporal's UI, where these are known. Returns KindNotFound where
-// Temporal knows no such job.
+// Job reports how far a job for many tasks has come. It also returns the newest run of the job's
+// workflow and the page of that run in Temporal's UI, as far as they are known. Job returns
+// KindNotFound if Temporal does not know the job.
 func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobStatus, runID, page string, err error) {
-	desc, runID, page, err := c.look(ctx, IDActions(id))
+	desc, runID, page, err := c.describeNewest(ctx, IDActions(id))
 	switch {
 	case err != nil:
 		return status, runID, page, err
@@ -240,13 +244,14 @@ func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobSta
 	return status, runID, page, err
 }
 
+// countOf returns the counts of a job's progress.
 func countOf(p activities.JobProgress) *mediagate.TaskJobCount {
 	return &mediagate.TaskJobCount{Done: p.Done, Skipped: p.Skipped, Failed: p.Failed}
 }
 
-// Look describes the task's newest run. It asks for the run itself, since lists lag
-// behind.
-func (c Client) Look(ctx context.Context, taskID string) (activities.RunState, error) {
+// DescribeRun returns the state of the task's newest run. It asks for the run itself, since lists
+// lag behind.
+func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunState, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	desc, err := c.describe(ctx, taskID)
@@ -256,11 +261,11 @@ func (c Client) Look(ctx context.Context, taskID string) (activities.RunState, e
 	return stateOf(desc, time.Now()), nil
 }
 
-// Replace starts a new run of the task. A run that is under way is terminated first, for
-// the reason that operators will read; one that is busy by now is left alone. A run that
-// completed though the task is open saw an end that the database has lost, in a
-// failover or a power cut: it is replaced as well. The new run begins with what the one
-// before it had seen (D1, D5).
+// Replace starts a new run of the task. It first terminates a run that is under way, for the
+// reason, which operators will read; a run that is busy by now is left alone. A run that has
+// completed although the task is open saw an end that the database has lost, in a failover or a
+// power cut, so it is replaced as well. The new run begins with what the one before had seen (D1,
+// D5).
 func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -271,24 +276,24 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) er
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return err
 	}
-	seen, err := c.remembered(ctx, desc)
+	seen, err := c.readSeen(ctx, desc)
 	if err != nil {
 		return err
 	}
 	return c.ensure(tracing.Below(ctx, t.TraceParent), startOptions(t), Generate, Input{TaskID: t.ID, Seen: seen})
 }
 
-// EnsureRound starts a delivery round unless it runs. One that ran to its end and is
-// open all the same is delivered by the row, as in Replace.
+// EnsureRound starts a delivery round unless it runs. If a run has ended and the round is still
+// open in its row, another run delivers it, as in Replace.
 func (c Client) EnsureRound(ctx context.Context, w mediagate.WebhookRound) error {
 	return c.ensure(tracing.Below(ctx, w.TraceParent), client.StartWorkflowOptions{
-		ID: IDWebhook(w.TaskID, w.Round), Priority: fair(w.AccountID), StaticSummary: "callback of " + w.TaskID,
+		ID: IDWebhook(w.TaskID, w.Round), Priority: fairPriority(w.AccountID), StaticSummary: "callback of " + w.TaskID,
 	}, DeliverWebhook, RoundInput{TaskID: w.TaskID, Round: w.Round})
 }
 
-// ReplaceRound is EnsureRound for a round that gets nowhere: the run that is under way is
-// terminated first. One that is busy, or waits for a permit, is left alone: a new run
-// would lose its turn.
+// ReplaceRound is EnsureRound for a round that makes no progress: it first terminates the run
+// that is under way. A run that is busy, or waits for a permit, is left alone, since a new run
+// would wait for the permit from the beginning.
 func (c Client) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reason string) (replaced bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()

@@ -27,19 +27,19 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// service is Temporal as far as the client asks it. It answers with its fields, and
-// notes what it is asked for.
+// service is Temporal as far as the client calls it. It answers with its fields, and notes the
+// calls.
 type service struct {
 	client.Client
 	signalled, started error
-	run                *workflowservice.DescribeWorkflowExecutionResponse // nil: none
+	run                *workflowservice.DescribeWorkflowExecutionResponse // nil if there is no run
 
-	history []*historypb.HistoryEvent // of the run, the newest event first
+	history []*historypb.HistoryEvent // of the run, newest event first
 
 	calls   []string
-	trace   string // below which the last run was started
+	trace   string // the trace in which the last run was started
 	options client.StartWorkflowOptions
-	seen    task.Seen // of the run that is started
+	seen    task.Seen // the memory that the started run begins with
 	first   *activities.Answer
 }
 
@@ -56,7 +56,9 @@ func (s *service) WorkflowService() workflowservice.WorkflowServiceClient {
 func (s historyReader) GetWorkflowExecutionHistoryReverse(
 	context.Context, *workflowservice.GetWorkflowExecutionHistoryReverseRequest, ...grpc.CallOption,
 ) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
-	return &workflowservice.GetWorkflowExecutionHistoryReverseResponse{History: &historypb.History{Events: s.of.history}}, nil
+	return &workflowservice.GetWorkflowExecutionHistoryReverseResponse{
+		History: &historypb.History{Events: s.of.history},
+	}, nil
 }
 
 func (s *service) SignalWorkflow(_ context.Context, id, _, name string, _ any) error {
@@ -79,7 +81,9 @@ func (s *service) ExecuteWorkflow(
 	return nil, s.started
 }
 
-func (s *service) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (s *service) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	if s.run == nil {
 		return nil, serviceerror.NewNotFound("no such run")
 	}
@@ -91,16 +95,19 @@ func (s *service) TerminateWorkflow(_ context.Context, id, run, _ string, _ ...a
 	return nil
 }
 
-// Of the errors of a signal one is the run's own: it has had as many as it may.
+// TestWake checks the errors of a signal. Only one is about the run itself: the run has had as
+// many signals as it may.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err                   error
 		runs, fails, conflict bool
 	}{
-		"taken":     {nil, true, false, false},
-		"no run":    {serviceerror.NewNotFound("workflow execution already completed"), false, false, false},
-		"too many":  {serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, true, true},
+		"taken":  {nil, true, false, false},
+		"no run": {serviceerror.NewNotFound("workflow execution already completed"), false, false, false},
+		"too many": {
+			serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, true, true,
+		},
 		"away":      {serviceerror.NewUnavailable("connection refused"), false, true, false},
 		"throttled": {serviceerror.NewResourceExhausted(0, "rate limit exceeded"), false, true, false},
 	} {
@@ -111,9 +118,9 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// D1: the server says whether a run was started before. A run that failed is followed by
-// another, which begins with what that one had seen, and asks (D5). Only the first run of a
-// task begins with a step.
+// TestD1Start checks that the server says whether a run was started before (D1). After a run that
+// failed another is started, which begins with what that one had seen, and asks (D5). Only the
+// first run of a task begins with a step.
 func TestD1Start(t *testing.T) {
 	t.Parallel()
 	ended := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -129,12 +136,15 @@ func TestD1Start(t *testing.T) {
 		starts          int
 		seen            int
 	}{
-		"started":             {nil, nil, false, false, 1, 0},
-		"away":                {nil, serviceerror.NewUnavailable("connection refused"), true, false, 1, 0},
-		"one is under way":    {described(0, 0), nil, true, true, 1, 0},
-		"one has completed":   {ended(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil, true, true, 1, 0},
-		"one was terminated":  {ended(enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED), nil, false, false, 2, 3},
-		"another was quicker": {ended(enumspb.WORKFLOW_EXECUTION_STATUS_FAILED), serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true, true, 2, 3},
+		"started":            {nil, nil, false, false, 1, 0},
+		"away":               {nil, serviceerror.NewUnavailable("connection refused"), true, false, 1, 0},
+		"one is under way":   {described(0, 0), nil, true, true, 1, 0},
+		"one has completed":  {ended(enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), nil, true, true, 1, 0},
+		"one was terminated": {ended(enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED), nil, false, false, 2, 3},
+		"another was quicker": {
+			ended(enumspb.WORKFLOW_EXECUTION_STATUS_FAILED), serviceerror.NewWorkflowExecutionAlreadyStarted("", "", ""), true,
+			true, 2, 3,
+		},
 	} {
 		temporal := &service{started: test.err, run: test.run, history: []*historypb.HistoryEvent{scheduled(t, 3)}}
 		err := workflows.Client{Temporal: temporal}.Start(t.Context(), submitted)
@@ -163,35 +173,42 @@ func knows(n int, job string) task.Seen {
 	return task.Seen{Sending: task.Sending{N: n, Channel: "a"}, Ref: mediagate.JobRef{JobID: job}}
 }
 
-// scheduled is a step that was given what the run had seen: attempt n.
+// scheduled is the start of a step to which the run passed what it had seen: attempt n.
 func scheduled(t *testing.T, n int) *historypb.HistoryEvent {
 	t.Helper()
 	return &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-			Input: payloads(t, activities.StepArgs{TaskID: "task_1", Seen: knows(n, "")}),
-		}},
+		Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
+				Input: payloads(t, activities.StepArgs{TaskID: "task_1", Seen: knows(n, "")}),
+			},
+		},
 	}
 }
 
-// D5: a run that replaces another begins with what that one had seen: by its result, or by
-// its last steps, and what the sender had reported that was in its call.
+// TestD5MemoryOfTheRunBefore checks that a run that replaces another begins with what that one
+// had seen: its result; or its last steps, and the last heartbeat of a sender that was in its
+// call.
 func TestD5MemoryOfTheRunBefore(t *testing.T) {
 	t.Parallel()
 	type events = []*historypb.HistoryEvent
 	other := &historypb.HistoryEvent{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED}
 	result := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
-		Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{
-			Result: payloads(t, knows(2, "job")),
-		}},
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionCompletedEventAttributes{
+			WorkflowExecutionCompletedEventAttributes: &historypb.WorkflowExecutionCompletedEventAttributes{
+				Result: payloads(t, knows(2, "job")),
+			},
+		},
 	}
 	completed := func(seen task.Seen) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{
 			EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
-			Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-				Result: payloads(t, activities.Answer{Seen: seen}),
-			}},
+			Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+				ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+					Result: payloads(t, activities.Answer{Seen: seen}),
+				},
+			},
 		}
 	}
 	answer, lesser := completed(knows(2, "job")), completed(knows(1, ""))
@@ -208,21 +225,25 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 	failed := marker(&historypb.MarkerRecordedEventAttributes{Failure: &failurepb.Failure{Message: "away"}})
 	started := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
-		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-			Input: payloads(t, workflows.Input{TaskID: "task_1", Seen: knows(2, "job")}),
-		}},
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+				Input: payloads(t, workflows.Input{TaskID: "task_1", Seen: knows(2, "job")}),
+			},
+		},
 	}
 	timedOut := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
-		Attributes: &historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes{ActivityTaskTimedOutEventAttributes: &historypb.ActivityTaskTimedOutEventAttributes{
-			Failure: &failurepb.Failure{Cause: &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
-				TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{LastHeartbeatDetails: payloads(t, knows(2, "job"))},
-			}}},
-		}},
+		Attributes: &historypb.HistoryEvent_ActivityTaskTimedOutEventAttributes{
+			ActivityTaskTimedOutEventAttributes: &historypb.ActivityTaskTimedOutEventAttributes{
+				Failure: &failurepb.Failure{Cause: &failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
+					TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{LastHeartbeatDetails: payloads(t, knows(2, "job"))},
+				}}},
+			},
+		},
 	}
 	for name, test := range map[string]struct {
 		history events
-		beat    any // of a step that is under way; nil: none is
+		beat    any // the heartbeat of the step under way; nil if there is none
 	}{
 		"its result":              {events{result, answer}, nil},
 		"its last answer":         {events{other, answer, scheduled(t, 1)}, nil},
@@ -239,7 +260,9 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 			run.PendingActivities = []*workflowpb.PendingActivityInfo{{HeartbeatDetails: payloads(t, test.beat)}}
 		}
 		temporal := &service{run: run, history: test.history}
-		if err := (workflows.Client{Temporal: temporal}).Replace(t.Context(), mediagate.Task{ID: "task_1"}, "late"); err != nil {
+		if err := (workflows.Client{Temporal: temporal}).Replace(
+			t.Context(), mediagate.Task{ID: "task_1"}, "late",
+		); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(knows(2, "job"), temporal.seen); diff != "" {
@@ -248,25 +271,30 @@ func TestD5MemoryOfTheRunBefore(t *testing.T) {
 	}
 }
 
-// described is a run with a workflow task at that attempt, if any, and an activity that
-// beat so long ago, if any.
+// described returns a run whose workflow task is at that attempt, if it has one, and whose
+// activity sent its last heartbeat so long ago, if it has one.
 func described(attempt int32, beat time.Duration) *workflowservice.DescribeWorkflowExecutionResponse {
 	desc := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Execution: &commonpb.WorkflowExecution{WorkflowId: "task_1", RunId: "run_1"},
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Execution: &commonpb.WorkflowExecution{
+			WorkflowId: "task_1", RunId: "run_1",
+		},
 	}}
 	if attempt > 0 {
 		desc.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{Attempt: attempt}
 	}
 	if beat > 0 {
-		desc.PendingActivities = []*workflowpb.PendingActivityInfo{{LastHeartbeatTime: timestamppb.New(time.Now().Add(-beat))}}
+		desc.PendingActivities = []*workflowpb.PendingActivityInfo{
+			{LastHeartbeatTime: timestamppb.New(time.Now().Add(-beat))},
+		}
 	}
 	return desc
 }
 
-// D2: what a run is, and whether it is terminated for another. One with an activity that
-// beats never is. The new run waits among those of its account. The cases are not parallel:
-// they would wait for others while a beat ages.
-func TestD2LookAndReplace(t *testing.T) {
+// TestD2DescribeAndReplace checks what the states of runs are, and which runs are terminated for
+// another. A run whose activity sends heartbeats never is. The new run has its account's
+// priority. The cases are not parallel, since a heartbeat would get older while they wait for
+// each other.
+func TestD2DescribeAndReplace(t *testing.T) {
 	t.Parallel()
 	completed := described(0, 0)
 	completed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
@@ -290,7 +318,7 @@ func TestD2LookAndReplace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			temporal := &service{run: test.run}
 			c := workflows.Client{Temporal: temporal}
-			if state, err := c.Look(t.Context(), "task_1"); state != test.state || err != nil {
+			if state, err := c.DescribeRun(t.Context(), "task_1"); state != test.state || err != nil {
 				t.Errorf("the run is %s, %v; want %s", state, err, test.state)
 			}
 			if err := c.Replace(t.Context(), mediagate.Task{ID: "task_1", AccountID: "acc_1"}, "late"); err != nil {
@@ -304,12 +332,15 @@ func TestD2LookAndReplace(t *testing.T) {
 	}
 }
 
-// A round that waits for its permit would lose its turn with a new run (D14).
+// TestD14ARoundThatWaitsIsNotReplaced checks that a round that waits for its permit is left
+// alone: a new run would wait from the beginning.
 func TestD14ARoundThatWaitsIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	waiting := described(0, time.Hour)
 	waiting.PendingActivities[0].LastFailure = temporal.GetDefaultFailureConverter().ErrorToFailure(
-		temporal.NewApplicationErrorWithOptions("no permit", mediagate.KindUnavailable.String(), temporal.ApplicationErrorOptions{Details: []any{"no_place"}}))
+		temporal.NewApplicationErrorWithOptions(
+			"no permit", mediagate.KindUnavailable.String(), temporal.ApplicationErrorOptions{Details: []any{"no_place"}},
+		))
 	for name, test := range map[string]struct {
 		run      *workflowservice.DescribeWorkflowExecutionResponse
 		replaced bool
@@ -319,27 +350,34 @@ func TestD14ARoundThatWaitsIsNotReplaced(t *testing.T) {
 		"it delivers":           {described(0, time.Second), false},
 	} {
 		service := &service{run: test.run}
-		replaced, err := workflows.Client{Temporal: service}.ReplaceRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", Round: 1}, "late")
+		replaced, err := workflows.Client{Temporal: service}.ReplaceRound(
+			t.Context(), mediagate.WebhookRound{TaskID: "task_1", Round: 1}, "late",
+		)
 		if replaced != test.replaced || err != nil || (len(service.calls) > 0) != test.replaced {
 			t.Errorf("%s: replaced %v, %v, by %v", name, replaced, err, service.calls)
 		}
 	}
 }
 
-// A singleton is started where it does not run, and replaced where it gets nowhere.
+// TestD2Keeper checks that a singleton is started if it does not run, and replaced if it makes no
+// progress.
 func TestD2Keeper(t *testing.T) {
 	t.Parallel()
-	with := func(run *workflowservice.DescribeWorkflowExecutionResponse, id string) *workflowservice.DescribeWorkflowExecutionResponse {
+	with := func(
+		run *workflowservice.DescribeWorkflowExecutionResponse, id string,
+	) *workflowservice.DescribeWorkflowExecutionResponse {
 		run.WorkflowExecutionInfo.Execution.WorkflowId = id
 		return run
 	}
 	for name, test := range map[string]struct {
 		run  *workflowservice.DescribeWorkflowExecutionResponse
-		want []string // at the second look
+		want []string // at the second check
 	}{
-		"none":               {nil, []string{"start wake", "start wake"}},
-		"it works":           {with(described(0, time.Second), "wake"), nil},
-		"its tasks fail":     {with(described(5, 0), "wake"), []string{"terminate wake run_1", "start wake", "terminate wake run_1", "start wake"}},
+		"none":     {nil, []string{"start wake", "start wake"}},
+		"it works": {with(described(0, time.Second), "wake"), nil},
+		"its tasks fail": {
+			with(described(5, 0), "wake"), []string{"terminate wake run_1", "start wake", "terminate wake run_1", "start wake"},
+		},
 		"it is at no work":   {with(described(0, 0), "wake"), []string{"terminate wake run_1", "start wake"}},
 		"it waits for a try": {with(described(1, 0), "wake"), nil},
 	} {
@@ -356,9 +394,9 @@ func TestD2Keeper(t *testing.T) {
 	}
 }
 
-// Lists and pages show of a run from its start on what the task is, at which provider it
-// works, and which routes it lacks, never what the client wrote. Whatever it waits for, it
-// waits for among its account's.
+// TestStartShowsTheTask checks that lists and pages show from a run's start on what the task is,
+// at which provider it works, and which routes it lacks, and never what the client wrote.
+// Whatever the run waits for, it waits with its account's priority.
 func TestStartShowsTheTask(t *testing.T) {
 	t.Parallel()
 	type shown struct{ summary, details, status, provider, account string }
@@ -376,12 +414,14 @@ func TestStartShowsTheTask(t *testing.T) {
 			mediagate.Task{Model: "v3", Type: mediagate.TypeVideo, AccountID: "acc_1", Plan: mediagate.Plan{Routes: routes}},
 			shown{summary: "video by v3", status: "processing", provider: "one", account: "acc_1"},
 		},
-		"of no routes": { // it has no provider to work at
+		"of no routes": { // it has no provider
 			mediagate.Task{Model: "v3", Type: mediagate.TypeVideo, AccountID: long},
 			shown{summary: "video by v3", status: "pending", account: long[:64]},
 		},
 		"of an operation": {
-			mediagate.Task{Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}}},
+			mediagate.Task{
+				Model: "music-a", Type: mediagate.TypeMusic, Plan: mediagate.Plan{Routes: []mediagate.Route{{Operation: "stems"}}},
+			},
 			shown{summary: "music by music-a: stems", status: "pending"},
 		},
 		"of an action, and of fewer routes": {
@@ -413,14 +453,17 @@ func TestStartShowsTheTask(t *testing.T) {
 		})
 	}
 	temporal := new(service)
-	err := workflows.Client{Temporal: temporal}.EnsureRound(t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: "acc_1", Round: 1})
+	err := workflows.Client{Temporal: temporal}.EnsureRound(
+		t.Context(), mediagate.WebhookRound{TaskID: "task_1", AccountID: "acc_1", Round: 1},
+	)
 	if got := temporal.options.Priority.FairnessKey; err != nil || got != "acc_1" {
 		t.Errorf("a callback waits among those of %q, %v", got, err)
 	}
 }
 
-// The runs of a task and of its callback are in the trace of its submit, also when the wake
-// scan starts them, which runs below no span of that trace.
+// TestRunsAreInTheTraceOfTheSubmit checks that the runs of a task and of its callback belong to
+// the trace of its submit, even if the wake scan starts them, which runs in no span of that
+// trace.
 func TestRunsAreInTheTraceOfTheSubmit(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -442,25 +485,33 @@ func TestRunsAreInTheTraceOfTheSubmit(t *testing.T) {
 	}
 }
 
-// A job's progress is that of its last heartbeat.
+// TestJob checks that a job's progress is that of its last heartbeat.
 func TestJob(t *testing.T) {
 	t.Parallel()
-	beat, err := converter.GetDefaultDataConverter().ToPayloads(activities.JobProgress{After: "task_1", Done: 3, Skipped: 2, Failed: 1})
+	beat, err := converter.GetDefaultDataConverter().ToPayloads(
+		activities.JobProgress{After: "task_1", Done: 3, Skipped: 2, Failed: 1},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := func(status enumspb.WorkflowExecutionStatus) *workflowservice.DescribeWorkflowExecutionResponse {
 		return &workflowservice.DescribeWorkflowExecutionResponse{
-			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: status, Execution: &commonpb.WorkflowExecution{WorkflowId: "actions/job_1", RunId: "run"}},
-			PendingActivities:     []*workflowpb.PendingActivityInfo{{HeartbeatDetails: beat}},
+			WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+				Status: status, Execution: &commonpb.WorkflowExecution{WorkflowId: "actions/job_1", RunId: "run"},
+			},
+			PendingActivities: []*workflowpb.PendingActivityInfo{{HeartbeatDetails: beat}},
 		}
 	}
 	c := func(s *service) workflows.Client {
 		return workflows.Client{Temporal: s, Pages: "https://temporal.example.com/"}
 	}
 	got, run, page, err := c(&service{run: of(enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)}).Job(t.Context(), "job_1")
-	want := mediagate.TaskJobStatus{State: mediagate.TaskJobRunning, Count: &mediagate.TaskJobCount{Done: 3, Skipped: 2, Failed: 1}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" || run != "run" || page != "https://temporal.example.com/actions%2Fjob_1/run/history" {
+	want := mediagate.TaskJobStatus{
+		State: mediagate.TaskJobRunning, Count: &mediagate.TaskJobCount{Done: 3, Skipped: 2, Failed: 1},
+	}
+	if diff := cmp.Diff(
+		want, got,
+	); err != nil || diff != "" || run != "run" || page != "https://temporal.example.com/actions%2Fjob_1/run/history" {
 		t.Errorf("%v, run %q, page %q (-want +got):\n%s", err, run, page, diff)
 	}
 	got, _, _, err = c(&service{run: of(enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED)}).Job(t.Context(), "job_1")

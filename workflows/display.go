@@ -13,15 +13,15 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// attributes are what the search attributes of a run say.
+// attributes are the values of a run's search attributes.
 type attributes struct {
 	status   mediagate.Status
 	provider string
-	reason   mediagate.ParkReason // why it is stuck; empty: it is not
+	reason   mediagate.ParkReason // why the task is stuck; empty if it is not
 }
 
-// asStarted returns the search attributes that the run was started with.
-func asStarted(ctx workflow.Context) attributes {
+// startedWith returns the search attributes that the run was started with.
+func startedWith(ctx workflow.Context) attributes {
 	at := workflow.GetTypedSearchAttributes(ctx)
 	status, _ := at.GetKeyword(AttrStatus)
 	provider, _ := at.GetKeyword(AttrProvider)
@@ -29,12 +29,13 @@ func asStarted(ctx workflow.Context) attributes {
 	return attributes{status: mediagate.Status(status), provider: provider, reason: mediagate.ParkReason(reason)}
 }
 
-// show says on the run's page what it does or waits for, and in lists what became of
-// the task. Each change of a list costs two writes. So a list shows a task as
-// processing from its start until it waits, and its end is written with the run's own
-// (ADR 5).
+// show says on the run's page what it does or waits for, and in lists how far the task has come.
+// Each change in a list costs two writes. So a list shows a task as processing from its start
+// until it waits, and the end is written together with the run's own end (ADR 5).
 func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 	workflow.SetCurrentDetails(ctx, details(answer))
+	// While the run works, a pending task stays listed as it is, which is processing for most:
+	// see startAttributes.
 	works := answer.Step.Kind != task.Sleep && answer.Behind == ""
 	if works && answer.Status == mediagate.StatusPending {
 		answer.Status = r.shown.status
@@ -47,6 +48,8 @@ func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 // list writes the search attributes that have changed.
 func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 	now := attributes{status: answer.Status, provider: answer.Provider, reason: answer.ParkReason}
+	// An answer without a provider, such as the end of a task that was never sent, does not clear
+	// the attribute.
 	if now.provider == "" {
 		now.provider = r.shown.provider
 	}
@@ -70,9 +73,9 @@ func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 	}
 }
 
-// doing says in a few words what the run does, or waits for. It is also the summary of
-// its activity or timer, which Temporal bounds to 400 bytes.
-func doing(a activities.Answer) string {
+// activitySummary says in a few words what the run does or waits for. It is also the summary of
+// its activity or timer, for which Temporal allows 400 bytes.
+func activitySummary(a activities.Answer) string {
 	switch {
 	case a.Behind != "":
 		return a.Doing() + ", once fewer calls of its channel are under way"
@@ -83,9 +86,9 @@ func doing(a activities.Answer) string {
 	}
 }
 
-// details are the lines that explain the run to a person.
+// details returns the lines that explain the run to a person.
 func details(a activities.Answer) string {
-	lines := []string{"**" + doing(a) + "**", ""}
+	lines := []string{"**" + activitySummary(a) + "**", ""}
 	if a.N > 0 {
 		lines = append(lines, fmt.Sprintf("- attempt %d on channel `%s`: %s", a.N, a.Channel, a.State))
 	}

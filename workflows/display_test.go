@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// details are what the workflow's page in Temporal's interface shows of now.
+// details returns what the workflow's page in Temporal's UI shows now.
 func (b *bundle) details() string {
 	b.t.Helper()
 	answer, err := b.env.QueryWorkflow("__temporal_workflow_metadata")
@@ -32,7 +32,8 @@ func (b *bundle) details() string {
 	return metadata.GetCurrentDetails()
 }
 
-// The details say what the run waits for, until when, and which signals apply.
+// TestDetails checks that the details say what the run waits for, until when, and which signals
+// apply.
 func TestDetails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -40,27 +41,44 @@ func TestDetails(t *testing.T) {
 		script func(*bundle)
 		want   string
 	}{
-		"the vendor works": {video, func(*bundle) {}, "**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
-			"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n" +
-			"- then the vendor is asked a last time, and the task fails and is refunded if the job has not ended\n- signals: `fail`, `retry`, `reroute`, `poll_now`"},
-		"it is parked": {video, func(b *bundle) { b.Channels.Set() }, "**parked: channel_missing, at the latest until …**\n\n" +
-			"- parked since …: channel_missing\n- then the step is tried again; if nothing helps, it fails and is refunded at …\n- signals: `fail`, `retry`, `reroute`"},
+		"the vendor works": {video, func(*bundle) {},
+			"**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
+				"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n" +
+				"- then the vendor is asked a last time, and the task fails and is refunded if the job has not ended\n" +
+				"- signals: `fail`, `retry`, `reroute`, `poll_now`"},
+		"it is parked": {video, func(b *bundle) { b.Channels.Set() },
+			"**parked: channel_missing, at the latest until …**\n\n" +
+				"- parked since …: channel_missing\n" +
+				"- then the step is tried again; if nothing helps, it fails and is refunded at …\n" +
+				"- signals: `fail`, `retry`, `reroute`"},
 		"nobody can be asked": {func(w *activitytest.World) mediagate.Task {
 			t := w.NewImage()
 			t.Plan.OnUnknown = mediagate.OnUnknownPark
 			return t
-		}, (*bundle).loses, "**the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest until …**\n\n" +
-			"- attempt 1 on channel `sync-a`: unknown\n- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n- then the task fails and is refunded\n" +
-			"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both"},
-		"the client is asked": {inpainting, func(b *bundle) { b.asks(time.Minute) }, "**waiting for the client's modal parameters, at the latest until 2026-03-04T05:37:07Z**\n\n" +
-			"- attempt 1 on channel `async-a`: accepted\n- then the task fails with modal_expired and is refunded\n- signals: `fail`"},
+		}, (*bundle).loses,
+			"**the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest until …**\n\n" +
+				"- attempt 1 on channel `sync-a`: unknown\n" +
+				"- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n" +
+				"- then the task fails and is refunded\n" +
+				"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both"},
+		"the client is asked": {inpainting, func(b *bundle) {
+			b.asks(
+				time.Minute,
+			)
+		}, "**waiting for the client's modal parameters, at the latest until 2026-03-04T05:37:07Z**\n\n" +
+			"- attempt 1 on channel `async-a`: accepted\n" +
+			"- then the task fails with modal_expired and is refunded\n" +
+			"- signals: `fail`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, c.task)
 			c.script(b)
 			b.at(10*time.Minute, func() {
-				got := regexp.MustCompile(`(missing|decide), at the latest until [^*]*`).ReplaceAllString(b.details(), "$1, at the latest until …") // jitter
+				// jitter
+				got := regexp.MustCompile(
+					`(missing|decide), at the latest until [^*]*`,
+				).ReplaceAllString(b.details(), "$1, at the latest until …")
 				got = regexp.MustCompile(`since [^ ]*: channel`).ReplaceAllString(got, "since …: channel")
 				got = regexp.MustCompile(`refunded at [^\n]*`).ReplaceAllString(got, "refunded at …")
 				same(t, "details", got, c.want)
@@ -80,7 +98,9 @@ type lists struct {
 	written []string
 }
 
-func (l *lists) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (l *lists) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
 	return &listing{interceptor.WorkflowInboundInterceptorBase{Next: next}, l}
 }
 
@@ -110,13 +130,14 @@ func (l *listed) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...te
 	return l.Next.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// Each write of an attribute is two of the server's. A run is started as one at
-// work at its first provider: it writes what is otherwise, where it comes to wait,
-// and its end.
+// TestAttributesAreWrittenWhereTheyChange checks that a run writes its attributes only if they
+// change, since each write costs two writes of the server. A run is started as one that works at
+// its first provider. It writes anything else when it comes to wait, and writes its end.
 func TestAttributesAreWrittenWhereTheyChange(t *testing.T) {
 	t.Parallel()
 	atWork := []temporal.SearchAttributeUpdate{
-		workflows.AttrStatus.ValueSet("processing"), workflows.AttrProvider.ValueSet(activitytest.AsyncProvider), workflows.AttrStuck.ValueSet(false),
+		workflows.AttrStatus.ValueSet("processing"), workflows.AttrProvider.ValueSet(activitytest.AsyncProvider),
+		workflows.AttrStuck.ValueSet(false),
 	}
 	for name, c := range map[string]struct {
 		started []temporal.SearchAttributeUpdate

@@ -12,13 +12,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// checks are what a play must never do, and what tells it.
+// checks is what a play needs to find a broken rule.
 type checks struct {
 	violations []string
-	frozen     task.State // as it was last seen
+	frozen     task.State // the task when it was seen last
 	sends      []*sending
-	ordered    []time.Time // retries and reroutes: an operator's leave for a second job
-	starts     []time.Time // of steps and questions
+	ordered    []time.Time // retries and reroutes, by which an operator allows a second job
+	starts     []time.Time // the beginnings of steps and questions
 	signals    int
 }
 
@@ -27,7 +27,7 @@ type sending struct {
 	n              int
 	external       string
 	at, before     time.Time
-	open, accepted bool // as far as our side can know
+	open, accepted bool // as far as the gateway can know
 }
 
 // violate notes that a rule was broken.
@@ -39,13 +39,14 @@ func (p *play) violate(format string, args ...any) {
 	p.violations = append(p.violations, text)
 }
 
-// look compares the task with what it was when it was looked at last.
-func (p *play) look() {
+// checkTask compares the task with its state at the last check.
+func (p *play) checkTask() {
 	p.mu.Lock()
-	now, before := p.peek(), p.frozen // under the lock: who looks first must not compare last
+	now, before := p.peek(), p.frozen // under the lock: the first reader must not be the last to compare
 	p.frozen = now
 	p.mu.Unlock()
-	same := now.Status == before.Status && now.Cost == before.Cost && now.EndedAt.Equal(before.EndedAt) && now.Progress == before.Progress &&
+	same := now.Status == before.Status && now.Cost == before.Cost && now.EndedAt.Equal(before.EndedAt) &&
+		now.Progress == before.Progress &&
 		reflect.DeepEqual(now.Failure, before.Failure) && reflect.DeepEqual(now.Results, before.Results)
 	switch {
 	case before.ID == "":
@@ -58,7 +59,7 @@ func (p *play) look() {
 	}
 }
 
-// sent checks a request that reaches the vendor against those before.
+// sent checks a request that reaches the vendor against the earlier ones.
 func (p *play) sent(request mediagate.Job) *sending {
 	s, st := &sending{external: request.ExternalID, at: p.env.Now(), open: true}, p.peek()
 	for _, a := range st.Attempts {
@@ -71,11 +72,12 @@ func (p *play) sent(request mediagate.Job) *sending {
 	p.sends = append(p.sends, s)
 	p.mu.Unlock()
 	for _, e := range earlier {
-		leave := slices.ContainsFunc(ordered, func(o time.Time) bool { return !o.Before(e.at) }) || st.Modal.Resumes(s.n) && e.n <= st.Modal.N
+		leave := slices.ContainsFunc(ordered, func(o time.Time) bool { return !o.Before(e.at) }) ||
+			st.Modal.Resumes(s.n) && e.n <= st.Modal.N
 		switch {
 		case e.n == s.n && e.before.Equal(s.before):
 			p.violate("D3: attempt %d was sent twice under one intent", s.n)
-		case e.external != s.external && e.open && !leave: // one of the same name the vendor takes once
+		case e.external != s.external && e.open && !leave: // the vendor takes each name once
 			p.violate("D6: attempt %d was sent while it was open what became of attempt %d", s.n, e.n)
 		case e.external != s.external && e.accepted && !leave:
 			p.violate("D3: attempt %d was sent though the vendor took attempt %d", s.n, e.n)
@@ -84,11 +86,11 @@ func (p *play) sent(request mediagate.Job) *sending {
 	return s
 }
 
-// most is how many steps and questions of a task may begin within a minute, besides those
-// that signals ask for.
+// most is how many steps and questions of a task may begin within a minute, apart from those that
+// signals cause.
 const most = 60
 
-// pace checks that the run does not spin.
+// pace checks that the run does not loop without a pause.
 func (p *play) pace() {
 	p.mu.Lock()
 	p.starts = append(p.starts, p.env.Now())
@@ -108,7 +110,8 @@ func (p *play) final() {
 	if st.Status == mediagate.StatusCompleted {
 		entry = mediagate.EntryPost
 	}
-	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Hold || entry == mediagate.EntryVoid && st.Cost != 0 {
+	if end.Times != 1 || end.Entry != entry || end.Cost != st.Cost || st.Cost > st.Hold ||
+		entry == mediagate.EntryVoid && st.Cost != 0 {
 		p.violate("a %s task costs %s, and its hold was resolved so: %+v", st.Status, st.Cost, end)
 	}
 	made := slices.DeleteFunc(p.jobs, func(j *job) bool { return j.stopped })
@@ -122,11 +125,14 @@ func (p *play) final() {
 		p.violate("D2: wakes are left: %+v", wakes)
 	}
 	bodies, sent := p.Deliverer.Bodies(), p.Callback && st.Status != mediagate.StatusCancelled
-	if len(p.Lapses) > 0 { // what was sent before is not known to the database
+	if len(p.Lapses) > 0 { // the database does not know what was sent before
 		return
 	}
 	if sent != (len(bodies) > 0) || sent != (st.Webhook.Round == 1) || st.Webhook.State == mediagate.WebhookPending {
-		p.violate("D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.Webhook.State, st.Webhook.Round, len(bodies))
+		p.violate(
+			"D14: the callback of a %s task is %q in round %d, sent %d times", st.Status, st.Webhook.State, st.Webhook.Round,
+			len(bodies),
+		)
 	}
 	if slices.ContainsFunc(bodies, func(b []byte) bool { return !bytes.Equal(b, bodies[0]) }) {
 		p.violate("D14: two callbacks differ")
@@ -135,16 +141,16 @@ func (p *play) final() {
 
 var errDatabaseAway = mediagate.Errorf(mediagate.KindUnavailable, "the database is away")
 
-// fault is what a call to the database meets before it does anything.
+// fault returns what a call to the database meets before it does anything.
 func (p *play) fault(method string) error {
 	how := p.slipped(method)
 	switch {
-	case how == "before" || how != "" && (method == "TaskByID" || method == "Attempt"): // what only reads has no effect
+	case how == "before" || how != "" && (method == "TaskByID" || method == "Attempt"): // reading has no effect
 		p.note("%s is lost before it took effect", method)
 	case during(p.Away, p.elapsed()) == "":
 		return nil
 	case method == "Change":
-		p.env.RegisterDelayedCallback(func() {}, time.Second) // so that who insists sees time pass
+		p.env.RegisterDelayedCallback(func() {}, time.Second) // so that time passes for a caller that tries again
 	}
 	return errDatabaseAway
 }
@@ -152,7 +158,7 @@ func (p *play) fault(method string) error {
 // lose loses the answer of a call that took effect.
 func (p *play) lose(ctx context.Context, method string) error {
 	p.changes.Add(1)
-	p.look()
+	p.checkTask()
 	p.mu.Lock()
 	how := p.slip(method)
 	p.mu.Unlock()

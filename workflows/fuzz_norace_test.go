@@ -2,5 +2,5 @@
 
 package workflows_test
 
-// mayTerminate says that a play may terminate runs.
+// mayTerminate says whether a play may terminate runs.
 const mayTerminate = true

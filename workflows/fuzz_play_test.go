@@ -31,18 +31,17 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// play is one scenario while it is played: the real workflow and the real activities,
-// also those of the singletons, on doubles of everything outside. A workflow of the
-// test's own, the stage, starts the runs of the task one after another as its children,
-// so that what an earlier run has left under way goes on beside the next one, on one
-// clock.
+// play is one scenario while it is played: the real workflow and the real activities, including
+// those of the singletons, with doubles of everything outside. The stage, a workflow of the
+// test's own, starts the runs of the task one after another as its children. So what an earlier
+// run has left under way continues alongside the next run, on the same clock.
 type play struct {
 	*activitytest.World
 	scenario
 	checks
 	env *testsuite.TestWorkflowEnvironment
 
-	changes atomic.Int64 // of the database
+	changes atomic.Int64 // how often the database changed
 	sight   atomic.Pointer[sight]
 
 	mu      sync.Mutex
@@ -50,27 +49,30 @@ type play struct {
 	calls   map[string]int
 	jobs    []*job
 	runs    int
-	origin  map[string]int       // of each run: the first of those that it was reset from
-	alive   bool                 // a run is
+	origin  map[string]int       // by run: the first of the runs that it was reset from
+	alive   bool                 // a run is under way
 	ended   bool                 // the last run completed
 	first   *activities.Answer   // what the first run begins with
 	seen    task.Seen            // what the runs have seen so far
-	busy    map[string]bool      // its activities that are under way
-	reports map[string]task.Seen // of senders, by their activities
-	left    task.Seen            // the report of a step that ran out of time: Temporal hands it on, and the suite does not
+	busy    map[string]bool      // the activities of the run that are under way
+	reports map[string]task.Seen // the reports of senders, by activity
+	left    task.Seen            // the report of a step that timed out, which Temporal passes on and the suite does not
 	wedge   bool                 // the next run is to do nothing
-	reset   bool                 // the next run gets the signals by hand of this one again
+	reset   bool                 // the next run gets this run's manual signals again
 	given   []string             // those signals
 	closing bool
-	early   []func() // what is to reach a run once it has begun; nil when it has
+	early   []func() // what has to reach a run once it has begun; nil after that
 }
 
-// patience is how long a parked or queued task waits in a play.
+// patience is how long a task stays parked or queued in a play.
 const patience = time.Hour
 
 func newPlay(t *testing.T, s scenario) *play {
 	t.Helper()
-	p := &play{scenario: s, calls: map[string]int{}, origin: map[string]int{}, busy: map[string]bool{}, reports: map[string]task.Seen{}}
+	p := &play{
+		scenario: s, calls: map[string]int{}, origin: map[string]int{}, busy: map[string]bool{},
+		reports: map[string]task.Seen{},
+	}
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	p.env = suite.NewTestWorkflowEnvironment()
@@ -91,7 +93,9 @@ func newPlay(t *testing.T, s scenario) *play {
 	if p.Vendor == vendorSync {
 		submitted = p.NewImage()
 	}
-	submitted.Plan.OnUnknown, submitted.Plan.Timeout, submitted.DeadlineAt = p.OnUnknown, p.Timeout, submitted.CreatedAt.Add(p.Timeout)
+	submitted.Plan.OnUnknown = p.OnUnknown
+	submitted.Plan.Timeout = p.Timeout
+	submitted.DeadlineAt = submitted.CreatedAt.Add(p.Timeout)
 	submitted.Plan.ParkTimeout, submitted.Plan.QueueTimeout = patience, patience
 	if p.Modal {
 		submitted.Type, submitted.Plan.Modal = mediagate.TypeArt, 30*time.Minute
@@ -106,11 +110,11 @@ func newPlay(t *testing.T, s scenario) *play {
 			t.Fatal(err)
 		}
 	}
-	p.look()
+	p.checkTask()
 	return p
 }
 
-// setChannels gives the worker its channels, but for what is wrong with them.
+// setChannels gives the worker its channels, except for what is wrong with them.
 func (p *play) setChannels(wrong string) {
 	async, sync := p.AsyncBound(), p.SyncBound()
 	async.PollMin, async.PollMax = 10*time.Second, time.Minute
@@ -124,7 +128,7 @@ func (p *play) setChannels(wrong string) {
 		async.Concurrency, sync.Concurrency = 1, 1
 	}
 	channels := []channel.Channel{async, sync}
-	if p.Spare {
+	if p.Second {
 		for _, c := range channels {
 			c.Name, c.Fingerprint, c.Priority = c.Name+"-spare", c.Fingerprint+", spare", 1
 			channels = append(channels, c)
@@ -145,7 +149,9 @@ func (p *play) run() {
 	p.env.RegisterWorkflowWithOptions(p.stage, workflow.RegisterOptions{Name: "Stage"})
 	p.env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil) // no such run any more
 	p.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(p.ask)
-	p.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { p.began(info, true, nil) })
+	p.env.SetOnActivityStartedListener(
+		func(info *activity.Info, _ context.Context, _ converter.EncodedValues) { p.began(info, true, nil) },
+	)
 	p.env.SetOnActivityHeartbeatListener(func(info *activity.Info, details converter.EncodedValues) {
 		var seen task.Seen
 		if details.HasValues() && details.Get(&seen) == nil {
@@ -184,8 +190,8 @@ func (p *play) run() {
 	p.final()
 }
 
-// ask is a run's question. The ids of its commands have the run's own, which the suite
-// lacks. The death of a process is the end of the question.
+// ask is a run's question. It makes the ids of its commands unique to the run, which the suite
+// does not. The death of a process ends the question.
 func (p *play) ask(ctx context.Context, q activities.Question) (answer activities.Answer, err error) {
 	defer func() {
 		if recover() != nil {
@@ -207,7 +213,7 @@ func (p *play) ask(ctx context.Context, q activities.Question) (answer activitie
 	return answer, err
 }
 
-// hear notes what a run hears of its task: another run begins with it.
+// hear notes what a run learns about its task. Another run begins with that.
 func (p *play) hear(answer activities.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +222,7 @@ func (p *play) hear(answer activities.Answer) {
 	}
 }
 
-// lapse has the database lose its last seconds.
+// lapse lets the database lose its last seconds.
 func (p *play) lapse(back time.Duration) {
 	p.note("the database loses its last %s", back)
 	p.mu.Lock()
@@ -253,8 +259,8 @@ func (p *play) note(format string, args ...any) {
 	p.trace = append(p.trace, line)
 }
 
-// sleep passes time within an activity, in small steps: what else measures time
-// meanwhile keeps up.
+// sleep lets time pass within an activity, in small steps, so that other measures of time keep
+// up.
 func (p *play) sleep(ctx context.Context, d time.Duration) {
 	for ; d > 0 && ctx.Err() == nil; d -= time.Second {
 		woken := make(chan struct{})
@@ -271,10 +277,8 @@ const (
 	signalTerminate = "terminate"
 )
 
-// stage starts a run whenever one is asked for and none is there, until the task has
-// ended and all is calm; then one more, which must not change anything.
-//
-//workflowcheck:ignore
+// stage starts a run whenever one is asked for and none is under way, until the task has ended
+// and nothing more happens. Then it starts one more, which must not change anything.
 func (p *play) stage(ctx workflow.Context) error {
 	workflow.Go(ctx, p.tending)
 	workflow.Go(ctx, p.rounds)
@@ -286,10 +290,12 @@ func (p *play) stage(ctx workflow.Context) error {
 			p.violate("the task never ends: %+v", st)
 			p.stop()
 		}
-		p.terminate() // a run that is wedged is not missed any more
+		p.terminate() // a wedged run is no longer needed
 	})
 	for wanted := p.slipped("Start") != "before"; ; wanted = false {
-		_ = workflow.Await(ctx, func() bool { return wanted || over || p.peek().Status.Terminal() || ensure.ReceiveAsync(nil) })
+		_ = workflow.Await(
+			ctx, func() bool { return wanted || over || p.peek().Status.Terminal() || ensure.ReceiveAsync(nil) },
+		)
 		if left := p.lastLapse() - p.elapsed(); !over && left >= 0 && p.peek().Status.Terminal() {
 			_ = workflow.Sleep(ctx, left+time.Second)
 			wanted = false
@@ -300,22 +306,22 @@ func (p *play) stage(ctx workflow.Context) error {
 		}
 		p.runOnce(ctx)
 		for ensure.ReceiveAsync(nil) {
-			continue // meant for the run that has ended
+			continue // this was meant for the run that has ended
 		}
 	}
 	p.note("the task has ended")
 	if left := p.calm() - p.elapsed(); left > 0 {
 		_ = workflow.Sleep(ctx, left)
 	}
-	_ = workflow.Sleep(ctx, 90*time.Minute) // of callbacks, and of what was under way
+	_ = workflow.Sleep(ctx, 90*time.Minute) // for callbacks, and for what was under way
 	p.wedge = false
 	p.runOnce(ctx)
 	_ = workflow.Sleep(ctx, 10*time.Minute)
 	p.closing = true
-	return workflow.Sleep(ctx, 10*time.Minute) // of the last pass of the singletons
+	return workflow.Sleep(ctx, 10*time.Minute) // for the last pass of the singletons
 }
 
-// sight is what the database holds after so many changes.
+// sight is what the database holds after that many changes.
 type sight struct {
 	changes int64
 	state   task.State
@@ -323,7 +329,7 @@ type sight struct {
 	wakes   map[mediagate.WakeKind]mediagate.Wake
 }
 
-// see reads what the database holds, once a change: the stage asks all the time.
+// see reads what the database holds, once for each change, since the stage asks all the time.
 func (p *play) see() *sight {
 	changes := p.changes.Load()
 	if seen := p.sight.Load(); seen != nil && seen.changes == changes {
@@ -353,12 +359,14 @@ func (p *play) runOnce(ctx workflow.Context) {
 	}
 	p.reset = false
 	in := workflows.Input{TaskID: taskID, Seen: p.seen}
-	if p.origin[id] == 1 { // also of one that is reset to its begin
+	if p.origin[id] == 1 { // including a run that is reset to its beginning
 		in.First = p.first
 	}
 	p.mu.Unlock()
 	p.note("%s begins, of %d", id, p.origin[id])
-	ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueMain, WaitForCancellation: true})
+	ctx = workflow.WithChildOptions(
+		ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueMain, WaitForCancellation: true},
+	)
 	err := workflow.ExecuteChildWorkflow(ctx, "Generate", in).Get(ctx, nil)
 	p.mu.Lock()
 	p.alive, p.ended = false, err == nil
@@ -372,7 +380,7 @@ func (p *play) runOnce(ctx workflow.Context) {
 	}
 }
 
-// lastLapse is when the database loses its last seconds for the last time.
+// lastLapse returns when the database loses its last seconds for the last time.
 func (p *play) lastLapse() (last time.Duration) {
 	last = -1
 	for _, l := range p.Lapses {
@@ -416,7 +424,11 @@ func (p *play) generate(ctx workflow.Context, in workflows.Input) (seen task.See
 
 // stop ends a play that would not end by itself.
 func (p *play) stop() {
-	p.Store.Exec("UPDATE tasks SET status = 'failed', document = json_set(document, '$.failure', json('{}')), ended_at = created_at WHERE id = ?", taskID)
+	p.Store.Exec(
+		"UPDATE tasks SET status = 'failed', ended_at = created_at, "+
+			"document = json_set(document, '$.failure', json('{}')) WHERE id = ?",
+		taskID,
+	)
 	p.changes.Add(1)
 	p.terminate()
 }
@@ -427,12 +439,12 @@ func (p *play) terminate() {
 	}
 }
 
-// signal reaches the run that is there, if one is.
+// signal reaches the run that is under way, if there is one.
 func (p *play) signal(name string) {
 	p.reach(func(id string) { _ = p.env.SignalWorkflowByID(id, name, nil) })
 }
 
-// reach does something to the run that is there, once it has begun.
+// reach does something to the run that is under way, once it has begun.
 func (p *play) reach(f func(id string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -453,10 +465,13 @@ func (p *play) rounds(ctx workflow.Context) {
 		var round int
 		workflow.GetSignalChannel(ctx, signalRound).Receive(ctx, &round)
 		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID: workflows.IDWebhook(taskID, round), TaskQueue: workflows.QueueMain, ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
+			WorkflowID: workflows.IDWebhook(taskID, round), TaskQueue: workflows.QueueMain,
+			ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		})
-		future := workflow.ExecuteChildWorkflow(child, workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: round})
-		_ = future.GetChildWorkflowExecution().Get(ctx, nil) // it runs already, or now
+		future := workflow.ExecuteChildWorkflow(
+			child, workflows.DeliverWebhook, workflows.RoundInput{TaskID: taskID, Round: round},
+		)
+		_ = future.GetChildWorkflowExecution().Get(ctx, nil) // it was running, or runs now
 	}
 }
 
@@ -465,11 +480,13 @@ func (p *play) rounds(ctx workflow.Context) {
 //workflowcheck:ignore
 func (p *play) tending(ctx workflow.Context) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: workflows.QueueChannel, StartToCloseTimeout: time.Hour, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+		TaskQueue: workflows.QueueChannel, StartToCloseTimeout: time.Hour, RetryPolicy: &temporal.RetryPolicy{
+			MaximumAttempts: 1,
+		},
 	})
 	for last := workflow.Now(ctx); !p.closing; {
 		now, wait := workflow.Now(ctx), p.peek().Wait
-		next := last.Add(10 * time.Minute) // for the housekeeping
+		next := last.Add(10 * time.Minute) // for housekeeping
 		for _, row := range p.see().awaits {
 			next = earliest(next, row.NextPollAt)
 		}
@@ -481,7 +498,7 @@ func (p *play) tending(ctx workflow.Context) {
 		}
 		_ = workflow.Sleep(ctx, min(max(next.Sub(now), 2*time.Second), 30*time.Second))
 		if workflow.Now(ctx).Before(next) {
-			continue // what else has come up meanwhile?
+			continue // something else may have happened meanwhile
 		}
 		last = workflow.Now(ctx)
 		if err := workflow.ExecuteActivity(ctx, (*singletons).Tend).Get(ctx, nil); err != nil {
@@ -497,8 +514,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// singletons are the long activities, for a moment each: of the channels, be they
-// configured or not, for whose jobs or slots anybody waits, and of the wakes.
+// singletons are the long activities, for a moment each: those of the channels with jobs or
+// queued tasks, configured or not, and the one of the wakes.
 type singletons struct{ p *play }
 
 // Tend is one pass of them.
@@ -531,19 +548,19 @@ func (x *singletons) pass(f any, args ...any) error {
 	return err
 }
 
-// gently is the context of calls that may not die or sleep, since they are not an
-// activity's of the task.
+// gently returns the context of calls that may not die or sleep, since they belong to no activity
+// of the task.
 func gently() context.Context { return context.WithValue(context.Background(), gentle{}, true) }
 
 type gentle struct{}
 
-// engine is Temporal as the activities see it: it hands what they ask for to the stage.
+// engine is Temporal as the activities see it. It passes what they ask for to the stage.
 type engine struct {
 	*activitytest.Engine
 	p *play
 }
 
-// reach is a call to Temporal as the scenario has it.
+// reach is a call to Temporal in the way in which the scenario lets it end.
 func (e *engine) reach(method string, call func()) error {
 	if e.p.slipped(method) == "before" {
 		return mediagate.Errorf(mediagate.KindUnavailable, "temporal is away")
@@ -553,7 +570,7 @@ func (e *engine) reach(method string, call func()) error {
 	return nil
 }
 
-// ensure has the stage start a run once none is there.
+// ensure has the stage start a run once none is under way.
 func (e *engine) ensure() {
 	e.p.env.RegisterDelayedCallback(func() { e.p.env.SignalWorkflow(signalEnsure, nil) }, time.Second)
 }
@@ -576,7 +593,7 @@ func (e *engine) runs() bool {
 	return e.p.alive
 }
 
-func (e *engine) Look(context.Context, string) (activities.RunState, error) {
+func (e *engine) DescribeRun(context.Context, string) (activities.RunState, error) {
 	e.p.mu.Lock()
 	defer e.p.mu.Unlock()
 	if !e.p.alive {
@@ -591,7 +608,7 @@ func (e *engine) Look(context.Context, string) (activities.RunState, error) {
 }
 
 func (e *engine) Replace(ctx context.Context, t mediagate.Task, reason string) error {
-	if state, _ := e.Look(ctx, t.ID); state == activities.RunBusy {
+	if state, _ := e.DescribeRun(ctx, t.ID); state == activities.RunBusy {
 		return nil
 	}
 	return e.reach("Replace", func() {
@@ -607,14 +624,15 @@ func (e *engine) EnsureRound(_ context.Context, w mediagate.WebhookRound) error 
 }
 
 func (e *engine) ReplaceRound(ctx context.Context, w mediagate.WebhookRound, _ string) (bool, error) {
-	return true, e.EnsureRound(ctx, w) // a play wedges none
+	return true, e.EnsureRound(ctx, w) // a play wedges no round
 }
 
-// happen lets something come from outside.
+// happen lets an event come from outside.
 func (p *play) happen(what string) {
 	action, how, _ := strings.Cut(what, " ")
 	events := map[string]task.Event{
-		"cancel": task.CancelRequested{}, "modal": task.ModalGiven{Input: []byte("{}")}, "fail": task.FailRequested{}, "retry": task.RetryRequested{},
+		"cancel": task.CancelRequested{}, "modal": task.ModalGiven{Input: []byte("{}")}, "fail": task.FailRequested{},
+		"retry":   task.RetryRequested{},
 		"reroute": task.RerouteRequested{},
 	}
 	p.mu.Lock()
@@ -640,7 +658,9 @@ func (p *play) happen(what string) {
 		}
 	default:
 		if event := events[action]; event != nil {
-			_, err := p.Store.Command(gently(), mediagate.Action{ID: fmt.Sprint("act_", p.nth("action")), TaskID: taskID, Action: action}, event)
+			_, err := p.Store.Command(
+				gently(), mediagate.Action{ID: fmt.Sprint("act_", p.nth("action")), TaskID: taskID, Action: action}, event,
+			)
 			p.note("%s: %v", what, err)
 		}
 		if how != "unsignalled" {

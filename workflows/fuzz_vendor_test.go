@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/activities/activitytest"
 )
 
-// job is one that the vendor has.
+// job is a job that the vendor has.
 type job struct {
 	plan
 	ref        mediagate.JobRef
@@ -38,7 +38,7 @@ func (j *job) report(at time.Time) mediagate.Report {
 	return r
 }
 
-// job finds a job; nil where there is none.
+// job finds a job, or returns nil if there is none.
 func (p *play) job(is func(*job) bool) *job {
 	if at := slices.IndexFunc(p.jobs, is); at >= 0 {
 		return p.jobs[at]
@@ -46,7 +46,7 @@ func (p *play) job(is func(*job) bool) *job {
 	return nil
 }
 
-// make is what the vendor does with a request that it takes.
+// make makes a job of a request that the vendor accepts.
 func (p *play) make(request mediagate.Job) (*job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,18 +68,20 @@ func (p *play) make(request mediagate.Job) (*job, error) {
 	if p.Vendor == vendorSync {
 		j.plan = plan{End: "success"}
 	}
-	j.ref, j.ends = mediagate.JobRef{JobID: fmt.Sprint("job-", len(p.jobs)+1), ExternalID: request.ExternalID}, j.made.Add(j.Takes)
+	j.ref, j.ends = mediagate.JobRef{
+		JobID: fmt.Sprint("job-", len(p.jobs)+1), ExternalID: request.ExternalID,
+	}, j.made.Add(j.Takes)
 	p.jobs = append(p.jobs, j)
 	return j, nil
 }
 
-// submit takes a request as the scenario has it.
+// submit reacts to a request as the scenario says.
 func (p *play) submit(ctx context.Context, request mediagate.Job) (mediagate.Submission, error) {
 	how := answer{What: "accept"}
 	if n := p.nth("submit"); n <= len(p.Submits) {
 		how = p.Submits[n-1]
 	}
-	if !time.Now().Before(request.SendBefore) { // by this process's clock, the bubble's
+	if !time.Now().Before(request.SendBefore) { // by the clock of this process, which is the bubble's
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindUnreached, "too late to send")
 	}
 	s := p.sent(request)
@@ -93,7 +95,9 @@ func (p *play) submit(ctx context.Context, request mediagate.Job) (mediagate.Sub
 
 var errNoAnswer = mediagate.Errorf(mediagate.KindAmbiguous, "the answer was lost")
 
-func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (submission mediagate.Submission, err error) {
+func (p *play) answer(
+	ctx context.Context, request mediagate.Job, how answer,
+) (submission mediagate.Submission, err error) {
 	p.sleep(ctx, how.Delay)
 	if kind, ok := refusals[how.What]; ok && ctx.Err() == nil {
 		return submission, mediagate.Errorf(kind, "%s", how.What)
@@ -107,7 +111,7 @@ func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (s
 	switch {
 	case ctx.Err() != nil || how.What == "lost":
 		return submission, errNoAnswer
-	case how.What == "late": // the request lies in a network until the call is given up
+	case how.What == "late": // the request is stuck in a network until the call is abandoned
 		if made == nil {
 			p.env.RegisterDelayedCallback(func() {
 				_, err := p.make(request)
@@ -128,14 +132,14 @@ func (p *play) answer(ctx context.Context, request mediagate.Job, how answer) (s
 	return submission, nil
 }
 
-// asked is the vendor's answer to a question about a job.
+// asked returns the vendor's answer to a question about a job.
 func (p *play) asked(is func(*job) bool, lookup bool) (mediagate.Report, error) {
 	kinds := map[string]mediagate.Kind{"transient": mediagate.KindTransient, "vendor": mediagate.KindVendor}
 	maps.Copy(kinds, refusals)
 	switch what := during(p.Vexed, p.elapsed()); {
 	case what == "panic":
 		panic("the process died")
-	case what == "not found" && !lookup: // a vendor that denies a job that it has would break its word
+	case what == "not found" && !lookup: // a vendor that denies a job that it has would break its promise
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindNotFound, "no such job")
 	case what != "" && what != "not found":
 		return mediagate.Report{}, mediagate.Errorf(kinds[what], "%s", what)
@@ -182,13 +186,17 @@ func (p *play) fetch(ctx context.Context, url, _ string) (io.ReadCloser, int64, 
 	return io.NopCloser(strings.NewReader(url)), int64(len(url)), nil
 }
 
-// store is the bucket.
+// store stores a file in the bucket.
 func (p *play) store(string) error {
 	switch what := during(p.Copies, p.elapsed()); what {
 	case "away":
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away"}
+		return &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Code: string(mediagate.ParkStorage), Message: "the bucket is away",
+		}
 	case "invalid", "too large", "internal":
-		kinds := map[string]mediagate.Kind{"invalid": mediagate.KindInvalid, "too large": mediagate.KindTooLarge, "internal": mediagate.KindInternal}
+		kinds := map[string]mediagate.Kind{
+			"invalid": mediagate.KindInvalid, "too large": mediagate.KindTooLarge, "internal": mediagate.KindInternal,
+		}
 		return mediagate.Errorf(kinds[what], "%s", what)
 	}
 	return nil

@@ -13,19 +13,19 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Generate is the run of a task. It asks for the next step, takes it, and asks again,
-// until the task has ended and its callback is on its way. Its result is what it has seen of
-// the task: the database may lose it (D5).
+// Generate is the run of a task. It asks for the next step, takes it, and asks again, until the
+// task has ended and its callback is on its way. It returns what it has seen of the task, because
+// the database may lose that (D5).
 func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
-	// The cancel of the run is recorded as the client's. It does not stop the run, which
-	// has to end the task.
+	// The cancel of the run is recorded as the client's cancel. It does not stop the run, since
+	// the run has to end the task.
 	cancelled := ctx
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	r := &run{in: in, signals: listen(ctx, cancelled), shown: asStarted(ctx)}
-	answer, err := r.begin(ctx)
+	r := &run{in: in, signals: listen(ctx, cancelled), shown: startedWith(ctx)}
+	answer, err := r.firstStep(ctx)
 	for err == nil {
 		switch {
-		case r.signals.pending(): // each command is recorded before the run goes on, or ends
+		case r.signals.pending(): // record each command before the run goes on, or ends
 			answer, err = r.ask(ctx, activities.Question{})
 			continue
 		case answer.Missing:
@@ -44,26 +44,27 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 				return r.in.Seen, nil
 			}
 		default:
-			answer, err = r.take(ctx, answer)
+			answer, err = r.takeStep(ctx, answer)
 		}
 	}
 	return task.Seen{}, err
 }
 
-// run is what a run remembers. The database knows all of it, unless it has lost its last
-// commits.
+// run is the memory of a run. The database knows all of it, unless it has lost its last commits.
 type run struct {
-	in      Input // with what the run has seen so far
+	in      Input // including what the run has seen so far
 	signals signals
-	at      task.Step // the step that was taken last: what commands are given for
+	at      task.Step // the last step: commands are given for it
 	shown   attributes
 }
 
 // errRowMissing ends a run whose task is not in the database.
 var errRowMissing = errors.New("row_missing")
 
-// begin returns the first step: the one that the start carried, or else the answer to a question.
-func (r *run) begin(ctx workflow.Context) (activities.Answer, error) {
+// firstStep returns the step that the start carried, or else the answer to a question.
+func (r *run) firstStep(ctx workflow.Context) (activities.Answer, error) {
+	// The answer is as old as the start of the run. Its time is moved on, so that what is left of
+	// the step's time is right.
 	first := r.in.First
 	if first == nil {
 		return r.ask(ctx, activities.Question{})
@@ -77,30 +78,31 @@ func (r *run) begin(ctx workflow.Context) (activities.Answer, error) {
 // ask records what has reached the run, and returns the next step.
 func (r *run) ask(ctx workflow.Context, q activities.Question) (activities.Answer, error) {
 	q.TaskID, q.Seen, q.Commands = r.in.TaskID, r.in.Seen, r.signals.drain(r.at)
-	ctx = workflow.WithLocalActivityOptions(ctx, load("ask for the next step"))
-	return r.answerOf(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
+	ctx = workflow.WithLocalActivityOptions(ctx, localOptions("ask for the next step"))
+	return r.waitForAnswer(ctx, workflow.ExecuteLocalActivity(ctx, nameAsk, q))
 }
 
-func (r *run) answerOf(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
+// waitForAnswer waits for an answer and keeps what it says of the task.
+func (r *run) waitForAnswer(ctx workflow.Context, future workflow.Future) (answer activities.Answer, err error) {
 	err = future.Get(ctx, &answer)
 	r.keepSeen(answer.Seen)
 	return answer, err
 }
 
 // keepSeen keeps what an answer says of the task.
-func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Heard(seen) }
+func (r *run) keepSeen(seen task.Seen) { r.in.Seen = r.in.Seen.Updated(seen) }
 
-// forgotten reports that the row of the answer has lost a cancel or a fail that the run has
-// heard of (D13).
-func (r *run) forgotten(answer activities.Answer) bool {
+// rowForgot reports whether the answer's row has lost a cancel or a fail that the run has seen
+// (D13).
+func (r *run) rowForgot(answer activities.Answer) bool {
 	known, seen := r.in.Seen, answer.Seen
 	open := !answer.Missing && !answer.Status.Terminal()
 	return open && (known.Cancelled && !seen.Cancelled || known.Failed && !seen.Failed)
 }
 
-// take takes a step, and asks whenever a signal comes meanwhile. A step that is not
-// needed any more is cancelled. The run goes on once the step has ended (D5).
-func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.Answer, error) {
+// takeStep takes a step, and asks whenever a signal comes meanwhile. It cancels a step that is no
+// longer needed, and waits until the step has ended before it goes on (D5).
+func (r *run) takeStep(ctx workflow.Context, answer activities.Answer) (activities.Answer, error) {
 	step, behind, stopped := answer.Step, answer.Behind, false
 	r.at = step
 	options, activity := activityOf(answer, answer.StepEnds.Sub(answer.Now))
@@ -116,6 +118,7 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.A
 		if future.IsReady() {
 			break
 		}
+		// The step goes on while the run asks. The answer says whether the step is still needed.
 		meanwhile, err := r.ask(ctx, activities.Question{Running: &step})
 		if err != nil {
 			return activities.Answer{}, err
@@ -124,18 +127,21 @@ func (r *run) take(ctx workflow.Context, answer activities.Answer) (activities.A
 			stopped = true
 			stop()
 		}
+		// The page keeps showing the step that is under way.
 		meanwhile.Step, meanwhile.Behind = step, behind
 		r.show(ctx, meanwhile)
 	}
-	next, err := r.answerOf(ctx, future)
-	r.in.Seen = r.in.Seen.With(seenIn(err))
+	// The step has ended. Its answer is the next step, unless the row has lost a cancel that the
+	// run knows, or the step failed. In both cases the run asks.
+	next, err := r.waitForAnswer(ctx, future)
+	r.in.Seen = r.in.Seen.With(lastHeartbeat(err))
 	switch {
-	case err == nil && !r.forgotten(next):
+	case err == nil && !r.rowForgot(next):
 		return next, nil
-	case err == nil || stopped || notStarted(err): // the row decides
+	case err == nil || stopped || neverStarted(err): // the row says what is next
 		return r.ask(ctx, activities.Question{})
 	default:
-		return r.ask(ctx, activities.Question{Ended: ended(step, err)})
+		return r.ask(ctx, activities.Question{Ended: failedStep(step, err)})
 	}
 }
 
@@ -145,15 +151,15 @@ func (r *run) sleep(ctx workflow.Context, answer activities.Answer) (activities.
 	timerCtx, stop := workflow.WithCancel(ctx)
 	defer stop()
 	left := max(answer.Step.Until.Sub(answer.Now), time.Second)
-	timer := workflow.NewTimerWithOptions(timerCtx, left, workflow.TimerOptions{Summary: doing(answer)})
+	timer := workflow.NewTimerWithOptions(timerCtx, left, workflow.TimerOptions{Summary: activitySummary(answer)})
 	if err := workflow.Await(ctx, func() bool { return timer.IsReady() || r.signals.pending() }); err != nil {
 		return activities.Answer{}, err
 	}
 	return r.ask(ctx, activities.Question{})
 }
 
-// startCallback starts the delivery round, in a workflow of its own that outlives this
-// one (D14). One that was started before is as good.
+// startCallback starts the delivery round in a workflow of its own, which outlives this one
+// (D14). A round that was started before is as good.
 func (r *run) startCallback(ctx workflow.Context, round int) error {
 	if round == 0 {
 		return nil
@@ -167,8 +173,8 @@ func (r *run) startCallback(ctx workflow.Context, round int) error {
 	return err
 }
 
-// ended says how a step failed. Only what a client may read goes on with it.
-func ended(step task.Step, err error) *task.StepEnded {
+// failedStep says how a step failed. It passes on only a message that a client may read.
+func failedStep(step task.Step, err error) *task.StepEnded {
 	e := activities.FromTemporal(err)
 	ended := &task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: e.Kind, Code: e.Code}
 	if e.Kind == mediagate.KindInvalid || e.Kind == mediagate.KindTooLarge {
@@ -177,8 +183,8 @@ func ended(step task.Step, err error) *task.StepEnded {
 	return ended
 }
 
-// seenIn is what the sender of a step that timed out had reported last.
-func seenIn(err error) (seen task.Seen) {
+// lastHeartbeat returns what the sender of a step that timed out had reported last.
+func lastHeartbeat(err error) (seen task.Seen) {
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	if !ok || !timeout.HasLastHeartbeatDetails() || timeout.LastHeartbeatDetails(&seen) != nil {
 		return task.Seen{}
@@ -186,8 +192,8 @@ func seenIn(err error) (seen task.Seen) {
 	return seen
 }
 
-// notStarted reports that no worker began the step in the time that it had for that.
-func notStarted(err error) bool {
+// neverStarted reports whether no worker began the step in the time that it had for that.
+func neverStarted(err error) bool {
 	timeout, ok := errors.AsType[*temporal.TimeoutError](err)
 	return ok && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
 }

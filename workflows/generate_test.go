@@ -22,19 +22,22 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// succeeds makes the vendor's job of attempt n end well after d. Its poller leaves the
-// copy to the run.
+// succeeds makes the vendor's job of attempt n succeed after d. Its poller leaves the copy to the
+// run.
 func (b *bundle) succeeds(d time.Duration, n int) {
 	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()})
 }
 
-// copied is succeeds, with a poller that copies the files, which ends the task.
+// copied is succeeds with a poller that copies the files, which ends the task.
 func (b *bundle) copied(d time.Duration, n int) {
-	b.change(d, task.VendorEnded{N: n, Outcome: activitytest.Success()}, task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}})
+	b.change(
+		d, task.VendorEnded{N: n, Outcome: activitytest.Success()},
+		task.Mirrored{N: n, Results: []mediagate.Result{{Key: "results/0"}}},
+	)
 }
 
-// The steps of a task are what it costs: each is a write of Temporal's. The first step needs no
-// question.
+// TestStepsOfATask checks the steps of tasks. They are what a task costs, since each is a write
+// of Temporal. The first step needs no question.
 func TestStepsOfATask(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,7 +61,9 @@ func TestStepsOfATask(t *testing.T) {
 			b.change(time.Minute, task.VendorEnded{N: 1, Outcome: activitytest.Failed(mediagate.CodeGenerationFailed)})
 		}, []string{"SubmitJob", "Ask", "Settle"}, time.Minute},
 		"a video that is late": {video, func(b *bundle) {
-			b.change(2*time.Hour+time.Second, task.Claimed{N: 1, Claim: "c"}, task.Progressed{N: 1, Claim: "c", NextAt: time.Now()})
+			b.change(
+				2*time.Hour+time.Second, task.Claimed{N: 1, Claim: "c"}, task.Progressed{N: 1, Claim: "c", NextAt: time.Now()},
+			)
 		}, []string{"SubmitJob", "Ask", "Ask", "CancelJob", "Settle"}, 2*time.Hour + time.Second},
 		"a client that cancels": {
 			video, func(b *bundle) { b.change(time.Minute, task.CancelRequested{}) },
@@ -71,7 +76,9 @@ func TestStepsOfATask(t *testing.T) {
 		}, []string{"SubmitJob", "LookUp", "Ask"}, time.Minute},
 		"media of the request": {func(w *activitytest.World) mediagate.Task {
 			t := w.NewVideo()
-			t.Params, t.Plan.Inputs = json.RawMessage(`{"image":"https://media.example.com/a.png"}`), []mediagate.Input{{Field: "image", MediaBounds: mediagate.MediaBounds{Kind: "image"}}}
+			t.Params, t.Plan.Inputs = json.RawMessage(`{"image":"https://media.example.com/a.png"}`), []mediagate.Input{
+				{Field: "image", MediaBounds: mediagate.MediaBounds{Kind: "image"}},
+			}
 			return t
 		}, func(b *bundle) {
 			b.Fetcher.OnFetch = func(context.Context, string, string) (io.ReadCloser, int64, error) {
@@ -104,7 +111,8 @@ func TestStepsOfATask(t *testing.T) {
 	}
 }
 
-// D2: a run that was signalled before it began asks, though its start carries a step.
+// TestD2ASignalBeforeTheFirstStep checks that a run that was signalled before it began asks,
+// although its start carries a step.
 func TestD2ASignalBeforeTheFirstStep(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -115,7 +123,7 @@ func TestD2ASignalBeforeTheFirstStep(t *testing.T) {
 	b.submits()
 }
 
-// D14: the run hands the callback to a workflow of its own.
+// TestD14CallbackOfARun checks that the run starts the callback in a workflow of its own.
 func TestD14CallbackOfARun(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -125,7 +133,8 @@ func TestD14CallbackOfARun(t *testing.T) {
 	same(t, "steps", b.steps, []string{"Ask", "SubmitJob", "Ask", "LoadRound", "DeliverWebhook"})
 	var callback view.Task
 	bodies := b.Deliverer.Bodies()
-	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID || callback.Status != mediagate.StatusCompleted {
+	if len(bodies) != 1 || json.Unmarshal(bodies[0], &callback) != nil || callback.ID != taskID ||
+		callback.Status != mediagate.StatusCompleted {
 		t.Errorf("callbacks %q, want one of the completed task", bodies)
 	}
 	if got := b.state().Webhook.State; got != mediagate.WebhookDelivered {
@@ -136,7 +145,8 @@ func TestD14CallbackOfARun(t *testing.T) {
 func TestD14TerminalAtStartOnlyStartsThePendingCallback(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[mediagate.WebhookState]int{
-		mediagate.WebhookPending: 1, mediagate.WebhookDelivered: 0, mediagate.WebhookAbandoned: 0, mediagate.WebhookDropped: 0, "": 0,
+		mediagate.WebhookPending: 1, mediagate.WebhookDelivered: 0, mediagate.WebhookAbandoned: 0,
+		mediagate.WebhookDropped: 0, "": 0,
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
@@ -151,7 +161,7 @@ func TestD14TerminalAtStartOnlyStartsThePendingCallback(t *testing.T) {
 	}
 }
 
-// failed is a run of a task that has failed.
+// failed returns a run of a task that has failed.
 func failed(t *testing.T) *bundle {
 	t.Helper()
 	b := setup(t, video)
@@ -160,8 +170,8 @@ func failed(t *testing.T) *bundle {
 	return b
 }
 
-// A row that a failover has lost the tail of takes it over from the run, which has seen the
-// attempt and its job (D5).
+// TestD5ARunRestoresALostTail checks that a row that lost its last commits in a failover adopts
+// them from the run, which has seen the attempt and its job.
 func TestD5ARunRestoresALostTail(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -178,7 +188,8 @@ func TestD5ARunRestoresALostTail(t *testing.T) {
 	b.submits(taskID)
 }
 
-// A step that fails for good parks its task, which tries again by itself (D12).
+// TestD12AStepThatFailsParks checks that a step that fails for good parks its task, and that the
+// task tries again by itself.
 func TestD12AStepThatFailsParks(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -195,7 +206,8 @@ func TestD12AStepThatFailsParks(t *testing.T) {
 	b.submits(taskID)
 }
 
-// D7: a task that no channel has a slot for waits until one grants it.
+// TestD7AQueuedTaskIsWakenedWithItsSlot checks that a task without a slot waits until a channel
+// grants one.
 func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -214,7 +226,9 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 		enable(true)
 		epoch, err := b.Store.BeginEpoch(t.Context(), c.Name)
 		b.ok(err)
-		got, err := b.Store.GrantSlots(t.Context(), mediagate.Granting{Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute})
+		got, err := b.Store.GrantSlots(
+			t.Context(), mediagate.Granting{Channel: c.Name, Epoch: epoch, Slots: c.Slots(), Most: 1, TakeBack: time.Minute},
+		)
 		if err != nil || len(got.Tasks) != 1 {
 			t.Errorf("granted %+v, %v", got, err)
 		}
@@ -228,7 +242,8 @@ func TestD7AQueuedTaskIsWakenedWithItsSlot(t *testing.T) {
 	}
 }
 
-// D15: the run sleeps while the client is asked, and goes on with what it gives.
+// TestD15ModalParametersWakeTheRun checks that the run sleeps while the client is asked, and
+// continues with what the client gives.
 func TestD15ModalParametersWakeTheRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t, inpainting)
@@ -256,8 +271,9 @@ func (b *bundle) asks(d time.Duration) {
 	})
 }
 
-// D18: where a worker makes as many calls as it may, an attempt waits in its channel's
-// backlog, and looks for a channel anew when that is not served.
+// TestD18WaitsInTheBacklog checks that an attempt waits in its channel's backlog while a worker
+// makes as many calls as it may, and that it looks for another channel if no worker serves the
+// backlog.
 func TestD18WaitsInTheBacklog(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -270,7 +286,7 @@ func TestD18WaitsInTheBacklog(t *testing.T) {
 	same(t, "queues", b.queues("SubmitJob"), []string{call, backlog, backlog, call, backlog})
 }
 
-// A client's cancel is heard in a backlog.
+// TestD18CancelledInTheBacklog checks that a client's cancel reaches a submit in a backlog.
 func TestD18CancelledInTheBacklog(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -280,9 +296,9 @@ func TestD18CancelledInTheBacklog(t *testing.T) {
 	b.submits()
 }
 
-// full makes the first submits find all channels busy: they are to wait behind the one
-// that is named. "" is one whose backlog nobody serves; "cancelled" one at which the
-// client cancels meanwhile.
+// full lets the first submits find all channels busy, so that they have to wait behind the named
+// one. "" is a channel whose backlog no worker serves; "cancelled" is one during whose wait the
+// client cancels.
 func (b *bundle) full(answers ...string) {
 	call := 0
 	b.env.OnActivity(b.Activities.SubmitJob, mock.Anything, mock.Anything).Return(
@@ -305,7 +321,7 @@ func (b *bundle) full(answers ...string) {
 		})
 }
 
-// queues are those that activities of that name were put into.
+// queues returns the queues that activities of that name were put into.
 func (b *bundle) queues(name string) (queues []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

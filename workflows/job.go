@@ -9,11 +9,11 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// TaskActions gives a command to all tasks that a filter selects, of those that were there
-// when the job began. It shows how far it is. An operator pauses it by its activity, and
-// cancels it like any workflow; a crash costs it some seconds.
+// TaskActions gives a command to all tasks that a filter selects and that existed when the job
+// began. It shows how far it has come. An operator can pause its activity, or cancel the
+// workflow. A crash costs it some seconds.
 func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobProgress, error) {
-	options := tend(in.Action + " of tasks: " + in.ID)
+	options := tendOptions(in.Action + " of tasks: " + in.ID)
 	options.WaitForCancellation = true
 	working := workflow.WithActivityOptions(ctx, options)
 	for range handovers {
@@ -24,7 +24,7 @@ func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobPro
 			in.Progress = progress
 		}
 		switch {
-		case ctx.Err() != nil: // cancelled, whatever the activity came to
+		case ctx.Err() != nil: // cancelled, however the activity ended
 			workflow.SetCurrentDetails(ctx, jobDetails(in, "cancelled"))
 			return in.Progress, ctx.Err()
 		case err != nil:
@@ -37,7 +37,7 @@ func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobPro
 	return in.Progress, workflow.NewContinueAsNewError(ctx, TaskActions, in)
 }
 
-// jobDetails tell a person how far a job is.
+// jobDetails returns the lines that tell a person how far a job has come.
 func jobDetails(in activities.JobArgs, state string) string {
 	p := in.Progress
 	lines := []string{

@@ -15,17 +15,18 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// A job passes its progress from one activity to the next until the last one has come to
-// the end, continues as new after many, and ends as cancelled when it is.
+// TestTaskActions checks that a job passes its progress from one activity to the next until the
+// last one has come to the end; that it continues as new after many; and that it ends as
+// cancelled if it is cancelled.
 func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		slices   int // activities until the end
+		slices   int // the number of activities until the end
 		cancel   bool
 		want     activities.JobProgress
 		err      func(error) bool
 		runs     int
-		lastSeen activities.JobProgress // what the last activity was given
+		lastSeen activities.JobProgress // the input of the last activity
 	}{
 		"one": {
 			slices: 1, runs: 1, want: activities.JobProgress{Done: 1, Ended: true},
@@ -48,7 +49,9 @@ func TestTaskActions(t *testing.T) {
 			a := &activities.Activities{}
 			env.RegisterActivity(a)
 			runs, seen := 0, activities.JobProgress{}
-			env.OnActivity(a.ActOnTasks, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.JobArgs) (activities.JobProgress, error) {
+			env.OnActivity(
+				a.ActOnTasks, mock.Anything, mock.Anything,
+			).Return(func(_ context.Context, in activities.JobArgs) (activities.JobProgress, error) {
 				if in.ID != "job_1" || in.Action != mediagate.ActionRetry {
 					t.Errorf("the activity got %+v", in)
 				}
@@ -61,7 +64,10 @@ func TestTaskActions(t *testing.T) {
 			if test.cancel {
 				env.RegisterDelayedCallback(env.CancelWorkflow, time.Millisecond)
 			}
-			env.ExecuteWorkflow(workflows.TaskActions, activities.JobArgs{TaskJob: mediagate.TaskJob{ID: "job_1", Action: mediagate.ActionRetry, Matched: 9}})
+			env.ExecuteWorkflow(
+				workflows.TaskActions,
+				activities.JobArgs{TaskJob: mediagate.TaskJob{ID: "job_1", Action: mediagate.ActionRetry, Matched: 9}},
+			)
 			err := env.GetWorkflowError()
 			if test.err != nil {
 				if err == nil || !test.err(err) {

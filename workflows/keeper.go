@@ -5,27 +5,29 @@ import (
 	"fmt"
 )
 
-// Keeper keeps the singletons running. It remembers how it found them, and is
-// for one goroutine.
+// Keeper keeps the singletons running. It remembers how it found them last, and is for one
+// goroutine.
 type Keeper struct {
 	Client Client
 	// Replaced is called for each run that was terminated, with the reason.
 	Replaced func(id, reason string)
 
-	still map[string]string // by workflow: the point at which its run did nothing, when it was last looked at
+	// lastPoint is where a run without an activity was at the last check, by workflow id.
+	lastPoint map[string]string
 }
 
-// Wake starts the singleton that works through due wakes, or replaces a run of it that
-// gets nowhere.
+// Wake starts the singleton that works through due wakes, or replaces a run of it that makes no
+// progress.
 func (k *Keeper) Wake(ctx context.Context) error {
 	return k.keep(ctx, IDWake, k.Client.ensureWake)
 }
 
-// Channel does so for a channel's workflow.
+// Channel does the same for a channel's workflow.
 func (k *Keeper) Channel(ctx context.Context, name string) error {
 	return k.keep(ctx, IDChannel(name), func(ctx context.Context) error { return k.Client.EnsureChannel(ctx, name) })
 }
 
+// keep starts the workflow, or replaces a run that makes no progress.
 func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -33,7 +35,7 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 	if err != nil {
 		return err
 	}
-	trouble := k.trouble(id, desc)
+	trouble := k.diagnose(id, desc)
 	switch {
 	case !running(desc):
 		return ensure(ctx)
@@ -48,12 +50,12 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 	return ensure(ctx)
 }
 
-// trouble says what is wrong with a run; nothing for a healthy one. A singleton has a
-// long activity, or is about to start the next one: a run that has neither, and is at
-// the same point at the next look, is blocked.
-func (k *Keeper) trouble(id string, desc *description) string {
-	before := k.still[id]
-	delete(k.still, id)
+// diagnose says what is wrong with a run, or returns "" for a healthy one. A singleton has a long
+// activity, or is about to start the next one. A run that has neither, and is at the same point
+// at the next check, is blocked.
+func (k *Keeper) diagnose(id string, desc *description) string {
+	before := k.lastPoint[id]
+	delete(k.lastPoint, id)
 	info, attempt := desc.GetWorkflowExecutionInfo(), desc.GetPendingWorkflowTask().GetAttempt()
 	switch {
 	case !running(desc):
@@ -67,10 +69,10 @@ func (k *Keeper) trouble(id string, desc *description) string {
 		if before == point {
 			return "this run is blocked, without an activity"
 		}
-		if k.still == nil {
-			k.still = make(map[string]string)
+		if k.lastPoint == nil {
+			k.lastPoint = make(map[string]string)
 		}
-		k.still[id] = point
+		k.lastPoint[id] = point
 		return ""
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// memoryPage is how many events of a history are read, from its end. The steps of a run
-// leave five events each.
+// memoryPage is how many events of a history are read, from its end. Each step of a run leaves
+// five events.
 const memoryPage = 100
 
-// remembered is what the described run has seen of its task: its result, or else what its
-// last steps say. A sender that was in its call when the run was terminated has reported
-// more than the history has.
-func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, error) {
+// readSeen returns what the described run has seen of its task: its result, or else what its last
+// steps say. If a sender was in its call when the run was terminated, its heartbeat knows more
+// than the history.
+func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, error) {
 	execution := desc.GetWorkflowExecutionInfo().GetExecution()
 	if execution.GetRunId() == "" {
 		return task.Seen{}, nil
@@ -35,13 +35,13 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 		return task.Seen{}, err
 	}
 	events := history.GetHistory().GetEvents()
-	begin := slices.IndexFunc(events, tellsAll)
+	begin := slices.IndexFunc(events, hasWholeMemory)
 	if begin < 0 {
 		begin = len(events) - 1
 	}
 	var seen task.Seen
 	for _, event := range slices.Backward(events[:begin+1]) {
-		seen = seenUntil(event, seen)
+		seen = seenAfter(event, seen)
 	}
 	for _, step := range desc.GetPendingActivities() {
 		seen = seen.With(decode[task.Seen](step.GetHeartbeatDetails()))
@@ -49,8 +49,8 @@ func (c Client) remembered(ctx context.Context, desc *description) (task.Seen, e
 	return seen, nil
 }
 
-// tellsAll reports that the event has all of the run's memory at that time.
-func tellsAll(event *historypb.HistoryEvent) bool {
+// hasWholeMemory reports whether the event holds all that the run remembered at that time.
+func hasWholeMemory(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
 		enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
@@ -60,8 +60,8 @@ func tellsAll(event *historypb.HistoryEvent) bool {
 	}
 }
 
-// seenUntil is the run's memory after the event, as the run itself changes it.
-func seenUntil(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
+// seenAfter returns the run's memory after the event, computed as the run itself does.
+func seenAfter(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
 		return decode[task.Seen](event.GetWorkflowExecutionCompletedEventAttributes().GetResult())
@@ -70,18 +70,18 @@ func seenUntil(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 		return decode[activities.StepArgs](event.GetActivityTaskScheduledEventAttributes().GetInput()).Seen
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-		return seen.Heard(decode[activities.Answer](event.GetActivityTaskCompletedEventAttributes().GetResult()).Seen)
+		return seen.Updated(decode[activities.Answer](event.GetActivityTaskCompletedEventAttributes().GetResult()).Seen)
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
 		return seen.With(decode[task.Seen](heartbeatOf(event.GetActivityTaskTimedOutEventAttributes().GetFailure())))
-	case enumspb.EVENT_TYPE_MARKER_RECORDED: // of a question; one that failed has no answer
+	case enumspb.EVENT_TYPE_MARKER_RECORDED: // a question; if it failed, there is no answer in it
 		result := event.GetMarkerRecordedEventAttributes().GetDetails()["result"]
-		return seen.Heard(decode[activities.Answer](result).Seen)
+		return seen.Updated(decode[activities.Answer](result).Seen)
 	default:
 		return seen
 	}
 }
 
-// heartbeatOf finds the last heartbeat of an activity that timed out.
+// heartbeatOf returns the last heartbeat of an activity that timed out.
 func heartbeatOf(failure *failurepb.Failure) *commonpb.Payloads {
 	for ; failure != nil; failure = failure.GetCause() {
 		if details := failure.GetTimeoutFailureInfo().GetLastHeartbeatDetails(); details != nil {
@@ -91,8 +91,8 @@ func heartbeatOf(failure *failurepb.Failure) *commonpb.Payloads {
 	return nil
 }
 
-// decode reads the first payload. It is the zero value of what cannot be read, such as the
-// details of other activities.
+// decode reads the first payload. It returns the zero value for a payload that it cannot read,
+// such as the details of another activity.
 func decode[T any](payloads *commonpb.Payloads) (value T) {
 	if len(payloads.GetPayloads()) == 0 {
 		return value

@@ -23,10 +23,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Retention is how long the history of an ended workflow is kept (D16).
+// Retention is how long Temporal keeps the history of a workflow that has ended (D16).
 const Retention = 30 * 24 * time.Hour
 
-// searchAttributes are those by which operators find tasks.
+// searchAttributes returns the attributes by which operators find tasks.
 func searchAttributes() map[string]enumspb.IndexedValueType {
 	attributes := make(map[string]enumspb.IndexedValueType)
 	for _, a := range []temporal.SearchAttributeKey{
@@ -37,10 +37,10 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 	return attributes
 }
 
-// EnsureNamespace makes the namespace with its retention and attributes, or
-// adds what an existing one lacks, and returns when workflows can be started
-// in it. IsFinal tells an answer of no from a server that is away. A key that may work
-// but not look at the namespace causes a warning, if work shows that everything is there.
+// EnsureNamespace creates the namespace with its retention and attributes, or adds what an
+// existing one lacks. It returns when workflows can be started there. IsFinal distinguishes a
+// refusal from a server that is away. Some keys may work in a namespace and not read its
+// description: that causes a warning, if a query shows that everything is there.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
@@ -55,7 +55,7 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 		if _, exists := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); err != nil && !exists {
 			return fmt.Errorf("register namespace %s: %w", namespace, err)
 		}
-	case isRefusedLook(err):
+	case isReadDenied(err):
 		log.WarnContext(ctx, "Temporal does not show the namespace to us: its retention is not known",
 			"namespace", namespace, "error", err)
 	case err != nil:
@@ -69,23 +69,25 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 			return fmt.Errorf("set the retention of namespace %s: %w", namespace, err)
 		}
 	}
+	// The same for the search attributes: if they cannot be read, the query below shows whether
+	// they are there.
 	switch err := ensureSearchAttributes(ctx, c, namespace); {
-	case isRefusedLook(err) && !errors.Is(err, errNotAdded):
+	case isReadDenied(err) && !errors.Is(err, errNotAdded):
 		log.WarnContext(ctx,
 			"Temporal does not show the search attributes to us: whether they are there is found by a query",
 			"namespace", namespace, "error", err)
 	case err != nil:
 		return err
 	}
-	return waitUsable(ctx, c, namespace)
+	return waitUntilUsable(ctx, c, namespace)
 }
 
-// errNotAdded marks an attribute that is missing for certain, and cannot be added.
+// errNotAdded marks an attribute that certainly is missing and cannot be added.
 var errNotAdded = errors.New("is missing")
 
-// ensureSearchAttributes adds those that the namespace lacks, one by one, so that
-// an error names the attribute. The frontend may not have heard of a namespace
-// registered a moment ago, so it is asked again.
+// ensureSearchAttributes adds the attributes that the namespace lacks, one by one, so that an
+// error names the attribute. It repeats that, since the frontend may not know a namespace yet
+// that was registered a moment ago.
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "search attributes of namespace "+namespace, func() error {
 		missing, err := missingAttributes(ctx, c, namespace)
@@ -106,8 +108,8 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	})
 }
 
-// missingAttributes are those that the namespace lacks, by name. Returns
-// KindConflict for one that is there and of another type.
+// missingAttributes returns the names of the attributes that the namespace lacks. It returns
+// KindConflict if one exists with another type.
 func missingAttributes(ctx context.Context, c client.Client, namespace string) (missing []string, err error) {
 	request := &operatorservice.ListSearchAttributesRequest{Namespace: namespace}
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, request)
@@ -129,13 +131,13 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 	return missing, nil
 }
 
-// CheckNamespace reports whether the namespace is there for us, with its search
-// attributes: without one of them no task's workflow can be started.
+// CheckNamespace returns an error unless the namespace exists for us, with its search attributes.
+// Without one of them no task's workflow can be started.
 func CheckNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := missingAttributes(ctx, c, namespace)
 	switch {
-	case isRefusedLook(err):
-		if err := useAttributes(ctx, c, namespace); err != nil {
+	case isReadDenied(err):
+		if err := queryAttributes(ctx, c, namespace); err != nil {
 			return fmt.Errorf("namespace %s: %w", namespace, err)
 		}
 		return nil
@@ -148,42 +150,42 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 	}
 }
 
-// unauthorized is in the text of an error alone: with it Temporal answers a caller whose
-// question its own frontend passes on and is refused.
+// unauthorized is found in the text of an error only. Temporal answers with it if its own
+// frontend passes a question on and is refused.
 const unauthorized = "Request unauthorized"
 
-// refusals are what is found in the text of an error alone: the library tells
-// certificates that do not fit as it tells an absent server.
-var refusals = []string{"tls: ", "x509: ", unauthorized}
+// finalTexts are found in the text of an error only: the library reports certificates that do not
+// fit like an absent server.
+var finalTexts = []string{"tls: ", "x509: ", unauthorized}
 
-// isRefusedLook reports that a caller may not see what is there, though it may be allowed
-// to work with it.
-func isRefusedLook(err error) bool {
+// isReadDenied reports whether the caller may not see what is there. It may be allowed to work
+// with it all the same.
+func isReadDenied(err error) bool {
 	return err != nil &&
 		(serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
 }
 
-// finalCodes are those of answers that do not change by themselves.
+// finalCodes are the codes of answers that do not change by themselves.
 var finalCodes = []codes.Code{
 	codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.Unimplemented,
 }
 
-// IsFinal reports that Temporal has said no, and would say so again however often it
-// is asked. Any other error may pass: a server that is away, starts, or is busy.
+// IsFinal reports whether Temporal has refused, and would refuse again however often it is asked.
+// Any other error may pass: a server may be away, may be starting, or may be busy.
 func IsFinal(err error) bool {
 	if err == nil {
 		return false
 	}
 	return mediagate.Is(err, mediagate.KindConflict) ||
 		slices.Contains(finalCodes, serviceerror.ToStatus(err).Code()) ||
-		slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(err.Error(), words) })
+		slices.ContainsFunc(finalTexts, func(words string) bool { return strings.Contains(err.Error(), words) })
 }
 
-// waitUsable asks by the attributes until the namespace knows them: those that were added
-// a moment ago make the query one that is not valid.
-func waitUsable(ctx context.Context, c client.Client, namespace string) error {
+// waitUntilUsable queries by the attributes until the namespace knows them. Attributes that were
+// added a moment ago make the query invalid.
+func waitUntilUsable(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "namespace "+namespace, func() error {
-		err := useAttributes(ctx, c, namespace)
+		err := queryAttributes(ctx, c, namespace)
 		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 			return errors.New(err.Error()) // not final
 		}
@@ -191,8 +193,8 @@ func waitUsable(ctx context.Context, c client.Client, namespace string) error {
 	})
 }
 
-// useAttributes asks a question in which all of the attributes are, each as of its type.
-func useAttributes(ctx context.Context, c client.Client, namespace string) error {
+// queryAttributes makes one query that contains all attributes, each with a value of its type.
+func queryAttributes(ctx context.Context, c client.Client, namespace string) error {
 	var terms []string
 	attributes := searchAttributes()
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
@@ -208,9 +210,9 @@ func useAttributes(ctx context.Context, c client.Client, namespace string) error
 	return err
 }
 
-// retry calls f until it returns nil or a final error, or ctx ends. The error of a ctx that
-// ended wraps the last error that f had before that: a call which ctx cuts short says
-// nothing of the reason.
+// retry calls f until it returns nil or a final error, or until ctx ends. If ctx ends, the error
+// wraps the last error that f returned before that: a call that ctx cuts short says nothing about
+// the cause.
 func retry(ctx context.Context, what string, f func() error) error {
 	var reason error
 	for {

@@ -10,9 +10,9 @@ import (
 	"go.temporal.io/api/serviceerror"
 )
 
-// Why something was not done in time stays in the error, also where the time ends within a
-// call, whose own error tells nothing.
-func TestRetryTellsTheReason(t *testing.T) {
+// TestRetryNamesTheReason checks that the error says why something was not done in time, even if
+// the time ends within a call, whose own error does not.
+func TestRetryNamesTheReason(t *testing.T) {
 	t.Parallel()
 	away := errors.New("the server is away")
 	synctest.Test(t, func(t *testing.T) {

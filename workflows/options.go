@@ -12,132 +12,140 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// The activity profiles: where a step runs, how long it may take, how often
-// it is repeated. What is used up here parks the task.
+// The activity profiles say where a step runs, how long it may take, and how often it is tried. A
+// step that uses that up parks its task.
 
 const (
-	// lostWorker is after which silence a step's worker counts as dead. With the
-	// pause before the repetition it is what a kill -9 costs a step under way, and
-	// that is to be less than 15 s. Short steps without heartbeats may take as long.
-	lostWorker = 10 * time.Second
-	// leastPatience is the least that a step is given.
-	leastPatience = time.Second
-	// callsPatience is longer than a synchronous submit takes, whose calls may be
-	// repeated that were refused for now, and than the record of it is insisted on.
-	callsPatience = 10 * time.Minute
+	// workerLostAfter is the silence after which a step's worker counts as dead. Together with the
+	// pause before the repetition it is what a kill -9 costs a step under way, which is to be
+	// less than 15 s. A short step without heartbeats may take as long.
+	workerLostAfter = 10 * time.Second
+	// minStepTime is the least time that a step gets.
+	minStepTime = time.Second
+	// callTime is longer than any submit takes. A synchronous one may repeat calls that were
+	// refused for the moment, and keeps trying to store the answer while the database is away.
+	callTime = 10 * time.Minute
 	// questionTime bounds one try of a question to a vendor.
 	questionTime = time.Minute
-	// lookupPatience and stopPatience are how long the questions to vendors are repeated.
-	lookupPatience = time.Minute
-	stopPatience   = 30 * time.Second
-	// mirrorPatience is the least that a copy may take: a result that came at the last
+	// lookupTime and stopTime are how long questions to vendors are repeated.
+	lookupTime = time.Minute
+	stopTime   = 30 * time.Second
+	// minMirrorTime is the least time that a copy gets, since a result that came at the last
 	// moment is worth copying.
-	mirrorPatience = time.Hour
-	// submitTries is how often a submit is tried. The repetitions only cover a lost worker
-	// and an absent database: what the vendor said is never repeated blindly, the row sees
-	// to that.
+	minMirrorTime = time.Hour
+	// submitTries is how often a submit is tried. The repetitions only cover a lost worker and an
+	// absent database. They never repeat a call blindly: the row prevents that.
 	submitTries = 12
-	// backlogLook is how long a task lies in a channel's backlog before it looks for
-	// another channel again. It ends the waiting where no worker serves the backlog any
-	// more.
-	backlogLook = 5 * time.Minute
+	// backlogTime is how long a submit stays in a channel's backlog before its task looks for
+	// another channel again. It also ends the waiting if no worker serves the backlog any more.
+	backlogTime = 5 * time.Minute
 )
 
-// activityOf returns the activity of the answer's step, and its profile. left is what is
-// left of the waiting for the vendor.
+// activityOf returns the activity of the answer's step, and its profile. left is the time that is
+// left for the vendor.
 //
-// A check of inputs and a copy count their own failures, and end with the last. So their
-// tries have no bound, and they come again as often as they find no permit.
+// A check of inputs and a copy count their own failures, and give up after the last. Temporal
+// does not limit their tries, because a try that finds no permit is not a failure.
 func activityOf(answer activities.Answer, left time.Duration) (workflow.ActivityOptions, any) {
-	summary, calls := doing(answer), QueueCall(answer.Step.Provider)
-	left = max(left, leastPatience)
+	summary, calls := activitySummary(answer), QueueCall(answer.Step.Provider)
+	left = max(left, minStepTime)
 	switch answer.Step.Kind {
 	case task.CheckInputs:
-		return profile(QueueInputs, summary, left, callsPatience), acts.CheckInputs
+		return stepOptions(QueueInputs, summary, left, callTime), acts.CheckInputs
 	case task.Submit:
-		options := profile(calls, summary, left, callsPatience)
+		options := stepOptions(calls, summary, left, callTime)
 		options.RetryPolicy.MaximumAttempts = submitTries
 		if answer.Behind != "" {
-			options.TaskQueue, options.ScheduleToStartTimeout = QueueBacklog(answer.Behind), backlogLook
+			options.TaskQueue, options.ScheduleToStartTimeout = QueueBacklog(answer.Behind), backlogTime
 		}
 		return options, acts.SubmitJob
 	case task.Lookup:
-		return profile(calls, summary, lookupPatience, questionTime), acts.LookUp
-	case task.Mirror: // the deadline is that of the vendor, which is done
-		return profile(QueueMirror, summary, max(left, mirrorPatience), mediagate.CopyLimit), acts.MirrorResult
+		return stepOptions(calls, summary, lookupTime, questionTime), acts.LookUp
+	case task.Mirror: // the deadline is for the vendor, which is done
+		return stepOptions(QueueMirror, summary, max(left, minMirrorTime), mediagate.CopyLimit), acts.MirrorResult
 	case task.CancelJob:
-		return profile(calls, summary, stopPatience, questionTime), acts.CancelJob
+		return stepOptions(calls, summary, stopTime, questionTime), acts.CancelJob
 	case task.Settle:
-		return database(summary), acts.Settle
+		return databaseOptions(summary), acts.Settle
 	default:
 		panic(fmt.Sprintf("this build does not know the step %q", answer.Step.Kind))
 	}
 }
 
-// profile is that of an activity that beats, and of whose cancel the workflow awaits the
-// end: all tries take at most whole, and one at most once.
-func profile(queue, summary string, whole, once time.Duration) workflow.ActivityOptions {
+// stepOptions returns the options of an activity that sends heartbeats, and whose end the
+// workflow awaits after a cancel. All tries together take at most total, and one at most perTry.
+func stepOptions(queue, summary string, total, perTry time.Duration) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
 		TaskQueue:              queue,
-		ScheduleToCloseTimeout: whole,
-		StartToCloseTimeout:    once,
-		HeartbeatTimeout:       lostWorker,
+		ScheduleToCloseTimeout: total,
+		StartToCloseTimeout:    perTry,
+		HeartbeatTimeout:       workerLostAfter,
 		WaitForCancellation:    true,
-		RetryPolicy:            retried(time.Second),
+		RetryPolicy:            retryPolicy(time.Second),
 		Summary:                summary,
 	}
 }
 
-// retried is the policy of all activities: for ever, at growing distances.
-func retried(first time.Duration) *temporal.RetryPolicy {
+// retryPolicy returns the policy of all activities: retry for ever, at growing intervals.
+func retryPolicy(first time.Duration) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{InitialInterval: first, MaximumInterval: 15 * time.Second}
 }
 
-// soon is the first pause before a step on our own tables is repeated.
-const soon = 500 * time.Millisecond
+// databaseRetryPause is the first pause before a step on our own tables is repeated.
+const databaseRetryPause = 500 * time.Millisecond
 
-// database is a short step on our own tables. It is repeated for ever: while
-// the database is away nothing can be decided.
-func database(summary string) workflow.ActivityOptions {
+// databaseOptions returns the options of a short step on our own tables. It is repeated for ever:
+// while the database is away, nothing can be decided.
+func databaseOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue: QueueMain, StartToCloseTimeout: lostWorker, RetryPolicy: retried(soon), Summary: summary,
+		TaskQueue:           QueueMain,
+		StartToCloseTimeout: workerLostAfter,
+		RetryPolicy:         retryPolicy(databaseRetryPause),
+		Summary:             summary,
 	}
 }
 
-// load asks our tables within the workflow task, which adds next to nothing to the
-// history. Like database, it is repeated for as long as it takes.
-func load(summary string) workflow.LocalActivityOptions {
+// localOptions returns the options of a question to our tables within the workflow task, which
+// adds little to the history. Like a database step, it is repeated for as long as it takes.
+func localOptions(summary string) workflow.LocalActivityOptions {
 	return workflow.LocalActivityOptions{
-		StartToCloseTimeout:    lostWorker,
+		StartToCloseTimeout:    workerLostAfter,
 		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour, // unset, it would be as short
-		RetryPolicy:            retried(soon),
+		RetryPolicy:            retryPolicy(databaseRetryPause),
 		Summary:                summary,
 	}
 }
 
-// deliver makes one delivery attempt; only a lost worker or a record that
-// cannot be made repeats it, and the latter not for ever: the activity ends it, and
-// a round that ends with an error is replaced once its wake is due (D2). Each time that
-// the attempt finds no permit counts as a repetition here, so these have no bound.
-func deliver(summary string) workflow.ActivityOptions {
+// deliveryOptions returns the options of one delivery attempt. Only a lost worker, or a record
+// that cannot be stored, repeats it. The activity itself limits the tries to store the record; a
+// round that ends with an error is replaced once its wake is due (D2). Temporal does not limit
+// the tries, because each time that the attempt finds no permit counts as one.
+func deliveryOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue: QueueWebhook, StartToCloseTimeout: 45 * time.Second, HeartbeatTimeout: lostWorker,
-		RetryPolicy: retried(time.Second), Summary: summary,
+		TaskQueue:           QueueWebhook,
+		StartToCloseTimeout: 45 * time.Second,
+		HeartbeatTimeout:    workerLostAfter,
+		RetryPolicy:         retryPolicy(time.Second),
+		Summary:             summary,
 	}
 }
 
-// removing removes a part of what is past its time. What cannot be removed is left to the
-// next run.
-func removing() workflow.ActivityOptions {
-	options := profile(QueueChannel, "remove what is past its time", 15*time.Minute, 10*time.Minute)
+// removalOptions returns the options of one part of the removal. What cannot be removed is left
+// to the next run.
+func removalOptions() workflow.ActivityOptions {
+	options := stepOptions(QueueChannel, "remove what is past its time", 15*time.Minute, 10*time.Minute)
 	options.RetryPolicy.MaximumAttempts = 5
 	return options
 }
 
-// tend is a long activity that hands itself back when its worker stops.
-func tend(summary string) workflow.ActivityOptions {
+// tendOptions returns the options of a long activity that ends when its worker stops, and is
+// started again.
+func tendOptions(summary string) workflow.ActivityOptions {
 	return workflow.ActivityOptions{
-		TaskQueue: QueueChannel, StartToCloseTimeout: 24 * time.Hour, HeartbeatTimeout: lostWorker,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1}, Summary: summary,
+		TaskQueue:           QueueChannel,
+		StartToCloseTimeout: 24 * time.Hour,
+		HeartbeatTimeout:    workerLostAfter,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 1},
+		Summary:             summary,
 	}
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// IDRetention is the id of the schedule that starts Expire, and how the ids of its
-// runs begin.
+// IDRetention is the id of the schedule that starts Expire, and the beginning of the ids of its
+// runs.
 const IDRetention = "retention"
 
 const (
 	retentionEvery = time.Hour
-	retentionBound = 50 * time.Minute // of one run: what is left goes in the next
+	retentionBound = 50 * time.Minute // of one run; the next run removes what is left
 )
 
-// Expire removes what is past its time (D16). All kinds take turns of a minute until
-// nothing is left, so that one of which there is much keeps none of the others. A kind
-// that fails is left to the next run, and this one then ends as failed.
+// Expire removes what is past its time (D16). Each kind gets a minute in turn, until nothing is
+// left, so a kind with many rows delays no other. A kind that fails is left to the next run, and
+// this run then ends as failed.
 func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
-	ctx = workflow.WithActivityOptions(ctx, removing())
+	ctx = workflow.WithActivityOptions(ctx, removalOptions())
 	began := workflow.Now(ctx)
 	removed := map[mediagate.Removal]int{}
 	var failed []string
@@ -39,10 +39,11 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 		open = append(open, activities.RemoveArgs{Kind: kind})
 	}
 	ended := func(how string) {
-		workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, how))
+		workflow.SetCurrentDetails(ctx, removalDetails(removed, failed, how))
 		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed,
 			"took", workflow.Now(ctx).Sub(began).String())
 	}
+	// Each pass gives every open kind one activity, which works for a minute.
 	for len(open) > 0 {
 		var left []activities.RemoveArgs
 		for _, args := range open {
@@ -50,7 +51,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 				ended("its time is over, the next run goes on")
 				return removed, nil
 			}
-			workflow.SetCurrentDetails(ctx, removedSoFar(removed, failed, "at work on "+string(args.Kind)))
+			workflow.SetCurrentDetails(ctx, removalDetails(removed, failed, "at work on "+string(args.Kind)))
 			var slice mediagate.RemovedSlice
 			err := workflow.ExecuteActivity(ctx, acts.RemoveExpired, args).Get(ctx, &slice)
 			switch {
@@ -76,8 +77,8 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, end).Get(ctx, nil)
 }
 
-// removedSoFar are the lines that explain a run to a person.
-func removedSoFar(removed map[mediagate.Removal]int, failed []string, now string) string {
+// removalDetails returns the lines that explain a run to a person.
+func removalDetails(removed map[mediagate.Removal]int, failed []string, now string) string {
 	lines := []string{"**" + now + "**", "", "Removed by this run:", ""}
 	for _, kind := range mediagate.Removals() {
 		lines = append(lines, fmt.Sprintf("- %s: %d", kind, removed[kind]))
@@ -88,8 +89,8 @@ func removedSoFar(removed map[mediagate.Removal]int, failed []string, now string
 	return strings.Join(lines, "\n")
 }
 
-// EnsureRetention makes the schedule that starts Expire, or brings it up to date. One
-// that an operator has paused stays paused.
+// EnsureRetention creates the schedule that starts Expire, or updates it. A schedule that an
+// operator has paused stays paused.
 func (c Client) EnsureRetention(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -110,7 +111,7 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 	return schedules.GetHandle(ctx, IDRetention).Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			schedule := in.Description.Schedule
-			if asOptions(schedule, options) { // an update could undo a pause that comes meanwhile
+			if matchesOptions(schedule, options) { // an update could undo a pause that comes at the same time
 				return nil, temporal.ErrSkipScheduleUpdate
 			}
 			schedule.Spec, schedule.Action = &options.Spec, options.Action
@@ -120,8 +121,8 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 	})
 }
 
-// asOptions reports whether the schedule says what the options do.
-func asOptions(s client.Schedule, o client.ScheduleOptions) bool {
+// matchesOptions reports whether the schedule has these options already.
+func matchesOptions(s client.Schedule, o client.ScheduleOptions) bool {
 	is, ok := s.Action.(*client.ScheduleWorkflowAction)
 	want, _ := o.Action.(*client.ScheduleWorkflowAction)
 	return ok && is.ID == want.ID && is.TaskQueue == want.TaskQueue &&

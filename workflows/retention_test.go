@@ -17,9 +17,11 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// expire runs the workflow on an activity, and returns what it removed and which calls it
-// made.
-func expire(t *testing.T, env *testsuite.TestWorkflowEnvironment, act func(activities.RemoveArgs) (mediagate.RemovedSlice, error)) (map[mediagate.Removal]int, []activities.RemoveArgs) {
+// expire runs the workflow with an activity. It returns what the workflow removed, and which
+// calls it made.
+func expire(
+	t *testing.T, env *testsuite.TestWorkflowEnvironment, act func(activities.RemoveArgs) (mediagate.RemovedSlice, error),
+) (map[mediagate.Removal]int, []activities.RemoveArgs) {
 	t.Helper()
 	env.RegisterWorkflow(workflows.Expire)
 	var calls []activities.RemoveArgs
@@ -37,7 +39,8 @@ func expire(t *testing.T, env *testsuite.TestWorkflowEnvironment, act func(activ
 	return removed, calls
 }
 
-// Kinds take turns until nothing is left, and the run is noted.
+// TestExpireTakesTurns checks that the kinds are handled in turn until nothing is left, and that
+// the run is noted.
 func TestExpireTakesTurns(t *testing.T) {
 	t.Parallel()
 	env, tasks := newEnv(), 0
@@ -56,14 +59,18 @@ func TestExpireTakesTurns(t *testing.T) {
 		want = append(want, activities.RemoveArgs{Kind: kind})
 	}
 	want = append(want, activities.RemoveArgs{Kind: mediagate.RemoveTasks, After: "task_x"},
-		activities.RemoveArgs{Kind: mediagate.RemoveTasks, After: "task_xx"}, activities.RemoveArgs{Kind: mediagate.RemovalRun})
+		activities.RemoveArgs{
+			Kind: mediagate.RemoveTasks, After: "task_xx",
+		}, activities.RemoveArgs{Kind: mediagate.RemovalRun})
 	same(t, "calls", calls, want)
-	if got := (&bundle{t: t, env: env}).details(); !strings.Contains(got, "nothing is left") || !strings.Contains(got, "- tasks: 30") {
+	if got := (&bundle{t: t, env: env}).details(); !strings.Contains(got, "nothing is left") ||
+		!strings.Contains(got, "- tasks: 30") {
 		t.Errorf("details:\n%s", got)
 	}
 }
 
-// A kind that fails keeps none of the others; the run ends as failed and is not noted.
+// TestExpireGoesOn checks that a kind that fails delays no other, and that the run then ends as
+// failed and is not noted.
 func TestExpireGoesOn(t *testing.T) {
 	t.Parallel()
 	env, others := newEnv(), 0
@@ -74,7 +81,8 @@ func TestExpireGoesOn(t *testing.T) {
 		others++
 		return mediagate.RemovedSlice{}, nil
 	})
-	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "not all was removed: deliveries") || others != len(mediagate.Removals())-1 {
+	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "not all was removed: deliveries") ||
+		others != len(mediagate.Removals())-1 {
 		t.Errorf("%v, %d others", err, others)
 	}
 	if last := calls[len(calls)-1].Kind; last == mediagate.RemovalRun {
@@ -82,7 +90,7 @@ func TestExpireGoesOn(t *testing.T) {
 	}
 }
 
-// What never comes to an end is left to the next run.
+// TestExpireIsBounded checks that a removal that would not end is left to the next run.
 func TestExpireIsBounded(t *testing.T) {
 	t.Parallel()
 	env := newEnv()
@@ -93,7 +101,9 @@ func TestExpireIsBounded(t *testing.T) {
 			tried++
 		}
 		if in.Kind == mediagate.RemoveObjects && tried%2 == 1 {
-			return mediagate.RemovedSlice{}, temporal.NewApplicationErrorWithOptions("busy", "busy", temporal.ApplicationErrorOptions{NextRetryDelay: 4 * time.Minute})
+			return mediagate.RemovedSlice{}, temporal.NewApplicationErrorWithOptions(
+				"busy", "busy", temporal.ApplicationErrorOptions{NextRetryDelay: 4 * time.Minute},
+			)
 		}
 		return mediagate.RemovedSlice{More: true}, nil
 	})

@@ -15,13 +15,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// runsPage is how many runs one question lists.
+// runsPage is how many runs one call lists.
 const runsPage = 500
 
-// RunsSince lists runs of tasks that began at that time or later, with what their memo
-// says: it is enough to make good for a task whose row was lost (D17). A task has several
-// runs if it was replaced. next is where the next page begins, empty after the last one.
-// The list may lag behind by some seconds. Returns KindInvalid for a page that is none.
+// RunsSince lists the runs of tasks that began at that time or later. Their memo has enough to
+// compensate the client of a task whose row was lost (D17). A task has several runs if its run
+// was replaced. next is the beginning of the next page, and empty after the last one. The list
+// may lag behind by some seconds. RunsSince returns KindInvalid if page is not the next of an
+// earlier answer.
 func (c Client) RunsSince(
 	ctx context.Context, since time.Time, page string,
 ) (runs []mediagate.Doubted, next string, err error) {
@@ -56,7 +57,7 @@ func (c Client) RunsSince(
 
 var errNoPage = mediagate.Invalid("after", "after must be the next of the answer before")
 
-// memoText is a text of the memo; empty where there is none.
+// memoText returns a text of the memo, or "" if it is not there.
 func memoText(memo *commonpb.Memo, name string) (text string) {
 	_ = converter.GetDefaultDataConverter().FromPayload(memo.GetFields()[name], &text)
 	return text

@@ -24,21 +24,21 @@ import (
 
 const taskID = activitytest.TaskID
 
-// start is when the tests' clock begins.
+// start is the time at which the tests' clock begins.
 var start = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// bundle is a run of a workflow on a skipping clock: the real activities, on
-// doubles of everything outside.
+// bundle is a run of a workflow on a skipping clock: the real activities, and doubles of
+// everything outside.
 type bundle struct {
 	*activitytest.World
 	t   *testing.T
 	env *testsuite.TestWorkflowEnvironment
 
-	first *activities.Answer // of a first run, see carried
+	first *activities.Answer // set for a first run, see carried
 
 	mu    sync.Mutex
-	steps []string        // activities, in the order of their starts; questions among them
-	infos []activity.Info // of those that are no questions
+	steps []string        // activities and questions, in the order of their starts
+	infos []activity.Info // those of activities, without questions
 }
 
 // setup makes a run of the task.
@@ -53,7 +53,9 @@ func setup(t *testing.T, task func(*activitytest.World) mediagate.Task) *bundle 
 		defer b.mu.Unlock()
 		b.infos = append(b.infos, *info)
 	})
-	b.env.SetOnLocalActivityStartedListener(func(info *activity.Info, _ context.Context, _ []any) { b.began(info.ActivityType.Name) })
+	b.env.SetOnLocalActivityStartedListener(
+		func(info *activity.Info, _ context.Context, _ []any) { b.began(info.ActivityType.Name) },
+	)
 	b.env.RegisterActivity(b.Activities)
 	return b
 }
@@ -70,7 +72,7 @@ func newEnv() *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-// same compares what there is with what there should be.
+// same compares got with want.
 func same[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -100,15 +102,15 @@ func (b *bundle) change(d time.Duration, events ...task.Event) {
 	})
 }
 
-// signal sends one now.
+// signal sends a signal now.
 func (b *bundle) signal(name string, input any) { b.env.SignalWorkflow(name, input) }
 
-// signals sends one after d.
+// signals sends a signal after d.
 func (b *bundle) signals(d time.Duration, name string, input any) {
 	b.at(d, func() { b.signal(name, input) })
 }
 
-// answersAtOnce makes the synchronous vendor do what is asked of it.
+// answersAtOnce makes the synchronous vendor answer with the result.
 func (b *bundle) answersAtOnce() {
 	b.Sync.OnSubmit = func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
 		s, err := b.Sync.Accept(job)
@@ -130,7 +132,7 @@ func (b *bundle) loses() {
 	}
 }
 
-// carried has the run begin with the first step, as the first run of a task does.
+// carried lets the run begin with the first step, as the first run of a task does.
 func (b *bundle) carried() { b.first = activities.FirstAnswer(b.state().Task, start) }
 
 func (b *bundle) run() {
@@ -144,7 +146,7 @@ func (b *bundle) run() {
 	}
 }
 
-// state is the task's.
+// state returns the task's state.
 func (b *bundle) state() task.State {
 	st, _ := b.Store.Peek(taskID)
 	return st
@@ -157,7 +159,7 @@ func (b *bundle) ok(err error) {
 	}
 }
 
-// ended checks the one end of the task, and with which failure.
+// ended checks that the task ended once, and with which failure.
 func (b *bundle) ended(want mediagate.Status, code mediagate.FailureCode) {
 	b.t.Helper()
 	st, end := b.state(), b.Store.End(taskID)
@@ -170,7 +172,7 @@ func (b *bundle) ended(want mediagate.Status, code mediagate.FailureCode) {
 	}
 }
 
-// endedAt is when the task ended, since the start.
+// endedAt returns when the task ended, since the start.
 func (b *bundle) endedAt() time.Duration { return b.state().EndedAt.Sub(start) }
 
 // submits checks how often vendors were given a job, and under which ids.

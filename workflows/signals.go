@@ -10,36 +10,38 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// byHand are the signals that an operator sends from Temporal's UI, in the order in
-// which they are recorded.
-var byHand = []string{mediagate.ActionRetry, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionReroute}
+// manualSignals are the signals that an operator sends from Temporal's UI, in the order in which
+// they are recorded.
+var manualSignals = []string{
+	mediagate.ActionRetry, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionReroute,
+}
 
-// signals are what reaches a run from outside: its signals, and its cancel.
+// signals is everything that reaches a run from outside: its signals, and its cancel.
 type signals struct {
-	cancelled workflow.Context // done once the run is cancelled
+	cancelled workflow.Context // ends when the run is cancelled
 	wake      workflow.ReceiveChannel
-	commands  []workflow.ReceiveChannel // those of byHand
-	seen      []int                     // of each of them, so far
+	commands  []workflow.ReceiveChannel // one for each of manualSignals
+	seen      []int                     // how many of each came so far
 	run       string
-	recorded  bool // the cancel is recorded
+	recorded  bool // the cancel was recorded
 }
 
 // listen receives signals in ctx, which the cancel of the run does not end.
 func listen(ctx, cancelled workflow.Context) signals {
 	// A run that was reset gets its signals again, and must record them under the same ids.
-	// Signals that came one after the other may then come together, in another order of
-	// kinds. So an id counts the signals of its kind.
+	// Signals that came one after the other may come together then, with their kinds in another
+	// order. So an id counts the signals of its kind.
 	s := signals{
 		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake),
-		run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(byHand)),
+		run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(manualSignals)),
 	}
-	for _, action := range byHand {
+	for _, action := range manualSignals {
 		s.commands = append(s.commands, workflow.GetSignalChannel(ctx, action))
 	}
 	return s
 }
 
-// pending reports that something has come since the last question.
+// pending reports whether something has come since the last question.
 func (s *signals) pending() bool {
 	if s.wake.Len() > 0 || s.cancelled.Err() != nil && !s.recorded {
 		return true
@@ -64,21 +66,21 @@ func (s *signals) drain(at task.Step) []activities.Command {
 	for i, c := range s.commands {
 		for {
 			var channel string
-			if c.Len() == 0 || !c.ReceiveAsync(inputOf(byHand[i], &channel)) {
+			if c.Len() == 0 || !c.ReceiveAsync(signalInput(manualSignals[i], &channel)) {
 				break
 			}
 			s.seen[i]++
 			commands = append(commands, activities.Command{
-				ID:     fmt.Sprintf("act_%s/%s/%d", s.run, byHand[i], s.seen[i]),
-				Action: byHand[i], Channel: channel, For: at,
+				ID:     fmt.Sprintf("act_%s/%s/%d", s.run, manualSignals[i], s.seen[i]),
+				Action: manualSignals[i], Channel: channel, For: at,
 			})
 		}
 	}
 	return commands
 }
 
-// inputOf is where the input of a signal goes. Only reroute has one, the channel.
-func inputOf(action string, channel *string) any {
+// signalInput returns where the input of a signal goes. Only reroute has an input, the channel.
+func signalInput(action string, channel *string) any {
 	if action == mediagate.ActionReroute {
 		return channel
 	}

@@ -24,11 +24,13 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// asked makes Ask answer so, one after the other, the last one for ever, and keeps the
-// questions.
+// asked makes Ask return these answers, one after the other, and the last one for ever. It keeps
+// the questions.
 func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Question) {
 	questions = &[]activities.Question{}
-	b.env.OnActivity("Ask", mock.Anything, mock.Anything).Return(func(_ context.Context, q activities.Question) (activities.Answer, error) {
+	b.env.OnActivity(
+		"Ask", mock.Anything, mock.Anything,
+	).Return(func(_ context.Context, q activities.Question) (activities.Answer, error) {
 		*questions = append(*questions, q)
 		return answers[min(len(*questions), len(answers))-1], nil
 	})
@@ -37,16 +39,20 @@ func (b *bundle) asked(answers ...activities.Answer) (questions *[]activities.Qu
 
 func sleeping(d time.Duration) activities.Answer {
 	step := task.Step{Kind: task.Sleep, N: 1, Why: task.SleepVendor, Until: start.Add(d)}
-	return activities.Answer{Now: start, Explanation: story.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen}
+	return activities.Answer{
+		Now: start, Explanation: story.Explanation{Status: mediagate.StatusProcessing, N: 1, Step: step}, Seen: seen,
+	}
 }
 
-// seen is what runs of these tests hear of the task.
+// seen is the memory that the answers of these tests give to runs.
 var seen = task.Seen{Sending: task.Sending{N: 1}}
 
-var done = activities.Answer{Explanation: story.Explanation{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}}}
+var done = activities.Answer{
+	Explanation: story.Explanation{Status: mediagate.StatusCompleted, N: 1, Step: task.Step{Kind: task.Done}},
+}
 
-// Whatever comes wakes a run that sleeps, and each command is recorded once, for the step
-// that the run slept on.
+// TestSignalsByHand checks that each signal wakes a run that sleeps, and that each command is
+// recorded once, for the step that the run was sleeping on.
 func TestSignalsByHand(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -62,7 +68,7 @@ func TestSignalsByHand(t *testing.T) {
 	})
 	b.at(2*time.Minute, func() {
 		b.signal(mediagate.ActionReroute, nil)
-		b.signal(mediagate.ActionReroute, 7) // nonsense
+		b.signal(mediagate.ActionReroute, 7) // not a channel
 	})
 	b.run()
 	command := func(id, action, channel string) activities.Command {
@@ -73,15 +79,17 @@ func TestSignalsByHand(t *testing.T) {
 		got = append(got, q.Commands...)
 	}
 	want := []activities.Command{
-		command("reroute/1", "reroute", "other"), command("retry/1", "retry", ""), command("retry/2", "retry", ""), command("fail/1", "fail", ""),
+		command("reroute/1", "reroute", "other"), command("retry/1", "retry", ""), command("retry/2", "retry", ""),
+		command("fail/1", "fail", ""),
 		command("poll_now/1", "poll_now", ""), command("reroute/2", "reroute", ""),
 	}
 	same(t, "commands", got, want)
 }
 
-// A run that was reset gets the signals again that came one by one, all at once, and with
-// them a new one. Those keep the ids under which they are on record, and the new one has
-// an id of its own, or it would be taken for one of them.
+// TestCommandsOfARunThatWasReset checks the ids of commands. A run that was reset gets the
+// signals again that came one by one, now all at once, together with a new one. The old ones keep
+// the ids under which they are on record. The new one needs an id of its own, or it would count
+// as one of the old ones.
 func TestCommandsOfARunThatWasReset(t *testing.T) {
 	t.Parallel()
 	ids := func(script func(*bundle)) map[string]string {
@@ -120,8 +128,8 @@ func TestCommandsOfARunThatWasReset(t *testing.T) {
 	}
 }
 
-// A retry is for what the operator saw. An attempt that was lost since is not given up
-// for it (D6).
+// TestD6ARetryFromBeforeTheLossIsIgnored checks that a retry is for what the operator saw: it
+// does not give up an attempt that was lost since.
 func TestD6ARetryFromBeforeTheLossIsIgnored(t *testing.T) {
 	t.Parallel()
 	b := setup(t, func(w *activitytest.World) mediagate.Task {
@@ -139,8 +147,8 @@ func TestD6ARetryFromBeforeTheLossIsIgnored(t *testing.T) {
 	b.submits(taskID)
 }
 
-// D5: while a step runs, a cancel stops it. What the vendor answered all the same is on
-// record before the task ends.
+// TestD5AStepThatRunsHears checks that a cancel stops a step that is under way. If the vendor
+// answers all the same, the answer is on record before the task ends.
 func TestD5AStepThatRunsHears(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
@@ -193,7 +201,8 @@ func TestD5AStepThatRunsHears(t *testing.T) {
 				b.copied(3*time.Hour, 1)
 				b.run()
 				if c.want == "" {
-					if st := b.state().Status; (st == mediagate.StatusCompleted) != (step == "copying") { // the others are late
+					// the other successes come too late
+					if st := b.state().Status; (st == mediagate.StatusCompleted) != (step == "copying") {
 						t.Errorf("the task is %s", st)
 					}
 					return
@@ -214,7 +223,8 @@ func TestD5AStepThatRunsHears(t *testing.T) {
 	}
 }
 
-// What the run tells of a step that failed, by the error of its activity.
+// TestStepsThatFail checks what the run reports about a step that failed, by the error of its
+// activity.
 func TestStepsThatFail(t *testing.T) {
 	t.Parallel()
 	step := task.Step{Kind: task.Settle, N: 3}
@@ -237,7 +247,9 @@ func TestStepsThatFail(t *testing.T) {
 			temporal.NewNonRetryableApplicationError("the key is wrong", mediagate.KindCredentials.String(), nil, "code"),
 			failed(mediagate.KindCredentials, "code", ""),
 		},
-		"by its time":           {temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), failed(mediagate.KindTransient, "", "")},
+		"by its time": {
+			temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil), failed(mediagate.KindTransient, "", ""),
+		},
 		"before it was started": {temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,15 +265,23 @@ func TestStepsThatFail(t *testing.T) {
 	}
 }
 
-// A step that was stopped has not failed: the row knows why it was stopped.
+// TestD5AStepThatWasStoppedParksNothing checks that a step that was stopped has not failed: the
+// row knows why it was stopped.
 func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	step := task.Step{Kind: task.Submit, N: 2, Provider: "p"}
 	stop := activities.Answer{Explanation: story.Explanation{Step: task.Step{Kind: task.Settle}}, Stop: true}
-	questions := b.asked(activities.Answer{Explanation: story.Explanation{Step: step, N: 1}, Now: start, StepEnds: start.Add(time.Hour), Seen: seen}, stop, done)
+	questions := b.asked(
+		activities.Answer{
+			Explanation: story.Explanation{Step: step, N: 1}, Now: start, StepEnds: start.Add(time.Hour), Seen: seen,
+		},
+		stop, done,
+	)
 	over := make(chan struct{}) // the suite does not wait for a step that is cancelled
-	b.env.OnActivity("SubmitJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
+	b.env.OnActivity(
+		"SubmitJob", mock.Anything, mock.Anything,
+	).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
 		b.signal(mediagate.ActionFail, nil)
 		<-over
 		return activities.Answer{}, nil
@@ -270,14 +290,18 @@ func TestD5AStepThatWasStoppedParksNothing(t *testing.T) {
 	close(over)
 	want := []activities.Question{
 		{TaskID: taskID},
-		{TaskID: taskID, Seen: seen, Running: &step, Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}}},
+		{
+			TaskID: taskID, Seen: seen, Running: &step,
+			Commands: []activities.Command{{ID: "act_/fail/1", Action: "fail", For: step}},
+		},
 		{TaskID: taskID, Seen: seen},
 	}
 	same(t, "questions", *questions, want)
 }
 
-// D5, D13: a run does not forget what it has heard of a cancel, or of a job, when the answer to a step says less: the
-// database lost it while the step was under way, or the step failed. It asks at once, so that the row takes it over.
+// TestD13AnAnswerThatKnowsLess checks that a run keeps what it has seen of a cancel (D13) or a
+// job (D5) if the answer to a step says less. That happens if the database lost it while the step
+// was under way, or if the step failed. The run asks at once, so that the row adopts it.
 func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 	t.Parallel()
 	sent := task.Sending{N: 1, Channel: "a", SendBefore: start}
@@ -286,16 +310,24 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 		heard, answered task.Seen
 		err             error
 	}{
-		"its row lost the commands":       {more, task.Seen{Sending: sent, Ref: more.Ref}, nil},
-		"its row lost the job as well":    {more, task.Seen{Sending: sent}, nil},
-		"its row lost the attempt":        {more, task.Seen{}, nil},
-		"it failed, before the attempt":   {task.Seen{Cancelled: true, Failed: true}, task.Seen{}, temporal.NewNonRetryableApplicationError("no", "internal", nil)},
-		"it failed, of the first attempt": {more, task.Seen{}, temporal.NewNonRetryableApplicationError("no", "internal", nil)},
+		"its row lost the commands":    {more, task.Seen{Sending: sent, Ref: more.Ref}, nil},
+		"its row lost the job as well": {more, task.Seen{Sending: sent}, nil},
+		"its row lost the attempt":     {more, task.Seen{}, nil},
+		"it failed, before the attempt": {
+			task.Seen{Cancelled: true, Failed: true}, task.Seen{},
+			temporal.NewNonRetryableApplicationError("no", "internal", nil),
+		},
+		"it failed, of the first attempt": {
+			more, task.Seen{}, temporal.NewNonRetryableApplicationError("no", "internal", nil),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t, video)
-			first := activities.Answer{Now: start, StepEnds: start.Add(time.Hour), Explanation: story.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}}}
+			first := activities.Answer{
+				Now: start, StepEnds: start.Add(time.Hour),
+				Explanation: story.Explanation{Step: task.Step{Kind: task.CancelJob, N: 1, Provider: "p"}},
+			}
 			meanwhile := activities.Answer{Seen: c.heard}
 			questions := b.asked(first, meanwhile, done)
 			asked, heard := 0, make(chan struct{})
@@ -304,7 +336,9 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 					close(heard)
 				}
 			})
-			b.env.OnActivity("CancelJob", mock.Anything, mock.Anything).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
+			b.env.OnActivity(
+				"CancelJob", mock.Anything, mock.Anything,
+			).Return(func(context.Context, activities.StepArgs) (activities.Answer, error) {
 				b.signal(workflows.SignalWake, nil)
 				<-heard
 				return activities.Answer{Now: start, Explanation: sleeping(time.Hour).Explanation, Seen: c.answered}, c.err
@@ -322,14 +356,16 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 	}
 }
 
-// The cancel of a run is recorded, once, and does not end it.
+// TestTheCancelOfARunIsRecorded checks that the cancel of a run is recorded, once, and does not
+// end the run.
 func TestTheCancelOfARunIsRecorded(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	questions := b.asked(sleeping(time.Hour), sleeping(time.Hour), done)
 	b.at(time.Minute, b.env.CancelWorkflow)
 	b.run()
-	if got := *questions; len(got) != 3 || len(got[1].Commands) != 1 || got[1].Commands[0].Action != activities.ActionCancel || len(got[2].Commands) != 0 {
+	if got := *questions; len(got) != 3 || len(got[1].Commands) != 1 ||
+		got[1].Commands[0].Action != activities.ActionCancel || len(got[2].Commands) != 0 {
 		t.Errorf("questions %+v", got)
 	}
 	if got := b.env.Now().Sub(start); got != time.Hour+time.Minute {
@@ -337,7 +373,8 @@ func TestTheCancelOfARunIsRecorded(t *testing.T) {
 	}
 }
 
-// A command that comes with the end of the task is recorded before the run ends.
+// TestARunEndsWithNothingPending checks that a command that comes with the end of the task is
+// recorded before the run ends.
 func TestARunEndsWithNothingPending(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -357,7 +394,8 @@ func TestARunEndsWithNothingPending(t *testing.T) {
 	}
 }
 
-// A long history continues as new, with nothing pending and what it has seen.
+// TestContinueAsNew checks that a long history continues as new, with nothing pending, and with
+// what the run has seen.
 func TestContinueAsNew(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -392,13 +430,16 @@ func TestD1AMissingRowFails(t *testing.T) {
 	b := setup(t, video)
 	b.Store.Remove(taskID)
 	b.env.ExecuteWorkflow(workflows.Generate, workflows.Input{TaskID: taskID})
-	if app, ok := errors.AsType[*temporal.ApplicationError](b.env.GetWorkflowError()); !ok || app.Type() != "row_missing" || !app.NonRetryable() {
+	if app, ok := errors.AsType[*temporal.ApplicationError](
+		b.env.GetWorkflowError(),
+	); !ok || app.Type() != "row_missing" || !app.NonRetryable() {
 		t.Errorf("the run ended with %v, want row_missing", b.env.GetWorkflowError())
 	}
 	b.submits()
 }
 
-// A step of a newer build is left to it: the workflow task fails, and is tried again.
+// TestAnUnknownStepFailsTheWorkflowTask checks that a step of a newer build is left to that
+// build: the workflow task fails, and is tried again.
 func TestAnUnknownStepFailsTheWorkflowTask(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
@@ -409,19 +450,36 @@ func TestAnUnknownStepFailsTheWorkflowTask(t *testing.T) {
 	}
 }
 
-// The times of a step are by the database's clock, whatever the run's is.
+// TestTimesAreByTheDatabasesClock checks that the times of a step are by the database's clock,
+// whatever the run's clock says.
 func TestTimesAreByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	b := setup(t, video)
 	ahead := start.Add(24 * time.Hour)
 	b.asked(
-		activities.Answer{Now: ahead, StepEnds: ahead.Add(7 * time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}}},
-		activities.Answer{Now: ahead, StepEnds: ahead.Add(-time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.CheckInputs}}},
-		activities.Answer{Now: ahead, StepEnds: ahead.Add(time.Minute), Explanation: story.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}}},
-		activities.Answer{Now: ahead, Explanation: story.Explanation{Step: task.Step{Kind: task.Sleep, Why: task.SleepPause, Until: ahead.Add(time.Minute)}}}, done,
+		activities.Answer{
+			Now: ahead, StepEnds: ahead.Add(7 * time.Minute),
+			Explanation: story.Explanation{Step: task.Step{Kind: task.Submit, N: 1, Provider: "p"}},
+		},
+		activities.Answer{
+			Now: ahead, StepEnds: ahead.Add(-time.Minute),
+			Explanation: story.Explanation{Step: task.Step{Kind: task.CheckInputs}},
+		},
+		activities.Answer{
+			Now: ahead, StepEnds: ahead.Add(time.Minute),
+			Explanation: story.Explanation{Step: task.Step{Kind: task.Mirror, N: 1}},
+		},
+		activities.Answer{
+			Now: ahead,
+			Explanation: story.Explanation{
+				Step: task.Step{Kind: task.Sleep, Why: task.SleepPause, Until: ahead.Add(time.Minute)},
+			},
+		}, done,
 	)
 	for _, name := range []string{"SubmitJob", "CheckInputs", "MirrorResult"} {
-		b.env.OnActivity(name, mock.Anything, mock.Anything).Return(activities.Answer{}, temporal.NewNonRetryableApplicationError("no", "internal", nil))
+		b.env.OnActivity(name, mock.Anything, mock.Anything).Return(
+			activities.Answer{}, temporal.NewNonRetryableApplicationError("no", "internal", nil),
+		)
 	}
 	b.run()
 	if got := b.env.Now().Sub(start); got != time.Minute {

@@ -6,17 +6,16 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// handovers is how often a singleton passes its long activity on before it
-// starts a new history.
+// handovers is how often a singleton starts its long activity before it begins a new history.
 const handovers = 50
 
-// Channel keeps one TendChannel running for a vendor account. It ends once the
-// account is configured nowhere and no task waits for it; whoever finds either
-// otherwise starts it again (D2).
+// Channel keeps one TendChannel running for a vendor account. It ends when no worker has the
+// account any more and no task waits for it. A worker that has the account, or a row that waits
+// for it, starts it again (D2).
 func Channel(ctx workflow.Context, in ChannelInput) error {
-	ctx = workflow.WithActivityOptions(ctx, tend("poll for all tasks of channel "+in.Channel))
+	ctx = workflow.WithActivityOptions(ctx, tendOptions("poll for all tasks of channel "+in.Channel))
 	for range handovers {
-		var gone bool // what the activity returned before it could tell leaves it as it is
+		var gone bool // it stays false if the activity does not say
 		args := activities.ChannelArgs{Channel: in.Channel}
 		if err := workflow.ExecuteActivity(ctx, acts.TendChannel, args).Get(ctx, &gone); err != nil || gone {
 			return err
@@ -27,7 +26,7 @@ func Channel(ctx workflow.Context, in ChannelInput) error {
 
 // Wake keeps one TendWakes running.
 func Wake(ctx workflow.Context) error {
-	ctx = workflow.WithActivityOptions(ctx, tend("wake runs that should have asked for their next step by now"))
+	ctx = workflow.WithActivityOptions(ctx, tendOptions("wake runs that should have asked for their next step by now"))
 	for range handovers {
 		if err := workflow.ExecuteActivity(ctx, acts.TendWakes).Get(ctx, nil); err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// D2: the workflow of a channel that is gone ends; any
-// other passes its activity on for ever.
+// TestD2ChannelEndsWhenGone checks that the workflow of a channel that is gone ends, and that any
+// other starts its activity again, for ever.
 func TestD2ChannelEndsWhenGone(t *testing.T) {
 	t.Parallel()
 	env := newEnv()
@@ -28,7 +28,8 @@ func TestD2ChannelEndsWhenGone(t *testing.T) {
 	}
 }
 
-// The other singleton passes its activity on for ever, in one history after another.
+// TestD2WakeGoesOn checks that the other singleton starts its activity again, for ever, in one
+// history after another.
 func TestD2WakeGoesOn(t *testing.T) {
 	t.Parallel()
 	env := newEnv()

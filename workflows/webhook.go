@@ -11,27 +11,30 @@ import (
 	"github.com/mediagate/mediagate/activities"
 )
 
-// deliveryPauses are the waits between attempts, after the end of the one
-// before. There is one attempt more than pauses.
+// deliveryPauses are the pauses between attempts, each from the end of the attempt before. There
+// is one attempt more than pauses.
 var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second}
 
-// DeliverWebhook makes the attempts of one delivery round. A run that
-// replaces another goes on with the attempt that is due.
+// DeliverWebhook makes the attempts of one delivery round. A run that replaces another continues
+// with the attempt that is due.
 func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
 	var state activities.RoundState
-	loadCtx := workflow.WithLocalActivityOptions(ctx, load("read how far the round is"))
+	loadCtx := workflow.WithLocalActivityOptions(ctx, localOptions("read how far the round is"))
 	if err := workflow.ExecuteLocalActivity(loadCtx, nameLoadRound, args).Get(ctx, &state); err != nil {
 		return err
 	}
 	if !state.Open {
 		return nil
 	}
-	if wait := state.NotTill.Sub(workflow.Now(ctx)); !state.NotTill.IsZero() && wait > 0 {
+	// The run before may have made an attempt. Its pause goes on here.
+	if wait := state.NotBefore.Sub(workflow.Now(ctx)); !state.NotBefore.IsZero() && wait > 0 {
 		if err := sleep(ctx, wait, state.Attempt); err != nil {
 			return err
 		}
 	}
+	// Wait goes with the attempt, so that the attempt can record when the next one is due. It is
+	// 0 for the last one.
 	for args.Attempt = state.Attempt; ; args.Attempt++ {
 		args.Wait = 0
 		if args.Attempt <= len(deliveryPauses) {
@@ -39,8 +42,8 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 		}
 		attempt := fmt.Sprintf("attempt %d of %d", args.Attempt, len(deliveryPauses)+1)
 		workflow.SetCurrentDetails(ctx, attempt+
-			" is under way, or waits for its turn: the last failure of the pending activity tells who goes before it")
-		actCtx := workflow.WithActivityOptions(ctx, deliver(attempt))
+			" is under way, or waits for a permit: the last failure of the pending activity says what it waits behind")
+		actCtx := workflow.WithActivityOptions(ctx, deliveryOptions(attempt))
 		var outcome mediagate.DeliveryOutcome
 		if err := workflow.ExecuteActivity(actCtx, acts.DeliverWebhook, args).Get(ctx, &outcome); err != nil {
 			return err
@@ -54,13 +57,14 @@ func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	}
 }
 
+// sleep waits until the next attempt, and shows that on the run's page.
 func sleep(ctx workflow.Context, d time.Duration, next int) error {
 	before := fmt.Sprintf("before attempt %d", next)
 	workflow.SetCurrentDetails(ctx, fmt.Sprintf("waiting %s %s", d.Round(time.Second), before))
 	return workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: before}).Get(ctx, nil)
 }
 
-// childOptions start a delivery round from the task's own run.
+// childOptions returns the options with which the task's own run starts a delivery round.
 func childOptions(taskID string, round int) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
 		WorkflowID:            IDWebhook(taskID, round),

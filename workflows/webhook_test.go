@@ -20,7 +20,7 @@ func (b *bundle) deliver() {
 	}
 }
 
-// attempts are the times of the attempts, since the start.
+// attempts returns the times of the attempts, since the start.
 func (b *bundle) attempts() []time.Duration {
 	var out []time.Duration
 	for _, at := range b.Deliverer.Times() {
@@ -29,7 +29,7 @@ func (b *bundle) attempts() []time.Duration {
 	return out
 }
 
-// answers gives the verdicts one after the other, the last one for ever.
+// answers gives the verdicts one after the other, and the last one for ever.
 func answers(verdicts ...mediagate.DeliveryOutcome) func(int) (mediagate.DeliveryResult, error) {
 	return func(n int) (mediagate.DeliveryResult, error) {
 		v := verdicts[min(n, len(verdicts))-1]
@@ -52,10 +52,16 @@ func TestWebhookSchedule(t *testing.T) {
 		times    []time.Duration
 		state    mediagate.WebhookState
 	}{
-		"at once":             {[]mediagate.DeliveryOutcome{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
-		"second attempt":      {[]mediagate.DeliveryOutcome{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered},
-		"never":               {[]mediagate.DeliveryOutcome{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned},
-		"a 4xx after a retry": {[]mediagate.DeliveryOutcome{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned},
+		"at once": {[]mediagate.DeliveryOutcome{yes}, []time.Duration{0}, mediagate.WebhookDelivered},
+		"second attempt": {
+			[]mediagate.DeliveryOutcome{again, yes}, []time.Duration{0, second}, mediagate.WebhookDelivered,
+		},
+		"never": {
+			[]mediagate.DeliveryOutcome{again}, []time.Duration{0, second, third, last}, mediagate.WebhookAbandoned,
+		},
+		"a 4xx after a retry": {
+			[]mediagate.DeliveryOutcome{again, no}, []time.Duration{0, second}, mediagate.WebhookAbandoned,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +77,8 @@ func TestWebhookSchedule(t *testing.T) {
 	}
 }
 
-// The pause counts from the end of an attempt, not from its start.
+// TestWebhookPauseCountsFromTheEnd checks that the pause counts from the end of an attempt, not
+// from its start.
 func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
@@ -83,7 +90,9 @@ func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 		t.Fatalf("%d deliveries on record, want 2", len(deliveries))
 	}
 	first := deliveries[0]
-	if want := first.At.Add(first.Duration + 10*time.Second); !first.NextAttemptAt.Equal(want) || !deliveries[1].At.Equal(want) {
+	if want := first.At.Add(
+		first.Duration + 10*time.Second,
+	); !first.NextAttemptAt.Equal(want) || !deliveries[1].At.Equal(want) {
 		t.Errorf("next attempt announced for %v, made at %v, want %v", first.NextAttemptAt, deliveries[1].At, want)
 	}
 	if !deliveries[1].NextAttemptAt.IsZero() {
@@ -91,8 +100,8 @@ func TestWebhookPauseCountsFromTheEnd(t *testing.T) {
 	}
 }
 
-// A delivery whose recording fails for ever is sent once,
-// and its round ends with an error, to be replaced once its wake is due.
+// TestUnrecordedDeliveryEndsItsRound checks that a delivery that can never be recorded is sent
+// once. Its round ends with an error, and is replaced once its wake is due.
 func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
@@ -117,12 +126,13 @@ func TestUnrecordedDeliveryEndsItsRound(t *testing.T) {
 	}
 }
 
-// A run that replaces another goes on with the attempt that is due.
+// TestD14ReplacedRoundGoesOn checks that a run that replaces another continues with the attempt
+// that is due.
 func TestD14ReplacedRoundGoesOn(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		made   int           // attempts on record
-		passed time.Duration // since the last of them
+		made   int           // the number of attempts on record
+		passed time.Duration // the time since the last of them
 		want   []time.Duration
 	}{
 		"one made, not due":  {1, 4 * time.Second, []time.Duration{6 * time.Second, 36 * time.Second, 96 * time.Second}},
@@ -152,7 +162,7 @@ func TestD14ReplacedRoundGoesOn(t *testing.T) {
 	}
 }
 
-// A round that a newer one replaced sends nothing.
+// TestD14OldRoundSendsNothing checks that a round that a newer one has replaced sends nothing.
 func TestD14OldRoundSendsNothing(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
@@ -163,8 +173,8 @@ func TestD14OldRoundSendsNothing(t *testing.T) {
 	}
 }
 
-// The wake scan may have started the round before the task's run comes to it.
-// The run leaves it alone and ends well.
+// TestD14RoundThatRunsIsLeftAlone checks that a run leaves the round alone that the wake scan has
+// started earlier, and ends well.
 func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	b := failed(t)
@@ -187,8 +197,8 @@ func TestD14RoundThatRunsIsLeftAlone(t *testing.T) {
 	same(t, "attempts", b.attempts(), []time.Duration{0, 10 * time.Second})
 }
 
-// The second attempt finds the address against the rules while a newer round
-// has begun: the old round's verdict is not written.
+// TestD14OnlyTheNewestRoundWrites checks that an old round writes no verdict: its second attempt
+// is refused by the rules for addresses after a newer round has begun.
 func TestD14OnlyTheNewestRoundWrites(t *testing.T) {
 	t.Parallel()
 	b := failed(t)

@@ -53,7 +53,9 @@ func (b *Bucket) Verify(ctx context.Context, r mediagate.Result) error {
 }
 
 func gone() error {
-	return &mediagate.Error{Kind: mediagate.KindGone, Code: string(mediagate.CodeResultUnavailable), Message: "the stored file is gone"}
+	return &mediagate.Error{
+		Kind: mediagate.KindGone, Code: string(mediagate.CodeResultUnavailable), Message: "the stored file is gone",
+	}
 }
 
 // StoreManifest keeps a manifest among the objects.
@@ -67,7 +69,7 @@ func (b *Bucket) StoreManifest(_ context.Context, key string, manifest []byte) e
 	return nil
 }
 
-// LoadManifest reads one.
+// LoadManifest reads a manifest.
 func (b *Bucket) LoadManifest(_ context.Context, key string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +80,7 @@ func (b *Bucket) LoadManifest(_ context.Context, key string) ([]byte, error) {
 	return bytes.Clone(manifest), nil
 }
 
-// Write keeps an object of that content as if somebody else had stored it now.
+// Write keeps an object with that content, as if another process had stored it now.
 func (b *Bucket) Write(key, content string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +100,7 @@ func (b *Bucket) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// DeletePrefix removes objects, but those to keep.
+// DeletePrefix removes objects, except for those to keep.
 func (b *Bucket) DeletePrefix(_ context.Context, prefix string, keep ...string) (int, error) {
 	if b.OnSweep != nil {
 		if err := b.OnSweep(prefix); err != nil {
@@ -108,7 +110,7 @@ func (b *Bucket) DeletePrefix(_ context.Context, prefix string, keep ...string) 
 	return b.deleteBelow(prefix, func(key string) bool { return !slices.Contains(keep, key) }), nil
 }
 
-// DeleteOlder removes objects that Write has stored so long ago.
+// DeleteOlder removes objects that Write stored so long ago.
 func (b *Bucket) DeleteOlder(_ context.Context, prefix string, olderThan time.Duration) (int, error) {
 	return b.deleteBelow(prefix, func(key string) bool {
 		at, ok := b.stored[key]
@@ -116,14 +118,18 @@ func (b *Bucket) DeleteOlder(_ context.Context, prefix string, olderThan time.Du
 	}), nil
 }
 
-// pageOf is how many objects Older looks at: few, so that tests see several pages.
+// pageOf is how many objects Older looks at. It is small, so that tests see several pages.
 const pageOf = 3
 
-// Older lists objects that Write has stored so long ago.
-func (b *Bucket) Older(_ context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error) {
+// Older lists objects that Write stored so long ago.
+func (b *Bucket) Older(
+	_ context.Context, prefix, after string, olderThan time.Duration,
+) (keys []string, last string, more bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	below := slices.DeleteFunc(slices.Sorted(maps.Keys(b.objects)), func(key string) bool { return !strings.HasPrefix(key, prefix) || key <= after })
+	below := slices.DeleteFunc(
+		slices.Sorted(maps.Keys(b.objects)), func(key string) bool { return !strings.HasPrefix(key, prefix) || key <= after },
+	)
 	more, last = len(below) > pageOf, after
 	for _, key := range below[:min(pageOf, len(below))] {
 		if last = key; b.stored[key].Before(b.now().Add(-olderThan)) {

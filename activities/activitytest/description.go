@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Descriptions are what the adapters say of their operations. By itself an
-// asynchronous submit takes 30 s at most, and a synchronous one 150.
+// Descriptions are what the adapters say about their operations. By default an asynchronous
+// submit takes at most 30 s, and a synchronous one 150 s.
 type Descriptions struct {
 	mu         sync.Mutex
 	operations map[string]providers.Operation
@@ -25,7 +25,7 @@ func (d *Descriptions) Set(provider string, o providers.Operation) {
 	d.operations[provider] = o
 }
 
-// Operation is the one of a route.
+// Operation returns the operation of a route.
 func (d *Descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

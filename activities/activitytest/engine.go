@@ -22,7 +22,7 @@ type Engine struct {
 	states map[string]activities.RunState
 }
 
-// SetRun says how the task's newest run is. A task without one was never started: its
+// SetRun sets the state of the task's newest run. A task without one was never started, so its
 // start succeeds, and so does its wake.
 func (e *Engine) SetRun(taskID string, state activities.RunState) {
 	e.mu.Lock()
@@ -40,7 +40,7 @@ func (e *Engine) run(taskID string) (state activities.RunState, started bool) {
 	return state, started
 }
 
-// Calls are the lines so far.
+// Calls returns the lines so far.
 func (e *Engine) Calls() []string { return e.calls.all() }
 
 func (e *Engine) note(format string, args ...any) { e.calls.add(fmt.Sprintf(format, args...)) }
@@ -72,8 +72,8 @@ func (e *Engine) Wake(ctx context.Context, taskID string) (bool, error) {
 	return state != activities.RunNone && state != activities.RunCompleted, hooked(ctx, e.OnWake, taskID)
 }
 
-// Look describes the task's newest run.
-func (e *Engine) Look(_ context.Context, taskID string) (activities.RunState, error) {
+// DescribeRun returns the state of the task's newest run.
+func (e *Engine) DescribeRun(_ context.Context, taskID string) (activities.RunState, error) {
 	if state, started := e.run(taskID); started {
 		return state, nil
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Store is the real store on a database in memory, with faults, and with what tests need
-// to set a scene and to look at what came of it. Those look past the faults, and panic
-// where the database refuses them.
+// Store is the real store on a database in memory. It adds faults, and methods with which tests
+// set a scene and read the result. Those methods ignore the faults, and panic if the database
+// refuses them.
 type Store struct{ *storagefault.Store }
 
 // NewStore opens an empty store on the clock, until t ends.
@@ -26,7 +26,7 @@ func NewStore(t T, now func() time.Time) *Store {
 	return s
 }
 
-// T is what a test, or a program that serves tests, is to the store.
+// T is what the store needs of a test, or of a program that serves tests.
 type T interface{ Cleanup(f func()) }
 
 func must(err error) {
@@ -40,19 +40,20 @@ func ok[V any](v V, err error) V {
 	return v
 }
 
-// Exec changes rows past the store, as nothing of ours would, to set a scene.
+// Exec changes rows directly, in ways in which the gateway never would, to set a scene.
 func (s *Store) Exec(statement string, args ...any) {
 	_ = ok(s.DB().ExecContext(context.Background(), statement, args...))
 }
 
-// plenty is what an account has that submits, so that no test runs out of it.
+// plenty is the balance of an account that submits, so that no test runs out of it.
 const plenty = 1_000_000 * mediagate.MicrosPerUnit
 
-// Add submits a task, for an account that has the money. A task that is further than its
-// submit is made so.
+// Add submits a task, for an account that has the money. If the given task is further than its
+// submit, Add sets its row accordingly.
 func (s *Store) Add(t mediagate.Task) {
 	const addAccount = "INSERT INTO accounts (id, name, available, created_at) VALUES (?, '', ?, 0) ON CONFLICT DO NOTHING"
-	const addKey = `INSERT INTO keys (id, account_id, hash, name, prefix, last_four, unlimited, created_at) VALUES (?, ?, ?, '', '', '', 1, 0) ON CONFLICT DO NOTHING`
+	const addKey = `INSERT INTO keys (id, account_id, hash, name, prefix, last_four, unlimited, created_at)
+		VALUES (?, ?, ?, '', '', '', 1, 0) ON CONFLICT DO NOTHING`
 	t.KeyID = "key of " + t.AccountID
 	s.Exec(addAccount, t.AccountID, plenty)
 	s.Exec(addKey, t.KeyID, t.AccountID, []byte(t.KeyID))
@@ -68,7 +69,7 @@ func (s *Store) Add(t mediagate.Task) {
 	}
 }
 
-// submitted is a task as it was when it was submitted.
+// submitted returns a task as it was when it was submitted.
 func submitted(t mediagate.Task) mediagate.Task {
 	t.Progress, t.Cost, t.StartedAt, t.EndedAt, t.CancelRequestedAt = 0, 0, time.Time{}, time.Time{}, time.Time{}
 	t.Wait, t.Results, t.Made, t.Failure = mediagate.Wait{}, nil, nil, nil
@@ -82,7 +83,8 @@ func (s *Store) further(t mediagate.Task) {
 		progress = 100
 	}
 	s.Exec(`UPDATE tasks SET status = ?, progress = ?, version = ?, started_at = ?, ended_at = ?, cancel_requested_at = ?,
-		wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ?, results = ?, cost = ?, document = ? WHERE id = ?`,
+		wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ?,
+		results = ?, cost = ?, document = ? WHERE id = ?`,
 		t.Status, progress, max(t.Version, 1), stamp(t.StartedAt), stamp(t.EndedAt), stamp(t.CancelRequestedAt),
 		t.Wait.Why, t.Wait.Reason, stamp(t.Wait.Since), stamp(t.Wait.TryAt), stamp(t.Wait.EndsAt),
 		document(t.Results), t.Cost, document(t), t.ID)
@@ -109,7 +111,7 @@ func document(v any) any {
 	return string(ok(json.Marshal(v)))
 }
 
-// Remove loses a task's rows.
+// Remove deletes a task's rows.
 func (s *Store) Remove(id string) {
 	for _, table := range []string{"deliveries", "actions", "queue", "awaits", "attempts", "wakes"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
@@ -125,14 +127,14 @@ func (s *Store) EditTask(id string, f func(*mediagate.Task)) {
 		t.Type, t.Model, string(t.Params), document(t), t.Hold, id)
 }
 
-// Park parks a task, which tries again in an hour.
+// Park parks a task, which tries again in one hour.
 func (s *Store) Park(id string, reason mediagate.ParkReason) {
 	now := s.Now()
 	s.Exec("UPDATE tasks SET wait = ?, wait_reason = ?, wait_since = ?, try_at = ?, wait_ends_at = ? WHERE id = ?",
 		mediagate.WhyParked, reason, now, now.Add(time.Hour), now.Add(24*time.Hour), id)
 }
 
-// Retried are the parked tasks that try again now.
+// Retried returns the parked tasks that try again now.
 func (s *Store) Retried() (ids []string) {
 	s.rows(func(columns func(...any)) {
 		var id string
@@ -142,7 +144,7 @@ func (s *Store) Retried() (ids []string) {
 	return ids
 }
 
-// Unsend takes a task back to how it was submitted.
+// Unsend takes a task back to its submit.
 func (s *Store) Unsend(id string) {
 	for _, table := range []string{"awaits", "attempts"} {
 		s.Exec("DELETE FROM "+table+" WHERE task_id = ?", id)
@@ -166,7 +168,7 @@ func (s *Store) Peek(id string) (st task.State, found bool) {
 	var before []task.Attempt
 	for n := 1; st.Last() != nil && n < st.Last().N; n++ {
 		older := ok(s.Steady.State(context.Background(), id, n))
-		if a := older.Attempt(n); a != nil { // a database that has lost its tail may lack one
+		if a := older.Attempt(n); a != nil { // a database that lost its last commits may lack one
 			before = append(before, *a)
 		}
 	}
@@ -174,19 +176,19 @@ func (s *Store) Peek(id string) (st task.State, found bool) {
 	return st, true
 }
 
-// Attempts lists a task's attempts in their order.
+// Attempts returns a task's attempts in their order.
 func (s *Store) Attempts(id string) []task.Attempt {
 	return ok(s.Steady.Attempts(context.Background(), id))
 }
 
 // End is how a task's hold was resolved.
 type End struct {
-	Times int // never more than once
+	Times int // how often it was resolved: never more than once
 	Entry mediagate.EntryKind
 	Cost  mediagate.Micros
 }
 
-// End is how the task's hold was resolved.
+// End returns how the task's hold was resolved.
 func (s *Store) End(id string) (end End) {
 	t := ok(s.Steady.TaskByID(context.Background(), id))
 	transfers, _, err := s.Steady.Ledger(context.Background(), t.AccountID, id, "", 10)
@@ -208,7 +210,7 @@ func (s *Store) rows(scan func(columns func(to ...any)), query string, args ...a
 	must(errors.Join(rows.Err(), rows.Close()))
 }
 
-// Actions lists the operators' commands, in the order in which they came.
+// Actions returns the operators' commands in the order in which they came.
 func (s *Store) Actions() (all []mediagate.Action) {
 	s.rows(func(columns func(...any)) {
 		var a mediagate.Action
@@ -218,7 +220,7 @@ func (s *Store) Actions() (all []mediagate.Action) {
 	return all
 }
 
-// Wakes are those of the task, by kind.
+// Wakes returns the task's wakes, by kind.
 func (s *Store) Wakes(id string) map[mediagate.WakeKind]mediagate.Wake {
 	all := map[mediagate.WakeKind]mediagate.Wake{}
 	s.rows(func(columns func(...any)) {
@@ -230,7 +232,7 @@ func (s *Store) Wakes(id string) map[mediagate.WakeKind]mediagate.Wake {
 	return all
 }
 
-// Awaits lists the attempts that channels poll for, by task.
+// Awaits returns the attempts that channels poll for, by task.
 func (s *Store) Awaits() (all []mediagate.Await) {
 	s.rows(func(columns func(...any)) {
 		var a mediagate.Await
@@ -247,7 +249,7 @@ func (s *Store) SeeChannel(name string) {
 	must(s.Steady.SeenChannel(context.Background(), []string{name}))
 }
 
-// Channel is what is known of one.
+// Channel returns what is known of a channel.
 func (s *Store) Channel(name string) mediagate.ChannelState {
 	for _, c := range ok(s.Steady.ChannelStates(context.Background())) {
 		if c.Name == name {

@@ -9,9 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers"
 )
 
-// Vendor keeps the jobs that it was given, by our own ids, and answers as its
-// functions say, which are set before it is used. By itself it accepts all
-// jobs, and they run until they are ended.
+// Vendor keeps the jobs that it was given, by our own ids, and answers as its functions say,
+// which are set before the first use. By default it accepts all jobs, and they run until End.
 type Vendor struct {
 	OnSubmit func(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)
 	OnPoll   func(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error)
@@ -19,20 +18,20 @@ type Vendor struct {
 	OnCancel func(ctx context.Context, ref mediagate.JobRef) error
 
 	mu        sync.Mutex
-	jobs      map[string]*mediagate.Outcome // by external id; nil while it runs
+	jobs      map[string]*mediagate.Outcome // by external id; nil while the job runs
 	submits   noted[mediagate.Job]
 	polls     noted[mediagate.JobRef]
 	finds     noted[mediagate.JobRef]
 	cancelled noted[mediagate.JobRef]
 }
 
-// noted is a list of what a double was asked for.
+// noted is a list of the calls to a double.
 type noted[T any] struct {
 	mu   sync.Mutex
 	list []T
 }
 
-// add returns how many there are with this one.
+// add adds a call, and returns how many there are then.
 func (n *noted[T]) add(v T) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -46,7 +45,7 @@ func (n *noted[T]) all() []T {
 	return slices.Clone(n.list)
 }
 
-// Accept is what the vendor does by itself: it makes the job.
+// Accept is the vendor's default answer: it makes the job.
 func (v *Vendor) Accept(job mediagate.Job) (mediagate.Submission, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -91,7 +90,7 @@ func (v *Vendor) report(ref mediagate.JobRef) (mediagate.Report, error) {
 	return report, nil
 }
 
-// Submit takes a job.
+// Submit accepts a job.
 func (v *Vendor) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error) {
 	v.submits.add(job)
 	if v.OnSubmit != nil {
@@ -100,7 +99,7 @@ func (v *Vendor) Submit(ctx context.Context, job mediagate.Job) (mediagate.Submi
 	return v.Accept(job)
 }
 
-// Poll tells how a job is.
+// Poll returns the state of a job.
 func (v *Vendor) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Report, error) {
 	v.polls.add(ref)
 	if v.OnPoll != nil {
@@ -109,25 +108,24 @@ func (v *Vendor) Poll(ctx context.Context, ref mediagate.JobRef) (mediagate.Repo
 	return v.report(ref)
 }
 
-// Submits are the calls that tried to make a job.
+// Submits returns the calls that tried to make a job.
 func (v *Vendor) Submits() []mediagate.Job { return v.submits.all() }
 
-// Polls are the jobs that were asked for.
+// Polls returns the jobs that were polled for.
 func (v *Vendor) Polls() []mediagate.JobRef { return v.polls.all() }
 
-// Finds are the lookups by our own id.
+// Finds returns the lookups by our own id.
 func (v *Vendor) Finds() []mediagate.JobRef { return v.finds.all() }
 
-// Cancelled are the jobs that were to be stopped.
+// Cancelled returns the jobs that the vendor was asked to stop.
 func (v *Vendor) Cancelled() []mediagate.JobRef { return v.cancelled.all() }
 
-// Finding is the vendor as one that can be asked by our own ids, and can stop
-// jobs.
+// Finding returns the vendor as one that can be asked by our own ids, and can stop jobs.
 func (v *Vendor) Finding() providers.Provider { return finding{v} }
 
 type finding struct{ *Vendor }
 
-// Ref is what a submit would remember of the job.
+// Ref returns what a submit would remember of the job.
 func (f finding) Ref(job mediagate.Job) (mediagate.JobRef, error) {
 	return mediagate.JobRef{ExternalID: job.ExternalID}, nil
 }

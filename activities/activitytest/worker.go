@@ -30,7 +30,7 @@ func (c *Channels) Set(list ...channel.Channel) {
 	c.list = list
 }
 
-// Candidates lists the channels as configured ones would be.
+// Candidates returns the channels as the configured ones would be.
 func (c *Channels) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []channel.Candidate {
 	return channel.NewConfigured(c.All()).Candidates(model, routes, job)
 }
@@ -40,7 +40,7 @@ func (c *Channels) Made(source *mediagate.Source, name string) bool {
 	return channel.NewConfigured(c.All()).Made(source, name)
 }
 
-// Channel finds a channel by name.
+// Channel returns the channel of that name.
 func (c *Channels) Channel(name string) (channel.Channel, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Channels) Channel(name string) (channel.Channel, bool) {
 	return channel.Channel{}, false
 }
 
-// All lists the channels.
+// All returns the channels.
 func (c *Channels) All() []channel.Channel {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ type Fetcher struct {
 	urls noted[string]
 }
 
-// URLs are the addresses that were opened.
+// URLs returns the addresses that were opened.
 func (f *Fetcher) URLs() []string { return f.urls.all() }
 
 // FetchMedia opens a client's file.
@@ -75,7 +75,7 @@ func (f *Fetcher) FetchMedia(ctx context.Context, url string) (io.ReadCloser, in
 	return f.FetchResult(ctx, url, "")
 }
 
-// FetchResult opens the file; by itself each holds its own address.
+// FetchResult opens the file. By default each file holds its own address.
 func (f *Fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
 	f.urls.add(url)
 	if f.OnFetch != nil {
@@ -102,7 +102,7 @@ type Bucket struct {
 	now     func() time.Time
 	mu      sync.Mutex
 	objects map[string][]byte
-	stored  map[string]time.Time // when, of those that Write stored
+	stored  map[string]time.Time // when Write stored each object
 	writes  noted[string]
 	signed  noted[time.Duration]
 }
@@ -111,8 +111,10 @@ func newBucket(now func() time.Time) *Bucket {
 	return &Bucket{now: now, objects: map[string][]byte{}, stored: map[string]time.Time{}}
 }
 
-// Mirror reads all and keeps it. The content tells the type where it is media.
-func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener, limits activities.Limits) (mediagate.Result, error) {
+// Mirror reads the whole file and keeps it. If the content is media, it determines the type.
+func (b *Bucket) Mirror(
+	ctx context.Context, key string, open activities.Opener, limits activities.Limits,
+) (mediagate.Result, error) {
 	if b.OnMirror != nil {
 		if err := b.OnMirror(key); err != nil {
 			return mediagate.Result{}, err
@@ -148,20 +150,22 @@ func (b *Bucket) Mirror(ctx context.Context, key string, open activities.Opener,
 // Sign makes a link to an object.
 func (b *Bucket) Sign(_ context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
 	b.signed.add(ttl)
-	return mediagate.Link{URL: "https://bucket.example.com/" + r.Key + "?signature=" + Secret, ExpiresAt: b.now().Add(ttl)}, nil
+	return mediagate.Link{
+		URL: "https://bucket.example.com/" + r.Key + "?signature=" + Secret, ExpiresAt: b.now().Add(ttl),
+	}, nil
 }
 
-// Objects are the keys in the bucket, in order.
+// Objects returns the keys in the bucket, in order.
 func (b *Bucket) Objects() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return names(b.objects)
 }
 
-// Writes are the keys that were written, repetitions included.
+// Writes returns the keys that were written, with repetitions.
 func (b *Bucket) Writes() []string { return b.writes.all() }
 
-// Probe reports that the bucket works, unless told otherwise.
+// Probe reports that the bucket works, unless OnProbe says otherwise.
 func (b *Bucket) Probe(context.Context) error {
 	if b.OnProbe != nil {
 		return b.OnProbe()
@@ -181,7 +185,7 @@ func (b *Bucket) keep(key string, data []byte) {
 // AbortStale finds no unfinished uploads.
 func (b *Bucket) AbortStale(context.Context, string, time.Duration) (int, error) { return 0, nil }
 
-// Signed are the lifetimes of the links that were made.
+// Signed returns the lifetimes of the links that were made.
 func (b *Bucket) Signed() []time.Duration { return b.signed.all() }
 
 // Deliverer is the receiver of callbacks.
@@ -195,7 +199,9 @@ type Deliverer struct {
 }
 
 // Deliver receives a callback.
-func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d *Deliverer) Deliver(
+	_ context.Context, _ string, target mediagate.WebhookTarget,
+) (mediagate.DeliveryResult, error) {
 	d.times.add(d.now())
 	n := d.bodies.add(bytes.Clone(target.Body))
 	if d.OnDeliver != nil {
@@ -204,8 +210,8 @@ func (d *Deliverer) Deliver(_ context.Context, _ string, target mediagate.Webhoo
 	return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 200}, nil
 }
 
-// Bodies are what was received.
+// Bodies returns what was received.
 func (d *Deliverer) Bodies() [][]byte { return d.bodies.all() }
 
-// Times are when it was received.
+// Times returns when it was received.
 func (d *Deliverer) Times() []time.Time { return d.times.all() }

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Secret is part of all that must not show up outside: prompts, links, keys.
+// Secret is part of everything that must not show up outside: prompts, links, keys.
 const Secret = "hush-hush"
 
 // TaskID is the id of the tasks that NewVideo and NewImage make.
@@ -29,7 +29,7 @@ const (
 	SyncProvider  = "sync"
 )
 
-// World is all that activities touch.
+// World is everything that activities touch.
 type World struct {
 	Store        *Store
 	Async        *Vendor // behind AsyncChannel
@@ -45,25 +45,33 @@ type World struct {
 	now func() time.Time
 }
 
-// New makes a world on the clock, until t ends, with one asynchronous channel and one
-// synchronous.
+// New returns a world on the clock, until t ends, with one asynchronous channel and one
+// synchronous one.
 func New(t T, now func() time.Time) *World {
 	w := &World{
-		Store: NewStore(t, now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{}, Fetcher: &Fetcher{},
-		Bucket: newBucket(now), Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
+		Store: NewStore(t, now), Async: &Vendor{}, Sync: &Vendor{}, Channels: &Channels{}, Descriptions: &Descriptions{},
+		Fetcher: &Fetcher{},
+		Bucket:  newBucket(now), Deliverer: &Deliverer{now: now}, Engine: &Engine{}, now: now,
 	}
 	w.Channels.Set(w.AsyncBound(), w.SyncBound())
 	var ids atomic.Int64
-	log, newID := slog.New(slog.DiscardHandler), func(prefix string) string { return fmt.Sprintf("%s%d", prefix, ids.Add(1)) }
+	log, newID := slog.New(slog.DiscardHandler), func(prefix string) string {
+		return fmt.Sprintf(
+			"%s%d", prefix, ids.Add(1),
+		)
+	}
 	w.Activities = &activities.Activities{
-		Store: w.Store, Channels: w.Channels, Breakers: &channel.Breakers{Store: w.Store, Now: now, Logger: log, NewID: newID},
-		Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer, Engine: w.Engine,
+		Store: w.Store, Channels: w.Channels, Breakers: &channel.Breakers{
+			Store: w.Store, Now: now, Logger: log, NewID: newID,
+		},
+		Descriptions: w.Descriptions, Fetcher: w.Fetcher, Bucket: w.Bucket, Sweeper: w.Bucket, Deliverer: w.Deliverer,
+		Engine: w.Engine,
 		Limits: &limit.Process{}, Settings: activities.DefaultSettings(), Now: now, Logger: log, NewID: newID,
 	}
 	return w
 }
 
-// AsyncBound is the asynchronous channel.
+// AsyncBound returns the asynchronous channel.
 func (w *World) AsyncBound() channel.Channel {
 	return channel.Channel{
 		Channel: mediagate.Channel{
@@ -74,7 +82,7 @@ func (w *World) AsyncBound() channel.Channel {
 	}
 }
 
-// SyncBound is the synchronous channel.
+// SyncBound returns the synchronous channel.
 func (w *World) SyncBound() channel.Channel {
 	return channel.Channel{
 		Channel:     mediagate.Channel{Name: SyncChannel, Provider: SyncProvider},
@@ -82,28 +90,30 @@ func (w *World) SyncBound() channel.Channel {
 	}
 }
 
-// NewVideo is a fresh task of an asynchronous vendor, with a callback: 5
-// seconds at 0.10.
+// NewVideo returns a new task of an asynchronous vendor, with a callback: 5 seconds at 0.10.
 func (w *World) NewVideo() mediagate.Task {
 	t := w.newTask(mediagate.TypeVideo)
 	t.Model, t.Hold = "alpha-v3", 500_000
 	t.Charges = []mediagate.Charge{{Item: "alpha-v3 std", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}}
 	t.Plan = mediagate.Plan{
 		Routes:   []mediagate.Route{{Provider: AsyncProvider, Upstream: "upstream-v3", Operation: "text2video"}},
-		Expected: 2 * time.Minute, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video", MaxBytes: 1 << 20,
+		Expected: 2 * time.Minute, Timeout: 2 * time.Hour, OnUnknown: mediagate.OnUnknownPark, Media: "video",
+		MaxBytes: 1 << 20,
 	}
 	return t
 }
 
-// NewImage is a fresh task of a synchronous vendor, with a callback: one
-// image at 0.02.
+// NewImage returns a new task of a synchronous vendor, with a callback: one image at 0.02.
 func (w *World) NewImage() mediagate.Task {
 	t := w.newTask(mediagate.TypeImage)
 	t.Model, t.Hold = "theta-image-turbo", 20_000
-	t.Charges = []mediagate.Charge{{Item: "theta-image-turbo 1K", Unit: mediagate.UnitImage, Quantity: 1, UnitPrice: 20_000}}
+	t.Charges = []mediagate.Charge{
+		{Item: "theta-image-turbo 1K", Unit: mediagate.UnitImage, Quantity: 1, UnitPrice: 20_000},
+	}
 	t.Plan = mediagate.Plan{
 		Routes:   []mediagate.Route{{Provider: SyncProvider, Upstream: "upstream-image", Operation: "image", Sync: true}},
-		Expected: 10 * time.Second, Timeout: 10 * time.Minute, OnUnknown: mediagate.OnUnknownFail, Media: "image", MaxBytes: 1 << 20,
+		Expected: 10 * time.Second, Timeout: 10 * time.Minute, OnUnknown: mediagate.OnUnknownFail, Media: "image",
+		MaxBytes: 1 << 20,
 	}
 	return t
 }
@@ -117,8 +127,7 @@ func (w *World) newTask(kind mediagate.Type) mediagate.Task {
 	}
 }
 
-// StorePoll stores what the asynchronous channel found out of an attempt, as its poller
-// does.
+// StorePoll stores what the asynchronous channel found out about an attempt, as its poller does.
 func (w *World) StorePoll(ctx context.Context, p mediagate.PollResult) error {
 	const claim = "claim_poll"
 	var event task.Event = task.Progressed{N: p.N, Claim: claim, Percent: p.Progress, NextAt: p.NextPollAt}
@@ -134,16 +143,16 @@ func (w *World) StorePoll(ctx context.Context, p mediagate.PollResult) error {
 	return err
 }
 
-// Renewed is the asynchronous channel with a new key of the same account, of which only
-// the vendor knows.
+// Renewed returns the asynchronous channel with a new key of the same account. Only the vendor
+// knows that it is the same.
 func (w *World) Renewed() channel.Channel {
 	c := w.AsyncBound()
 	c.Fingerprint = "account-a, new key"
 	return c
 }
 
-// Stranger is the asynchronous channel with the key of another account, whose vendor
-// knows none of our jobs.
+// Stranger returns the asynchronous channel with the key of another account, whose vendor knows
+// none of our jobs.
 func (w *World) Stranger() (channel.Channel, *Vendor) {
 	other := &Vendor{}
 	c := w.AsyncBound()
@@ -151,7 +160,7 @@ func (w *World) Stranger() (channel.Channel, *Vendor) {
 	return c, other
 }
 
-// Success is the outcome of a job that made one file.
+// Success returns the outcome of a job that made one file.
 func Success() mediagate.Outcome {
 	return mediagate.Outcome{
 		Succeeded: true, Seconds: 5,
@@ -159,7 +168,7 @@ func Success() mediagate.Outcome {
 	}
 }
 
-// Failed is the outcome of a job that the vendor gave up.
+// Failed returns the outcome of a job that failed at the vendor.
 func Failed(code mediagate.FailureCode) mediagate.Outcome {
 	return mediagate.Outcome{Failure: &mediagate.Failure{Code: code, Message: "the vendor gave up"}, VendorText: "1300"}
 }

@@ -18,7 +18,7 @@ type Process struct {
 	Writers     *Limit // connections to the database of those who move money; tenant: the account
 
 	Inputs     *Limit // clients' files that are looked at; tenant: the account
-	Looks      *Limit // attempts that look for a channel; tenant: the account
+	Lookups    *Limit // attempts that look for a channel; tenant: the account
 	Calls      *Group // calls that make jobs, of each channel; tenant: the account
 	Signals    *Limit // runs that are told of their job's end; tenant: the channel
 	PollCopies *Limit // results that pollers copy, before runs are signalled; tenant: the provider
@@ -57,7 +57,7 @@ func For(s Sizes) *Process {
 		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
-		Looks:      New("looks", 32),
+		Lookups:    New("looks", 32),
 		Calls:      NewGroup("calls", 400),
 		Signals:    New("signals", 64),
 		PollCopies: New("poll_copies", 32),
@@ -91,7 +91,7 @@ func (p *Process) Figures() []Figures {
 		{p.Writers, "account"},
 
 		{p.Inputs, "account"},
-		{p.Looks, "account"},
+		{p.Lookups, "account"},
 		{p.Calls, "account, of each channel"},
 		{p.Signals, "channel"},
 		{p.PollCopies, "provider"},

@@ -30,7 +30,7 @@ func TestStepAtWorkIsSeen(t *testing.T) {
 		return io.NopCloser(strings.NewReader("film")), 4, nil
 	}
 	look := func(id string) activities.RunState {
-		state, err := w.engine.Look(t.Context(), id)
+		state, err := w.engine.DescribeRun(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,9 +34,9 @@ func (c *counted) Wake(ctx context.Context, id string) (bool, error) {
 	return c.Client.Wake(ctx, id)
 }
 
-func (c *counted) Look(ctx context.Context, id string) (activities.RunState, error) {
+func (c *counted) DescribeRun(ctx context.Context, id string) (activities.RunState, error) {
 	c.looks.Add(1)
-	return c.Client.Look(ctx, id)
+	return c.Client.DescribeRun(ctx, id)
 }
 
 // D2: the first try of each wake starts what an outage has left, and replaces the runs
@@ -113,7 +113,7 @@ func TestD2DrainAfterAnOutage(t *testing.T) {
 	must(<-done)
 
 	runs := func(id string) bool {
-		state, err := w.engine.Look(ctx, id)
+		state, err := w.engine.DescribeRun(ctx, id)
 		must(err)
 		return state != activities.RunNone
 	}

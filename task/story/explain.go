@@ -1,8 +1,8 @@
-// Package story tells operators of a task: what it does or waits for, until when, what then
-// happens by itself, and what has happened. All is computed from the task's rows, so the
-// console, the command line and Temporal's UI say the same.
+// Package story tells operators about a task: what it does or waits for, until when, what happens
+// by itself after that, and what has happened so far. Everything is computed from the task's
+// rows, so the console, the command line and Temporal's UI say the same.
 //
-// It may import the module root and task.
+// The package may import the module root and task.
 package story
 
 import (
@@ -14,24 +14,23 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Explanation is what operators see of the next step: what the task does or waits for,
-// until when, what happens then by itself, and which commands apply. It is part of a
-// run's history, so it holds ids, words of ours and times, and nothing of a client's or
-// a vendor's.
+// Explanation is what operators see of the next step: what the task does or waits for, until
+// when, what happens then by itself, and which commands apply. It is part of a run's history, so
+// it holds ids, times and words of ours, and nothing of a client or a vendor.
 type Explanation struct {
 	Step       task.Step              `json:"step"`
 	Status     mediagate.Status       `json:"status,omitempty"`
 	Failure    mediagate.FailureCode  `json:"failure,omitempty"`
-	N          int                    `json:"n,omitempty"` // of the newest attempt; 0: none
+	N          int                    `json:"n,omitempty"` // of the newest attempt; 0 if there is none
 	State      mediagate.AttemptState `json:"state,omitempty"`
 	Channel    string                 `json:"channel,omitempty"`
 	Provider   string                 `json:"provider,omitempty"`
 	ParkReason mediagate.ParkReason   `json:"park_reason,omitempty"`
 	ParkedAt   time.Time              `json:"parked_at,omitzero"`
-	FailsAt    time.Time              `json:"fails_at,omitzero"` // if nothing happens
+	FailsAt    time.Time              `json:"fails_at,omitzero"` // when it fails if nothing happens before
 	QueuedFor  []string               `json:"queued_for,omitempty"`
-	WaitsFor   []string               `json:"waits_for,omitempty"` // sources that have not ended, by id
-	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked for it
+	WaitsFor   []string               `json:"waits_for,omitempty"` // the ids of the sources that have not ended
+	Cancelled  bool                   `json:"cancelled,omitempty"` // the client asked to cancel
 	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
 }
 
@@ -59,7 +58,7 @@ func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	return e
 }
 
-// Word names the step: its kind, of a sleep what it is for.
+// Word names the step by its kind, and a sleep by its reason.
 func (e Explanation) Word() string {
 	if e.Step.Kind == task.Sleep {
 		return string(e.Step.Why)
@@ -121,8 +120,8 @@ func (e Explanation) sleeping() string {
 	return "waiting for the next try"
 }
 
-// Then says what happens by itself once the step's time has come, or the step has
-// ended. It is empty for a task that has ended.
+// Then says what happens by itself when the time of the step has come, or the step has ended. It
+// is empty for a task that has ended.
 func (e Explanation) Then() string {
 	then := ""
 	switch step := e.Step; step.Kind {

@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Story is all that is stored of a task, as operators read it.
+// Story is everything that is stored about a task, as operators read it.
 type Story struct {
 	State      task.State // with all attempts
 	Lease      Lease
@@ -21,31 +21,31 @@ type Story struct {
 	At         time.Time // when it was read, by the database's clock
 }
 
-// Lease is the wake of a task's run: by WakeAt the run must have asked for its next
-// step. The zero value stands for none.
+// Lease is the wake of a task's run: by WakeAt the run must have asked for its next step. The
+// zero value means that there is none.
 type Lease struct {
 	WakeAt time.Time
-	Tries  int  // of the wake scan, since a run asked last
+	Tries  int  // tries of the wake scan since a run asked last
 	Asked  bool // a run has asked before
 }
 
-// firstTry and lastTry are the least and the longest pause between tries of the wake scan.
+// firstTry and lastTry are the shortest and the longest pause between tries of the wake scan.
 const (
 	firstTry = time.Minute
 	lastTry  = time.Hour
 )
 
-// TryAgain is the pause of the wake scan after that many tries: a minute, doubling up to
-// an hour (D2).
+// TryAgain returns the pause of the wake scan after that many tries: one minute, then twice as
+// long each time, up to one hour (D2).
 func TryAgain(tries int) time.Duration { return min(firstTry<<min(tries, 6), lastTry) }
 
-// overdue reports a run that has not asked though the wake scan has tried.
+// overdue reports whether a run has not asked although the wake scan has tried.
 func (s *Story) overdue() bool {
 	return !s.State.Status.Terminal() && s.Lease.Tries >= mediagate.StuckTries
 }
 
-// Waits explains what the task waits for. A run that is overdue, or that nobody has
-// started yet, is what it waits for first.
+// Waits explains what the task waits for. If its run is overdue, or was not started yet, the task
+// first waits for that.
 func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 	e = Explain(&s.State, s.State.Advance(s.At), s.At)
 	until, then = e.Step.Until, e.Then()
@@ -66,15 +66,14 @@ func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 	return e, until, then
 }
 
-// Stuck says why a task is stuck, since when, and until when it is left so.
+// Stuck says why a task is stuck, since when, and until when it may stay so.
 type Stuck struct {
 	Reason       string
 	Since, Until time.Time
 	Actions      []string
 }
 
-// Stuck returns nil for a task that is not stuck. A parking comes before a run that is
-// overdue.
+// Stuck returns nil for a task that is not stuck. A parking counts before an overdue run.
 func (s *Story) Stuck() *Stuck {
 	switch st := &s.State; {
 	case !st.Status.Terminal() && st.Wait.Reason != "":
@@ -90,15 +89,15 @@ func (s *Story) Stuck() *Stuck {
 	}
 }
 
-// Line is a line of a task's life.
+// Line is one line of a task's story.
 type Line struct {
 	At     time.Time
 	What   string
 	Detail string
 }
 
-// Lines are the life of a task in the order of its times, as far as rows tell it: a
-// parking or a wait for a slot that is over has left nothing.
+// Lines returns the story of a task in the order of its times, as far as rows know it: a parking
+// or a wait for a slot leaves nothing when it is over.
 func (s *Story) Lines() []Line {
 	var lines []Line
 	say := func(at time.Time, what, detail string, args ...any) {
@@ -200,7 +199,7 @@ func (s *Story) ending() string {
 	return ""
 }
 
-// attemptLines say what became of an attempt.
+// attemptLines adds the lines of an attempt.
 func attemptLines(a *task.Attempt, say func(at time.Time, what, detail string, args ...any)) {
 	name := fmt.Sprintf("attempt %d", a.N)
 	say(a.CreatedAt, name, "to %s as %s", cmp.Or(a.Channel, "no channel that is known"), a.ExternalID)
@@ -221,8 +220,8 @@ func attemptLines(a *task.Attempt, say func(at time.Time, what, detail string, a
 	}
 }
 
-// Words are what is known of why the attempt went as it did, the vendor's own words
-// among them.
+// Words returns what is known about why the attempt ended as it did, including the vendor's own
+// words.
 func Words(a *task.Attempt) string {
 	var words []string
 	add := func(text string) {

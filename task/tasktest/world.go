@@ -1,7 +1,7 @@
-// Package tasktest plays random lives of tasks: a vendor that keeps its own books, a
-// run that loses its way, and everybody who may interfere. The promises are checked
-// after each event. Its tests are those of task, and of whoever stores what task
-// decides. It may import the module root and task.
+// Package tasktest plays random lives of tasks. A [World] has a vendor that keeps its own books,
+// a run that loses its way, and clients, operators and pollers that interfere. It checks the
+// promises after each event. The tests of task use it, and those of storage, which stores what
+// task decides. The package may import the module root, task and task/story.
 package tasktest
 
 import (
@@ -20,49 +20,49 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// World is a task, a vendor that keeps its own books, and everybody who may
-// interfere. What is told of the vendor is always true, if late; all else is at
-// random. After each event the promises are checked.
+// World is a task, a vendor that keeps its own books, and all those who may interfere. Reports
+// about the vendor are always true, but may be late. Everything else is random. The promises are
+// checked after each event.
 type World struct {
 	State task.State
 	Now   time.Time
 	// MayBeUnreadable lets the task's documents be damaged and mended.
 	MayBeUnreadable bool
-	// Grant tells whether a slot that the task is queued for is granted to it now: that
-	// is a fact of other rows, and no event; nil: always.
+	// Grant reports whether a slot that the task is queued for is granted now. That is a fact of
+	// other rows, not an event. If Grant is nil, a slot is always granted.
 	Grant func() bool
-	// Observe is called for each event that was applied or refused, with the task before
-	// it; may be nil.
+	// Observe is called for each event that was applied or refused, with the task before it. It
+	// may be nil.
 	Observe func(before task.State, e task.Event, effects task.Effects, err error)
 
 	t      *rapid.T
 	stop   bool
 	find   bool
 	sync   bool
-	full   int      // per cent of submits that find no slot
-	vendor []string // what it does with a sending, one as likely as another
+	full   int      // percentage of submits that find no slot
+	vendor []string // what it does with a sending; each entry is equally likely
 
-	jobs    map[string]bool // at the vendor, by channel and name, and by sending where it takes a name twice
-	twice   bool
-	late    []landing // sendings that arrive later
-	excuses int       // jobs beyond the first that somebody has answered for
+	jobs    map[string]bool // at the vendor: by channel and name; also by sending if it takes names twice
+	twice   bool            // the vendor takes a name twice
+	late    []landing       // sendings that reach the vendor later
+	excuses int             // jobs beyond the first that an operator answers for
 
-	backedUp bool // after each event
-	lapses   bool // the database loses its last seconds now and then
+	backedUp bool // a backup is made after each event
+	lapses   bool // now and then the database loses its last seconds
 	backups  []backup
 
-	past      []task.Event // to be told again
-	steps     []task.Step  // that the run slept on or took
+	history   []task.Event // to be repeated
+	steps     []task.Step  // those that the run took or slept on
 	claims    int
-	seen      task.Seen // by the run
-	heartbeat task.Seen // of a sender that died, until the step is tried again
+	seen      task.Seen // what the run has seen
+	heartbeat task.Seen // that of a sender that died, until the step is tried again
 	entries   int
 	promised  bool
 	ended     *task.State
-	endsAs    mediagate.Status // as its run has seen it end, which is to be so again
+	endsAs    mediagate.Status // how the run has seen it end; it must end like that again
 }
 
-// backup is the task as a backup of the database has it.
+// backup is the task in a backup of the database.
 type backup struct {
 	at       time.Time
 	state    task.State
@@ -71,8 +71,7 @@ type backup struct {
 	ended    *task.State
 }
 
-// landing is a sending that reaches the vendor at a time of its own, before its
-// call must be over.
+// landing is a sending that reaches the vendor late, but before its call must be over.
 type landing struct {
 	at  time.Time
 	key string
@@ -83,15 +82,18 @@ var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(t time.Time) string { return t.Sub(Noon).String() }
 
-// New is a world with a task that has just been submitted.
+// New returns a world with a task that has just been submitted.
 func New(t *rapid.T) *World {
 	w := &World{t: t, Now: Noon, jobs: map[string]bool{}, full: 20}
-	w.vendor = []string{"accepts", "accepts", "accepts", "refuses", "refuses for now", "late", "lost", "died", "died after"}
+	w.vendor = []string{
+		"accepts", "accepts", "accepts", "refuses", "refuses for now", "late", "lost", "died", "died after",
+	}
 	w.sync = rapid.Bool().Draw(t, "sync")
 	w.find, w.stop = rapid.Bool().Draw(t, "find"), rapid.Bool().Draw(t, "stop")
 	plan := mediagate.Plan{
 		Routes:   []mediagate.Route{{Provider: "kling"}},
-		Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute, QueueTimeout: 24 * time.Hour,
+		Expected: time.Minute, Timeout: 2 * time.Hour, ParkTimeout: 24 * time.Hour, ParkRetry: 5 * time.Minute,
+		QueueTimeout: 24 * time.Hour,
 	}
 	if rapid.Bool().Draw(t, "inputs") {
 		plan.Inputs = []mediagate.Input{{Field: "image_urls[0]"}}
@@ -101,21 +103,27 @@ func New(t *rapid.T) *World {
 		plan.Modal = 30 * time.Minute
 	}
 	w.State = task.State{Task: mediagate.Task{
-		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Plan: plan, Hold: 500_000,
+		ID: "task_1", Status: mediagate.StatusPending, Version: 1, DeadlineAt: Noon.Add(2 * time.Hour), Plan: plan,
+		Hold:    500_000,
 		Charges: []mediagate.Charge{{Item: "video", Unit: mediagate.UnitSecond, Quantity: 5, UnitPrice: 100_000}},
 	}}
-	w.State.Webhook.State = rapid.SampledFrom([]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped}).Draw(t, "webhook")
+	w.State.Webhook.State = rapid.SampledFrom(
+		[]mediagate.WebhookState{"", mediagate.WebhookPending, mediagate.WebhookDropped},
+	).Draw(t, "webhook")
 	return w
 }
 
-// UseSources has the task use a file of each of two tasks that still run, or of none.
+// UseSources lets the task use a file of each of two tasks that still run; in most worlds it uses
+// none.
 func (w *World) UseSources() {
 	if !w.chance("uses sources", 30) {
 		return
 	}
 	w.State.SourceTasks = map[string]mediagate.Task{}
 	for i, id := range []string{"task_a", "task_b"} {
-		w.State.Sources = append(w.State.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1})
+		w.State.Sources = append(
+			w.State.Sources, mediagate.TaskFile{Field: fmt.Sprintf("image_urls[%d]", i), TaskID: id, N: 1},
+		)
 		w.State.SourceTasks[id] = mediagate.Task{ID: id, Status: mediagate.StatusProcessing}
 	}
 	if err := w.State.Begin(w.Now); err != nil {
@@ -123,7 +131,7 @@ func (w *World) UseSources() {
 	}
 }
 
-// endSource ends one of the sources that still run, well or badly.
+// endSource ends one of the sources that still run, as completed or not.
 func (w *World) endSource() {
 	open := w.State.OpenSources()
 	if len(open) == 0 {
@@ -131,7 +139,8 @@ func (w *World) endSource() {
 	}
 	source := mediagate.Task{ID: open[0], EndedAt: w.Now}
 	source.Status = rapid.SampledFrom([]mediagate.Status{
-		mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusFailed, mediagate.StatusCancelled,
+		mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusCompleted, mediagate.StatusFailed,
+		mediagate.StatusCancelled,
 	}).Draw(w.t, "source ends")
 	if w.chance("with a file", 90) {
 		source.Results = []mediagate.Result{{Key: "results/" + source.ID}}
@@ -144,7 +153,7 @@ func (w *World) chance(what string, percent int) bool {
 	return rapid.IntRange(0, 99).Draw(w.t, what) < percent
 }
 
-// apply applies an event and holds the promises.
+// apply applies an event and checks the promises.
 func (w *World) apply(e task.Event) error {
 	w.t.Helper()
 	before := clone(w.State)
@@ -161,7 +170,7 @@ func (w *World) apply(e task.Event) error {
 		}
 		return err
 	}
-	w.past = append(w.past, e)
+	w.history = append(w.history, e)
 	w.check(before, e, effects)
 	if w.backedUp {
 		w.backups = append(w.backups, backup{w.Now, clone(w.State), w.entries, w.promised, w.ended})
@@ -169,6 +178,7 @@ func (w *World) apply(e task.Event) error {
 	return nil
 }
 
+// check checks the promises after an event.
 func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 	w.t.Helper()
 	s := &w.State
@@ -182,7 +192,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 	switch {
 	case s.Status.Terminal() != (w.entries == 1):
 		fail("%s with %d entries in the ledger", s.Status, w.entries)
-	case effects.Entry == mediagate.EntryPost && s.Status != mediagate.StatusCompleted, effects.Entry == mediagate.EntryVoid && s.Status == mediagate.StatusCompleted:
+	case effects.Entry == mediagate.EntryPost && s.Status != mediagate.StatusCompleted,
+		effects.Entry == mediagate.EntryVoid && s.Status == mediagate.StatusCompleted:
 		fail("%s for %s", effects.Entry, s.Status)
 	case s.Cost < 0 || s.Cost > s.Hold || s.Cost > 0 && s.Status != mediagate.StatusCompleted:
 		fail("%s costs %s of %s", s.Status, s.Cost, s.Hold)
@@ -190,7 +201,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		fail("progress %d after %d, %s", s.Progress, before.Progress, s.Status)
 	case s.Version < before.Version || s.Version > before.Version+1:
 		fail("version %d after %d", s.Version, before.Version)
-	case w.endsAs != "" && s.Status.Terminal() && s.Status != w.endsAs && (!w.promised || s.Status != mediagate.StatusCancelled):
+	case w.endsAs != "" && s.Status.Terminal() && s.Status != w.endsAs &&
+		(!w.promised || s.Status != mediagate.StatusCancelled):
 		fail("ended as %s, and was seen as %s", s.Status, w.endsAs)
 	case w.promised && s.Status == mediagate.StatusCompleted:
 		fail("completed after a promised cancel")
@@ -199,7 +211,9 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 	case effects.Copy && (!effects.Wake || s.Advance(w.Now).Kind != task.Mirror):
 		fail("a poller copies, and the next step is %s", s.Advance(w.Now).Kind)
 	}
-	if w.ended != nil && (s.Status != w.ended.Status || s.Cost != w.ended.Cost || len(s.Results) != len(w.ended.Results) || s.Failure != w.ended.Failure) {
+	if w.ended != nil && (s.Status != w.ended.Status || s.Cost != w.ended.Cost || len(s.Results) != len(
+		w.ended.Results,
+	) || s.Failure != w.ended.Failure) {
 		fail("an end changed")
 	}
 	if s.Status.Terminal() && w.ended == nil {
@@ -210,7 +224,8 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 		if a.N != i+1 && a.Channel != "" && a.N <= i {
 			fail("attempt %d at position %d", a.N, i)
 		}
-		open := a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown || a.State == mediagate.AttemptAccepted
+		open := a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown ||
+			a.State == mediagate.AttemptAccepted
 		if open && (i != len(s.Attempts)-1 || s.Status.Terminal()) {
 			fail("attempt %d is %s", a.N, a.State)
 		}
@@ -224,7 +239,7 @@ func (w *World) check(before task.State, e task.Event, effects task.Effects) {
 	w.CheckStep(fail)
 }
 
-// CheckStep holds that the task has a next step, and each sleep an end.
+// CheckStep checks that the task has a next step, and that each sleep has an end.
 func (w *World) CheckStep(fail func(string, ...any)) {
 	step := w.State.Advance(w.Now)
 	switch step.Kind {
@@ -253,17 +268,18 @@ func (w *World) CheckStep(fail func(string, ...any)) {
 	w.checkActions(e.Actions, fail)
 }
 
-// checkActions holds that the commands which are offered apply, and no others do.
+// checkActions checks that the offered commands apply, and that no others do.
 func (w *World) checkActions(offered []string, fail func(string, ...any)) {
 	for action, event := range map[string]task.Event{
-		mediagate.ActionRetry: task.RetryRequested{}, mediagate.ActionReroute: task.RerouteRequested{}, mediagate.ActionFail: task.FailRequested{},
+		mediagate.ActionRetry: task.RetryRequested{}, mediagate.ActionReroute: task.RerouteRequested{},
+		mediagate.ActionFail:    task.FailRequested{},
 		mediagate.ActionPollNow: task.PollRequested{}, mediagate.ActionRedeliver: task.RedeliverRequested{},
 	} {
 		state := clone(w.State)
 		_, err := state.Apply(event, w.Now)
 		applies := slices.Contains(offered, action)
 		if action == mediagate.ActionFail && !w.State.FailRequestedAt.IsZero() && !w.State.Status.Terminal() {
-			continue // repeated, it changes nothing
+			continue // a repeated fail changes nothing
 		}
 		if applies && err != nil {
 			fail("%s is offered: %v", action, err)
@@ -274,7 +290,7 @@ func (w *World) checkActions(offered []string, fail func(string, ...any)) {
 	}
 }
 
-// clone is a copy of what events change in place.
+// clone copies what events change in place.
 func clone(s task.State) task.State {
 	s.Attempts = slices.Clone(s.Attempts)
 	for i := range s.Attempts {
@@ -287,7 +303,7 @@ func clone(s task.State) task.State {
 	return s
 }
 
-// Wait lets time pass, and sendings land.
+// Wait lets time pass. Late sendings reach the vendor.
 func (w *World) Wait(d time.Duration) {
 	w.Now = w.Now.Add(d)
 	w.late = slices.DeleteFunc(w.late, func(l landing) bool {
@@ -306,9 +322,9 @@ func (w *World) key(a *task.Attempt) string {
 	return a.Channel + " " + a.ExternalID
 }
 
-// found returns at which channel the vendor has a job by the attempt's name; empty: at
-// none. An attempt without a channel may have been made at any.
-func (w *World) found(a *task.Attempt) (channel string) {
+// foundAt returns the channel at which the vendor has a job under the attempt's name, or "" if
+// there is none. An attempt without a channel may have been made at any channel.
+func (w *World) foundAt(a *task.Attempt) (channel string) {
 	for _, job := range slices.Sorted(maps.Keys(w.jobs)) {
 		at, name, _ := strings.Cut(job, " ")
 		name, _, _ = strings.Cut(name, ",")
@@ -319,13 +335,13 @@ func (w *World) found(a *task.Attempt) (channel string) {
 	return ""
 }
 
-// sent plays a sending of the last attempt: what the vendor does with it, and
-// whether its answer arrives.
-func (w *World) sent() {
+// sendAttempt plays a sending of the last attempt: what the vendor does with it, and whether its answer
+// arrives.
+func (w *World) sendAttempt() {
 	a := w.State.Last()
 	name, sending, callEnds := w.key(a), a.Sending, a.CallEnds
 	answer := rapid.SampledFrom(w.vendor).Draw(w.t, "vendor")
-	if w.jobs[name] { // it takes no name twice
+	if w.jobs[name] { // the vendor takes no name twice
 		answer = "refuses"
 	}
 	w.mayLapse()
@@ -334,16 +350,22 @@ func (w *World) sent() {
 		w.jobs[name] = true
 		w.accept(sending)
 	case "refuses":
-		_ = w.apply(task.Refused{Sending: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true})
+		_ = w.apply(
+			task.Refused{Sending: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true},
+		)
 	case "refuses for now":
-		code := rapid.SampledFrom([]mediagate.FailureCode{mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused}).Draw(w.t, "code")
+		code := rapid.SampledFrom(
+			[]mediagate.FailureCode{mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused},
+		).Draw(w.t, "code")
 		_ = w.apply(task.Refused{
 			Sending: sending, Elsewhere: w.chance("elsewhere", 30),
 			Failure: mediagate.Failure{Code: code, Retryable: code == mediagate.CodeProviderAway},
 		})
 	case "late":
 		wait := callEnds.Sub(w.Now)
-		w.late = append(w.late, landing{at: w.Now.Add(wait * time.Duration(rapid.IntRange(1, 10).Draw(w.t, "tenths")) / 10), key: name})
+		w.late = append(
+			w.late, landing{at: w.Now.Add(wait * time.Duration(rapid.IntRange(1, 10).Draw(w.t, "tenths")) / 10), key: name},
+		)
 		_ = w.apply(task.SubmitUnknown{Sending: sending})
 	case "lost":
 		if w.chance("made", 50) {
@@ -353,7 +375,7 @@ func (w *World) sent() {
 	case "died after":
 		w.jobs[name] = true
 		w.heartbeat = task.Seen{Sending: sending}
-	case "died": // before it sent anything
+	case "died": // the sender died before it sent anything
 		w.heartbeat = task.Seen{Sending: sending}
 	}
 }
@@ -370,7 +392,7 @@ func (w *World) submission(n int) mediagate.Submission {
 	return s
 }
 
-// Outcome is an end of a job, good or bad.
+// Outcome returns a random end of a job.
 func (w *World) Outcome() *mediagate.Outcome {
 	if w.chance("job fails", 30) {
 		return &mediagate.Outcome{Failure: &mediagate.Failure{Code: mediagate.CodeGenerationFailed}}
@@ -378,7 +400,7 @@ func (w *World) Outcome() *mediagate.Outcome {
 	return &mediagate.Outcome{Succeeded: true, Seconds: float64(rapid.IntRange(0, 9).Draw(w.t, "seconds"))}
 }
 
-// ask is the run's question. The answer is what it remembers.
+// ask is the run's question. The run remembers the answer.
 func (w *World) ask(seen task.Seen) {
 	if err := w.apply(task.Asked{Seen: seen}); err != nil {
 		w.t.Fatal(err)
@@ -386,7 +408,7 @@ func (w *World) ask(seen task.Seen) {
 	w.remember()
 }
 
-// remember has the run hear how the task stands.
+// remember tells the run what the row has now.
 func (w *World) remember() {
 	if seen := w.State.Seen(); seen.N >= w.seen.N {
 		w.seen = seen
@@ -394,7 +416,7 @@ func (w *World) remember() {
 	w.promised = w.promised || w.seen.Cancelled
 }
 
-// step takes the next step as the run does, well or badly.
+// step takes the next step as a run does, successfully or not.
 func (w *World) step() {
 	if w.heartbeat.N > 0 { // the step is tried again
 		w.ask(w.heartbeat)
@@ -415,7 +437,7 @@ func (w *World) step() {
 		return
 	}
 	if w.chance("fails", 20) && step.Kind != task.Settle {
-		w.fails(step)
+		w.failStep(step)
 		return
 	}
 	switch step.Kind {
@@ -443,26 +465,30 @@ func (w *World) step() {
 	case task.Sleep, task.Done:
 	}
 	_ = w.apply(task.StepEnded{Step: step.Kind, N: step.N})
-	w.notTwice(step)
+	w.checkProgress(step)
 	w.remember()
 }
 
-// notTwice holds that no step is answered twice without a pause.
-func (w *World) notTwice(step task.Step) {
+// checkProgress checks that the same step is not returned again without a pause.
+func (w *World) checkProgress(step task.Step) {
 	if next := w.State.Advance(w.Now); next.Kind == step.Kind && next.N == step.N {
 		w.t.Fatalf("%s %d again at once", next.Kind, next.N)
 	}
 }
 
-func (w *World) fails(step task.Step) {
+// failStep lets the step fail for a random reason.
+func (w *World) failStep(step task.Step) {
 	kind := rapid.SampledFrom([]mediagate.Kind{
-		mediagate.KindInternal, mediagate.KindUnavailable, mediagate.KindTransient, mediagate.KindShutOut, mediagate.KindUnreached,
+		mediagate.KindInternal, mediagate.KindUnavailable, mediagate.KindTransient, mediagate.KindShutOut,
+		mediagate.KindUnreached,
 		mediagate.KindInvalid, mediagate.KindNotFound, mediagate.KindGone, mediagate.KindCredentials,
 	}).Draw(w.t, "kind")
 	code := ""
 	switch kind {
 	case mediagate.KindShutOut:
-		code = string(rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds}).Draw(w.t, "why"))
+		code = string(
+			rapid.SampledFrom([]mediagate.ParkReason{mediagate.ParkProviderAway, mediagate.ParkFunds}).Draw(w.t, "why"),
+		)
 	case mediagate.KindUnreached:
 		code = string(mediagate.ParkChannelMissing)
 	case mediagate.KindNotFound:
@@ -472,7 +498,7 @@ func (w *World) fails(step task.Step) {
 	default:
 	}
 	_ = w.apply(task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: kind, Code: code, Reason: "r"})
-	w.notTwice(step)
+	w.checkProgress(step)
 }
 
 // submit makes the attempt, or sends it again. An error is the task's refusal.
@@ -501,17 +527,21 @@ func (w *World) submit(step task.Step) error {
 		err := w.apply(task.IntentStored{Sending: w.sending(step.N, channel, id)})
 		if err == nil {
 			if modal {
-				w.excuses++ // it is the same job
+				w.excuses++ // this attempt continues the same job
 			}
-			w.sent()
+			w.sendAttempt()
 		}
 		return err
-	case a.State == mediagate.AttemptIntent: // whoever stored it is gone
+	case a.State == mediagate.AttemptIntent: // its sender is gone
 		return w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case a.State == mediagate.AttemptUnknown:
-		err := w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)})
+		err := w.apply(
+			task.Reopened{
+				N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second),
+			},
+		)
 		if err == nil {
-			w.sent()
+			w.sendAttempt()
 		}
 		return err
 	}
@@ -524,25 +554,26 @@ func (w *World) lookUp(step task.Step) {
 	case a.State == mediagate.AttemptIntent:
 		_ = w.apply(task.SubmitUnknown{Sending: a.Sending, SenderLost: true})
 	case !w.find:
-	case w.found(a) == "":
+	case w.foundAt(a) == "":
 		_ = w.apply(task.NotFound{N: a.N, SendBefore: a.SendBefore, AskedAt: w.Now})
 	case a.Channel == "":
-		w.accept(w.sending(a.N, w.found(a), a.ExternalID))
+		w.accept(w.sending(a.N, w.foundAt(a), a.ExternalID))
 	default:
 		w.accept(a.Sending)
 	}
 }
 
-// sending is one that is made now.
+// sending returns a sending that is made now.
 func (w *World) sending(n int, channel, name string) task.Sending {
 	return task.Sending{
-		N: n, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find}, CanStop: w.stop,
+		N: n, Channel: channel, Provider: "kling", Route: mediagate.Route{Provider: "kling", Sync: w.sync, Find: w.find},
+		CanStop:    w.stop,
 		ExternalID: name, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second), Sends: 1,
 	}
 }
 
-// Poll is a poller of the channel, with its own claim of rows that are due, or a stale
-// one.
+// Poll plays a poller of the channel. It claims rows that are due, and reports under that claim
+// or a stale one.
 func (w *World) Poll() {
 	for i := range w.State.Attempts {
 		a := &w.State.Attempts[i]
@@ -559,7 +590,12 @@ func (w *World) Poll() {
 		}
 		switch rapid.SampledFrom([]string{"runs", "runs", "ends", "trouble", "waits"}).Draw(w.t, "report") {
 		case "runs":
-			_ = w.apply(task.Progressed{N: n, Claim: claim, Percent: rapid.SampledFrom([]int{60, 30, -1, 0, 99, 100, 120}).Draw(w.t, "percent"), NextAt: w.Now.Add(time.Second)})
+			_ = w.apply(
+				task.Progressed{
+					N: n, Claim: claim, Percent: rapid.SampledFrom([]int{60, 30, -1, 0, 99, 100, 120}).Draw(w.t, "percent"),
+					NextAt: w.Now.Add(time.Second),
+				},
+			)
 		case "ends":
 			_ = w.apply(task.VendorEnded{N: n, Outcome: *w.Outcome(), MayCopy: w.chance("copy", 50)})
 		case "trouble":
@@ -572,14 +608,19 @@ func (w *World) Poll() {
 	}
 }
 
-// wish is a client or an operator, who may mean a step of long ago.
-func (w *World) wish() {
+// giveCommand plays a command of a client or an operator, which may be meant for an earlier step.
+func (w *World) giveCommand() {
 	var meant task.Step
 	if len(w.steps) > 0 && w.chance("meant", 50) {
 		meant = rapid.SampledFrom(w.steps).Draw(w.t, "step")
 	}
 	last := w.State.Last()
-	switch rapid.SampledFrom([]string{"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "channel gone", "slot", "expired", "unreadable", "restored"}).Draw(w.t, "wish") {
+	switch rapid.SampledFrom(
+		[]string{
+			"cancel", "fail", "retry", "retry", "reroute", "poll", "redeliver", "modal", "delivered", "breaker", "channel gone",
+			"slot", "expired", "unreadable", "restored",
+		},
+	).Draw(w.t, "wish") {
 	case "cancel":
 		if w.apply(task.CancelRequested{}) == nil {
 			w.promised = true
@@ -587,7 +628,7 @@ func (w *World) wish() {
 	case "fail":
 		_ = w.apply(task.FailRequested{})
 	case "retry", "reroute":
-		state, doubted := mediagate.AttemptState(""), w.State.TailLost
+		state, tailLost := mediagate.AttemptState(""), w.State.TailLost
 		if last != nil {
 			state = last.State
 		}
@@ -599,18 +640,22 @@ func (w *World) wish() {
 		if w.apply(e) != nil {
 			return
 		}
-		if doubted && !w.State.TailLost || last != nil && (state != w.State.Last().State || ends && w.State.Advance(w.Now).Kind != task.Settle) {
-			w.excuses++ // an operator took the risk, or has another made of a job that was stopped
+		if tailLost && !w.State.TailLost || last != nil && (state != w.State.Last().State || ends && w.State.Advance(
+			w.Now,
+		).Kind != task.Settle) {
+			w.excuses++ // an operator took the risk, or ordered another job after one was stopped
 		}
 	case "poll":
-		w.Wait(time.Microsecond) // rows tell by their times whether it came after a claim
+		w.Wait(time.Microsecond) // rows know by their times whether a request came after a claim
 		_ = w.apply(task.PollRequested{})
 	case "redeliver":
 		_ = w.apply(task.RedeliverRequested{})
 	case "modal":
 		_ = w.apply(task.ModalGiven{Input: []byte(`{}`)})
 	case "delivered":
-		_ = w.apply(task.Delivered{Round: rapid.IntRange(0, 3).Draw(w.t, "round"), State: rapid.SampledFrom([]mediagate.WebhookState{
+		_ = w.apply(task.Delivered{Round: rapid.IntRange(0, 3).Draw(
+			w.t, "round",
+		), State: rapid.SampledFrom([]mediagate.WebhookState{
 			"", mediagate.WebhookDelivered, mediagate.WebhookAbandoned,
 		}).Draw(w.t, "delivery")})
 	case "breaker":
@@ -625,41 +670,46 @@ func (w *World) wish() {
 		for _, a := range w.State.Attempts {
 			_ = w.apply(task.SlotExpired{N: a.N})
 		}
-	case "restored": // and nothing was lost
+	case "restored": // nothing was lost
 		_ = w.apply(task.Restored{At: w.Now})
 	case "unreadable":
 		w.State.Unreadable = w.MayBeUnreadable && !w.State.Unreadable
 	}
 }
 
-// intrude is a run that does not know that it was replaced: it makes attempts that
-// nobody asked for now.
+// intrude plays a run that was replaced and does not know it. It makes attempts that are not the
+// next step.
 func (w *World) intrude() {
 	a := w.State.Last()
 	if a != nil && w.chance("reopen", 50) {
-		if w.apply(task.Reopened{N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second)}) == nil {
-			w.sent()
+		if w.apply(
+			task.Reopened{
+				N: a.N, Absent: a.SendBefore, SendBefore: w.Now.Add(10 * time.Second), CallEnds: w.Now.Add(45 * time.Second),
+			},
+		) == nil {
+			w.sendAttempt()
 		}
 		return
 	}
 	_ = w.submit(task.Step{Kind: task.Submit, N: len(w.State.Attempts) + 1})
 }
 
-// again tells something that was told before, late.
-func (w *World) again() {
-	if len(w.past) == 0 {
+// repeatEvent repeats an earlier event, late.
+func (w *World) repeatEvent() {
+	if len(w.history) == 0 {
 		return
 	}
-	e := rapid.SampledFrom(w.past).Draw(w.t, "event")
+	e := rapid.SampledFrom(w.history).Draw(w.t, "event")
 	switch e.(type) {
-	case task.IntentStored, task.Reopened, task.Claimed, task.RetryRequested, task.RerouteRequested, task.ModalGiven, task.CancelRequested:
-		return // not by those who repeat themselves
+	case task.IntentStored, task.Reopened, task.Claimed, task.RetryRequested, task.RerouteRequested, task.ModalGiven,
+		task.CancelRequested:
+		return // the senders of these events do not repeat them
 	default:
 	}
 	_ = w.apply(e)
 }
 
-// Exhaust lets every step fail from now on, and nobody help: the task must end.
+// Exhaust lets every step fail from now on, and no one help: the task must end.
 func (w *World) Exhaust() {
 	w.t.Helper()
 	w.State.Unreadable = false
@@ -679,24 +729,24 @@ func (w *World) Exhaust() {
 		case task.Settle:
 			_ = w.apply(task.EndDue{})
 		default:
-			w.fails(step)
+			w.failStep(step)
 		}
 	}
 	w.t.Fatalf("no end in sight: %+v of %+v", w.State.Advance(w.Now), w.State)
 }
 
-// Play lets so many things happen, then every step fail until the task has ended.
+// Play plays length random moves, then lets every step fail until the task has ended.
 func (w *World) Play(length int) {
 	w.t.Helper()
 	w.Live(length)
 	w.Exhaust()
 	w.Wait(time.Hour)
-	w.oneJob()
+	w.checkJobs()
 }
 
-// PlayRestored lets so many things happen, and now and then takes the task back to how
-// a backup has it, while the vendor's jobs are those of today. Its run knows more than
-// the row, or was replaced. Nothing is made twice without somebody who answers for it.
+// PlayRestored plays length random moves. Now and then it takes the task back to a backup, while
+// the vendor keeps today's jobs. The run knows more than the row, or was replaced. No job may be
+// made twice unless an operator answers for it.
 func (w *World) PlayRestored(length int) {
 	w.t.Helper()
 	w.find, w.full, w.backedUp = w.chance("can be asked", 80), 10, true
@@ -711,18 +761,19 @@ func (w *World) PlayRestored(length int) {
 		if w.chance("restored", 15) {
 			w.restore()
 		}
-		w.oneJob()
+		w.checkJobs()
 	}
 	w.Exhaust()
 	w.Wait(time.Hour)
-	w.oneJob()
+	w.checkJobs()
 }
 
 func (w *World) restore() {
-	w.Wait(time.Duration(rapid.IntRange(1, 100).Draw(w.t, "hours without")) * time.Hour) // calls that were under way have landed
+	// calls that were under way are over
+	w.Wait(time.Duration(rapid.IntRange(1, 100).Draw(w.t, "hours without")) * time.Hour)
 	b := rapid.SampledFrom(w.backups).Draw(w.t, "backup")
 	w.State, w.entries, w.promised, w.ended = clone(b.state), b.entries, b.promised, b.ended
-	w.past, w.steps = nil, nil
+	w.history, w.steps = nil, nil
 	w.heartbeat = task.Seen{}
 	if w.chance("the run is new", 50) {
 		w.seen = task.Seen{}
@@ -730,9 +781,9 @@ func (w *World) restore() {
 	_ = w.apply(task.Restored{At: w.Now})
 }
 
-// PlayLapsed lets so many things happen while the database loses its last seconds now and
-// then, as in a failover to a replica that lagged, and nobody says so. The vendor's jobs,
-// calls that are under way, and the memories of the run and of senders stay.
+// PlayLapsed plays length random moves. Now and then the database loses its last seconds,
+// unannounced, as in a failover to a replica that lagged. The vendor's jobs, the calls that are
+// under way, and the memories of the run and of senders stay.
 func (w *World) PlayLapsed(length int) {
 	w.t.Helper()
 	w.full, w.backedUp, w.lapses = 10, true, true
@@ -744,24 +795,24 @@ func (w *World) PlayLapsed(length int) {
 		case "poll":
 			w.Poll()
 		case "wish":
-			w.wish()
+			w.giveCommand()
 		case "wait":
 			w.Wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
 		}
 		w.mayLapse()
-		w.oneJob()
+		w.checkJobs()
 	}
 	w.lapses = false
 	w.step()
 	w.Exhaust()
 	w.Wait(time.Hour)
-	w.oneJob()
+	w.checkJobs()
 }
 
-// lapse is the most that the database loses.
+// lapse is the longest time that the database loses.
 const lapse = 30 * time.Second
 
-// mayLapse takes the task back to how it was some seconds ago, now and then.
+// mayLapse now and then takes the task back to its state of some seconds ago.
 func (w *World) mayLapse() {
 	w.t.Helper()
 	if !w.lapses || !w.chance("lapse", 25) {
@@ -772,17 +823,17 @@ func (w *World) mayLapse() {
 		return
 	}
 	back := rapid.IntRange(oldest, len(w.backups)-1).Draw(w.t, "state")
-	w.backups = w.backups[:back+1] // what came after is of no database any more
+	w.backups = w.backups[:back+1] // no database has the later ones any more
 	b := w.backups[back]
 	if s := w.seen.Status; s == mediagate.StatusFailed || s == mediagate.StatusCancelled {
 		w.endsAs = s
 	}
 	w.State, w.entries, w.promised, w.ended = clone(b.state), b.entries, b.promised || w.seen.Cancelled, b.ended
-	w.past, w.steps = nil, nil
+	w.history, w.steps = nil, nil
 }
 
-// Let lets these things happen. One that is refused ends the test.
-func (w *World) Let(events ...task.Event) {
+// Apply applies the events. A refused one ends the test.
+func (w *World) Apply(events ...task.Event) {
 	w.t.Helper()
 	for _, e := range events {
 		if err := w.apply(e); err != nil {
@@ -791,19 +842,21 @@ func (w *World) Let(events ...task.Event) {
 	}
 }
 
-// Live lets so many things happen.
+// Live plays length random moves.
 func (w *World) Live(length int) {
 	w.t.Helper()
 	for range length {
-		switch rapid.SampledFrom([]string{"step", "step", "step", "step", "poll", "poll", "wish", "again", "wait", "intrude"}).Draw(w.t, "who") {
+		switch rapid.SampledFrom(
+			[]string{"step", "step", "step", "step", "poll", "poll", "wish", "again", "wait", "intrude"},
+		).Draw(w.t, "who") {
 		case "step":
 			w.step()
 		case "poll":
 			w.Poll()
 		case "wish":
-			w.wish()
+			w.giveCommand()
 		case "again":
-			w.again()
+			w.repeatEvent()
 		case "intrude":
 			w.intrude()
 		case "wait":
@@ -812,8 +865,8 @@ func (w *World) Live(length int) {
 	}
 }
 
-// PlayLossy lets so many things happen between the task and a vendor that loses most
-// answers. Nobody interferes.
+// PlayLossy plays length random moves between the task and a vendor that loses most answers. No
+// client or operator interferes.
 func (w *World) PlayLossy(length int) {
 	w.t.Helper()
 	w.State.Plan.Inputs, w.State.Plan.Modal, w.sync = nil, 0, false
@@ -823,25 +876,25 @@ func (w *World) PlayLossy(length int) {
 		switch rapid.SampledFrom([]string{"step", "step", "step", "look", "again", "wait", "intrude"}).Draw(w.t, "who") {
 		case "step":
 			w.step()
-		case "look": // of another run, at any time
+		case "look": // by another run, at any time
 			if a := w.State.Last(); a != nil && a.State == mediagate.AttemptUnknown {
 				w.lookUp(task.Step{Kind: task.Lookup, N: a.N})
 			}
 		case "again":
-			w.again()
+			w.repeatEvent()
 		case "intrude":
 			w.intrude()
 		case "wait":
 			w.Wait(time.Duration(rapid.IntRange(1, 40).Draw(w.t, "seconds passed")) * time.Second)
 		}
-		w.oneJob()
+		w.checkJobs()
 	}
 	w.Wait(time.Hour)
-	w.oneJob()
+	w.checkJobs()
 }
 
-// oneJob holds that the vendor has no job that nobody answers for.
-func (w *World) oneJob() {
+// checkJobs checks that each job of the vendor beyond the first is answered for.
+func (w *World) checkJobs() {
 	w.t.Helper()
 	if len(w.jobs) > 1+w.excuses {
 		w.t.Fatalf("%d jobs, with excuses for %d: %v", len(w.jobs), w.excuses, w.jobs)

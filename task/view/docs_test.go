@@ -56,18 +56,27 @@ func TestResultsInTheDocs(t *testing.T) {
 		"metadata": {"reference": "order-17"}}`, 93400*time.Millisecond)
 	d.complete(video, nil,
 		mediagate.Result{MimeType: "video/mp4", Size: 4718592, Width: 1280, Height: 720, Duration: 5.042})
-	image := d.task("image", "/v1/images/generations", `{"model": "zeta-3.1-flash-image-preview", "prompt": "a lighthouse at dawn", "size": "4:3", "n": 2}`, 21700*time.Millisecond)
+	image := d.task(
+		"image", "/v1/images/generations",
+		`{"model": "zeta-3.1-flash-image-preview", "prompt": "a lighthouse at dawn", "size": "4:3", "n": 2}`,
+		21700*time.Millisecond,
+	)
 	d.complete(image, nil,
 		mediagate.Result{MimeType: "image/png", Size: 1622016, Width: 1200, Height: 896},
 		mediagate.Result{MimeType: "image/png", Size: 1589248, Width: 1200, Height: 896, Index: 1})
-	song := d.task("music", "/v1/music/generations", `{"model": "music-a", "gpt_description": "a calm song about a lake at dawn"}`, 141*time.Second)
+	song := d.task(
+		"music", "/v1/music/generations", `{"model": "music-a", "gpt_description": "a calm song about a lake at dawn"}`,
+		141*time.Second,
+	)
 	clips := []mediagate.Clip{
 		{
-			ID: "5b0c1d52-6f0e-4a5e-9d43-0f6f3c1b7a10", Title: "Quiet lake", Lyrics: "A boat on a quiet lake,\nthe morning is awake", Tags: "folk, calm",
+			ID: "5b0c1d52-6f0e-4a5e-9d43-0f6f3c1b7a10", Title: "Quiet lake",
+			Lyrics: "A boat on a quiet lake,\nthe morning is awake", Tags: "folk, calm",
 			CreatedAt: "2026-03-01T12:02:05Z",
 		},
 		{
-			ID: "c7a94e0b-21d7-4b83-8a6c-5e2d9f40b6d3", Title: "Quiet lake", Lyrics: "A boat on a quiet lake,\nthe morning is awake", Tags: "folk, calm",
+			ID: "c7a94e0b-21d7-4b83-8a6c-5e2d9f40b6d3", Title: "Quiet lake",
+			Lyrics: "A boat on a quiet lake,\nthe morning is awake", Tags: "folk, calm",
 			CreatedAt: "2026-03-01T12:02:05Z",
 		},
 	}
@@ -78,10 +87,15 @@ func TestResultsInTheDocs(t *testing.T) {
 		{MimeType: "image/jpeg", Size: 90112, Width: 1024, Height: 1024, Role: mediagate.RoleCover, Index: 1},
 	}
 	d.complete(song, &mediagate.Made{Clips: clips}, songs...)
-	flow := d.task("music-b", "/v1/music/generations", `{"model": "music-b", "sound_prompt": "calm folk", "lyrics": "A boat on a quiet lake"}`, 98*time.Second)
+	flow := d.task(
+		"music-b", "/v1/music/generations",
+		`{"model": "music-b", "sound_prompt": "calm folk", "lyrics": "A boat on a quiet lake"}`, 98*time.Second,
+	)
 	d.complete(flow, &mediagate.Made{Clips: []mediagate.Clip{{
-		ID: "8d1f6a3c-94b2-4f0d-b7ce-2a5e1c93d048", Title: "Quiet lake", Lyrics: "A boat on a quiet lake,\nthe morning is awake",
-		LyricsID: "f2b7c0de-5a19-4c8e-9d36-7e4b1a08c5f2", Timing: [][2]float64{{0.4, 6.2}, {6.2, 11.8}}, CreatedAt: "2026-03-01T12:01:31Z",
+		ID: "8d1f6a3c-94b2-4f0d-b7ce-2a5e1c93d048", Title: "Quiet lake",
+		Lyrics:   "A boat on a quiet lake,\nthe morning is awake",
+		LyricsID: "f2b7c0de-5a19-4c8e-9d36-7e4b1a08c5f2", Timing: [][2]float64{{0.4, 6.2}, {6.2, 11.8}},
+		CreatedAt: "2026-03-01T12:01:31Z",
 	}}},
 		mediagate.Result{MimeType: "audio/mpeg", Size: 1916928, Duration: 119.7},
 		mediagate.Result{MimeType: "audio/wav", Size: 21102592, Role: mediagate.RoleWAV},
@@ -89,13 +103,19 @@ func TestResultsInTheDocs(t *testing.T) {
 	art := d.task("art", "/v1/artgen/generations", `{"prompt": "a red boat on a quiet lake"}`, 54200*time.Millisecond)
 	four := []mediagate.Result{{MimeType: "image/png", Size: 6815744, Width: 2048, Height: 2048, Role: mediagate.RoleGrid}}
 	for i := range 4 {
-		four = append(four, mediagate.Result{MimeType: "image/png", Size: 1638400 + int64(i)*8192, Width: 1024, Height: 1024, Index: i})
+		four = append(
+			four, mediagate.Result{MimeType: "image/png", Size: 1638400 + int64(i)*8192, Width: 1024, Height: 1024, Index: i},
+		)
 	}
 	d.complete(art, &mediagate.Made{Buttons: buttons("1f0e9c3a-7b52-4d18-a6c4-93d05e8b2f71")}, four...)
-	failed := d.task("failed", "/v1/videos/generations", `{"model": "delta-02", "prompt": "a storm"}`, 8300*time.Millisecond)
+	failed := d.task(
+		"failed", "/v1/videos/generations", `{"model": "delta-02", "prompt": "a storm"}`, 8300*time.Millisecond,
+	)
 	failed.Status, failed.Progress = mediagate.StatusFailed, 12
 	failed.Failure = &mediagate.Failure{Code: mediagate.CodeContentPolicy, Message: "the content was refused"}
-	cancelled := d.task("cancelled", "/v1/videos/generations", `{"model": "alpha-video-o1", "prompt": "a slow river"}`, 31*time.Second)
+	cancelled := d.task(
+		"cancelled", "/v1/videos/generations", `{"model": "alpha-video-o1", "prompt": "a slow river"}`, 31*time.Second,
+	)
 	cancelled.Status, cancelled.Progress = mediagate.StatusCancelled, 20
 	cancelled.Webhook = mediagate.Webhook{State: mediagate.WebhookDropped, Reason: "task cancelled"}
 
@@ -104,7 +124,9 @@ func TestResultsInTheDocs(t *testing.T) {
 		"art words":    pretty(t, view.ArtOf(art, creditsPer, d.links(art, readAfter))),
 		"cancelled":    d.answer(cancelled),
 	}
-	for name, task := range map[string]*mediagate.Task{"video": video, "image": image, "music": song, "art": art, "failed": failed} {
+	for name, task := range map[string]*mediagate.Task{
+		"video": video, "image": image, "music": song, "art": art, "failed": failed,
+	} {
 		want[name], want[name+" callback"] = d.answer(task), d.callback(task)
 	}
 	d.compare(want)
@@ -113,11 +135,15 @@ func TestResultsInTheDocs(t *testing.T) {
 // buttons are those of four pictures.
 func buttons(id string) (all []mediagate.Button) {
 	for n := 1; n <= 4; n++ {
-		all = append(all, mediagate.Button{CustomID: fmt.Sprintf("MJ::JOB::upsample::%d::%s", n, id), Label: fmt.Sprintf("U%d", n)})
+		all = append(
+			all, mediagate.Button{CustomID: fmt.Sprintf("MJ::JOB::upsample::%d::%s", n, id), Label: fmt.Sprintf("U%d", n)},
+		)
 	}
 	all = append(all, mediagate.Button{CustomID: "MJ::JOB::reroll::0::" + id + "::SOLO", Label: "🔄"})
 	for n := 1; n <= 4; n++ {
-		all = append(all, mediagate.Button{CustomID: fmt.Sprintf("MJ::JOB::variation::%d::%s", n, id), Label: fmt.Sprintf("V%d", n)})
+		all = append(
+			all, mediagate.Button{CustomID: fmt.Sprintf("MJ::JOB::variation::%d::%s", n, id), Label: fmt.Sprintf("V%d", n)},
+		)
 	}
 	return all
 }
@@ -181,11 +207,14 @@ func (d docs) links(task *mediagate.Task, after time.Duration) []mediagate.Link 
 	d.t.Helper()
 	now := task.EndedAt.Add(after)
 	links, err := view.Links{
-		TTL: 7 * 24 * time.Hour, Keep: mediagate.Retention{Results: 30 * 24 * time.Hour}, Now: func() time.Time { return now },
+		TTL: 7 * 24 * time.Hour, Keep: mediagate.Retention{Results: 30 * 24 * time.Hour},
+		Now: func() time.Time { return now },
 		Sign: func(_ context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
 			end := now.Add(ttl)
 			signature := sha256.Sum256(fmt.Appendf(nil, "%s %d", r.Key, end.Unix()))
-			return mediagate.Link{URL: fmt.Sprintf("https://media.example.com/%s?X-Amz-Signature=%x", r.Key, signature[:4]), ExpiresAt: end}, nil
+			return mediagate.Link{
+				URL: fmt.Sprintf("https://media.example.com/%s?X-Amz-Signature=%x", r.Key, signature[:4]), ExpiresAt: end,
+			}, nil
 		},
 	}.Of(d.t.Context(), task)
 	if err != nil {

@@ -20,7 +20,9 @@ func TestDurationsHaveThreeDecimals(t *testing.T) {
 	made := &mediagate.Made{Clips: []mediagate.Clip{{ID: "c", Timing: [][2]float64{{odd, 2 * odd}}}}}
 	task := func(kind mediagate.Type, model string) *mediagate.Task {
 		return &mediagate.Task{
-			Status: mediagate.StatusCompleted, Type: kind, Model: model, CreatedAt: at, EndedAt: at.Add(88123456 * time.Microsecond),
+			Status: mediagate.StatusCompleted, Type: kind, Model: model, CreatedAt: at, EndedAt: at.Add(
+				88123456 * time.Microsecond,
+			),
 			Plan: mediagate.Plan{Expected: 1234567 * time.Microsecond}, Results: results, Made: made,
 		}
 	}

@@ -36,7 +36,9 @@ func TestErasedMessages(t *testing.T) {
 		task := mediagate.Task{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: code, Retryable: true}}
 		unified, legacy, art := Of(&task, 1000, nil), LegacyOf(&task, nil), ArtOf(&task, 1000, nil)
 		for name, message := range map[string]string{
-			"unified": unified.Error.Message, "in English": unified.In("en").Error.Message, "legacy": legacy.Error.Message, "legacy reason": legacy.FailReason, "art": art.FailReason,
+			"unified": unified.Error.Message, "in English": unified.In(
+				"en",
+			).Error.Message, "legacy": legacy.Error.Message, "legacy reason": legacy.FailReason, "art": art.FailReason,
 		} {
 			if message == "" || message != unified.Error.Message {
 				t.Errorf("%s, %s: %q", code, name, message)

@@ -37,7 +37,9 @@ func TestLinks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			task := mediagate.Task{
-				Status: mediagate.StatusCompleted, Type: mediagate.TypeVideo, EndedAt: ended, Plan: mediagate.Plan{KeepForever: c.forever},
+				Status: mediagate.StatusCompleted, Type: mediagate.TypeVideo, EndedAt: ended, Plan: mediagate.Plan{
+					KeepForever: c.forever,
+				},
 				Results: []mediagate.Result{{Key: "k", MimeType: "video/mp4", Size: 7}},
 			}
 			if c.removed {
@@ -82,9 +84,10 @@ func TestSongsWithoutTheirFiles(t *testing.T) {
 // A link that cannot be signed is an error, and a task that has no files has no links.
 func TestLinksThatCannotBe(t *testing.T) {
 	t.Parallel()
-	links := view.Links{TTL: time.Hour, Now: time.Now, Sign: func(context.Context, mediagate.Result, time.Duration) (mediagate.Link, error) {
+	sign := func(context.Context, mediagate.Result, time.Duration) (mediagate.Link, error) {
 		return mediagate.Link{}, errors.New("no credentials")
-	}}
+	}
+	links := view.Links{TTL: time.Hour, Now: time.Now, Sign: sign}
 	task := mediagate.Task{Status: mediagate.StatusCompleted, Results: []mediagate.Result{{Key: "k"}}}
 	if _, err := links.Of(t.Context(), &task); err == nil {
 		t.Error("no error")

@@ -159,7 +159,9 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 	if !flow {
 		s := Song{
 			AudioID: song.ID, Title: known(song.Title), DurationSeconds: seconds, CreateTime: created,
-			Lyrics: known(song.Lyrics), Tags: known(song.Tags), AudioURL: link(mediagate.RoleMain), ImageURL: link(mediagate.RoleCover),
+			Lyrics: known(song.Lyrics), Tags: known(song.Tags), AudioURL: link(mediagate.RoleMain), ImageURL: link(
+				mediagate.RoleCover,
+			),
 			Status: string(status),
 		}
 		if film := link(mediagate.RoleFilm); film != nil {

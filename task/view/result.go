@@ -6,8 +6,8 @@ import "github.com/mediagate/mediagate"
 type Result struct {
 	Images []Item `json:"images,omitempty"`
 	Videos []Item `json:"videos,omitempty"`
-	Audios []Item `json:"audios,omitzero"` // of each music task, if only an empty one beside a voice
-	Music  []Clip `json:"music,omitempty"` // beside the audios, of music tasks
+	Audios []Item `json:"audios,omitzero"` // for each music task; empty if it made a voice
+	Music  []Clip `json:"music,omitempty"` // for music tasks, in addition to the audios
 
 	Descriptions []string `json:"descriptions,omitempty"` // of a picture
 }

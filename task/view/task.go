@@ -32,7 +32,7 @@ type Task struct {
 	Webhook         *Webhook           `json:"webhook,omitempty"`
 	Key             string             `json:"key,omitempty"`      // the id of the key that submitted it; not in callbacks
 	Prompt          string             `json:"prompt,omitempty"`   // in lists for readers who ask for it, see Prompt
-	Endpoint        string             `json:"endpoint,omitempty"` // beside Request: the path that takes it
+	Endpoint        string             `json:"endpoint,omitempty"` // set with Request: the path that takes it
 	Request         map[string]any     `json:"request,omitempty"`  // for readers who ask for it, see Request
 	Sources         []Source           `json:"sources,omitempty"`  // tasks whose files it uses
 }

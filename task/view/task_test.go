@@ -53,7 +53,9 @@ func TestFilesOfOtherRolesAreNoItems(t *testing.T) {
 	}
 	want := &view.Result{Videos: []view.Item{
 		{URL: []string{"https://a/0"}, ExpiresAt: 1000, SizeBytes: 1, MimeType: "video/mp4"},
-		{URL: []string{"https://a/1"}, ExpiresAt: 1000, SizeBytes: 2, MimeType: "video/webm", ThumbnailURL: "https://a/cover"},
+		{
+			URL: []string{"https://a/1"}, ExpiresAt: 1000, SizeBytes: 2, MimeType: "video/webm", ThumbnailURL: "https://a/cover",
+		},
 	}}
 	if diff := cmp.Diff(want, view.Of(&task, 1000, links).Result); diff != "" {
 		t.Errorf("the unified view (-want +got):\n%s", diff)
@@ -84,7 +86,9 @@ func TestResultLists(t *testing.T) {
 // The stored task is not changed by showing it in another language.
 func TestLanguageOfAView(t *testing.T) {
 	t.Parallel()
-	task := mediagate.Task{Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal, Message: "stored"}}
+	task := mediagate.Task{
+		Status: mediagate.StatusFailed, Failure: &mediagate.Failure{Code: mediagate.CodeInternal, Message: "stored"},
+	}
 	v := view.Of(&task, 1000, nil)
 	if got := v.In("ja").Error.Message; got != "内部エラーが発生しました" {
 		t.Errorf("in Japanese: %s", got)

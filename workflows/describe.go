@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// beatsWithin is how old the last heartbeat of an activity at work may be.
+	// beatsWithin is the greatest age of the last heartbeat of an activity that counts as busy.
 	beatsWithin = time.Minute
-	// brokenAttempts is from when on the failures of a workflow task are no bad luck: the
-	// fifth attempt comes half a minute after the first.
+	// brokenAttempts is the attempt of a workflow task from which on its failures count as
+	// permanent. The fifth attempt comes half a minute after the first.
 	brokenAttempts = 5
 )
 
-// description is a workflow's newest run as Temporal has it; nil where there is none.
+// description is Temporal's description of a workflow's newest run, or nil if there is none.
 type description = workflowservice.DescribeWorkflowExecutionResponse
 
+// describe asks Temporal for a workflow's newest run. A workflow that does not exist is no error.
 func (c Client) describe(ctx context.Context, id string) (*description, error) {
 	desc, err := c.Temporal.DescribeWorkflowExecution(ctx, id, "")
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
@@ -32,16 +33,20 @@ func (c Client) describe(ctx context.Context, id string) (*description, error) {
 	return desc, err
 }
 
+// running reports whether the run is under way.
 func running(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
 }
 
+// completed reports whether the run has ended well.
 func completed(desc *description) bool {
 	return desc.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
 }
 
-// stateOf is what Temporal says of the run.
+// stateOf returns the state of the run in Temporal.
 func stateOf(desc *description, now time.Time) activities.RunState {
+	// A pending workflow task at its first attempt waits for a worker. From the second attempt on
+	// it has failed.
 	pending := desc.GetPendingWorkflowTask()
 	switch attempt := pending.GetAttempt(); {
 	case completed(desc):
@@ -59,13 +64,13 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 	}
 }
 
-// busy reports that the run is to be left alone.
+// busy reports whether the run is to be left alone.
 func busy(desc *description) bool {
 	now := time.Now()
 	return stateOf(desc, now) == activities.RunBusy || running(desc) && beats(desc, now)
 }
 
-// beats reports that an activity of the run has just given a sign of life.
+// beats reports whether an activity of the run has just sent a heartbeat.
 func beats(desc *description, now time.Time) bool {
 	for _, step := range desc.GetPendingActivities() {
 		if beat := step.GetLastHeartbeatTime(); beat != nil && now.Sub(beat.AsTime()) < beatsWithin {
@@ -75,8 +80,8 @@ func beats(desc *description, now time.Time) bool {
 	return false
 }
 
-// waitsForPermit reports that the run's delivery got no permit when it was last tried.
-// Temporal tries it again.
+// waitsForPermit reports whether the run's delivery got no permit at its last try. Temporal tries
+// it again.
 func waitsForPermit(desc *description) bool {
 	if desc.GetPendingWorkflowTask() != nil {
 		return false
@@ -90,7 +95,7 @@ func waitsForPermit(desc *description) bool {
 	return false
 }
 
-// terminate ends that run. One that has ended by itself is as good.
+// terminate ends that run. A run that has ended by itself is as good.
 func (c Client) terminate(ctx context.Context, desc *description, reason string) error {
 	if !running(desc) {
 		return nil
