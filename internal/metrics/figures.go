@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	figuresKept    = 10 * time.Second // at least, between two readings
-	figuresShare   = 20               // a reading that took long rests so many times as long
-	figuresTimeout = 5 * time.Second  // of one; a scrape waits for it
+	figuresKept    = 10 * time.Second // minimum time between two readings
+	figuresShare   = 20               // and this many times as long as the last reading took
+	figuresTimeout = 5 * time.Second  // of a reading; a scrape waits for it
 )
 
-// Source is what is looked at when somebody scrapes.
+// Source has the functions that a scrape calls.
 type Source struct {
 	Figures     func(ctx context.Context) (mediagate.Figures, error)
 	Channels    func(ctx context.Context) ([]mediagate.ChannelState, error)
@@ -27,12 +27,12 @@ type Source struct {
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
 	Limits      func() []limit.Figures
-	Hints       func() map[string]int64 // vendors' callbacks by outcome; none where no API is served
+	Hints       func() map[string]int64 // vendors' callbacks by outcome; empty without the API
 	Concurrency map[string]int          // of the configured channels; 0: no limit
 	Now         func() time.Time
 }
 
-// Watch has the source looked at with each scrape.
+// Watch makes each scrape read the source.
 func (m *Metrics) Watch(s Source) {
 	for channel := range s.Concurrency {
 		m.unknownWords.WithLabelValues(channel)
@@ -40,14 +40,14 @@ func (m *Metrics) Watch(s Source) {
 	m.registry.MustRegister(&watched{source: s})
 }
 
-// watched reads the source, at most once in figuresKept however many scrape. A reading is
-// whole or absent: while the database does not answer, or is too slow, there are no
-// figures, and mediagate_database_up says why.
+// watched reads the source at most once in figuresKept, for any number of scrapes. A reading is
+// complete or absent: while the database does not answer, or is too slow, there are no figures, and
+// mediagate_database_up shows why.
 type watched struct {
 	source Source
 
 	mu   sync.Mutex
-	next time.Time // no reading before
+	next time.Time // the earliest time of the next reading
 	last reading
 }
 
@@ -59,7 +59,7 @@ type reading struct {
 	took               time.Duration
 }
 
-// The descriptions.
+// The descriptions of the metrics.
 var (
 	databaseUp    = describe("database_up", "Whether the database answers and takes writes.")
 	temporalUp    = describe("temporal_up", "Whether Temporal serves the namespace.")
@@ -97,10 +97,11 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("mediagate_"+name, help, labels, nil)
 }
 
-// Describe is of prometheus.Collector: the metrics differ from reading to reading.
+// Describe implements prometheus.Collector. It describes nothing, since the metrics differ from
+// reading to reading.
 func (w *watched) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (w *watched) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -144,7 +145,8 @@ func truth(yes bool) float64 {
 	return 0
 }
 
-// age is how long ago something began by the database's clock; 0 where nothing did.
+// age returns the seconds from since to the figures' time by the database's clock; 0 for a zero
+// since.
 func age(f mediagate.Figures, since time.Time) float64 {
 	if since.IsZero() {
 		return 0
@@ -178,7 +180,7 @@ func (w *watched) collectTasks(f mediagate.Figures, gauge func(*prometheus.Desc,
 	}
 }
 
-// collectChannels tells of the configured channels, and of others that still have jobs.
+// collectChannels sends the metrics of the configured channels, and of others that still have jobs.
 func (w *watched) collectChannels(r reading, gauge func(*prometheus.Desc, float64, ...string)) {
 	figures := make(map[string]mediagate.ChannelFigures)
 	for name := range w.source.Concurrency {
@@ -216,7 +218,7 @@ func stateOf(s mediagate.ChannelState, now time.Time) string {
 	}
 }
 
-// read is the last reading, or a new one.
+// read returns the last reading, or a new one if that is old.
 func (w *watched) read() reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Metrics are those of one process.
+// Metrics are the metrics of one process.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -40,8 +40,8 @@ var (
 	lateBuckets = []float64{.1, .5, 1, 2, 5, 10, 30, 60, 300}
 )
 
-// New makes the metrics of a process of that version, which serves the API, works, or
-// does both.
+// New makes the metrics of a process with that version and role: it serves the API, runs the worker,
+// or does both.
 func New(version, role string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -76,8 +76,8 @@ func New(version, role string) *Metrics {
 	return m
 }
 
-// start makes the series that alerts compute rates of: a counter that appears with its
-// first count has no rate.
+// start makes the counters whose rates alerts use. A counter that appears with its first count has
+// no rate.
 func (m *Metrics) start() {
 	for _, t := range mediagate.TaskTypes() {
 		m.submitted.WithLabelValues(string(t))
@@ -125,14 +125,15 @@ func (m *Metrics) StepEnded(step, outcome string, took time.Duration) {
 	m.stepTime.WithLabelValues(step, outcome).Observe(took.Seconds())
 }
 
-// VendorCalls counts the calls of a channel. A status of 0 is no answer.
+// VendorCalls returns a function that counts the calls of a channel. A status of 0 is no answer.
 func (m *Metrics) VendorCalls(channel string) func(effect string, status int, took time.Duration) {
 	return func(effect string, status int, took time.Duration) {
 		m.vendorTime.WithLabelValues(channel, effect, answerClass(status)).Observe(took.Seconds())
 	}
 }
 
-// answerClass tells apart what operators do something else about.
+// answerClass returns the label of a status. It keeps the statuses that need different action by
+// operators.
 func answerClass(status int) string {
 	switch status {
 	case 0:
@@ -144,7 +145,7 @@ func answerClass(status int) string {
 	}
 }
 
-// statusClass is that of a status of HTTP.
+// statusClass returns the class of an HTTP status, such as 2xx.
 func statusClass(status int) string {
 	if status < 100 || status > 599 {
 		return "other"
@@ -152,7 +153,7 @@ func statusClass(status int) string {
 	return strconv.Itoa(status/100) + "xx"
 }
 
-// JobEnded counts the end of a vendor's job, as its channel saw it.
+// JobEnded counts the end of a vendor's job.
 func (m *Metrics) JobEnded(channel string, succeeded bool, took time.Duration) {
 	outcome := "failed"
 	if succeeded {
@@ -161,12 +162,12 @@ func (m *Metrics) JobEnded(channel string, succeeded bool, took time.Duration) {
 	m.jobTime.WithLabelValues(channel, outcome).Observe(took.Seconds())
 }
 
-// Polled counts a poll by how late it was.
+// Polled counts a poll and how late it was.
 func (m *Metrics) Polled(channel string, late time.Duration) {
 	m.pollLate.WithLabelValues(channel).Observe(max(0, late.Seconds()))
 }
 
-// UnknownWord counts an answer that the adapter does not know.
+// UnknownWord counts an answer with a status word that the adapter does not know.
 func (m *Metrics) UnknownWord(channel string) { m.unknownWords.WithLabelValues(channel).Inc() }
 
 // LostTail counts a sign that the database has lost what it had committed.

@@ -9,8 +9,8 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// Temporal is the handler of the Temporal SDK's own metrics. Its histograms get our
-// buckets: with the default ones they would be most of what a process is scraped for.
+// Temporal returns the handler of the Temporal SDK's own metrics. Its histograms have our few
+// buckets: with the default ones they would be most of a scrape.
 func (m *Metrics) Temporal() (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(m.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
@@ -25,5 +25,5 @@ func (m *Metrics) Temporal() (client.MetricsHandler, error) {
 	}), nil
 }
 
-// seriesMost bounds the label sets of one metric.
+// seriesMost limits the label sets of one metric.
 const seriesMost = 2000

@@ -160,7 +160,7 @@ func TestConnectJudgesAgain(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	g := &guard{anyPort: true}
-	refuse := func(a netip.Addr) error { _, err := g.rules.judge(a); return err }
+	refuse := func(a netip.Addr) error { _, err := g.rules.check(a); return err }
 	conn, err := g.connect(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1")}, port, refuse)
 	if err == nil {
 		_ = conn.Close()

@@ -288,7 +288,7 @@ func TestCleanRefuses(t *testing.T) {
 		"WebP, an empty frame":     {webp(features(2, 1, 1), frame(0, 0, 1, 1, "")), "holds no image"},
 		"WebP, a frame outside":    {webp(features(2, 1, 1), frame(2, 0, 1, 1, pixel)), "does not lie within"},
 		"WebP, pixels of text":     {webp(riff("VP8 ", "alert(1);/")), "no valid head"},
-		"WebP, an odd length":      {"RIFF\x1b\x00\x00\x00WEBP" + pixel + "\x00", "its length is none"},
+		"WebP, an odd length":      {"RIFF\x1b\x00\x00\x00WEBP" + pixel + "\x00", "its length is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
