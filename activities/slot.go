@@ -32,7 +32,7 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	}
 	waiting, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
-	toLook, err := a.Limits.Looks.Acquire(waiting, t.AccountID, 1)
+	toLook, err := a.Limits.Lookups.Acquire(waiting, t.AccountID, 1)
 	if err != nil {
 		return prepared{}, mediagate.Errorf(mediagate.KindUnavailable, "the database is busy")
 	}

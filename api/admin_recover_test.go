@@ -49,10 +49,10 @@ func TestRecover(t *testing.T) {
 	id := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
 	g.clock.advance(time.Hour)
 	to := g.clock.now().Add(-time.Minute)
-	run := func(id string, at time.Time) mediagate.Doubted {
-		return mediagate.Doubted{TaskID: id, AccountID: "acc_x", KeyID: "key_x", Model: "alpha-v3", Hold: 420_000, State: "running", At: at}
+	run := func(id string, at time.Time) mediagate.UncertainTask {
+		return mediagate.UncertainTask{TaskID: id, AccountID: "acc_x", KeyID: "key_x", Model: "alpha-v3", Hold: 420_000, State: "running", At: at}
 	}
-	g.starter.runs = [][]mediagate.Doubted{
+	g.starter.runs = [][]mediagate.UncertainTask{
 		{run(id, to), run("task_lost", to), run("task_lost", to), run("task_long_ago", to.Add(-time.Hour))},
 		{run("task_lost_too", to.Add(-time.Minute))},
 	}

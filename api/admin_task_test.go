@@ -369,8 +369,8 @@ func TestActions(t *testing.T) {
 		"no action":            {parked, `{"reason":"x"}`, 400, "action is required"},
 		"unknown action":       {parked, `{"action":"cancel","reason":"x"}`, 400, "action must be one of retry, reroute, fail, poll_now, redeliver"},
 		"no reason":            {parked, `{"action":"retry"}`, 400, "reason is required"},
-		"channel of a retry":   {parked, `{"action":"retry","channel":"kling-b","reason":"x"}`, 400, "channel goes with the action reroute only"},
-		"unknown channel":      {parked, `{"action":"reroute","channel":"nobody","reason":"x"}`, 400, `channel is not known: "nobody"`},
+		"channel of a retry":   {parked, `{"action":"retry","channel":"kling-b","reason":"x"}`, 400, "channel is allowed only with the action reroute"},
+		"unknown channel":      {parked, `{"action":"reroute","channel":"nobody","reason":"x"}`, 400, `there is no channel "nobody"`},
 		"channel that is no use": {func(g *gateway, id string) {
 			parked(g, id)
 			g.exec("UPDATE tasks SET model = 'alpha-video-o1' WHERE id = $1", id)
@@ -378,7 +378,7 @@ func TestActions(t *testing.T) {
 		"disabled channel": {func(g *gateway, id string) {
 			parked(g, id)
 			g.operate(http.MethodPatch, "/channels/kling-b", `{"enabled":false}`)
-		}, `{"action":"reroute","channel":"kling-b","reason":"x"}`, 400, "channel is disabled: kling-b"},
+		}, `{"action":"reroute","channel":"kling-b","reason":"x"}`, 400, "channel is disabled, enable it or name another: kling-b"},
 		"of an open task":          {parked, `{"action":"redeliver","reason":"x"}`, 409, "redeliver does not apply to this task now: what does is fail, retry, reroute"},
 		"of a task that ended":     {func(g *gateway, id string) { g.complete(id) }, `{"action":"retry","reason":"x"}`, 409, "retry does not apply to this task now: what does is redeliver"},
 		"of an erased task":        {func(g *gateway, id string) { g.complete(id); g.erased(id) }, `{"action":"redeliver","reason":"x"}`, 409, "redeliver does not apply to this task: no action does"},

@@ -19,7 +19,7 @@ import (
 )
 
 // whole keeps everything.
-var whole = &catalog.Outline{Whole: true}
+var whole = &catalog.FieldMask{Whole: true}
 
 func TestParseObject(t *testing.T) {
 	t.Parallel()
@@ -104,9 +104,9 @@ func TestParseObjectBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object, err := parseObject([]byte(test.body), whole)
-			for kept, outline := range map[string]*catalog.Outline{
-				"nothing": {}, "a": {Fields: map[string]*catalog.Outline{"a": {}}},
-				"two of a": {Fields: map[string]*catalog.Outline{"a": {Item: &catalog.Outline{}, Items: 2}}},
+			for kept, outline := range map[string]*catalog.FieldMask{
+				"nothing": {}, "a": {Fields: map[string]*catalog.FieldMask{"a": {}}},
+				"two of a": {Fields: map[string]*catalog.FieldMask{"a": {Item: &catalog.FieldMask{}, Items: 2}}},
 			} {
 				// What is not kept is judged all the same.
 				if _, verdict := parseObject([]byte(test.body), outline); fmt.Sprint(verdict) != fmt.Sprint(err) {
@@ -144,9 +144,9 @@ func members(n int) string {
 
 func TestParseKeepsTheOutline(t *testing.T) {
 	t.Parallel()
-	keep := &catalog.Outline{Fields: map[string]*catalog.Outline{
+	keep := &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{
 		"text": {}, "all": whole,
-		"list": {Item: &catalog.Outline{Fields: map[string]*catalog.Outline{"known": {}}}, Items: 2},
+		"list": {Item: &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{"known": {}}}, Items: 2},
 	}}
 	for name, test := range map[string]struct{ body, kept string }{
 		"known":               {`{"text":"a","all":[1,{"b":[2]}]}`, `{"text":"a","all":[1,{"b":[2]}]}`},
@@ -182,7 +182,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := models.Outline("")
+	mask := models.FieldMask("")
 	for name, field := range map[string]string{
 		"an unknown field": `"other":[%s]`, "metadata": `"metadata":{"other":[%s]}`, "a text": `"prompt":[%s]`,
 		"a list": `"image_urls":[%s]`, "an item": `"element_list":[{"name":[%s]}]`, "a number": `"n":[%s]`,
@@ -191,7 +191,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 		body := []byte(`{"model":"alpha-v3",` + fmt.Sprintf(field, strings.Repeat(item, 9_900)+"0") + `,"filler":"` + strings.Repeat("y", 500_000) + `"}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := parseObject(body, keep)
+		_, err := parseObject(body, mask)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 100<<10 {
 			t.Errorf("%s: a body of %d KiB takes %d KiB, %v", name, len(body)>>10, took>>10, err)
@@ -241,7 +241,7 @@ func FuzzParseObject(f *testing.F) {
 		if (err == nil) == (object == nil) {
 			t.Fatalf("object %v with error %v", object, err)
 		}
-		if _, verdict := parseObject(body, &catalog.Outline{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
+		if _, verdict := parseObject(body, &catalog.FieldMask{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
 			t.Fatalf("%v when nothing is kept, else %v", verdict, err)
 		}
 		// What we take, everybody takes, and sees the same in it.

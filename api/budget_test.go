@@ -98,7 +98,7 @@ func TestBodiesOfOneAccount(t *testing.T) {
 		s := dial(t, address)
 		s.send(text)
 		a := s.answer()
-		a.wantError(t, 429, "rate_limit_error", "bodies under way")
+		a.wantError(t, 429, "rate_limit_error", "bodies in progress")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("%s: Retry-After %q", name, after)
 		}

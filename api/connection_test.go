@@ -90,7 +90,7 @@ const spareConnections = 64
 // connectionsOf bounds them as a process does.
 func connectionsOf(n int64) func(*api.Config) {
 	return bounds(func(p *limit.Process) {
-		p.Connections, p.Spare = limit.New("", n), limit.New("", spareConnections)
+		p.Connections, p.Overflow = limit.New("", n), limit.New("", spareConnections)
 	})
 }
 

@@ -40,7 +40,7 @@ func AwaitStarts(s *Server) {
 }
 
 // Rest changes how long streams keep silent.
-func Rest(s *Server, rest time.Duration) { s.rest = rest }
+func Rest(s *Server, rest time.Duration) { s.streamInterval = rest }
 
 // Document is the server's catalog and its OpenAPI document.
 func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {
@@ -118,8 +118,8 @@ func Silent(s *Server) int {
 
 // The bounds of failed tries.
 const (
-	TriesOfOne = triesOfOne
-	TriesOfAll = triesOfAll
+	MaxFailuresOfNetwork = maxFailuresOfNetwork
+	MaxFailures          = maxFailures
 )
 
 // Suspects is how many addresses are remembered for failed tries.

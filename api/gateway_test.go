@@ -86,11 +86,11 @@ type starter struct {
 	woken   []string // tasks whose runs were signalled
 	jobs    []mediagate.TaskJob
 	fail    error
-	runs    [][]mediagate.Doubted // that Temporal lists, by pages
+	runs    [][]mediagate.UncertainTask // that Temporal lists, by pages
 }
 
 // RunsSince lists a page of runs.
-func (s *starter) RunsSince(_ context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error) {
+func (s *starter) RunsSince(_ context.Context, since time.Time, page string) (runs []mediagate.UncertainTask, next string, err error) {
 	n := len(page)
 	if page != strings.Repeat("x", n) || n > 0 && n >= len(s.runs) {
 		return nil, "", mediagate.Invalid("after", "no page")
@@ -176,17 +176,17 @@ func (g *gateway) awaitStart(after int) (t mediagate.Task) {
 // vendors takes what a test says, else everything, and notes what it is asked.
 type vendors struct {
 	mu    sync.Mutex
-	says  func(model string, route mediagate.Route, params json.RawMessage) api.Expression
+	says  func(model string, route mediagate.Route, params json.RawMessage) api.Support
 	asked []string
 	job   mediagate.Job // that was asked about last
 }
 
-func (v *vendors) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
+func (v *vendors) Supports(model string, route mediagate.Route, job mediagate.Job) api.Support {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked, v.job = append(v.asked, route.Upstream), job
 	if v.says == nil {
-		return api.Expression{Sync: route.Provider == "dashscope"}
+		return api.Support{Sync: route.Provider == "dashscope"}
 	}
 	return v.says(model, route, job.Params)
 }

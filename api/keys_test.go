@@ -80,7 +80,7 @@ func TestUnknownKeys(t *testing.T) {
 			g.operate(call.method, "/keys/"+id+call.path, call.body).wantError(t, 404, "not_found_error", "key not found")
 		}
 	}
-	g.manage(g.key, http.MethodGet, "?after="+foreign.ID, "").wantError(t, 400, "invalid_request_error", "after must be an id of this list")
+	g.manage(g.key, http.MethodGet, "?after="+foreign.ID, "").wantError(t, 400, "invalid_request_error", "after must be the id of an entry in this list")
 }
 
 // A key gives nothing that it lacks: TestLacks has each setting. What it gives of its
@@ -104,7 +104,7 @@ func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 		`{` + rest + `"quota":"1","caps":{"day":"1"},"group":"half"}`:           "group",
 	} {
 		g.manage(giver, http.MethodPost, "", body).
-			wantError(t, 403, "permission_error", field+" goes beyond what this API key has itself")
+			wantError(t, 403, "permission_error", field+" exceeds what this API key has itself")
 	}
 	if left := g.manage(giver, http.MethodGet, "/"+row.ID, "").at("quota"); left != "7.00" {
 		t.Errorf("%s is left", left)
@@ -231,12 +231,12 @@ func TestChangesOfStrongerKeys(t *testing.T) {
 			}
 			continue
 		}
-		a.wantError(t, 403, "permission_error", step.field+" goes beyond")
+		a.wantError(t, 403, "permission_error", step.field+" exceeds")
 		if after := g.operate(http.MethodGet, "/keys/"+step.id, "").body; after != before {
 			t.Errorf("%s: refused, and the key is %s", step.body, after)
 		}
 	}
-	g.manage(weak, http.MethodPost, "/"+g.keyRow.ID+"/rotate", "").wantError(t, 403, "permission_error", "scopes goes beyond")
+	g.manage(weak, http.MethodPost, "/"+g.keyRow.ID+"/rotate", "").wantError(t, 403, "permission_error", "scopes exceeds")
 	if a := g.operate(http.MethodGet, "/keys/"+g.keyRow.ID, ""); a.at("rotated_to") != nil || a.at("expires_at") != nil {
 		t.Errorf("the key that was not rotated: %s", a.body)
 	}
@@ -283,7 +283,7 @@ func TestLimitsOfAPairAreThoseOfBoth(t *testing.T) {
 	for field, body := range map[string]string{
 		"unlimited": `{"unlimited":true}`, "quota": `{"quota":"1000"}`, "caps": `{"caps":null}`, "rate": `{"rate":null}`, "in_flight": `{"in_flight":9}`,
 	} {
-		g.manage(weak, http.MethodPatch, "/"+row.ID, body).wantError(t, 403, "permission_error", "models goes beyond what this API key has itself")
+		g.manage(weak, http.MethodPatch, "/"+row.ID, body).wantError(t, 403, "permission_error", "models exceeds what this API key has itself")
 		if after := g.operate(http.MethodGet, "/keys/"+strong, "").body; after != before {
 			t.Errorf("%s: refused, and the stronger key is %s", field, after)
 		}

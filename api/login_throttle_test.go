@@ -39,7 +39,7 @@ func newLooked(t *testing.T) (*gateway, *looked) {
 	g := newGateway(t, func(c *api.Config) {
 		store.Store = c.Store
 		c.Store, c.TrustedProxies.Hops = store, 1
-		c.Limits.Suspects = limit.New("", 2)
+		c.Limits.UnknownKeys = limit.New("", 2)
 	})
 	return g, store
 }
@@ -128,8 +128,8 @@ func TestTriesOfAnAddress(t *testing.T) {
 	if a := g.try(here, "/v1/tasks", g.key); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	g.guess(here, api.TriesOfOne)
-	suspects := func() int64 { return g.limits.Suspects.Figures().Held }
+	g.guess(here, api.MaxFailuresOfNetwork)
+	suspects := func() int64 { return g.limits.UnknownKeys.Figures().Held }
 	store.most.Store(0)
 	var several sync.WaitGroup
 	for i := range 4 {
@@ -174,7 +174,7 @@ func TestTriesOfAnAddress(t *testing.T) {
 // what comes of it then.
 func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func()) {
 	g.t.Helper()
-	taken, err := g.limits.Suspects.Acquire(g.t.Context(), "taken", 2)
+	taken, err := g.limits.UnknownKeys.Acquire(g.t.Context(), "taken", 2)
 	g.must(err)
 	defer taken.Release()
 	var waiting sync.WaitGroup
@@ -183,7 +183,7 @@ func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func())
 			g.t.Errorf("%d %s", a.status, a.body)
 		}
 	})
-	eventually(g.t, "it waits", func() bool { return g.limits.Suspects.Figures().Waiting > 0 })
+	eventually(g.t, "it waits", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 	meanwhile()
 	taken.Release()
 	waiting.Wait()
@@ -194,10 +194,10 @@ func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func())
 func TestTriesOfAll(t *testing.T) {
 	t.Parallel()
 	g, _ := newLooked(t)
-	for i := range api.TriesOfAll {
+	for i := range api.MaxFailures {
 		g.try(fmt.Sprintf("198.51.%d.%d", i/256, i%256), "/v1/tasks", "mgk_malformed")
 	}
-	if n := api.Suspects(g.server); n > api.TriesOfAll {
+	if n := api.Suspects(g.server); n > api.MaxFailures {
 		t.Errorf("%d addresses are remembered", n)
 	}
 	if a := g.try("203.0.113.1", "/v1/tasks", g.key); a.status != 200 {
@@ -214,7 +214,7 @@ func TestFailedLoginsOfOperators(t *testing.T) {
 	for range 30 {
 		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "invalid admin key")
 	}
-	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "takes no API key")
 	lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`)
 	if lines != 1 || !strings.Contains(g.log.String(), `"client":"192.0.2.1","times":1`) {
 		t.Errorf("%d lines: %s", lines, g.log)

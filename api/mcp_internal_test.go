@@ -13,7 +13,7 @@ func TestMCPComments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out := httptest.NewRecorder()
-		a := &mcpAnswer{out: out}
+		a := &mcpResponse{out: out}
 		a.Header().Set("Content-Type", typeEvents)
 		a.begin()
 		a.mu.Lock() // the comments are written beside this test

@@ -29,13 +29,13 @@ type censor struct {
 	open  bool
 }
 
-func (c *censor) Judge(_ context.Context, texts []string) (mediagate.Verdict, error) {
+func (c *censor) Check(_ context.Context, texts []string) (mediagate.Verdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, texts)
 	switch {
 	case c.fail != nil && c.open:
-		return mediagate.Verdict{Unjudged: c.fail}, nil
+		return mediagate.Verdict{Unchecked: c.fail}, nil
 	case c.fail != nil:
 		return mediagate.Verdict{}, c.fail
 	}
@@ -203,7 +203,7 @@ func TestModerationThatFails(t *testing.T) {
 func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 	t.Parallel()
 	c := &censor{}
-	g := newGateway(t, func(cfg *api.Config) { cfg.Moderator, cfg.ModeratorAsks = c, true })
+	g := newGateway(t, func(cfg *api.Config) { cfg.Moderator, cfg.ModeratorCalls = c, true })
 	_, poor := g.newKey(mediagate.Key{Quota: 1})
 	g.send(request{method: "POST", path: videos, key: poor, body: videoBody}).wantError(t, 402, "payment_required", "")
 	if n := c.count(); n != 0 {
@@ -218,10 +218,10 @@ func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 // An account has its share of the questions under way, and leaves some for others.
 func TestModerationIsShared(t *testing.T) {
 	t.Parallel()
-	h := slowJudge{make(chan struct{}, 100), make(chan struct{})}
+	h := slowModerator{make(chan struct{}, 100), make(chan struct{})}
 	l := limit.New("moderation", 4)
 	g := newGateway(t, func(cfg *api.Config) {
-		cfg.Moderator, cfg.ModeratorAsks, cfg.Limits = h, true, &limit.Process{Moderation: l}
+		cfg.Moderator, cfg.ModeratorCalls, cfg.Limits = h, true, &limit.Process{Moderation: l}
 	})
 	key := g.other()
 	var calls sync.WaitGroup

@@ -209,8 +209,8 @@ func TestMusicSources(t *testing.T) {
 		"unknown":        {"/remaster", task1(nobody, ""), "task_id", "task_id is unknown"},
 		"a video":        {"/remaster", task1(film, ""), "task_id", "must be of music-a"},
 		"other family":   {"/remaster", task1(flow, ""), "task_id", "must be of music-a"},
-		"not ended":      {"/stemsAll", task1(open, ""), "task_id", "must be of a completed task, not of one that is pending"},
-		"failed":         {"/stemsAll", task1(failed, ""), "task_id", "must be of a completed task, not of one that is failed"},
+		"not ended":      {"/stemsAll", task1(open, ""), "task_id", "must be of a completed task, and the task is pending"},
+		"failed":         {"/stemsAll", task1(failed, ""), "task_id", "must be of a completed task, and the task is failed"},
 		"index 3 of 2":   {"/remaster", task1(song, `,"audio_index":3`), "audio_index", "between 1 and 2, the number of clips of the task"},
 		"beyond the end": {"/replaceMusic", task1(song, `,"start_s":1,"end_s":12.51`), "end_s", "within the clip, which is 12.5 seconds long"},
 		"of the second":  {"/replaceMusic", task1(song, `,"audio_index":2,"start_s":1,"end_s":20.001`), "end_s", "which is 20 seconds long"},
@@ -237,8 +237,8 @@ func TestMusicSourceThatNoRouteTakes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	song := g.song(songBody)
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-		return api.Expression{Err: mediagate.Invalid(mediagate.SourceParam, "the source was made elsewhere")}
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+		return api.Support{Err: mediagate.Invalid(mediagate.SourceParam, "the source was made elsewhere")}
 	}
 	g.post(music+"/remaster", `{"task_id":"`+song+`"}`).
 		wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "task_id: the source was made elsewhere")

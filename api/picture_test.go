@@ -131,8 +131,8 @@ func TestStorePictures(t *testing.T) {
 			s := serverWith(t, store)
 			ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
 			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: store.key}}
-			c.within(time.Minute)
-			defer c.release()
+			c.setTimeout(time.Minute)
+			defer c.cancelContext()
 			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", noted(last))}
 			list, err := pictures(uploads)
 			if err != nil {

@@ -72,7 +72,7 @@ func TestLooksLike(t *testing.T) {
 		"01JZZZZZZZZZZZZZZZZZZZZZZZ":        false,
 		"":                                  false, "task_": false,
 	} {
-		if got := looksLike(id, taskPrefix); got != want {
+		if got := isID(id, taskPrefix); got != want {
 			t.Errorf("%q: %t", id, got)
 		}
 	}

@@ -50,8 +50,8 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 		"adapter at fault": {errors.New("secret detail"), 500, "server_error", "internal error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-				return api.Expression{Err: test.err}
+			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+				return api.Support{Err: test.err}
 			}
 			g.post(videos, videoBody).wantError(t, test.status, test.kind, test.message)
 			g.quote(videos, videoBody).wantError(t, test.status, test.kind, test.message)
@@ -79,8 +79,8 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 		"both, as asked": {[]string{"vertex", "veo"}, sounded, "1.2", []string{"vertex", "veo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
-				return api.Expression{Unserved: !slices.Contains(test.served, route.Provider)}
+			g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Support {
+				return api.Support{Unserved: !slices.Contains(test.served, route.Provider)}
 			}
 			if quote := g.quote(videos, test.body); fmt.Sprint(quote.at("cost")) != test.cost {
 				t.Errorf("quoted %d %s, want %s", quote.status, quote.body, test.cost)
@@ -97,8 +97,8 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 		})
 	}
 	_, key := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
-	g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
-		return api.Expression{Unserved: route.Provider == "vertex"}
+	g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Support {
+		return api.Support{Unserved: route.Provider == "vertex"}
 	}
 	if quote := g.send(request{method: http.MethodPost, path: "/v1/quote", key: key, body: strings.Replace(silent, "{", `{"endpoint":"`+videos+`",`, 1)}); fmt.Sprint(quote.at("cost")) != "0.6" {
 		t.Errorf("at half the price: %s", quote.body)
@@ -111,8 +111,8 @@ func TestRefusalNamesWhatWasSent(t *testing.T) {
 	t.Parallel()
 	const said = `"messages":[{"role":"user","content":"a cat"}]`
 	g := newGateway(t)
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-		return api.Expression{Err: mediagate.Invalid("prompt", "prompt is too long here")}
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+		return api.Support{Err: mediagate.Invalid("prompt", "prompt is too long here")}
 	}
 	for name, test := range map[string]struct{ body, message string }{
 		"messages alone":  {`{"model":"gamma2.6",` + said + `}`, "messages: prompt is too long here"},
@@ -144,13 +144,13 @@ func TestPlanHoldsWhatVendorsSay(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	var model, prompt string
-	g.vendors.says = func(m string, _ mediagate.Route, params json.RawMessage) api.Expression {
+	g.vendors.says = func(m string, _ mediagate.Route, params json.RawMessage) api.Support {
 		var p struct{ Prompt string }
 		if err := json.Unmarshal(params, &p); err != nil {
 			t.Error(err)
 		}
 		model, prompt = m, p.Prompt
-		return api.Expression{Sync: true}
+		return api.Support{Sync: true}
 	}
 	row, err := g.store.TaskByID(t.Context(), g.submit(videos, videoBody))
 	g.must(err)

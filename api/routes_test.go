@@ -26,8 +26,8 @@ func TestRows(t *testing.T) {
 	}
 	for _, r := range routes() {
 		name := r.method + " " + r.path
-		if want := r.access == accessKey && r.method == http.MethodPost && !uncounted[name]; r.counted() != want {
-			t.Errorf("%s: whether rates count it is %t", name, r.counted())
+		if want := r.access == accessKey && r.method == http.MethodPost && !uncounted[name]; r.isRated() != want {
+			t.Errorf("%s: whether rates count it is %t", name, r.isRated())
 		}
 		if seen[name] {
 			t.Errorf("%s is there twice", name)

@@ -95,7 +95,7 @@ func TestSessionOfKey(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
-	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "no admin key")
+	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "takes no API key")
 	if log := g.log.String(); strings.Contains(log, g.key) || strings.Contains(log, csrf) || strings.Contains(log, strings.TrimPrefix(cookie, "mediagate_session=")) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
@@ -555,7 +555,7 @@ func newSessionStore(t *testing.T) (*gateway, *sessionStore) {
 	store := &sessionStore{}
 	g := newGateway(t, func(c *api.Config) {
 		store.Store, c.TrustedProxies.Hops = c.Store, 1
-		c.Store, c.Limits.Suspects = store, limit.New("", 2)
+		c.Store, c.Limits.UnknownKeys = store, limit.New("", 2)
 	})
 	return g, store
 }
@@ -622,16 +622,16 @@ func TestSignInsAreThrottled(t *testing.T) {
 					t.Errorf("%d %s", a.status, a.body)
 				}
 			}
-			for range api.TriesOfOne {
+			for range api.MaxFailuresOfNetwork {
 				failed()
 			}
-			taken, err := g.limits.Suspects.Acquire(t.Context(), "taken", 2)
+			taken, err := g.limits.UnknownKeys.Acquire(t.Context(), "taken", 2)
 			g.must(err)
 			defer taken.Release()
 			var waiting sync.WaitGroup
 			waiting.Go(failed)
 			if name != "admin keys" { // which the database is not asked for
-				eventually(t, "it waits for its turn", func() bool { return g.limits.Suspects.Figures().Waiting > 0 })
+				eventually(t, "it waits for its turn", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 			}
 			if a := b.ask(request{path: "/v1/tasks", header: from}); a.status != 200 {
 				t.Errorf("a session that is known: %d %s", a.status, a.body)

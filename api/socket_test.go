@@ -243,7 +243,7 @@ func TestPollsOfOneAccount(t *testing.T) {
 			return false // it waits, and this client goes
 		}
 		a := s.answer()
-		a.wantError(t, 429, "rate_limit_error", "those that wait for tasks of this account")
+		a.wantError(t, 429, "rate_limit_error", "waiting requests")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("Retry-After %q", after)
 		}

@@ -73,7 +73,7 @@ func TestSourcesThatCannotBe(t *testing.T) {
 		fileOf(film, 1):                              "must name image, and its task makes video",
 		fileOf(small, 1):                             "is 100 × 512 pixels, at least 128 × 128 are required",
 		fileOf(large, 1):                             "has more than 52428800 bytes",
-		fileOf(gone, 1):                              "names a file that is not kept any more",
+		fileOf(gone, 1):                              "names a file that is no longer kept",
 		fileOf(text, 1):                              "is application/zip, not an image",
 		fileOf(running, 0):                           "is refused",
 		fileOf(running, 1) + "?x=1":                  "is refused",
@@ -152,14 +152,14 @@ func TestSourceErasedWhileSubmitted(t *testing.T) {
 	g.complete(source, pictureFile)
 	body := filmOf(fileOf(source, 1))
 	once := false
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
 		if !once { // after the source was looked at
 			once = true
 			if _, err := g.store.EraseTask(t.Context(), g.account.ID, source); err != nil {
 				t.Errorf("erase: %v", err)
 			}
 		}
-		return api.Expression{}
+		return api.Support{}
 	}
 	a := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: body})
 	a.wantError(t, 400, "invalid_request_error", "image_urls[1] names "+source+", which is erased")

@@ -137,7 +137,7 @@ func again(t *testing.T, o *catalog.Operation, r catalog.Request) {
 	for field, media := range r.Uploads {
 		body[field] = media
 	}
-	if err := o.Known(slices.Collect(maps.Keys(body))); err != nil {
+	if err := o.RefuseUnknown(slices.Collect(maps.Keys(body))); err != nil {
 		t.Errorf("a strict key may not send the body: %v", err)
 	}
 	second, err := o.Accept(body)

@@ -96,7 +96,7 @@ func TestMediaRulesAreStrict(t *testing.T) {
 		"no side":               {"{kind: image, min_side: 0}", at + ".min_side must be above 0"},
 		"less than none":        {"{kind: image, max_side: -1}", at + ".max_side must be above 0"},
 		"sides crossed":         {"{kind: image, min_side: 2, max_side: 1}", at + ".min_side is above max_side"},
-		"no ratio":              {`{kind: image, min_ratio: "4"}`, at + `.min_ratio: "4" is no ratio`},
+		"no ratio":              {`{kind: image, min_ratio: "4"}`, at + `.min_ratio: "4" is not a ratio`},
 		"ratios crossed":        {`{kind: image, min_ratio: "4:1", max_ratio: "1:4"}`, at + ".min_ratio is above max_ratio"},
 		"lengths crossed":       {"{kind: video, min_seconds: 3, max_seconds: 2}", at + ".min_seconds is above max_seconds"},
 		"no length":             {"{kind: video, min_seconds: 0}", at + ".min_seconds must be above 0"},

@@ -29,7 +29,7 @@ func TestChannelsServeAliases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channels, err := openChannels(all.Builtin(), known([]Channel{{
+			channels, err := openChannels(all.Builtin(), domainChannels([]Channel{{
 				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
 			}}, models), providers.Options{}, fetcher{}, nil, nil)
 			if err != nil {

@@ -514,7 +514,7 @@ func TestLoadJudgesPassthrough(t *testing.T) {
 			"channels[0].passthrough.other.upstream: must not be empty", "channels[0].passthrough.other.operation: must be video_generation or image_generation",
 		},
 		`other: {upstream: o, operation: video_generation, price: "-1"}`: {`channels[0].passthrough.other.price: "-1" is no price: write a decimal such as "0.25"`},
-		`"o*": {upstream: o, operation: video_generation}`:               {`channels[0].passthrough."o*": is no id of a model: no blanks around it, and no *`},
+		`"o*": {upstream: o, operation: video_generation}`:               {`channels[0].passthrough."o*": is not a model id: it must have no blanks around it, and no *`},
 		`alpha-v3: {upstream: o, operation: video_generation}`:           {"channels: channel k: passthrough.alpha-v3: alpha-v3 is a model of the catalog, of alpha-v3.yaml"},
 		`other: {upstream: o, operation: video_generation, cost: "1"}`:   {"channels[0].passthrough.other.cost: no such setting"},
 	} {

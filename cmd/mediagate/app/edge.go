@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// bucket fits the blob store to the activities.
+// bucket adapts the blob store to the activities.
 type bucket struct{ *blob.Store }
 
 // Mirror streams a file to the object key.
@@ -27,12 +27,12 @@ type fetcher struct {
 	ways  map[string]way // by channel
 }
 
-// FetchMedia opens media of a client, through no proxy.
+// FetchMedia opens a client's media, without a proxy.
 func (f fetcher) FetchMedia(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 	return open(ctx, f.rules.MediaClient(), url)
 }
 
-// FetchResult opens a vendor's file. It may be on the private host of the channel.
+// FetchResult opens a vendor's file. The channel's own host may be private.
 func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
 	o := outbound.Options{Redirects: outbound.MediaRedirects, IgnorePorts: true, Proxy: f.ways[channel].proxy}
 	if host := f.ways[channel].host; host != "" {
@@ -41,8 +41,8 @@ func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadC
 	return open(ctx, f.rules.Client(o), url)
 }
 
-// follow makes what opens a file to which a download of the channel's was redirected, and
-// follows so many redirects more.
+// follow returns a function that opens the target of a redirected download, and follows further
+// redirects.
 func (f fetcher) follow(channel string) func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
 	return func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
 		client := f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true, Proxy: f.ways[channel].proxy})
@@ -54,7 +54,7 @@ func (f fetcher) follow(channel string) func(ctx context.Context, url string, re
 	}
 }
 
-// errRedirect is the cause of an answer that is a redirect still.
+// errRedirect is the cause of the error about an answer that is still a redirect.
 var errRedirect = errors.New("a redirect")
 
 func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, int64, error) {
@@ -88,8 +88,7 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 	}
 }
 
-// mediaBody is a file on its way. What breaks it off is told in our own words,
-// as in Fetch.
+// mediaBody is a file on its way. It words read errors like Describe, without addresses.
 type mediaBody struct{ io.ReadCloser }
 
 func (b mediaBody) Read(p []byte) (int, error) {
@@ -100,7 +99,7 @@ func (b mediaBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deliverer fits the webhook sender to the activities.
+// deliverer adapts the webhook sender to the activities.
 type deliverer struct {
 	sender *webhook.Sender
 	traces *traces

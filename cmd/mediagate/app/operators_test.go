@@ -180,7 +180,7 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 4 { // twice: a settings file may name other files
-			g.operators.look(t.Context())
+			g.operators.checkFiles(t.Context())
 		}
 	}
 	want := func(operators map[string]string, broken string) {
@@ -227,11 +227,11 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 func TestDoubtAboutOIDCAtAdminListen(t *testing.T) {
 	t.Parallel()
 	c := Config{OIDC: OIDC{Issuer: "https://login.example.com"}}
-	if text := c.Doubts(); text != "" {
+	if text := c.Cautions(); text != "" {
 		t.Errorf("doubts: %s", text)
 	}
 	c.AdminListen = "127.0.0.1:8081"
-	if text := c.Doubts(); !strings.HasPrefix(text, "# oidc: ") {
+	if text := c.Cautions(); !strings.HasPrefix(text, "# oidc: ") {
 		t.Errorf("doubts: %s", text)
 	}
 }

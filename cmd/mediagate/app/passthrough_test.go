@@ -65,7 +65,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	channels, err := openChannels(all.Builtin(), known(settings, models), providers.Options{}, fetcher{}, nil, nil)
+	channels, err := openChannels(all.Builtin(), domainChannels(settings, models), providers.Options{}, fetcher{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestBaseContractOfAdapters(t *testing.T) {
 	if len(problems) > 0 || len(settings) < 4 {
 		t.Fatal(problems, len(settings))
 	}
-	r := routes{all.Builtin().Adapter, all.Builtin().Fingerprints, known(settings, models)}
+	r := routes{all.Builtin().Adapter, all.Builtin().Fingerprints, domainChannels(settings, models)}
 	for _, p := range passthrough(all.Builtin(), settings) {
 		m, _ := models.Passthrough(p.ID)
 		o := m.Operations()[0]
@@ -120,7 +120,7 @@ func TestBaseContractOfAdapters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %s: %v", p.ID, field, err)
 			}
-			e := r.Express(p.ID, request.Plan.Routes[0], mediagate.Job{Params: request.Params})
+			e := r.Supports(p.ID, request.Plan.Routes[0], mediagate.Job{Params: request.Params})
 			switch {
 			case e.Err == nil:
 			case field == "", !mediagate.Is(e.Err, mediagate.KindInvalid):

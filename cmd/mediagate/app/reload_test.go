@@ -58,8 +58,8 @@ func (r *reloading) write(name, text string) {
 // want looks twice, and checks how many catalogs were taken by now.
 func (r *reloading) want(taken int, broken string) {
 	r.t.Helper()
-	r.look(r.t.Context())
-	r.look(r.t.Context())
+	r.checkFiles(r.t.Context())
+	r.checkFiles(r.t.Context())
 	if len(r.taken) != taken {
 		r.t.Fatalf("%d catalogs taken, want %d", len(r.taken), taken)
 	}
@@ -86,8 +86,8 @@ func TestReloadWhatIsNoFile(t *testing.T) {
 		put  func(path string) error
 		want string
 	}{
-		"a pipe":           {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a.yaml: is no file"},
-		"a device":         {func(path string) error { return os.Symlink("/dev/zero", path) }, "a.yaml: is no file"},
+		"a pipe":           {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a.yaml: is not a regular file"},
+		"a device":         {func(path string) error { return os.Symlink("/dev/zero", path) }, "a.yaml: is not a regular file"},
 		"a link to itself": {func(path string) error { return os.Symlink(path, path) }, "a.yaml: "},
 		"a large file": {func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte("id: large\n"), 0o600), os.Truncate(path, 100<<20))
@@ -118,7 +118,7 @@ func TestReload(t *testing.T) {
 	r.write("notes.txt", "not a model")
 	r.want(0, "")
 	r.write("a.yaml", dearer)
-	r.look(t.Context())
+	r.checkFiles(t.Context())
 	if len(r.taken) != 0 {
 		t.Fatal("taken at first sight: somebody may be writing")
 	}

@@ -94,7 +94,7 @@ func TestUnboundedChannels(t *testing.T) {
 	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("unbounded: %v", got)
 	}
-	if text := c.Doubts(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
+	if text := c.Cautions(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
 		t.Errorf("doubts:\n%s", text)
 	}
 }

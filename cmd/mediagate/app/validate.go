@@ -25,14 +25,14 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// minAdminKey is how long the key of an operator must be.
+// minAdminKey is the minimum length of an operator's key.
 const minAdminKey = 32
 
-// maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds,
-// the time to record what came of it.
+// maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds, the time to record
+// the result.
 const maxWebhookTimeout = 30 * time.Second
 
-// Validate returns all that is wrong with the settings, each with its path.
+// Validate returns all problems of the settings, each with its path.
 func (c Config) Validate() error {
 	var problems []error
 	for _, p := range c.problems(false, RoleAll) {
@@ -46,7 +46,7 @@ type problem struct{ path, text string }
 
 func (p problem) Error() string { return p.path + ": " + p.text }
 
-// problems judges the settings. A program with a database of its own needs no
+// problems validates the settings. A program with its own database, embedded, needs no
 // database_url.
 func (c Config) problems(embedded bool, role Role) []problem {
 	v := &validator{}
@@ -153,20 +153,20 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	return v.problems
 }
 
-// minKept is the least that anything is kept: longer than a submit takes that works on it.
+// minKept is the shortest retention. It exceeds the duration of a submit that works on kept data.
 const minKept = time.Hour
 
-// minLinkTTL is the least time that a client has to use a link.
+// minLinkTTL is the shortest time in which a client can use a link.
 const minLinkTTL = time.Minute
 
-// leastDistinct is how many different bytes a key has at least. Of 32 random ones
-// thirty differ, of as many random hexadecimal digits fourteen; with less than
-// half of that it was typed, not drawn.
+// leastDistinct is how many different bytes a key must have. Of 32 random bytes about thirty
+// differ, of as many random hexadecimal digits fourteen. A key with fewer than half of that was
+// typed by hand.
 const leastDistinct = 7
 
 const tooRegular = "repeats the same few characters: take a random one, as of openssl rand -base64 32"
 
-// regular reports a key that could be guessed.
+// regular reports whether a key could be guessed.
 func regular(key []byte) bool {
 	seen := map[byte]bool{}
 	for _, b := range key {
@@ -192,15 +192,15 @@ func (v *validator) hostPort(path, value string, listen bool) {
 	v.check(notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value, math.MaxUint16)
 }
 
-// samePort reports addresses of which one process cannot listen on both, as far as
-// their words tell: port 0 is another one each time.
+// samePort reports whether one process cannot listen on both addresses, as far as their texts
+// show. Port 0 is a different port each time.
 func samePort(a, b string) bool {
 	_, port, err := net.SplitHostPort(a)
 	return err == nil && port != "0" && a == b
 }
 
-// catalog reads the models, as the start will. Without files or models of our
-// own there is nothing to find: tests hold the built-in ones against adapters.
+// catalog reads the models as the start does. With only built-in files there is nothing to find:
+// tests check these against the adapters.
 func (v *validator) catalog(c Config) {
 	passed := passthrough(c.vendors, c.Channels)
 	if c.CatalogDir == "" && c.VendorDir == "" && len(passed) == 0 {
@@ -218,7 +218,7 @@ func (v *validator) catalog(c Config) {
 	}
 	models, problems := loadCatalog(c, options...)
 	if models != nil {
-		v.unasked(c.vendors, models)
+		v.checkVendorFields(c.vendors, models)
 	}
 	for _, problem := range problems {
 		path := "catalog_dir"
@@ -229,9 +229,8 @@ func (v *validator) catalog(c Config) {
 	}
 }
 
-// loadCatalog reads the models that the settings name, and lists all that is
-// wrong with them, by themselves and in the eyes of the adapters. Each problem
-// names file and key.
+// loadCatalog reads the configured models, and lists all problems with file and key, including
+// those with adapters.
 func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []string) {
 	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...)
 	var problems []string
@@ -239,12 +238,12 @@ func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []strin
 		problems = append(problems, strings.TrimPrefix(problem.Error(), "catalog: "))
 	}
 	if models != nil {
-		problems = append(problems, cross(offers(models), c.vendors)...)
+		problems = append(problems, checkOffers(offers(models), c.vendors)...)
 	}
 	return models, problems
 }
 
-// leaves takes a joined error apart.
+// leaves splits a joined error.
 func leaves(err error) []error {
 	if err == nil {
 		return nil
@@ -298,7 +297,7 @@ func (v *validator) channels(c Config, role Role) {
 	v.passthrough(c.vendors, c.Channels)
 }
 
-// former checks the names that channels had: each leads to one channel.
+// former checks the earlier names of channels: each must lead to one channel.
 func (v *validator) former(channels []Channel) {
 	present, heirs := map[string]bool{}, map[string]bool{}
 	for _, ch := range channels {
@@ -315,10 +314,9 @@ func (v *validator) former(channels []Channel) {
 	}
 }
 
-// vendor asks the adapter what it thinks of a channel. What it says of
-// base_url counts only when we found nothing, and of credentials only where there
-// are some, or the process cannot do without. These have a path of their own, for
-// they may stand apart from the channel.
+// vendor has the adapter check a channel. Its problem with base_url counts only if we found none
+// ourselves, and those with credentials only if there are some or the process needs them.
+// Credentials have their own path, since they may stand apart from the channel.
 func (v *validator) vendor(vendors all.Vendors, path, credentials string, ch Channel, role Role) {
 	badURL := ch.BaseURL != "" && baseAddress.problem(ch.BaseURL) != ""
 	v.address(path+".base_url", ch.BaseURL, baseAddress)
@@ -351,7 +349,7 @@ func domainMessage(err error) string {
 	return err.Error()
 }
 
-// accountDefaults judges the limits of accounts that name none.
+// accountDefaults validates the default limits of accounts.
 func (v *validator) accountDefaults(d AccountDefaults) {
 	const most = 1_000_000_000
 	v.check(d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate", "must be between 0 and %d, or null for no limit", most)

@@ -14,15 +14,14 @@ import (
 	"time"
 )
 
-// client speaks to the admin API.
+// client calls the admin API.
 type client struct {
 	base string
 	key  string
 	http *http.Client
 }
 
-// connect finds address and key: in the folder of a standalone, or in the
-// environment.
+// connect finds the address and the key in a standalone's folder or in the environment.
 func connect(env map[string]string, data string) (*client, error) {
 	c := &client{base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second}}
 	if data != "" {
@@ -41,13 +40,12 @@ func connect(env map[string]string, data string) (*client, error) {
 	return c, nil
 }
 
-// errRefused is a 400: what was asked for cannot be.
+// errRefused is the message of a 400.
 type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
 
-// do makes a call and returns the answer's body. An error of the API is
-// returned in its own words.
+// do makes a call and returns the body of the answer. An error of the API keeps its message.
 func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
 	var reader io.Reader
 	if body != nil {

@@ -28,7 +28,7 @@ func accountsList(ctx context.Context, c *call) error {
 	return c.show(answer, accountColumns()...)
 }
 
-// accountsShow tells all of one account: its limits, and which of its jobs nobody pays for.
+// accountsShow prints an account with its limits and its unpaid jobs.
 func accountsShow(ctx context.Context, c *call) error {
 	id := c.target()
 	if err := c.parse(); err != nil {
@@ -71,7 +71,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	return c.show(answer, accountColumns()...)
 }
 
-// accountsSuspend ends new work of an account. What runs goes on.
+// accountsSuspend refuses new tasks of an account. Its running tasks continue.
 func accountsSuspend(ctx context.Context, c *call) error { return suspendAccount(ctx, c, true) }
 
 func accountsResume(ctx context.Context, c *call) error { return suspendAccount(ctx, c, false) }
@@ -95,7 +95,7 @@ func suspendAccount(ctx context.Context, c *call, suspended bool) error {
 	return c.show(answer, append(accountColumns(), "suspended")...)
 }
 
-// withReason adds to a body why something is done, if that is said.
+// withReason adds the reason to a body, unless it is empty.
 func withReason(body map[string]any, reason string) map[string]any {
 	if reason != "" {
 		body["reason"] = reason

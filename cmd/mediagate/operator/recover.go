@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// recoverTimeout is longer than the gateway takes for one page.
+// recoverTimeout is longer than the gateway needs for a page.
 const recoverTimeout = 3 * time.Minute
 
-// recoverRestored tells the gateway that its database was restored, and prints what a
-// person has to decide (D17).
+// recoverRestored reports to the gateway that its database was restored, and prints the tasks that
+// need a person's decision (D17).
 func recoverRestored(ctx context.Context, c *call) error {
 	to := c.flags.String("restored-to", "", "")
 	if err := c.parse(); err != nil {
@@ -89,7 +89,7 @@ Not known here, since the database has lost it: grants, accounts, keys and their
 	return err
 }
 
-// PastTime reads a flag with a time that is over: RFC 3339 or Unix seconds.
+// PastTime parses a flag with a time in the past: RFC 3339 or Unix seconds.
 func PastTime(flag, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 	if seconds, wrong := strconv.ParseInt(text, 10, 64); wrong == nil && seconds >= 0 {

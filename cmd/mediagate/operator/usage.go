@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// accountsUsage tells what one account used, or all. What rows tell apart are
-// columns of the table, and so are numbers of tasks.
+// accountsUsage prints the usage of one account or of all. The grouping keys of the rows are columns
+// of the table, and so are the numbers of tasks.
 func accountsUsage(ctx context.Context, c *call) error {
 	query := url.Values{}
 	flags := map[string]*string{
@@ -36,7 +36,7 @@ func accountsUsage(ctx context.Context, c *call) error {
 		Data []map[string]any `json:"data"`
 	}
 	numbers := json.NewDecoder(bytes.NewReader(answer))
-	numbers.UseNumber() // as they stand, however large
+	numbers.UseNumber() // exact, however large
 	if err := numbers.Decode(&list); err != nil {
 		return fmt.Errorf("the answer is not readable: %w", err)
 	}
@@ -73,8 +73,8 @@ func accountsUsage(ctx context.Context, c *call) error {
 	return c.table(list.Data, columns)
 }
 
-// accountsStatement tells what moved an account's balance: the table begins and
-// ends with a balance.
+// accountsStatement prints the entries that changed an account's balance. The table begins and ends
+// with a balance.
 func accountsStatement(ctx context.Context, c *call) error {
 	account := c.flags.String("account", "", "")
 	from, to := c.flags.String("from", "", ""), c.flags.String("to", "", "")
@@ -125,7 +125,7 @@ func accountsStatement(ctx context.Context, c *call) error {
 	return err
 }
 
-// orShow shows an answer as it is, unless there was none.
+// orShow shows an answer unless there was an error.
 func orShow(c *call, answer []byte, err error) error {
 	if err != nil {
 		return err

@@ -22,17 +22,17 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 )
 
-// Usage is how the command is called.
+// Usage is the usage line of the command.
 const Usage = "mediagate replay ID|FILE [-run RUN] [-config FILE] [-data DIR] [-temporal-address ADDR] [-temporal-namespace NAME] [-o json]"
 
 const (
-	// maxHistory is more than Temporal lets a history grow to.
+	// maxHistory is more than Temporal's limit for a history.
 	maxHistory = 64 << 20
-	// fetchTimeout bounds the reading of a history from Temporal.
+	// fetchTimeout limits reading a history from Temporal.
 	fetchTimeout = time.Minute
 )
 
-// report is what the command prints.
+// report is the output of the command.
 type report struct {
 	Workflow   string      `json:"workflow"`
 	Run        string      `json:"run"`
@@ -42,9 +42,8 @@ type report struct {
 	Difference *difference `json:"difference,omitempty"`
 }
 
-// Run replays the history that the arguments name. It reports whether this build decides
-// as the run did. The error is an *app.UsageError for wrong use, and flag.ErrHelp where
-// help is asked for.
+// Run replays the history that the arguments name and reports whether this build decides as the run
+// did. The error is an *app.UsageError for wrong use, and flag.ErrHelp for -help.
 func Run(ctx context.Context, args, environ []string, stdout io.Writer) (same bool, err error) {
 	var name string
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -102,7 +101,7 @@ func Run(ctx context.Context, args, environ []string, stdout io.Writer) (same bo
 	return r.Same, r.print(stdout)
 }
 
-// load reads the history from the file of that name if there is one, else from Temporal.
+// load reads the history from the file of that name, or from Temporal if there is no such file.
 func load(ctx context.Context, name, run, data string, src app.Sources) (*historypb.History, error) {
 	file, err := os.Open(name)
 	if err == nil {
@@ -135,7 +134,7 @@ func load(ctx context.Context, name, run, data string, src app.Sources) (*histor
 	return history, nil
 }
 
-// standalone is where the Temporal of a standalone's folder listens.
+// standalone returns the address of the Temporal of a standalone's folder.
 func standalone(dir string) (address string, err error) {
 	where, err := operator.FindStandalone(dir)
 	if err != nil {
@@ -147,7 +146,7 @@ func standalone(dir string) (address string, err error) {
 	return where.Temporal, nil
 }
 
-// read reads a history as Temporal's UI or command line has saved it.
+// read reads a history that Temporal's UI or command line saved.
 func read(r io.Reader) (*historypb.History, error) {
 	history, err := client.HistoryFromJSON(io.LimitReader(r, maxHistory), client.HistoryJSONOptions{})
 	if err != nil {
@@ -156,7 +155,7 @@ func read(r io.Reader) (*historypb.History, error) {
 	return history, nil
 }
 
-// fetch reads the history of a run, the newest one where none is named.
+// fetch reads the history of a run from Temporal. Without a run it reads that of the newest.
 func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.History, error) {
 	c, err := t.Client(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -180,8 +179,8 @@ func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.Hist
 	return history, nil
 }
 
-// examine tells the story of the history, and compares it with this build. Temporal's SDK
-// trusts a history to be whole: where it fails over one, neither build is to blame.
+// examine lists the steps of the history and compares it with this build. Temporal's SDK expects a
+// complete history and panics over a broken one. That says nothing about the build.
 func examine(history *historypb.History) (r report, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -201,7 +200,7 @@ func examine(history *historypb.History) (r report, err error) {
 		Steps: story(events), Difference: compare(history),
 	}
 	r.Same = r.Difference == nil
-	if d := r.Difference; d != nil && d.History == "" && d.Build == "" { // the SDK says less of some
+	if d := r.Difference; d != nil && d.History == "" && d.Build == "" { // the SDK does not name the events of some differences
 		var did []string
 		for _, l := range r.Steps {
 			if l.Event > d.After && l.Event <= d.last {

@@ -32,7 +32,7 @@ func TestRequestsLeaveRoom(t *testing.T) {
 			s := dial(t, address)
 			if n >= share {
 				a := s.ask(submit(key))
-				if a.wantError(t, 429, "rate_limit_error", "requests under way"); a.header.Get("Retry-After") != "1" {
+				if a.wantError(t, 429, "rate_limit_error", "requests in progress"); a.header.Get("Retry-After") != "1" {
 					t.Fatalf("one too many: %v", a.header)
 				}
 				continue

@@ -14,56 +14,55 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// routes asks the adapters of vendors on behalf of our channels.
+// routes asks the vendors' adapters on behalf of our channels.
 type routes struct {
 	adapter      func(provider string) (providers.Adapter, bool)
 	fingerprints func(mediagate.Channel) []string
 	channels     []mediagate.Channel
 }
 
-// unborn is the id of a task that may never be.
-var unborn = "task_" + strings.Repeat("0", 26)
+// placeholderID is the task id in questions to adapters.
+var placeholderID = "task_" + strings.Repeat("0", 26)
 
-// Express asks the route's adapter once for each of our channels that could
-// take the job, since a channel's options may choose between dialects of a
-// vendor, and believes the first that can. Where there is no such channel the
-// adapter is asked without options, and the answer says so.
-// When none can, the reason is the first channel's.
-func (r routes) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
+// Supports asks the route's adapter once for each of our channels that could take the job, since
+// a channel's options may choose another dialect of the vendor. The first channel that supports
+// the request decides. If none does, the error is that of the first channel. Without such a
+// channel it asks the adapter without options, and the answer says Unserved.
+func (r routes) Supports(model string, route mediagate.Route, job mediagate.Job) api.Support {
 	adapter, ok := r.adapter(route.Provider)
 	operation, known := adapter.Description.Operations[route.Operation]
 	if !ok || !known {
-		return api.Expression{Err: fmt.Errorf("provider %q has no operation %q", route.Provider, route.Operation)}
+		return api.Support{Err: fmt.Errorf("provider %q has no operation %q", route.Provider, route.Operation)}
 	}
-	job.TaskID, job.ExternalID, job.Upstream, job.Operation = unborn, unborn, route.Upstream, route.Operation
+	job.TaskID, job.ExternalID, job.Upstream, job.Operation = placeholderID, placeholderID, route.Upstream, route.Operation
 	list := r.serving(model, route, job.Source)
-	e := api.Expression{Sync: operation.Sync, Fields: operation.Fields, Unserved: len(list) == 0}
-	if e.Unserved {
-		list = append(list, asked{})
+	support := api.Support{Sync: operation.Sync, Fields: operation.Fields, Unserved: len(list) == 0}
+	if support.Unserved {
+		list = append(list, askedChannel{})
 	}
 	source := job.Source
 	for i, c := range list {
 		job.Source = source.As(c.made, mediagate.UploadComing)
 		err := mediagate.Guarded(func() error { return adapter.Express(job, c.options) })
 		if err == nil {
-			e.Err = nil
-			return e
+			support.Err = nil
+			return support
 		}
 		if i == 0 || !mediagate.Is(err, mediagate.KindInvalid) {
-			e.Err = err
+			support.Err = err
 		}
 	}
-	return e
+	return support
 }
 
-// asked is a channel as its adapter is asked about a request.
-type asked struct {
+// askedChannel is a channel for which an adapter is asked about a request.
+type askedChannel struct {
 	options map[string]string
-	made    bool // its account made what the request works on
+	made    bool // its account made the source of the request
 }
 
-// serving are the channels that serve the model by the route.
-func (r routes) serving(model string, route mediagate.Route, source *mediagate.Source) []asked {
+// serving returns the channels that serve the model by the route.
+func (r routes) serving(model string, route mediagate.Route, source *mediagate.Source) []askedChannel {
 	made := make([]bool, len(r.channels))
 	if source != nil {
 		makers := make([]mediagate.VendorAccount, len(r.channels))
@@ -72,10 +71,10 @@ func (r routes) serving(model string, route mediagate.Route, source *mediagate.S
 		}
 		made = source.MadeBy(makers)
 	}
-	var list []asked
+	var list []askedChannel
 	for i, c := range r.channels {
 		if c.Serves(model, route) {
-			list = append(list, asked{c.Options, made[i]})
+			list = append(list, askedChannel{c.Options, made[i]})
 		}
 	}
 	return list

@@ -79,10 +79,10 @@ func TestKeyIsJudgedAgainAfterTheBody(t *testing.T) {
 	}
 }
 
-// slowJudge moderates until it is told to end.
-type slowJudge struct{ asked, answer chan struct{} }
+// slowModerator moderates until it is told to end.
+type slowModerator struct{ asked, answer chan struct{} }
 
-func (j slowJudge) Judge(context.Context, []string) (mediagate.Verdict, error) {
+func (j slowModerator) Check(context.Context, []string) (mediagate.Verdict, error) {
 	j.asked <- struct{}{}
 	<-j.answer
 	return mediagate.Verdict{}, nil
@@ -95,7 +95,7 @@ func TestKeyIsJudgedAgainAfterModeration(t *testing.T) {
 	for name, path := range map[string]string{"submit": videos, "speech": "/v1/audio/speech"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judge := slowJudge{make(chan struct{}), make(chan struct{})}
+			judge := slowModerator{make(chan struct{}), make(chan struct{})}
 			g := newGateway(t, func(c *api.Config) { c.Moderator = judge })
 			row, key := g.newKey(mediagate.Key{Unlimited: true})
 			body := videoBody

@@ -62,7 +62,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 			}
 			r := routes{channels: test.channels, adapter: func(name string) (providers.Adapter, bool) { return adapter, name == "p" }}
 			route := mediagate.Route{Provider: "p", Upstream: "m-1", Operation: "make"}
-			got := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{"mode":"4k"}`)})
+			got := r.Supports("m", route, mediagate.Job{Params: json.RawMessage(`{"mode":"4k"}`)})
 			if (got.Err == nil) != (test.err == "") || got.Err != nil && !strings.Contains(got.Err.Error(), test.err) {
 				t.Errorf("the error is %v, want %q", got.Err, test.err)
 			}
@@ -84,7 +84,7 @@ func TestExpressOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	r := routes{adapter: all.Builtin().Adapter}
 	for _, route := range []mediagate.Route{{Provider: "nobody", Operation: "video"}, {Provider: "kling", Operation: "nothing"}} {
-		if err := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
+		if err := r.Supports("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
 			t.Errorf("%+v: %v", route, err)
 		}
 	}
@@ -115,14 +115,14 @@ func TestExpressSource(t *testing.T) {
 		fingerprints: all.Builtin().Fingerprints,
 	}
 	route := mediagate.Route{Provider: "vidu", Operation: "make"}
-	if e := r.Express("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
+	if e := r.Supports("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
 		t.Errorf("answered %+v", e)
 	}
 	if len(told) != 2 || told[0].Own || !told[1].Own || told[0].URL != mediagate.UploadComing {
 		t.Errorf("told %+v", told)
 	}
 	r.channels = channels[:1]
-	if e := r.Express("m", route, mediagate.Job{Source: source}); !mediagate.Is(e.Err, mediagate.KindInvalid) {
+	if e := r.Supports("m", route, mediagate.Job{Source: source}); !mediagate.Is(e.Err, mediagate.KindInvalid) {
 		t.Errorf("a stranger's account answered %+v", e)
 	}
 }

@@ -17,7 +17,7 @@ func TestBuiltInModelsHaveTheirAdapters(t *testing.T) {
 	if len(offers(c)) == 0 {
 		t.Fatal("the catalog offers nothing")
 	}
-	for _, problem := range cross(offers(c), all.Builtin()) {
+	for _, problem := range checkOffers(offers(c), all.Builtin()) {
 		t.Error(problem)
 	}
 }
