@@ -132,7 +132,8 @@ type File struct {
 var fileTypes = map[string]string{
 	".jpg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif",
 	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm",
-	".mp3": "audio/mpeg", ".wav": "audio/wav", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".flac": "audio/flac", ".aac": "audio/aac",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".flac": "audio/flac",
+	".aac": "audio/aac",
 }
 
 // NewFile makes the name of a file with this content. ok is false for a type that cannot be

@@ -175,7 +175,8 @@ type EndpointFigures struct {
 // StuckReasons lists the reasons for which a task can be stuck.
 func StuckReasons() []string {
 	return []string{
-		string(ParkProviderAway), string(ParkCredentials), string(ParkFunds), string(ParkSubmissionUnknown), string(ParkChannelMissing),
+		string(ParkProviderAway), string(ParkCredentials), string(ParkFunds), string(ParkSubmissionUnknown),
+		string(ParkChannelMissing),
 		string(ParkJobLost), string(ParkResult), string(ParkStorage), string(ParkInternal), ReasonRunOverdue,
 	}
 }
@@ -350,7 +351,8 @@ const (
 // Removals lists the kinds in the order of a run.
 func Removals() []Removal {
 	return []Removal{
-		RemoveDeliveries, RemoveEndpointDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches, RemoveAudit, RemoveSessions,
+		RemoveDeliveries, RemoveEndpointDeliveries, RemoveIdempotency, RemoveResults, RemoveTasks, RemoveSpeeches,
+		RemoveAudit, RemoveSessions,
 		RemoveFiles, RemoveUploads, RemoveUnfinished, RemoveObjects,
 	}
 }

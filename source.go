@@ -143,7 +143,8 @@ type Song struct {
 // Songs returns a task's songs in order. A task without sounds among its main files, such as one
 // that splits a song into stems, made none.
 func (m *Made) Songs(results []Result) []Song {
-	if m == nil || !slices.ContainsFunc(results, func(r Result) bool { return r.Role == RoleMain && r.MimeType != archive }) {
+	if m == nil ||
+		!slices.ContainsFunc(results, func(r Result) bool { return r.Role == RoleMain && r.MimeType != archive }) {
 		return nil
 	}
 	songs := make([]Song, len(m.Clips))

@@ -515,7 +515,9 @@ func (o Outcome) WithoutInputs() Outcome {
 
 // Bare returns the outcome without its results: how the job ended, and what it cost.
 func (o Outcome) Bare() Outcome {
-	return Outcome{Succeeded: o.Succeeded, Failure: o.Failure.WithoutMessage(), Seconds: o.Seconds, VendorCharge: o.VendorCharge}
+	return Outcome{
+		Succeeded: o.Succeeded, Failure: o.Failure.WithoutMessage(), Seconds: o.Seconds, VendorCharge: o.VendorCharge,
+	}
 }
 
 // WithoutInputs returns the plan without what it took from the request. The keys of uploads stay

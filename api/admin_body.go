@@ -51,7 +51,9 @@ func (s *Server) fieldsOf(c *call, mask *catalog.FieldMask) (*fields, error) {
 
 // readFields reads the call's body and passes its fields to read. It returns the first problem of
 // the body or of a field.
-func readFields[T any](s *Server, c *call, mask *catalog.FieldMask, read func(f *fields) T) (f *fields, value T, err error) {
+func readFields[T any](
+	s *Server, c *call, mask *catalog.FieldMask, read func(f *fields) T,
+) (f *fields, value T, err error) {
 	if f, err = s.fieldsOf(c, mask); err != nil {
 		return nil, value, err
 	}

@@ -203,7 +203,9 @@ func (s *Server) rates(ctx context.Context) (map[string]mediagate.ChannelCalls, 
 	return s.cfg.Store.ChannelRates(ctx, s.now().Add(-rateWindow))
 }
 
-func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[string]mediagate.ChannelCalls) (channelView, error) {
+func (s *Server) viewChannel(
+	ctx context.Context, k knownChannel, rates map[string]mediagate.ChannelCalls,
+) (channelView, error) {
 	now, state := s.now(), k.state
 	v := channelView{
 		Name:        k.Name,

@@ -52,7 +52,9 @@ func (s *Server) handleTaskActions(c *call) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(jobFields, name) {
-			f.fail(name, "%s is not a field of this call; its fields are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "))
+			f.fail(
+				name, "%s is not a field of this call; its fields are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "),
+			)
 		}
 	}
 	a := readAction(f)
@@ -131,7 +133,9 @@ func (s *Server) handleJob(c *call) error {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return errJob
 	case err != nil:
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err}
+		return &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err,
+		}
 	}
 	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})
 }

@@ -94,13 +94,16 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
-func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel) (operatorTask, error) {
+func (s *Server) viewOperatorTask(
+	ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel,
+) (operatorTask, error) {
 	shown, err := s.view(ctx, t)
 	if err != nil {
 		return operatorTask{}, err
 	}
 	v := operatorTask{
-		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel), ErasedAt: unixOrNull(t.ErasedAt),
+		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel),
+		ErasedAt: unixOrNull(t.ErasedAt),
 	}
 	if t.Status.Terminal() {
 		return v, nil
@@ -112,7 +115,9 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *st
 	}
 	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels), e.WaitsFor}
 	if stuck := st.Stuck(); stuck != nil {
-		v.Stuck = &stuckView{Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions)}
+		v.Stuck = &stuckView{
+			Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions),
+		}
 		if stuck.Reason == string(mediagate.ParkProviderAway) {
 			if v.Stuck.Drained, err = s.drainedFor(ctx, t); err != nil {
 				return operatorTask{}, err
@@ -129,7 +134,9 @@ func (s *Server) drainedFor(ctx context.Context, t *mediagate.Task) (names []str
 		return nil, err
 	}
 	for _, c := range s.cfg.Channels {
-		disabled := slices.ContainsFunc(states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled })
+		disabled := slices.ContainsFunc(
+			states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled },
+		)
 		if disabled && slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return c.Serves(t.Model, r) }) {
 			names = append(names, c.Name)
 		}
@@ -143,7 +150,8 @@ func viewStoryLine(l story.Line) lineView { return lineView{l.At.Unix(), l.What,
 
 func viewAttempt(a task.Attempt) attemptView {
 	v := attemptView{
-		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
+		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID,
+		State: a.State,
 		Error: orNull(story.Words(&a)), Started: a.CreatedAt.Unix(),
 		Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
 	}
@@ -290,7 +298,9 @@ func (s *Server) workflowOf(c *call, id string) workflowView {
 	defer cancel()
 	run, page, err := s.cfg.Starter.Run(ctx, id)
 	if err != nil {
-		s.log.WarnContext(ctx, "Temporal does not describe the run of a task", "task", id, "request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "Temporal does not describe the run of a task", "task", id, "request", c.requestID, "error", err,
+		)
 	}
 	return workflowView{id, orNull(run), orNull(page)}
 }
@@ -307,7 +317,10 @@ type actionView struct {
 var actionFields = fieldMaskOf("action", "channel", "reason")
 
 // operatorActions are the commands that operators give.
-var operatorActions = []string{mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionRedeliver}
+var operatorActions = []string{
+	mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionFail, mediagate.ActionPollNow,
+	mediagate.ActionRedeliver,
+}
 
 // readAction reads a command and its reason.
 func readAction(f *fields) mediagate.Action {

@@ -66,7 +66,9 @@ func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (t
 // the answer begins.
 func (s *Server) watchClient(c *call) {
 	accountID := c.caller.key.AccountID
-	c.stopWatching = sync.OnceValue(context.AfterFunc(c.Request().Context(), func() { s.noteEnd(c, accountID, s.cfg.Store.Unanswered) }))
+	c.stopWatching = sync.OnceValue(
+		context.AfterFunc(c.Request().Context(), func() { s.noteEnd(c, accountID, s.cfg.Store.Unanswered) }),
+	)
 	c.Response().Before(func() { c.stopWatching() })
 }
 

@@ -31,10 +31,16 @@ func (a access) keyless() bool { return a == accessOpen || a == accessVendors }
 var (
 	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
 	errTwoHeaders = mediagate.Invalid("Authorization", "Authorization must be sent once")
-	errTwoKeys    = mediagate.Invalid("Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys")
+	errTwoKeys    = mediagate.Invalid(
+		"Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys",
+	)
 	errUnknownKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
-	errAddress    = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
-	errNotAdmin   = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "the admin API takes no API key: send an operator's key"}
+	errAddress    = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address",
+	}
+	errNotAdmin = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "the admin API takes no API key: send an operator's key",
+	}
 	errWrongAdmin = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid admin key"}
 )
 
@@ -211,7 +217,8 @@ func (s *Server) findKey(ctx context.Context, token string, acquire permitFunc) 
 func (s *Server) findKeyHash(ctx context.Context, hash [32]byte, acquire permitFunc) (*caller, error) {
 	who, err := s.keys.find(ctx, hash, acquire)
 	switch {
-	case mediagate.Is(err, mediagate.KindNotFound), err == nil && !who.key.ExpiresAt.IsZero() && !s.now().Before(who.key.ExpiresAt):
+	case mediagate.Is(err, mediagate.KindNotFound),
+		err == nil && !who.key.ExpiresAt.IsZero() && !s.now().Before(who.key.ExpiresAt):
 		return nil, errUnknownKey
 	case err != nil:
 		return nil, err

@@ -55,7 +55,10 @@ func (c *call) plainBody() error {
 	for one := range strings.SplitSeq(coding, ",") {
 		if one = strings.TrimSpace(one); one != "" && !strings.EqualFold(one, "identity") {
 			c.Response().Header().Set("Accept-Encoding", "identity")
-			return mediagate.Errorf(mediagate.KindUnsupported, "Content-Encoding %s is not supported: send the body without an encoding", mediagate.Quote(coding))
+			return mediagate.Errorf(
+				mediagate.KindUnsupported, "Content-Encoding %s is not supported: send the body without an encoding",
+				mediagate.Quote(coding),
+			)
 		}
 	}
 	return nil
@@ -132,7 +135,9 @@ type arrival struct {
 }
 
 func (s *Server) arrival(c *call, of *limit.Limit, wait time.Duration, what string) *arrival {
-	return &arrival{call: c, of: of, wait: wait, what: what, pace: limit.Pace{Over: s.cfg.BodyPace}, end: time.Now().Add(requestTimeout)}
+	return &arrival{
+		call: c, of: of, wait: wait, what: what, pace: limit.Pace{Over: s.cfg.BodyPace}, end: time.Now().Add(requestTimeout),
+	}
 }
 
 func (a *arrival) Read(b []byte) (int, error) {
@@ -249,7 +254,9 @@ func parseObject(raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	// The decoder reads a bytes.Buffer in place, without a copy.
 	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object").Because(mediagate.ReasonWrongType)
+		return nil, mediagate.Errorf(
+			mediagate.KindInvalid, "the body must be a JSON object",
+		).Because(mediagate.ReasonWrongType)
 	}
 	value, err := p.value(mask)
 	if err != nil {
@@ -272,7 +279,9 @@ type parser struct {
 func (p *parser) value(mask *catalog.FieldMask) (any, error) {
 	p.values++
 	if p.values > maxValues {
-		return nil, invalidBody("it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one")
+		return nil, invalidBody(
+			"it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one",
+		)
 	}
 	switch kind := p.decoder.PeekKind(); {
 	case kind == '"' && mask == nil:
@@ -444,7 +453,9 @@ func (p *parser) invalid(why string) error {
 }
 
 func invalidBody(why string) *mediagate.Error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Message: "the body is not acceptable JSON: " + why}
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Message: "the body is not acceptable JSON: " + why,
+	}
 }
 
 // fieldName writes a JSON pointer as the API names fields: multi_prompt[0].duration. It returns

@@ -70,7 +70,8 @@ func (c *call) challenge() json.RawMessage {
 	var about struct {
 		Challenge json.RawMessage `json:"challenge"`
 	}
-	if len(body) > challengeBytes || json.Unmarshal(body, &about) != nil || !bytes.ContainsAny(about.Challenge[:min(1, len(about.Challenge))], `"-0123456789`) {
+	if len(body) > challengeBytes || json.Unmarshal(body, &about) != nil ||
+		!bytes.ContainsAny(about.Challenge[:min(1, len(about.Challenge))], `"-0123456789`) {
 		return nil
 	}
 	return about.Challenge
@@ -114,7 +115,10 @@ type attemptRef struct {
 }
 
 func newHints(ctx context.Context, open func(string) (string, int, bool), store HintStore, log *slog.Logger) *hints {
-	return &hints{open: open, store: store, lost: listener.NewSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[attemptRef]struct{}{}}
+	return &hints{
+		open: open, store: store, lost: listener.NewSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx,
+		waiting: map[attemptRef]struct{}{},
+	}
 }
 
 // add notes the hint of a callback. It reports whether the token is ours, and does not wait for
@@ -179,5 +183,8 @@ func (h *hints) write() {
 // Callbacks returns how many callbacks of vendors have come, by their effect.
 func (s *Server) Callbacks() HintCounts {
 	c := &s.hints.counts
-	return HintCounts{Due: c.due.Load(), Idle: c.idle.Load(), Unknown: c.unknown.Load(), Dropped: c.dropped.Load(), Challenges: c.challenges.Load()}
+	return HintCounts{
+		Due: c.due.Load(), Idle: c.idle.Load(), Unknown: c.unknown.Load(), Dropped: c.dropped.Load(),
+		Challenges: c.challenges.Load(),
+	}
 }

@@ -133,7 +133,10 @@ var errNoModel = mediagate.Invalid("model", "model is required")
 // errNoContract is the one answer for models without a contract, models that the caller may not
 // see, and unknown models.
 func errNoContract(id string) error {
-	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
+	return &mediagate.Error{
+		Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract",
+		Param: "model",
+	}
 }
 
 func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.pathText("model")) }
@@ -202,7 +205,9 @@ func (s *Server) responseRules(o *catalog.Operation) responseRules {
 		Ack:  ackRules{Status: http.StatusOK, TaskIDPointer: "/data/0/task_id"},
 		Poll: pollRules{
 			Method: http.MethodGet, Endpoint: "/v1/tasks/{task_id}", IntervalSeconds: pollEvery(o.Expected()),
-			Terminal: []string{string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled)},
+			Terminal: []string{
+				string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled),
+			},
 		},
 		ResultPointer: "/data/result/" + string(facts.List),
 		MediaTypes:    mediaTypes[o.Media()],

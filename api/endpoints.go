@@ -79,7 +79,8 @@ func viewEndpointDelivery(d mediagate.EndpointDelivery) endpointDelivery {
 	}
 	if last := d.Last; !last.At.IsZero() {
 		v.LastAttempt = &endpointAttempt{
-			At: last.At.Unix(), Error: orNull(last.Error), Answer: orNull(last.Answer), Headers: last.Headers, DurationMs: last.Duration.Milliseconds(),
+			At: last.At.Unix(), Error: orNull(last.Error), Answer: orNull(last.Answer), Headers: last.Headers,
+			DurationMs: last.Duration.Milliseconds(),
 		}
 		if last.Status != 0 {
 			v.LastAttempt.Status = &last.Status

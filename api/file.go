@@ -59,7 +59,8 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	request := c.Request()
-	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") || strings.Contains(r, ",") {
+	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") ||
+		strings.Contains(r, ",") {
 		request = request.Clone(request.Context())
 		request.Header.Del("Range") // each of several ranges would be a call of its own
 	}

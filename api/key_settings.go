@@ -206,7 +206,9 @@ func (f *fields) scopes() []mediagate.Scope {
 			f.fail(param, "%s: there is no scope %s", param, mediagate.Quote(scope))
 		}
 	}
-	return slices.DeleteFunc(mediagate.Scopes(), func(s mediagate.Scope) bool { return !slices.Contains(given, string(s)) })
+	return slices.DeleteFunc(
+		mediagate.Scopes(), func(s mediagate.Scope) bool { return !slices.Contains(given, string(s)) },
+	)
 }
 
 // The grace time of a rotation, during which the old key still works.

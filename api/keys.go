@@ -164,7 +164,9 @@ func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate
 // able to make the resulting key itself, so no key can widen itself. Keys that share limits by a
 // rotation are checked together, each with its own settings. The giver pays for raised quota. If
 // the key gains something other than quota, the giver pays for all of its quota.
-func (s *Server) changeOwnKey(c *call, f *fields, id string, apply func(k *mediagate.Key) error) (mediagate.Key, error) {
+func (s *Server) changeOwnKey(
+	c *call, f *fields, id string, apply func(k *mediagate.Key) error,
+) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
 		return mediagate.Key{}, err
@@ -198,7 +200,9 @@ func (s *Server) changeOwnKey(c *call, f *fields, id string, apply func(k *media
 
 // renewOwnKey gives the caller a new secret of the key. The key must not exceed what the caller
 // may do itself, and the caller pays for its quota.
-func (s *Server) renewOwnKey(c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error) {
+func (s *Server) renewOwnKey(
+	c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration,
+) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
 		return mediagate.Key{}, err

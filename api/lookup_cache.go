@@ -36,7 +36,9 @@ type cachedLookup[T any] struct {
 }
 
 func newLookupCache[T any](now func() time.Time, lookUp func(context.Context, [32]byte) (T, error)) *lookupCache[T] {
-	return &lookupCache[T]{lookUp: lookUp, now: now, known: map[[32]byte]cachedLookup[T]{}, unknown: map[[32]byte]time.Time{}}
+	return &lookupCache[T]{
+		lookUp: lookUp, now: now, known: map[[32]byte]cachedLookup[T]{}, unknown: map[[32]byte]time.Time{},
+	}
 }
 
 var errUnknownHash = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "unknown hash"}

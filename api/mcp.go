@@ -41,7 +41,9 @@ func (s *Server) handleMCP(c *call) error {
 		return errNoHeader // pages of the console have no use for it: keys only
 	}
 	if s.isForeign(c.Request()) {
-		return mediagate.Errorf(mediagate.KindForbidden, "the Origin %s may not use this address", mediagate.Quote(c.Request().Header.Get("Origin")))
+		return mediagate.Errorf(
+			mediagate.KindForbidden, "the Origin %s may not use this address", mediagate.Quote(c.Request().Header.Get("Origin")),
+		)
 	}
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err != nil || kind != typeJSON {
 		return c.refuseMCP(http.StatusUnsupportedMediaType, "Content-Type must be "+typeJSON)
@@ -101,7 +103,8 @@ func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 // refuseMCP answers in our envelope with a status that no kind of error has.
 func (c *call) refuseMCP(status int, message string) error {
 	return c.json(status, envelopeBody{Error: errorA{
-		Code: status, Message: message, Type: wordInvalid, Reason: renderings[mediagate.KindInvalid].reason, RequestID: c.requestID,
+		Code: status, Message: message, Type: wordInvalid, Reason: renderings[mediagate.KindInvalid].reason,
+		RequestID: c.requestID,
 	}})
 }
 

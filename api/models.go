@@ -145,7 +145,9 @@ func listModels(c *catalog.Catalog) ([]listedModel, error) {
 
 func listModel(m *catalog.Model) (listedModel, error) {
 	facts, _ := m.Type.Facts()
-	one := listedModel{id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix()}
+	one := listedModel{
+		id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix(),
+	}
 	return one, one.write(m.Tags, parametersOf(m))
 }
 
@@ -304,7 +306,9 @@ func (s *Server) pathModel(c *call) (listedModel, error) {
 	}
 	i, ok := slices.BinarySearchFunc(models, listedModel{id: id}, byID)
 	if !ok {
-		return listedModel{}, &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found", Param: "model"}
+		return listedModel{}, &mediagate.Error{
+			Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found", Param: "model",
+		}
 	}
 	return models[i], nil
 }
@@ -357,7 +361,9 @@ type anthropicModel struct {
 }
 
 func (l listedModel) forAnthropic() anthropicModel {
-	return anthropicModel{Type: "model", ID: l.id, DisplayName: l.id, CreatedAt: time.Unix(l.created, 0).UTC().Format(time.RFC3339)}
+	return anthropicModel{
+		Type: "model", ID: l.id, DisplayName: l.id, CreatedAt: time.Unix(l.created, 0).UTC().Format(time.RFC3339),
+	}
 }
 
 func (s *Server) listForAnthropic(c *call, q url.Values) error {

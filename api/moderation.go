@@ -65,7 +65,9 @@ func (s *Server) moderate(c *call, v validated) error {
 		s.log.LogAttrs(c.ctx, slog.LevelInfo, "content refused", attrs...)
 		return errContent
 	case verdict.Unchecked != nil:
-		s.log.LogAttrs(c.ctx, slog.LevelWarn, "content not judged, it passes", append(attrs, slog.Any("error", verdict.Unchecked))...)
+		s.log.LogAttrs(
+			c.ctx, slog.LevelWarn, "content not judged, it passes", append(attrs, slog.Any("error", verdict.Unchecked))...,
+		)
 	}
 	return nil
 }

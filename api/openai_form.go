@@ -65,7 +65,9 @@ func (s *Server) readParts(c *call, mask *catalog.FieldMask, pictures string) (f
 			return openAIForm{}, err
 		}
 		if !child(&fields, path[0]).put(path[1:], value) {
-			return openAIForm{}, mediagate.Invalid(path[0], "%s is given both as a whole and in parts: send one of them", part.name)
+			return openAIForm{}, mediagate.Invalid(
+				path[0], "%s is given both as a whole and in parts: send one of them", part.name,
+			)
 		}
 		f.size += len(part.content)
 	}
@@ -82,7 +84,9 @@ func (f openAIForm) submitRequest(endpoint string) submitRequest {
 	return submitRequest{
 		endpoint: endpoint, body: f.body, size: f.size, digest: f.digest,
 		translate: func(o *catalog.Operation, body map[string]any) (map[string]any, map[string]string, error) {
-			names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return name == formatField && endpoint == imagesPath })
+			names := slices.DeleteFunc(
+				slices.Clone(f.names), func(name string) bool { return name == formatField && endpoint == imagesPath },
+			)
 			return o.FromOpenAI(o.FromForm(body), names)
 		},
 	}
@@ -111,7 +115,9 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 		}
 		name := part.FormName()
 		if name == "" || seen[name] && !strings.Contains(name, "[]") {
-			return nil, mediagate.Invalid(name, "each part of the form must have a name of its own; only the items of a list, name[], share one")
+			return nil, mediagate.Invalid(
+				name, "each part of the form must have a name of its own; only the items of a list, name[], share one",
+			)
 		}
 		seen[name] = true
 		content, err := io.ReadAll(part)
@@ -128,7 +134,9 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 // field, where it is the order of a list.
 func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	sum := sha256.New()
-	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) })
+	sorted := slices.SortedStableFunc(
+		slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) },
+	)
 	for _, part := range sorted {
 		for _, text := range [][]byte{[]byte(part.name), part.content} {
 			_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // a hash does not fail

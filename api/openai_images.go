@@ -75,7 +75,9 @@ func (s *Server) answerImages(c *call, read func(*call) (submitRequest, string, 
 	if err != nil && !errors.Is(err, errCut) {
 		return &mediagate.Error{
 			Kind: mediagate.KindTimeout, Err: err,
-			Message: fmt.Sprintf("task %s was accepted, but its pictures cannot be read now: ask for it with GET /v1/tasks/%s", c.taskID, c.taskID),
+			Message: fmt.Sprintf(
+				"task %s was accepted, but its pictures cannot be read now: ask for it with GET /v1/tasks/%s", c.taskID, c.taskID,
+			),
 		}
 	}
 	return err
@@ -120,7 +122,9 @@ func (s *Server) readImageEdits(c *call) (o submitRequest, format string, err er
 		pictures = append(pictures, address)
 	}
 	if len(pictures) == 0 || o.body[pictureField] != nil {
-		return submitRequest{}, "", mediagate.Invalid(pictureField, "%s is required: one picture or more, as files", pictureField).Because(mediagate.ReasonRequired)
+		return submitRequest{}, "", mediagate.Invalid(
+			pictureField, "%s is required: one picture or more, as files", pictureField,
+		).Because(mediagate.ReasonRequired)
 	}
 	o.body[pictureField] = pictures
 	format, err = takeFormat(o.body)
@@ -146,7 +150,9 @@ func takeFormat(body map[string]any) (format string, err error) {
 	case formatBytes:
 		return formatBytes, nil
 	default:
-		return "", mediagate.Invalid(formatField, "%s must be %s or %s", formatField, formatURL, formatBytes).Because(mediagate.ReasonNotOneOf)
+		return "", mediagate.Invalid(
+			formatField, "%s must be %s or %s", formatField, formatURL, formatBytes,
+		).Because(mediagate.ReasonNotOneOf)
 	}
 }
 

@@ -32,7 +32,8 @@ func openAIFieldMask(c *catalog.Catalog) *catalog.FieldMask {
 // handleOpenAIVideo accepts a video submit.
 func (s *Server) handleOpenAIVideo(c *call) error {
 	read := s.readOpenAIVideo
-	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && strings.HasPrefix(kind, "multipart/") {
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil &&
+		strings.HasPrefix(kind, "multipart/") {
 		read = s.readOpenAIForm
 	}
 	wait := preferredWait(c.Request().Header)
@@ -123,7 +124,10 @@ func referenceURL(value any) (any, error) {
 	case !isObject:
 		return value, nil
 	case fields["file_id"] != nil:
-		return nil, mediagate.Invalid(referenceField+".file_id", "%s.file_id is not supported: send image_url, or the file itself in a form", referenceField)
+		return nil, mediagate.Invalid(
+			referenceField+".file_id", "%s.file_id is not supported: send image_url, or the file itself in a form",
+			referenceField,
+		)
 	case fields["image_url"] == nil:
 		return nil, mediagate.Invalid(referenceField+".image_url", "%s.image_url is required", referenceField)
 	default:

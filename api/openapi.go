@@ -52,7 +52,9 @@ func describe(models *catalog.Catalog, version, address string) ([]byte, error) 
 	if d.paths, err = openapi.Members(paths); err != nil {
 		return nil, err
 	}
-	if info, err = openapi.Edit(info, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "version"); err != nil {
+	if info, err = openapi.Edit(
+		info, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "version",
+	); err != nil {
 		return nil, err
 	}
 	components, err = openapi.Edit(components, func(schemas json.RawMessage) (any, error) {
@@ -279,7 +281,9 @@ func describeAdmin(version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err = openapi.Edit(doc, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "info", "version")
+	doc, err = openapi.Edit(
+		doc, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "info", "version",
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -290,7 +294,9 @@ func describeAdmin(version string) ([]byte, error) {
 func (s *Server) publishedAdminDocument() (*published, error) {
 	text, err := describeAdmin(s.cfg.Version)
 	if err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the admin API's OpenAPI document", Err: err}
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInternal, Message: "writing the admin API's OpenAPI document", Err: err,
+		}
 	}
 	p := publish(text)
 	p.format, p.caching = "application/yaml", "private, max-age=60"

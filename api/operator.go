@@ -66,7 +66,9 @@ func (c *call) mustHave(role mediagate.OperatorRole) error {
 	if c.operator.role.Includes(role) {
 		return nil
 	}
-	return mediagate.Errorf(mediagate.KindForbidden, "this needs the role %s, but %s has the role %s", role, c.operator.name, c.operator.role)
+	return mediagate.Errorf(
+		mediagate.KindForbidden, "this needs the role %s, but %s has the role %s", role, c.operator.name, c.operator.role,
+	)
 }
 
 // operatorOf finds the operator by the call's key or session.

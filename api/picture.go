@@ -144,7 +144,9 @@ func (s *Server) attach(o *submitRequest, p picture) (address string, err error)
 		return "", mediagate.Invalid(p.field, "%s %s", p.field, words)
 	}
 	if err != nil {
-		return "", mediagate.Invalid(p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit)
+		return "", mediagate.Invalid(
+			p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit,
+		)
 	}
 	p.bytes = size.n
 	o.attachments = append(o.attachments, attachment{picture: p, file: file})

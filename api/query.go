@@ -44,7 +44,9 @@ func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most || strings.HasPrefix(s, "+") {
-		return 0, mediagate.Invalid(name, "%s must be an integer between %d and %d", name, least, most).Because(mediagate.ReasonOutOfRange)
+		return 0, mediagate.Invalid(
+			name, "%s must be an integer between %d and %d", name, least, most,
+		).Because(mediagate.ReasonOutOfRange)
 	}
 	return n, nil
 }
@@ -61,7 +63,9 @@ func timeQuery(q url.Values, name string) (time.Time, error) {
 	if t, ok := parseTime(s); ok {
 		return t, nil
 	}
-	return time.Time{}, mediagate.Invalid(name, "%s must be Unix seconds or an RFC 3339 time", name).Because(mediagate.ReasonMalformed)
+	return time.Time{}, mediagate.Invalid(
+		name, "%s must be Unix seconds or an RFC 3339 time", name,
+	).Because(mediagate.ReasonMalformed)
 }
 
 func parseTime(s string) (time.Time, bool) {
@@ -88,7 +92,9 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	if slices.Contains(words, s) {
 		return s, nil
 	}
-	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", ")).Because(mediagate.ReasonNotOneOf)
+	return "", mediagate.Invalid(
+		name, "%s must be one of %s", name, strings.Join(words, ", "),
+	).Because(mediagate.ReasonNotOneOf)
 }
 
 // textQuery reads a text such as a name or an id. It bounds the length and refuses what the
@@ -96,7 +102,9 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 func textQuery(q url.Values, name string) (string, error) {
 	s := q.Get(name)
 	if utf8.RuneCountInString(s) > maxText || !storable(s) {
-		return "", mediagate.Invalid(name, "%s must be a text of at most %d characters", name, maxText).Because(mediagate.ReasonTooLong)
+		return "", mediagate.Invalid(
+			name, "%s must be a text of at most %d characters", name, maxText,
+		).Because(mediagate.ReasonTooLong)
 	}
 	return s, nil
 }

@@ -30,11 +30,15 @@ func (s *Server) handleQuote(c *call) error {
 	endpoint, isText := body["endpoint"].(string)
 	switch {
 	case body["endpoint"] == nil, isText && endpoint == "":
-		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit").Because(mediagate.ReasonRequired)
+		return mediagate.Invalid(
+			"endpoint", "endpoint is required: the full path of the submit",
+		).Because(mediagate.ReasonRequired)
 	case !isText:
 		return mediagate.Invalid("endpoint", "endpoint must be a string").Because(mediagate.ReasonWrongType)
 	case !c.models.endpoints[endpoint]:
-		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint)).Because(mediagate.ReasonNotOneOf)
+		return mediagate.Invalid(
+			"endpoint", "unknown endpoint %s", mediagate.Quote(endpoint),
+		).Because(mediagate.ReasonNotOneOf)
 	}
 	delete(body, "endpoint")
 	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // the submit's size

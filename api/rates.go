@@ -81,10 +81,15 @@ type rate struct {
 // that it was rotated from.
 func (c *caller) rates(defaults mediagate.AccountLimits) (list []rate) {
 	if c.key.Rate != nil {
-		list = append(list, rate{name: "key", who: "this API key", RateLimit: mediagate.RateLimit{Of: c.key.QuotaID, PerMinute: *c.key.Rate}})
+		list = append(
+			list,
+			rate{name: "key", who: "this API key", RateLimit: mediagate.RateLimit{Of: c.key.QuotaID, PerMinute: *c.key.Rate}},
+		)
 	}
 	if most := c.account.Or(defaults).Rate; most != nil {
-		list = append(list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *most}})
+		list = append(
+			list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *most}},
+		)
 	}
 	return list
 }

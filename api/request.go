@@ -45,7 +45,9 @@ func (s *Server) validate(c *call, from submitRequest) (validated, error) {
 	}
 	rights := s.rightsOf(c)
 	if !rights.allow(model.ID, model.Canonical) {
-		return validated{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
+		return validated{}, mediagate.Errorf(
+			mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID),
+		)
 	}
 	request, err := accept(operation, from)
 	if err != nil {
@@ -54,7 +56,9 @@ func (s *Server) validate(c *call, from submitRequest) (validated, error) {
 	// The larger limit is for media. Other fields are parsed and written again for each route, and
 	// they stay in the task's row.
 	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
-		return validated{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes, without the media in it", bodyLimit)
+		return validated{}, mediagate.Errorf(
+			mediagate.KindTooLarge, "the body must be at most %d bytes, without the media in it", bodyLimit,
+		)
 	}
 	v := validated{
 		Request:  request.WithFactor(rights.factor),
@@ -218,7 +222,9 @@ type Support struct {
 // same. If any route has a channel, only routes with a channel are considered for the error. A route
 // whose adapter failed is left out too. If no other route is left, that is an internal error, since
 // the request may not have been at fault.
-func (s *Server) selectRoutes(ctx context.Context, routes Routes, model string, r validated) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
+func (s *Server) selectRoutes(
+	ctx context.Context, routes Routes, model string, r validated,
+) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
 	plan, charges = r.Plan, r.Charges
 	plan.Routes, plan.Skipped = nil, nil
 	params, fields, err := withUploads(r.Request)
@@ -387,7 +393,9 @@ func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, e
 }
 
 // findMaker finds the task of the account that made what a vendor's id names.
-func (s *Server) findMaker(ctx context.Context, account string, kind mediagate.MadeKind, named *catalog.Source, vendorID string) (mediagate.MadeAt, error) {
+func (s *Server) findMaker(
+	ctx context.Context, account string, kind mediagate.MadeKind, named *catalog.Source, vendorID string,
+) (mediagate.MadeAt, error) {
 	if !storable(vendorID) {
 		return mediagate.MadeAt{}, errSource(named, "is unknown")
 	}
@@ -440,14 +448,20 @@ func buttonOf(task *mediagate.Task, named *catalog.Source) (mediagate.Source, er
 func clipOf(task *mediagate.Task, named *catalog.Source, index int) (mediagate.Source, error) {
 	songs := task.Made.Songs(task.Results)
 	if len(songs) == 0 {
-		return mediagate.Source{}, errSource(named, "must be of a task that made songs, the task's type is "+string(task.Type)+" and its model "+task.Model)
+		return mediagate.Source{}, errSource(
+			named, "must be of a task that made songs, the task's type is "+string(task.Type)+" and its model "+task.Model,
+		)
 	}
 	if index < 0 || index >= len(songs) {
-		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs))
+		return mediagate.Source{}, mediagate.Invalid(
+			named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs),
+		)
 	}
 	song := songs[index]
 	if song.File == (mediagate.Result{}) {
-		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index)
+		return mediagate.Source{}, mediagate.Invalid(
+			named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index,
+		)
 	}
 	if err := named.CheckTimes(song.Seconds); err != nil {
 		return mediagate.Source{}, err

@@ -34,14 +34,17 @@ func (s *Server) listeners(l net.Listener) []httpServer {
 			Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout,
 			IdleTimeout: s.cfg.IdleTimeout, MaxHeaderBytes: maxHeaderBytes,
 			DisableGeneralOptionsHandler: true, // that handler would keep every connection open
-			ConnContext:                  listener.WithConnection, ConnState: listener.NoteState, ErrorLog: listener.NewServerLog(s.log),
+			ConnContext:                  listener.WithConnection, ConnState: listener.NoteState,
+			ErrorLog:    listener.NewServerLog(s.log),
 			BaseContext: func(net.Listener) context.Context { return base },
 		}, all.Listen(l)}
 	}
 	listeners := []httpServer{open(l, s.connections, context.Background())}
 	if s.cfg.AdminListener != nil {
 		operators := s.newConnections(nil, nil)
-		listeners = append(listeners, open(s.cfg.AdminListener, operators, context.WithValue(context.Background(), throughAdmin{}, true)))
+		listeners = append(
+			listeners, open(s.cfg.AdminListener, operators, context.WithValue(context.Background(), throughAdmin{}, true)),
+		)
 	}
 	return listeners
 }

@@ -35,10 +35,14 @@ const (
 var (
 	errNoSession = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "no session: sign in"}
 	errSignInKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid key"}
-	errLink      = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "the link was used or has expired: sign in with a key"}
+	errLink      = &mediagate.Error{
+		Kind: mediagate.KindUnauthenticated, Message: "the link was used or has expired: sign in with a key",
+	}
 	errCSRF      = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "X-CSRF-Token must be the csrf of the session"}
 	errCrossSite = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "a page of another site must not sign in"}
-	errOperator  = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an operator's session has no account: it is for the admin API"}
+	errOperator  = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "an operator's session has no account: it is for the admin API",
+	}
 )
 
 // sessionView says who is signed in.
@@ -242,7 +246,10 @@ func (s *Server) checkTLS(r *http.Request) error {
 	if own, err := url.Parse(public); err != nil || page.Host != r.Host && page.Hostname() != own.Hostname() {
 		return nil // another site's page
 	}
-	return mediagate.Errorf(mediagate.KindForbidden, "over http a browser keeps no session, since public_url is https: open %s%s", public, consolePath)
+	return mediagate.Errorf(
+		mediagate.KindForbidden, "over http a browser keeps no session, since public_url is https: open %s%s", public,
+		consolePath,
+	)
 }
 
 // isOwnMachine reports whether the host is the browser's own machine.

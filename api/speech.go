@@ -249,7 +249,9 @@ func (u *speechRequest) endForClient() error {
 // cut ends a speech in the middle. It charges nothing and cuts the connection, so that the client
 // does not take the sound for complete.
 func (u *speechRequest) cut(why string, err error) error {
-	u.server.log.WarnContext(u.call.Request().Context(), "a speech was cut", "speech", u.speech.ID, "why", why, "bytes", u.sent, "error", err)
+	u.server.log.WarnContext(
+		u.call.Request().Context(), "a speech was cut", "speech", u.speech.ID, "why", why, "bytes", u.sent, "error", err,
+	)
 	return errCut
 }
 
@@ -284,7 +286,9 @@ func (u *speechRequest) settle() {
 				return
 			}
 			if time.Now().After(until) || s.life.Err() != nil {
-				s.log.ErrorContext(ctx, "a speech was not ended: it will be voided", "speech", u.speech.ID, "end", string(u.end), "error", err)
+				s.log.ErrorContext(
+					ctx, "a speech was not ended: it will be voided", "speech", u.speech.ID, "end", string(u.end), "error", err,
+				)
 				return
 			}
 		}
@@ -354,7 +358,8 @@ func speechFailure(err error) error {
 		return err
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		return &mediagate.Error{
-			Kind: mediagate.KindRateLimited, RetryAfter: max(e.RetryAfter, time.Second), Message: "too many speeches at once, try again later", Err: err,
+			Kind: mediagate.KindRateLimited, RetryAfter: max(e.RetryAfter, time.Second),
+			Message: "too many speeches at once, try again later", Err: err,
 		}
 	case mediagate.KindShutOut, mediagate.KindFunds, mediagate.KindCredentials:
 		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no channel is open", Err: err}

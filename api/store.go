@@ -40,7 +40,9 @@ type SubmitStore interface {
 	Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error)
 	// SubmitModal stores the modal parameters of a task.
 	SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error)
-	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
+	Replay(
+		ctx context.Context, accountID, idempotencyKey, path string, body [32]byte,
+	) (taskID string, found bool, err error)
 	// CheckHold checks whether account and key can pay for a hold: KindPayment if they cannot,
 	// KindUnauthenticated if the key is gone.
 	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
@@ -136,14 +138,20 @@ type EndpointStore interface {
 	// CreateEndpoint returns KindConflict if the account has MaxEndpoints already.
 	CreateEndpoint(ctx context.Context, e mediagate.Endpoint) (mediagate.Endpoint, mediagate.Secret, error)
 	Endpoint(ctx context.Context, accountID, id string) (mediagate.Endpoint, error)
-	Endpoints(ctx context.Context, accountID, after string, limit int) (endpoints []mediagate.Endpoint, hasMore bool, err error)
-	UpdateEndpoint(ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error) (mediagate.Endpoint, error)
+	Endpoints(
+		ctx context.Context, accountID, after string, limit int,
+	) (endpoints []mediagate.Endpoint, hasMore bool, err error)
+	UpdateEndpoint(
+		ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error,
+	) (mediagate.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, accountID, id string) error
 	RotateEndpointSecret(ctx context.Context, accountID, id string, force bool) ([]mediagate.WebhookSecret, error)
 	// SendTest and Redeliver return KindConflict if the endpoint is disabled.
 	SendTest(ctx context.Context, accountID, id string) (mediagate.EndpointDelivery, error)
 	Redeliver(ctx context.Context, accountID, id, eventID string) (mediagate.EndpointDelivery, error)
-	EndpointDeliveries(ctx context.Context, id string, state mediagate.EndpointState, after string, limit int) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error)
+	EndpointDeliveries(
+		ctx context.Context, id string, state mediagate.EndpointState, after string, limit int,
+	) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error)
 }
 
 // AdminAccountStore manages accounts for operators.
@@ -167,9 +175,17 @@ type AdminKeyStore interface {
 // OwnKeyStore manages keys on behalf of another key of the account, the giver. The functions
 // decide whether the giver may, while neither key can change.
 type OwnKeyStore interface {
-	GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (mediagate.Key, error)
-	ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (mediagate.Key, error)
-	RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (mediagate.Key, error)
+	GiveKey(
+		ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error),
+	) (mediagate.Key, error)
+	ChangeKey(
+		ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error,
+		check func(giver, was, is mediagate.Key) (widened bool, err error),
+	) (mediagate.Key, error)
+	RenewKey(
+		ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration,
+		check func(giver, k mediagate.Key) error,
+	) (mediagate.Key, error)
 }
 
 // AuditStore reads the audit.
@@ -179,9 +195,13 @@ type AuditStore interface {
 
 // LedgerStore is the money as operators see it.
 type LedgerStore interface {
-	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
+	Grant(
+		ctx context.Context, accountID string, amount mediagate.Micros, reference string,
+	) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
-	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
+	Ledger(
+		ctx context.Context, accountID, taskID, after string, limit int,
+	) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 	// Names returns the names of accounts and keys by id.
 	Names(ctx context.Context, ids []string) (map[string]string, error)

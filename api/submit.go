@@ -42,7 +42,9 @@ type submitRequest struct {
 
 // translation converts a body into our own form. For each of our fields that the client named
 // differently, sent has the client's name.
-type translation func(o *catalog.Operation, body map[string]any) (ours map[string]any, sent map[string]string, err error)
+type translation func(
+	o *catalog.Operation, body map[string]any,
+) (ours map[string]any, sent map[string]string, err error)
 
 // readSubmitRequest reads the body of a submit in our own form.
 func (s *Server) readSubmitRequest(c *call) (submitRequest, error) {
@@ -69,7 +71,9 @@ func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 	case strings.EqualFold(value, "false"):
 		strict = false
 	default:
-		return nil, mediagate.Invalid(strictHeader, "%s must be true or false", strictHeader).Because(mediagate.ReasonNotOneOf)
+		return nil, mediagate.Invalid(
+			strictHeader, "%s must be true or false", strictHeader,
+		).Because(mediagate.ReasonNotOneOf)
 	}
 	if !strict {
 		return nil, nil
@@ -145,7 +149,9 @@ func (s *Server) handleSubmit(c *call) error {
 
 // acceptSubmit makes the task that a submit asks for. If the submit was made before, it returns
 // that task, of which it knows only the id.
-func (s *Server) acceptSubmit(c *call, read func(*call) (submitRequest, error)) (t mediagate.Task, replayed bool, err error) {
+func (s *Server) acceptSubmit(
+	c *call, read func(*call) (submitRequest, error),
+) (t mediagate.Task, replayed bool, err error) {
 	traced := s.traceSubmit(c)
 	defer func() {
 		if err == nil && t.ID != "" { // t is empty after a panic

@@ -259,7 +259,10 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
+var operatorFilters = []string{
+	"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck",
+	"webhook", "q",
+}
 
 // operatorFilter reads an operator's filters, for lists and for commands to many tasks. An
 // unknown account is an error: a wrong id must not look like an empty list.
@@ -462,7 +465,9 @@ func errSigning(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
 }
 
-var errNoResult = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "the task has no such file, has none yet, or no longer keeps it"}
+var errNoResult = &mediagate.Error{
+	Kind: mediagate.KindNotFound, Message: "the task has no such file, has none yet, or no longer keeps it",
+}
 
 // handleResultFile redirects to a file of a task by a fresh link, or streams the file itself, as
 // long as the file is kept.
@@ -565,6 +570,8 @@ func (s *Server) removeFiles(c *call, id string, uploads []string) {
 	ctx, cancel := c.detachedContext(c.route.time)
 	defer cancel()
 	if err := s.cfg.Remover.Remove(ctx, mediagate.ResultFolder(id), uploads...); err != nil {
-		s.log.WarnContext(ctx, "files of an erased task not removed yet, the workers will", "task", id, "request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "files of an erased task not removed yet, the workers will", "task", id, "request", c.requestID, "error", err,
+		)
 	}
 }

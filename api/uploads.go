@@ -175,7 +175,9 @@ func badFile(format string, args ...any) error {
 const malformedForm = "cannot be read: the body is not multipart/form-data with the boundary of its Content-Type, or it is incomplete"
 
 func (k uploadKind) tooLarge() error {
-	return &mediagate.Error{Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", k.limit)}
+	return &mediagate.Error{
+		Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", k.limit),
+	}
 }
 
 // readForm goes through the parts of a form and stores the one that is the file.
@@ -261,7 +263,9 @@ func (s *Server) mayUpload(c *call) error {
 			return err
 		}
 		if a.Available+a.Held+a.Spent <= 0 {
-			return &mediagate.Error{Kind: mediagate.KindPayment, Message: "an upload needs a balance, and the account has never had one"}
+			return &mediagate.Error{
+				Kind: mediagate.KindPayment, Message: "an upload needs a balance, and the account has never had one",
+			}
 		}
 	}
 	return s.countUpload(c.ctx, c, 1)
@@ -274,12 +278,15 @@ func (s *Server) countUpload(ctx context.Context, c *call, bytes int64) error {
 		return nil
 	}
 	refusal := &mediagate.Error{
-		Kind: mediagate.KindRateLimited, Message: fmt.Sprintf("too many requests: the account may upload %d bytes a day, its uploads_per_day", *most),
+		Kind:    mediagate.KindRateLimited,
+		Message: fmt.Sprintf("too many requests: the account may upload %d bytes a day, its uploads_per_day", *most),
 	}
 	if bytes > *most { // no wait would help
 		return refusal
 	}
-	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{{Of: c.tenant() + "/uploads", Bytes: bytes, PerDay: *most}})
+	left, admitted, err := s.cfg.Store.TakeRates(
+		ctx, []mediagate.RateLimit{{Of: c.tenant() + "/uploads", Bytes: bytes, PerDay: *most}},
+	)
 	if err != nil || admitted {
 		return err
 	}
@@ -310,7 +317,9 @@ var errNotStored = errors.New("the file could not be stored")
 
 // putFile stores a file as it comes out of the pipe. It runs in its own goroutine, where a panic
 // would end the process.
-func (s *Server) putFile(ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64) (got storedFile) {
+func (s *Server) putFile(
+	ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64,
+) (got storedFile) {
 	defer func() {
 		if p := recover(); p != nil {
 			got = storedFile{err: mediagate.Panicked(p)}

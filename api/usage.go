@@ -37,7 +37,9 @@ func dateQuery(q url.Values, name string) (time.Time, error) {
 		t, ok = parseTime(s)
 	}
 	if !ok || t.Unix() < 0 || t.Unix() > maxUnix {
-		return time.Time{}, mediagate.Invalid(name, "%s must be a date such as 2026-03-01, Unix seconds or an RFC 3339 time, from 1970 on", name)
+		return time.Time{}, mediagate.Invalid(
+			name, "%s must be a date such as 2026-03-01, Unix seconds or an RFC 3339 time, from 1970 on", name,
+		)
 	}
 	return t.UTC(), nil
 }
@@ -84,7 +86,9 @@ func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagat
 		switch {
 		case by == "":
 		case !slices.Contains(known, by):
-			return f, mediagate.Invalid("group_by", "group_by must be one or several of %s, with commas between", strings.Join(words(known), ", "))
+			return f, mediagate.Invalid(
+				"group_by", "group_by must be one or several of %s, with commas between", strings.Join(words(known), ", "),
+			)
 		case !slices.Contains(f.By, by):
 			f.By = append(f.By, by)
 		}
@@ -111,7 +115,9 @@ func (s *Server) usageOf(c *call, f mediagate.UsageFilter) (u namedUsage, err er
 	u.UsageFilter = f
 	rows, more, err := s.cfg.Store.Usage(c.ctx, f)
 	if err == nil && more {
-		err = mediagate.Invalid("group_by", "group_by gives more than %d rows: ask for a shorter time, or group by less", maxUsageRows)
+		err = mediagate.Invalid(
+			"group_by", "group_by gives more than %d rows: ask for a shorter time, or group by less", maxUsageRows,
+		)
 	}
 	if err != nil {
 		return u, err
@@ -255,7 +261,8 @@ func (s *Server) handleAdminUsage(c *call) error {
 	return c.ok(listOf(used.rows, false, func(u mediagate.Usage) adminUsageItem {
 		account := used.cell(mediagate.ByAccount, u)
 		item := adminUsageItem{
-			Account: account, AccountName: used.name(account), usageItem: s.usageItem(used, u), Provider: used.cell(mediagate.ByProvider, u),
+			Account: account, AccountName: used.name(account), usageItem: s.usageItem(used, u),
+			Provider: used.cell(mediagate.ByProvider, u),
 		}
 		if byProvider {
 			charges := append([]mediagate.VendorCharge{}, u.VendorCharges...)
@@ -271,7 +278,9 @@ var namedColumns = []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByKey}
 // usageLines returns the rows as lines of a CSV file.
 func (s *Server) usageLines(used namedUsage) [][]string {
 	var names []string
-	columns := []mediagate.UsageBy{mediagate.ByDay, mediagate.ByAccount, mediagate.ByKey, mediagate.ByModel, mediagate.ByProvider}
+	columns := []mediagate.UsageBy{
+		mediagate.ByDay, mediagate.ByAccount, mediagate.ByKey, mediagate.ByModel, mediagate.ByProvider,
+	}
 	for _, by := range columns {
 		if !slices.Contains(used.By, by) {
 			continue
@@ -438,7 +447,8 @@ func viewStatement[B, L any](
 ) statementView[B, L] {
 	return statementView[B, L]{
 		Object: object, Account: f.AccountID, Currency: s.cfg.Currency, From: f.From.Unix(), To: unixOrNull(f.To),
-		Opening: balance(st.Opening), Data: listOf(st.Lines, st.HasMore, line).Data, Closing: balance(st.Closing), HasMore: st.HasMore,
+		Opening: balance(st.Opening), Data: listOf(st.Lines, st.HasMore, line).Data, Closing: balance(st.Closing),
+		HasMore: st.HasMore,
 	}
 }
 
@@ -615,7 +625,9 @@ func (c *call) csv(name string, lines [][]string) error {
 	if err := w.WriteAll(lines); err != nil {
 		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
 	}
-	c.Response().Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}))
+	c.Response().Header().Set(
+		"Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}),
+	)
 	c.text(http.StatusOK, csvType, text.Bytes())
 	return nil
 }

@@ -80,7 +80,10 @@ func (s *Server) handleWebhookTest(c *call) error {
 	}
 	c.setTimeout(webhookTestTime)
 	began := time.Now()
-	r, err := s.cfg.Deliverer.Deliver(c.ctx, testTaskID, mediagate.WebhookTarget{AccountID: c.caller.key.AccountID, URL: address, Body: body, Secrets: secrets})
+	r, err := s.cfg.Deliverer.Deliver(
+		c.ctx, testTaskID,
+		mediagate.WebhookTarget{AccountID: c.caller.key.AccountID, URL: address, Body: body, Secrets: secrets},
+	)
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,9 @@ func (s *Server) handleRedelivery(c *call) error {
 	if err != nil {
 		return err
 	}
-	a := mediagate.Action{ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By}
+	a := mediagate.Action{
+		ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By,
+	}
 	if err := s.command(c, a); err != nil {
 		return notFoundAs(err, errTaskID)
 	}

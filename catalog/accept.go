@@ -55,7 +55,9 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		return Request{}, err
 	}
 	if name, ok := o.schema.shape.emptyText(given, params); ok {
-		return Request{}, mediagate.Invalid(name, "%s must be a string of at least %d character, or left out", name, o.schema.shape.properties[name].minLength)
+		return Request{}, mediagate.Invalid(
+			name, "%s must be a string of at least %d character, or left out", name, o.schema.shape.properties[name].minLength,
+		)
 	}
 	if _, given := params[metadataField]; !given && len(o.inputs) > 0 {
 		params[metadataField] = map[string]any{} // the inputs in it have defaults

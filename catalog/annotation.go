@@ -102,7 +102,9 @@ func (s *shape) missingNotes(within bool) []string {
 	n := s.notes
 	demand(strings.TrimSpace(n.title) != "", "title is missing")
 	demand(strings.TrimSpace(n.description) != "", "description is missing")
-	listed := len(s.enum) > 0 || s.constant != nil || len(s.kinds) > 0 && !slices.ContainsFunc(s.kinds, func(kind string) bool { return kind != "boolean" })
+	listed := len(s.enum) > 0 || s.constant != nil || len(s.kinds) > 0 && !slices.ContainsFunc(
+		s.kinds, func(kind string) bool { return kind != "boolean" },
+	)
 	demand(listed || len(n.examples) > 0, "examples are missing: a list")
 	demand(n.unit == nil || slices.Contains(schemaUnits, *n.unit), "x-unit must be "+list(schemaUnits, "or"))
 	demand(n.group == nil || groupWord.MatchString(*n.group), "x-group must be one word in small letters")

@@ -162,7 +162,9 @@ func ReadModelFile(dir fs.FS, name string) ([]byte, error) {
 func IsModelFile(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
 
 func (l *loader) compile(files map[string]namedFile) *Catalog {
-	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passthroughs: map[string]*Model{}}
+	c := &Catalog{
+		endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passthroughs: map[string]*Model{},
+	}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		f := files[id]
 		if !enabled(f.Enabled) {
@@ -217,7 +219,9 @@ func (l *loader) fold(c *Catalog, file string, m *Model) {
 	}
 	name := strings.ToLower(m.ID)
 	if other, taken := c.folded[name]; taken {
-		l.report(file, "the id %s differs from %s in letter case only, which does not count at their endpoints", m.ID, other.ID)
+		l.report(
+			file, "the id %s differs from %s in letter case only, which does not count at their endpoints", m.ID, other.ID,
+		)
 		return
 	}
 	c.folded[name] = m

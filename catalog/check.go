@@ -59,7 +59,9 @@ func compileChecks(files []checkFile, s *shape, media MediaURLCheck) ([]namedChe
 	for _, f := range files {
 		build, ok := known[f.name]
 		if !ok {
-			problems = append(problems, fmt.Sprintf("no check is named %q; there are %s", f.name, list(slices.Sorted(maps.Keys(known)), "and")))
+			problems = append(
+				problems, fmt.Sprintf("no check is named %q; there are %s", f.name, list(slices.Sorted(maps.Keys(known)), "and")),
+			)
 			continue
 		}
 		c, err := build(f.args, s)
@@ -107,17 +109,26 @@ func shotsCheck(b []byte, s *shape) (check, error) {
 			shot, _ := item.(map[string]any)
 			index, _ := int64Of(shot["index"])
 			if index < 1 || index > int64(len(shots)) || seen[index] {
-				return problem{path: []any{args.List, i, "index"}, text: fmt.Sprintf("must number the shots from 1 to %d, each number once", len(shots))}.err()
+				return problem{
+					path: []any{args.List, i, "index"},
+					text: fmt.Sprintf("must number the shots from 1 to %d, each number once", len(shots)),
+				}.err()
 			}
 			seen[index] = true
 			duration, _ := int64Of(shot["duration"])
 			if duration < 1 || duration > total {
-				return problem{path: []any{args.List, i, "duration"}, text: fmt.Sprintf("must be between 1 and the total %s of %d", args.Total, total)}.err()
+				return problem{
+					path: []any{args.List, i, "duration"},
+					text: fmt.Sprintf("must be between 1 and the total %s of %d", args.Total, total),
+				}.err()
 			}
 			sum += duration
 		}
 		if sum != total {
-			return problem{path: []any{args.List}, text: fmt.Sprintf("must have durations that add up to the %s of %d, they add up to %d", args.Total, total, sum)}.err()
+			return problem{
+				path: []any{args.List},
+				text: fmt.Sprintf("must have durations that add up to the %s of %d, they add up to %d", args.Total, total, sum),
+			}.err()
 		}
 		return nil
 	}, nil
@@ -151,7 +162,9 @@ func togetherCheck(b []byte, s *shape) (check, error) {
 		_, with := params[args.With]
 		switch {
 		case with && count > args.MaxWith:
-			return mediagate.Invalid(last, "%s may hold at most %d items together when %s is given", list(args.Lists, "and"), args.MaxWith, args.With)
+			return mediagate.Invalid(
+				last, "%s may hold at most %d items together when %s is given", list(args.Lists, "and"), args.MaxWith, args.With,
+			)
 		case count > args.Max:
 			return mediagate.Invalid(last, "%s may hold at most %d items together", list(args.Lists, "and"), args.Max)
 		}
@@ -182,7 +195,9 @@ func referencesCheck(b []byte, s *shape) (check, error) {
 			switch {
 			case err == nil && n >= 1 && n <= len(items) && match[1][0] != '0':
 			case len(items) == 0:
-				return mediagate.Invalid(args.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", args.Text, args.Word, args.List)
+				return mediagate.Invalid(
+					args.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", args.Text, args.Word, args.List,
+				)
 			default:
 				return mediagate.Invalid(args.Text, "%s may refer to <<<%s_N>>> with N from 1 to %d, the number of %s",
 					args.Text, args.Word, len(items), args.List)
@@ -289,7 +304,9 @@ func distinctCheck(b []byte, s *shape) (check, error) {
 			}
 			text = strings.TrimSpace(text)
 			if first, twice := seen[text]; twice {
-				return problem{path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item})}.err()
+				return problem{
+					path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item}),
+				}.err()
 			}
 			seen[text] = i
 		}
@@ -427,7 +444,8 @@ func textsCheck(b []byte, s *shape, problem func(text string) string) (check, er
 	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
 		return nil, err
 	}
-	if len(args.Fields) == 0 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("string") }) {
+	if len(args.Fields) == 0 ||
+		slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("string") }) {
 		return nil, fmt.Errorf("fields must be texts")
 	}
 	return func(params map[string]any) *mediagate.Error {
@@ -449,7 +467,8 @@ func ascendingCheck(b []byte, s *shape) (check, error) {
 	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
 		return nil, err
 	}
-	if len(args.Fields) < 2 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("number") }) {
+	if len(args.Fields) < 2 ||
+		slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("number") }) {
 		return nil, fmt.Errorf("fields must be two or more numbers")
 	}
 	return func(params map[string]any) *mediagate.Error {

@@ -92,7 +92,9 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 	for _, o := range m.operations {
 		paths = append(paths, o.Endpoint)
 	}
-	return nil, mediagate.Invalid("model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"))
+	return nil, mediagate.Invalid(
+		"model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"),
+	)
 }
 
 // UnknownModel is the refusal of a model that does not exist, or that the caller may not know.

@@ -33,7 +33,9 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 	var problems []string
 	part := s.at([]any{f.From, 0, "content", 0})
 	if part == nil || part.properties["type"] == nil {
-		return nil, []string{fmt.Sprintf("%q is no list of messages, whose content may be a list of parts, each with a type", f.From)}
+		return nil, []string{
+			fmt.Sprintf("%q is no list of messages, whose content may be a list of parts, each with a type", f.From),
+		}
 	}
 	for _, kind := range part.properties["type"].enum {
 		if f.Into[fmt.Sprint(kind)] == "" {
@@ -49,7 +51,9 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 		case part.properties[kind] == nil:
 			problems = append(problems, fmt.Sprintf("into: parts have no %q", kind))
 		case field == nil || !field.is(wanted):
-			problems = append(problems, fmt.Sprintf("into: %q is no %s, which parts of type %s go into", f.Into[kind], wanted, kind))
+			problems = append(
+				problems, fmt.Sprintf("into: %q is no %s, which parts of type %s go into", f.Into[kind], wanted, kind),
+			)
 		}
 	}
 	return &fold{from: f.From, into: f.Into, shape: s}, problems

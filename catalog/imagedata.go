@@ -62,8 +62,11 @@ func (b *plainBase64) Read(p []byte) (int, error) {
 // It ignores the media type: the picture is checked when it is stored.
 func checkImageData(uri string) error {
 	head, data, ok := strings.Cut(uri, ",")
-	if at := strings.LastIndexByte(head, ';'); !ok || at < 0 || !strings.EqualFold(strings.TrimSpace(head[at+1:]), "base64") || data == "" {
-		return mediagate.Invalid("", "must be an http or https URL, or a data URI of an image in base64, such as data:image/png;base64,…")
+	if at := strings.LastIndexByte(head, ';'); !ok || at < 0 ||
+		!strings.EqualFold(strings.TrimSpace(head[at+1:]), "base64") || data == "" {
+		return mediagate.Invalid(
+			"", "must be an http or https URL, or a data URI of an image in base64, such as data:image/png;base64,…",
+		)
 	}
 	switch n, err := io.Copy(io.Discard, io.LimitReader(ImageData(uri), MaxImageData+1)); {
 	case err != nil:

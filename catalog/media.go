@@ -120,7 +120,9 @@ func (r *mediaRule) misplacements(field, root *shape) []string {
 
 // takesItems reports whether the field is a list of objects that have files among their fields.
 func (s *shape) takesItems() bool {
-	return s.items != nil && slices.ContainsFunc(s.items.names, func(name string) bool { return s.items.properties[name].media })
+	return s.items != nil && slices.ContainsFunc(
+		s.items.names, func(name string) bool { return s.items.properties[name].media },
+	)
 }
 
 // media lists the files of a request in the order of the schema, including files in the request

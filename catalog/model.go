@@ -62,7 +62,8 @@ func (c compiler) checkText(url string) error {
 func (c compiler) model(f namedFile, id string) (*Model, []string) {
 	facts, known := f.Type.Facts()
 	m := &Model{
-		ID: id, Canonical: f.ID, Aliases: f.Aliases, Type: f.Type, Category: facts.Category, Tags: f.Tags, Description: f.Description,
+		ID: id, Canonical: f.ID, Aliases: f.Aliases, Type: f.Type, Category: facts.Category, Tags: f.Tags,
+		Description: f.Description,
 	}
 	var problems []string
 	if strings.TrimSpace(id) != id || id == "" {

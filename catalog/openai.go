@@ -80,7 +80,9 @@ func (f *openAIFile) problems(s *shape) []string {
 //
 // Its errors are of KindInvalid and name the client's field. It drops only n: 1, which every
 // model makes, empty texts, and fields that have no effect.
-func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[string]any, sent map[string]string, err error) {
+func (o *Operation) FromOpenAI(
+	body map[string]any, names []string,
+) (ours map[string]any, sent map[string]string, err error) {
 	table := o.openai
 	if table == nil {
 		table = &openAIFile{}
@@ -112,7 +114,9 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 		take(openAISeconds)
 		seconds, ok := wholeSeconds(value)
 		if !ok {
-			return nil, nil, mediagate.Invalid(openAISeconds, "seconds must be a whole number, as a number or as text").Because(mediagate.ReasonWrongType)
+			return nil, nil, mediagate.Invalid(
+				openAISeconds, "seconds must be a whole number, as a number or as text",
+			).Because(mediagate.ReasonWrongType)
 		}
 		if err := give(table.Seconds, openAISeconds, seconds); err != nil {
 			return nil, nil, err
@@ -186,7 +190,9 @@ func (o *Operation) takeIgnored(body map[string]any, take func(string)) error {
 			for i, v := range values {
 				words[i] = fmt.Sprint(v)
 			}
-			return mediagate.Invalid(name, "%s must be %s here, or left out", name, list(words, "or")).Because(mediagate.ReasonNotOneOf)
+			return mediagate.Invalid(
+				name, "%s must be %s here, or left out", name, list(words, "or"),
+			).Because(mediagate.ReasonNotOneOf)
 		}
 	}
 	return nil

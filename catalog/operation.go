@@ -187,11 +187,20 @@ func (o *Operation) checkLimits() []string {
 	}
 	demand(o.plan.Media == "" || slices.Contains(classes, o.plan.Media), "media must be "+list(classes, "or"))
 	// The file must say it: some vendors can look up the job of a lost call, others cannot.
-	demand(slices.Contains([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}, o.plan.OnUnknown), "on_unknown must be fail or park")
+	demand(
+		slices.Contains([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}, o.plan.OnUnknown),
+		"on_unknown must be fail or park",
+	)
 	demand(o.plan.Expected > 0 && o.plan.Expected <= 24*time.Hour, "expected must be a duration up to 24h")
-	demand(o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour, "timeout must be a duration from expected up to 168h")
+	demand(
+		o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour,
+		"timeout must be a duration from expected up to 168h",
+	)
 	demand(o.plan.MaxBytes > 0, "max_bytes is missing")
-	demand(o.plan.Files == nil || *o.plan.Files >= 0 && *o.plan.Files <= maxFiles, fmt.Sprintf("files must be from 0 to %d", maxFiles))
+	demand(
+		o.plan.Files == nil || *o.plan.Files >= 0 && *o.plan.Files <= maxFiles,
+		fmt.Sprintf("files must be from 0 to %d", maxFiles),
+	)
 	return problems
 }
 
@@ -204,7 +213,9 @@ func (o *Operation) addRoutes(files []routeFile) []string {
 		if f.Provider == "" || f.Upstream == "" || f.Operation == "" {
 			problems = append(problems, fmt.Sprintf("routes[%d]: provider, upstream and operation are required", i))
 		}
-		o.plan.Routes = append(o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation})
+		o.plan.Routes = append(
+			o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation},
+		)
 	}
 	return problems
 }

@@ -101,7 +101,9 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	}
 	var problems []string
 	if field := s.properties[r.Button]; field == nil || !field.is("string") || r.Task == "" || len(r.Press) == 0 {
-		problems = append(problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button))
+		problems = append(
+			problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button),
+		)
 	}
 	if slices.Contains(r.Owns, "") {
 		problems = append(problems, "owns: a beginning is empty")
@@ -137,7 +139,9 @@ func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 				return b, nil
 			}
 		}
-		return mediagate.Button{}, mediagate.Invalid(s.Rule.Button, "%s is not on offer by the task, %s: %s", s.Rule.Button, whatIs(task), offer(offered))
+		return mediagate.Button{}, mediagate.Invalid(
+			s.Rule.Button, "%s is not on offer by the task, %s: %s", s.Rule.Button, whatIs(task), offer(offered),
+		)
 	}
 	for _, prefix := range s.prefixes {
 		for _, b := range offered {
@@ -150,7 +154,9 @@ func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	if fields := s.Rule.buttonFields(); len(fields) > 0 {
 		field = fields[0]
 	}
-	return mediagate.Button{}, mediagate.Invalid(field, "%s: the task offers no such action, %s: %s", field, whatIs(task), offer(offered))
+	return mediagate.Button{}, mediagate.Invalid(
+		field, "%s: the task offers no such action, %s: %s", field, whatIs(task), offer(offered),
+	)
 }
 
 // whatIs describes a task.

@@ -37,7 +37,8 @@ func (h Hold) problems(s *shape, p priceList) []string {
 		return []string{fmt.Sprintf("holds: given: %q is no list of the request", h.Given)}
 	}
 	for name, v := range h.Where {
-		if of := s.at([]any{h.Given, 0, name}); of == nil || !slices.ContainsFunc(valuesOf(of), func(one any) bool { return one == jsonValue(v) }) {
+		if of := s.at([]any{h.Given, 0, name}); of == nil ||
+			!slices.ContainsFunc(valuesOf(of), func(one any) bool { return one == jsonValue(v) }) {
 			problems = append(problems, fmt.Sprintf("holds: where: no item of %s can have %v as %s", h.Given, v, name))
 		}
 	}
@@ -92,7 +93,9 @@ func compilePrice(f *priceFile, s *shape) (priceList, []string) {
 	}
 	problems = append(problems, p.quantityProblems(s)...)
 	if f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && !slices.ContainsFunc(p.quantity, s.mayBeZero) {
-		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", ")))
+		problems = append(problems, fmt.Sprintf(
+			"zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", "),
+		))
 	}
 	for _, hold := range p.holds {
 		problems = append(problems, hold.problems(s, p)...)
@@ -117,7 +120,10 @@ func (p priceList) quantityProblems(s *shape) []string {
 		}
 		field := s.properties[name]
 		if field == nil || !field.is("string") || field.maxLength == 0 || field.maxLength > maxQuantity || !s.demanded[name] {
-			return []string{fmt.Sprintf("quantity %q must be a required text with an upper bound: its characters are counted", strings.Join(p.quantity, ", "))}
+			return []string{fmt.Sprintf(
+				"quantity %q must be a required text with an upper bound: its characters are counted",
+				strings.Join(p.quantity, ", "),
+			)}
 		}
 		return nil
 	}
@@ -128,7 +134,9 @@ func (p priceList) quantityProblems(s *shape) []string {
 		case slices.Contains(p.quantity[:i], name):
 			problems = append(problems, fmt.Sprintf("quantity %q is named twice", name))
 		case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[name]):
-			problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", name))
+			problems = append(
+				problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", name),
+			)
 		}
 	}
 	return problems

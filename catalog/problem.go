@@ -66,7 +66,10 @@ func (s *schema) firstProblem(invalid *jsonschema.ValidationError) problem {
 		return problem{text: "does not match the model's schema"}
 	}
 	return slices.MinFunc(r.found, func(a, b problem) int {
-		return cmp.Or(comparePaths(s.shape, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(b.depth, a.depth), cmp.Compare(a.text, b.text))
+		return cmp.Or(
+			comparePaths(s.shape, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(b.depth, a.depth),
+			cmp.Compare(a.text, b.text),
+		)
 	})
 }
 
@@ -135,7 +138,10 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		for _, name := range k.Missing {
 			field := ruleOf(at.field(r.schema.doc, name))
 			text := cmp.Or(field.missing, field.words, "is required")
-			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text, why: mediagate.ReasonRequired})
+			r.found = append(r.found, problem{
+				path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text,
+				why: mediagate.ReasonRequired,
+			})
 		}
 	case *kind.Type:
 		add(rankType, broken.text()+r.asNumber(broken, k.Got == "string"), mediagate.ReasonWrongType)
@@ -150,7 +156,10 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 			if len(names) == 2 {
 				others = "or " + names[1]
 			}
-			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others, why: mediagate.ReasonRequired})
+			r.found = append(
+				r.found,
+				problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others, why: mediagate.ReasonRequired},
+			)
 			return
 		}
 		add(rankForm, broken.text(), mediagate.ReasonMalformed)

@@ -47,5 +47,7 @@ func isAddress(text string) bool {
 		return true
 	}
 	scheme, _, ok := strings.Cut(text, ":")
-	return ok && slices.ContainsFunc([]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) })
+	return ok && slices.ContainsFunc(
+		[]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) },
+	)
 }

@@ -68,7 +68,9 @@ func (s *Source) CheckTimes(seconds float64) error {
 		at, given := s.times[name]
 		open := i+1 < len(s.Rule.Within) && !s.given(s.Rule.Within[i+1:])
 		if given && (at > seconds || open && at == seconds) {
-			return mediagate.Invalid(name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64))
+			return mediagate.Invalid(
+				name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64),
+			)
 		}
 	}
 	return nil
@@ -87,7 +89,9 @@ func (r *SourceRule) sourceFields() []string {
 	if r == nil {
 		return nil
 	}
-	return slices.DeleteFunc(append(r.buttonFields(), r.Task, r.Index, r.Clip, r.Voice, r.Button), func(name string) bool { return name == "" })
+	return slices.DeleteFunc(
+		append(r.buttonFields(), r.Task, r.Index, r.Clip, r.Voice, r.Button), func(name string) bool { return name == "" },
+	)
 }
 
 // extract removes the fields that name the source from the parameters. It returns nil if there is
@@ -133,7 +137,9 @@ func (r *SourceRule) problems(s *shape) []string {
 		return nil
 	}
 	var problems []string
-	for _, name := range slices.DeleteFunc([]string{r.Task, r.Clip, r.Voice}, func(name string) bool { return name == "" }) {
+	for _, name := range slices.DeleteFunc(
+		[]string{r.Task, r.Clip, r.Voice}, func(name string) bool { return name == "" },
+	) {
 		if field := s.properties[name]; field == nil || !field.is("string") {
 			problems = append(problems, fmt.Sprintf("%q is no text of the schema", name))
 		}
@@ -148,8 +154,12 @@ func (r *SourceRule) problems(s *shape) []string {
 			low, _ = int64Of(field.minimum)
 			high, _ = int64Of(field.maximum)
 		}
-		if r.Task == "" || field == nil || !field.is("integer") || !field.hasFallback || low != 1 || high < 1 || high > maxSourceIndex {
-			problems = append(problems, fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex))
+		if r.Task == "" || field == nil || !field.is("integer") || !field.hasFallback || low != 1 || high < 1 ||
+			high > maxSourceIndex {
+			problems = append(
+				problems,
+				fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex),
+			)
 		}
 	}
 	for _, name := range r.Within {

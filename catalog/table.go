@@ -37,8 +37,12 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 		wanted = next
 	}
 	for i, row := range rows {
-		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(names, slices.Sorted(slices.Values(append(slices.Clone(by), result)))) {
-			problems = append(problems, fmt.Sprintf("row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and")))
+		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(
+			names, slices.Sorted(slices.Values(append(slices.Clone(by), result))),
+		) {
+			problems = append(problems, fmt.Sprintf(
+				"row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and"),
+			))
 			continue
 		}
 		var key strings.Builder

@@ -52,7 +52,8 @@ func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 		return broken("%s, at least %d × %d are required", size, b.MinSide, b.MinSide)
 	case b.MaxSide > 0 && max(f.Width, f.Height) > b.MaxSide:
 		return broken("%s, at most %d × %d are allowed", size, b.MaxSide, b.MaxSide)
-	case b.MinRatio != (mediagate.Ratio{}) && ratio.Less(b.MinRatio), b.MaxRatio != (mediagate.Ratio{}) && b.MaxRatio.Less(ratio):
+	case b.MinRatio != (mediagate.Ratio{}) && ratio.Less(b.MinRatio),
+		b.MaxRatio != (mediagate.Ratio{}) && b.MaxRatio.Less(ratio):
 		return broken("%s, a ratio of width to height %s is required", size, ratios(b))
 	case b.MinSeconds > 0 && seconds < b.MinSeconds:
 		return broken("is %g seconds long, at least %g are required", seconds, b.MinSeconds)

@@ -15,7 +15,9 @@ import (
 // picture, and all bytes after it, as for an upload. It refuses a file that is no media by its first
 // bytes. note gets and returns each error about the file, also those of later reads. Clean closes the
 // body if it fails.
-func Clean(field string, body io.ReadCloser, length, limit int64, note func(error) error) (io.ReadCloser, int64, error) {
+func Clean(
+	field string, body io.ReadCloser, length, limit int64, note func(error) error,
+) (io.ReadCloser, int64, error) {
 	refuse := func(err error) (io.ReadCloser, int64, error) {
 		_ = body.Close()
 		return nil, 0, note(err)

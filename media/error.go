@@ -22,7 +22,9 @@ func (f flaw) code() mediagate.FailureCode {
 }
 
 func (f flaw) of(field string) error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words}
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words,
+	}
 }
 
 func tooManyBytes(most int64) flaw {
@@ -49,11 +51,16 @@ func NotOpened(field string, err error) error {
 }
 
 func serverAway(field string, err error) error {
-	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer",
+		Err: err,
+	}
 }
 
 func brokeOff(field string, err error) error {
-	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err,
+	}
 }
 
 // BrokenOff returns the error of a vendor's file that ended early: KindTransient with code

@@ -34,7 +34,9 @@ func Encode(request any) (json.RawMessage, error) {
 }
 
 func incomplete(err error) error {
-	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be read or completed", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindInternal, Message: "the stored request cannot be read or completed", Err: err,
+	}
 }
 
 // FieldAt returns the value at a path of a decoded request, nil if there is none.

@@ -32,7 +32,9 @@ func (c *Cutter) memory() *semaphore.Weighted {
 // twice. It returns ErrUncut for a grid that should stay as it is, KindInvalid with code
 // result_unavailable for one that cannot be read, KindUnavailable if the object store breaks off, and
 // the errors of open and store.
-func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error) error {
+func (c *Cutter) Cut(
+	ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error,
+) error {
 	var width, height int
 	err := readStored(ctx, open, func(r io.Reader) (err error) { // more of the header than the mirror read
 		width, height, err = sides(grid.MimeType, bufio.NewReader(r))
@@ -83,7 +85,8 @@ func readStored(ctx context.Context, open Open, read func(io.Reader) error) erro
 		}
 	case err != nil:
 		return &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the grid cannot be read", Err: err,
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the grid cannot be read",
+			Err: err,
 		}
 	default:
 		return nil

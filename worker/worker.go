@@ -188,8 +188,12 @@ type activityLog struct {
 }
 
 // InterceptActivity adds the log to the activity.
-func (l *activityLog) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &loggedActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, parent: l}
+func (l *activityLog) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	return &loggedActivity{
+		ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, parent: l,
+	}
 }
 
 type loggedActivity struct {

@@ -84,7 +84,9 @@ func pageOf(file string) string {
 }
 
 func (p *Page) render(file string, known map[string]bool) error {
-	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	markdown := goldmark.New(
+		goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	)
 	doc := markdown.Parser().Parse(text.NewReader(p.Markdown))
 	if heading, ok := doc.FirstChild().(*ast.Heading); ok {
 		p.Title = strings.ReplaceAll(string(heading.Lines().Value(p.Markdown)), "`", "")

@@ -200,7 +200,9 @@ func add(s *sdk.Server, begin Begin, t sdk.Tool, arguments []argument, call tool
 			required = append(required, a.name)
 		}
 	}
-	t.InputSchema = map[string]any{"type": kindObject, "properties": properties, "required": required, "additionalProperties": false}
+	t.InputSchema = map[string]any{
+		"type": kindObject, "properties": properties, "required": required, "additionalProperties": false,
+	}
 	s.AddTool(&t, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := begin(ctx)
 		defer cancel()

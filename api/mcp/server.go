@@ -63,10 +63,17 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	}, t.models)
 	add(s, begin, sdk.Tool{Name: "schema", Description: "Tells what a request to a video or image model may hold, as JSON Schema, where it goes and what it costs.", Annotations: reads},
 		[]argument{model}, t.schema)
-	add(s, begin, sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads}, request, t.quote)
+	add(
+		s, begin,
+		sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads},
+		request, t.quote,
+	)
 	add(s, begin, sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
 		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(slices.Clip(request),
-		argument{name: "idempotency_key", kind: kindText, description: "the same key for the same request never makes or charges twice, within 24 hours"}), t.run)
+		argument{
+			name: "idempotency_key", kind: kindText,
+			description: "the same key for the same request never makes or charges twice, within 24 hours",
+		}), t.run)
 	add(s, begin, sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, []argument{
 		{name: "task_id", kind: kindText, required: true, description: "the id of a task"},
 		{name: "wait", kind: kindInteger, most: int(answerWithin / time.Second), description: "so many seconds to wait for the task's end"},
@@ -202,7 +209,8 @@ func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message stri
 		for {
 			// Errors are ignored: a client that reads plain JSON gets no progress.
 			_ = call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: max(time.Since(began), time.Nanosecond).Seconds(), Total: answerWithin.Seconds(), Message: message,
+				ProgressToken: token, Progress: max(time.Since(began), time.Nanosecond).Seconds(), Total: answerWithin.Seconds(),
+				Message: message,
 			})
 			select {
 			case <-ctx.Done():
@@ -220,7 +228,9 @@ func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message stri
 // taskResult returns the task as it is, with links to its files, or with instructions to wait for
 // it.
 func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed"}
+	r := &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed",
+	}
 	if !t.Ended() {
 		var text strings.Builder
 		fmt.Fprintf(&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
@@ -231,7 +241,9 @@ func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	}
 	for _, f := range t.Files {
 		if takesLinks(call) {
-			r.Content = append(r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType})
+			r.Content = append(
+				r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType},
+			)
 		} else {
 			r.Content = append(r.Content, &sdk.TextContent{Text: fmt.Sprintf("File %d, %s: %s", f.N, f.MediaType, f.URL)})
 		}

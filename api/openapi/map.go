@@ -69,7 +69,9 @@ func Marshal(v any) ([]byte, error) {
 
 // Edit returns the object with the member at the end of the path replaced by what f makes of it.
 // f gets nil if there is no such member. The objects on the path must exist.
-func Edit(object json.RawMessage, f func(member json.RawMessage) (any, error), path ...string) (json.RawMessage, error) {
+func Edit(
+	object json.RawMessage, f func(member json.RawMessage) (any, error), path ...string,
+) (json.RawMessage, error) {
 	if len(path) == 0 {
 		value, err := f(object)
 		if err != nil {

@@ -159,7 +159,9 @@ func (c *Contract) checkWebhook(name string, header http.Header, body []byte) er
 // CheckRequest says why the body is none that the operation takes, with all
 // that clients may send beside what is described.
 func (c *Contract) CheckRequest(method, path string, body []byte) error {
-	return c.validate(body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"})
+	return c.validate(
+		body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"},
+	)
 }
 
 // CheckExamples says which examples of answers and bodies their own schemas

@@ -137,7 +137,10 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 // are a terminal, so that a person can answer.
 func streams(stdout, stderr io.Writer) runner.Streams {
 	file, ok := stderr.(*os.File)
-	return runner.Streams{In: os.Stdin, Out: stdout, Err: stderr, Terminal: ok && isatty.IsTerminal(file.Fd()) && isatty.IsTerminal(os.Stdin.Fd())}
+	return runner.Streams{
+		In: os.Stdin, Out: stdout, Err: stderr,
+		Terminal: ok && isatty.IsTerminal(file.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
+	}
 }
 
 // completion prints the completion script for a shell.
@@ -153,7 +156,10 @@ func completion(args []string, stdout io.Writer) error {
 
 // commands returns the names of all commands.
 func commands() []string {
-	return append(operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp", "migrate", "replay", "run", "vendors new", "vendors test", "version", "worker")
+	return append(
+		operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp",
+		"migrate", "replay", "run", "vendors new", "vendors test", "version", "worker",
+	)
 }
 
 // serveMCP lets the program that started this one use a gateway, until it closes the

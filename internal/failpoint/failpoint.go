@@ -45,9 +45,11 @@ const (
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
-		SubmitCommitted, InputsChecked, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
+		SubmitCommitted, InputsChecked, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal,
+		OutcomeStored,
 		ModalBegun, ModalCommitted, ModalExpired,
-		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld, SpeechBegun, SpeechSent,
+		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld,
+		SpeechBegun, SpeechSent,
 	}
 }
 

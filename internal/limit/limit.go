@@ -158,7 +158,9 @@ func (l *Limit) Figures() Figures {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Figures{Name: l.name, Capacity: l.capacity, Held: l.held, Waiting: l.waiting, Refused: l.refused, Waited: l.waited}
+	return Figures{
+		Name: l.name, Capacity: l.capacity, Held: l.held, Waiting: l.waiting, Refused: l.refused, Waited: l.waited,
+	}
 }
 
 func (l *Limit) giveBack(name string, n int64) {

@@ -56,20 +56,45 @@ func New(version, role string) *Metrics {
 		return h
 	}
 	m.submitted = counter("mediagate_tasks_submitted_total", "Tasks that were acknowledged by this process.", "type")
-	m.ended = counter("mediagate_tasks_ended_total", "Tasks that this process ended; failure is the code of failed ones.", "type", "status", "failure")
-	m.taskTime = histogram("mediagate_task_seconds", "From the submit to the end of a task.", taskBuckets, "type", "status")
-	m.stepTime = histogram("mediagate_step_seconds", "Activity attempts; outcome is ok, waits, stopped, or the kind of the error.", stepBuckets, "step", "outcome")
-	m.vendorTime = histogram("mediagate_vendor_call_seconds", "Calls to vendors, to the head of the answer.", callBuckets, "channel", "effect", "answer")
-	m.jobTime = histogram("mediagate_vendor_job_seconds", "From the vendor's acceptance of a job to the poll that saw its end.", taskBuckets, "channel", "outcome")
-	m.pollLate = histogram("mediagate_poll_late_seconds", "How long after it was due a job was polled for.", lateBuckets, "channel")
-	m.unknownWords = counter("mediagate_unknown_words_total", "Answers of vendors with a status word that the adapter does not know.", "channel")
+	m.ended = counter(
+		"mediagate_tasks_ended_total", "Tasks that this process ended; failure is the code of failed ones.", "type", "status",
+		"failure",
+	)
+	m.taskTime = histogram(
+		"mediagate_task_seconds", "From the submit to the end of a task.", taskBuckets, "type", "status",
+	)
+	m.stepTime = histogram(
+		"mediagate_step_seconds", "Activity attempts; outcome is ok, waits, stopped, or the kind of the error.", stepBuckets,
+		"step", "outcome",
+	)
+	m.vendorTime = histogram(
+		"mediagate_vendor_call_seconds", "Calls to vendors, to the head of the answer.", callBuckets, "channel", "effect",
+		"answer",
+	)
+	m.jobTime = histogram(
+		"mediagate_vendor_job_seconds", "From the vendor's acceptance of a job to the poll that saw its end.", taskBuckets,
+		"channel", "outcome",
+	)
+	m.pollLate = histogram(
+		"mediagate_poll_late_seconds", "How long after it was due a job was polled for.", lateBuckets, "channel",
+	)
+	m.unknownWords = counter(
+		"mediagate_unknown_words_total", "Answers of vendors with a status word that the adapter does not know.", "channel",
+	)
 	m.attempts = counter("mediagate_delivery_attempts_total", "Attempts to deliver a callback.", "outcome")
 	m.callbacks = counter("mediagate_callbacks_ended_total", "Callbacks whose last round ended.", "state")
-	m.lostTail = counter("mediagate_lost_tail_total", "Signs that the database has lost what it had committed.", "evidence")
+	m.lostTail = counter(
+		"mediagate_lost_tail_total", "Signs that the database has lost what it had committed.", "evidence",
+	)
 	m.requests = histogram("mediagate_http_request_seconds", "Requests to the API.", callBuckets, "class", "status")
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "mediagate_build_info", Help: "1, with the version and what the process is there for."}, []string{"version", "role"})
+	build := prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: "mediagate_build_info", Help: "1, with the version and what the process is there for."},
+		[]string{"version", "role"},
+	)
 	build.WithLabelValues(version, role).Set(1)
-	panics := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mediagate_panics_total", Help: "Panics that were caught."},
+	panics := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "mediagate_panics_total", Help: "Panics that were caught.",
+	},
 		func() float64 { return float64(mediagate.Panics()) })
 	m.registry.MustRegister(build, panics, &m.ledger)
 	m.start()
@@ -99,7 +124,8 @@ func (m *Metrics) start() {
 // Handler answers scrapes.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: 4,
 	})
 }
 
@@ -107,7 +133,9 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 func (m *Metrics) TaskSubmitted(t mediagate.Type) { m.submitted.WithLabelValues(string(t)).Inc() }
 
 // TaskEnded counts the end of a task.
-func (m *Metrics) TaskEnded(t mediagate.Type, status mediagate.Status, failure mediagate.FailureCode, took time.Duration) {
+func (m *Metrics) TaskEnded(
+	t mediagate.Type, status mediagate.Status, failure mediagate.FailureCode, took time.Duration,
+) {
 	m.ended.WithLabelValues(string(t), string(status), string(failure)).Inc()
 	m.taskTime.WithLabelValues(string(t), string(status)).Observe(took.Seconds())
 }
@@ -138,7 +166,8 @@ func answerClass(status int) string {
 	switch status {
 	case 0:
 		return "none"
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusTooManyRequests:
 		return strconv.Itoa(status)
 	default:
 		return statusClass(status)

@@ -49,7 +49,9 @@ const endpointRule = "endpoint"
 // unreadable are the statuses by which a healthy endpoint refuses a request: too long, too many.
 // They do not count as failures of the endpoint: otherwise a client could open the circuit with
 // such texts, and then all texts would pass unchecked.
-var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity}
+var unreadable = []int{
+	http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity,
+}
 
 // errBusy is the error of a healthy endpoint that gets too many calls. A single client can cause
 // that, so it does not open the circuit either.

@@ -39,7 +39,8 @@ const (
 func (a alphabet) imitates() bool { return a > alphabetLatin }
 
 var alphabets = [...]*unicode.RangeTable{
-	alphabetLatin: unicode.Latin, alphabetGreek: unicode.Greek, alphabetCyrillic: unicode.Cyrillic, alphabetArmenian: unicode.Armenian,
+	alphabetLatin: unicode.Latin, alphabetGreek: unicode.Greek, alphabetCyrillic: unicode.Cyrillic,
+	alphabetArmenian: unicode.Armenian,
 	alphabetCherokee: unicode.Cherokee, alphabetCoptic: unicode.Coptic, alphabetLisu: unicode.Lisu,
 }
 
@@ -143,7 +144,8 @@ func (t *tables) findShown(r rune) rune {
 		return r
 	case unicode.IsSpace(r):
 		return r
-	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == tatweel:
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector),
+		r == tatweel:
 		return -1
 	case unicode.IsMark(r) && unicode.In(r, accented...):
 		return -1

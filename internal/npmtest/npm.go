@@ -135,7 +135,9 @@ func Run(tb testing.TB, folder string, stdin io.Reader, env []string, name strin
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), name, args...) //nolint:gosec // the tests say what runs
 	cmd.Dir, cmd.Stdin = folder, stdin
-	cmd.Env = append(append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs)), env...)
+	cmd.Env = append(
+		append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs)), env...,
+	)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {

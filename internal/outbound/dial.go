@@ -96,7 +96,9 @@ func (g *guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) 
 	return slices.Clone(addrs), nil
 }
 
-func (g *guard) connect(ctx context.Context, addrs []netip.Addr, port string, check func(netip.Addr) error) (net.Conn, error) {
+func (g *guard) connect(
+	ctx context.Context, addrs []netip.Addr, port string, check func(netip.Addr) error,
+) (net.Conn, error) {
 	dial := g.rules.Dial
 	if dial == nil {
 		dialer := &net.Dialer{

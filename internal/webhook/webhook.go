@@ -96,7 +96,9 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResu
 	resp, err := s.client.Do(req)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
+		return mediagate.DeliveryResult{}, &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err(),
+		}
 	case mediagate.Is(err, mediagate.KindInvalid):
 		return dropped(err), nil
 	case err != nil:
@@ -121,7 +123,9 @@ func classify(status int) mediagate.DeliveryResult {
 	case 2:
 		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: status}
 	case 4:
-		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
+		return mediagate.DeliveryResult{
+			Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status),
+		}
 	default:
 		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: status}
 	}

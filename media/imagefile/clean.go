@@ -99,7 +99,9 @@ func Clean(w io.Writer, r io.Reader) (Info, error) {
 		return Info{}, errUnknown
 	}
 	c.info.Format = format
-	walk := map[Format]func(*copier) error{JPEG: (*copier).jpeg, PNG: (*copier).png, GIF: (*copier).gif, WebP: (*copier).webp}
+	walk := map[Format]func(*copier) error{
+		JPEG: (*copier).jpeg, PNG: (*copier).png, GIF: (*copier).gif, WebP: (*copier).webp,
+	}
 	if err := walk[format](c); err != nil {
 		return Info{}, err
 	}
@@ -175,7 +177,9 @@ func (c *copier) setSize(width, height int) error {
 		return damaged("it has no width or no height")
 	case c.sidesOnly:
 	case width > MaxSide || height > MaxSide || width*height > MaxPixels:
-		return Unusable(fmt.Sprintf("is %d × %d pixels: at most %d a side and %d in all are allowed", width, height, MaxSide, MaxPixels))
+		return Unusable(
+			fmt.Sprintf("is %d × %d pixels: at most %d a side and %d in all are allowed", width, height, MaxSide, MaxPixels),
+		)
 	}
 	c.info.Width, c.info.Height, c.info.Frames = width, height, 1
 	return nil

@@ -125,7 +125,8 @@ func (c *copier) pngChunk(s *pngState, kind string, length int64) error {
 		if err := c.pngProfile(whole); err != nil {
 			return err
 		}
-	case critical, kind == "fdAT" && s.frames > 0 && s.once["acTL"], hint && length >= bounds[0] && length <= bounds[1] && s.first(kind):
+	case critical, kind == "fdAT" && s.frames > 0 && s.once["acTL"],
+		hint && length >= bounds[0] && length <= bounds[1] && s.first(kind):
 		if err := c.pngHead(kind, length); err != nil {
 			return err
 		}

@@ -44,7 +44,8 @@ type openBox struct {
 var boxIDs = func() map[string]string {
 	ids := map[string]string{}
 	for _, id := range []string{
-		"moov", "mvhd", "mvex", "mehd", "trex", "trak", "tkhd", "mdia", "mdhd", "hdlr", "minf", "stbl", "stts", "moof", "traf", "tfhd", "tfdt", "trun",
+		"moov", "mvhd", "mvex", "mehd", "trex", "trak", "tkhd", "mdia", "mdhd", "hdlr", "minf", "stbl", "stts", "moof",
+		"traf", "tfhd", "tfdt", "trun",
 	} {
 		ids[id] = id
 	}

@@ -59,7 +59,8 @@ func isOrigin(s string) bool {
 		return true
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+	if err != nil || u.Hostname() == "" || u.Scheme == "https" && u.Port() == "443" ||
+		u.Scheme == "http" && u.Port() == "80" {
 		return false
 	}
 	return strings.EqualFold(s, u.Scheme+"://"+u.Host)

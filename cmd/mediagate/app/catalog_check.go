@@ -67,7 +67,9 @@ func checkOffers(offers []offer, vendors all.Vendors) []string {
 		}
 		for _, field := range o.fields {
 			if known && !taken[field] {
-				problems = append(problems, strings.TrimSuffix(o.where(0), "routes[0]")+"schema.properties."+field+": no route takes it")
+				problems = append(
+					problems, strings.TrimSuffix(o.where(0), "routes[0]")+"schema.properties."+field+": no route takes it",
+				)
 			}
 		}
 	}

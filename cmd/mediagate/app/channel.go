@@ -16,10 +16,12 @@ import (
 // domain converts the channel to its domain type.
 func (c Channel) domain() mediagate.Channel {
 	return mediagate.Channel{
-		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: mediagate.Secrets(c.Credentials), Options: c.Options,
-		Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
+		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: mediagate.Secrets(c.Credentials),
+		Options: c.Options,
+		Models:  c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
 		RequestsPerSecond: c.RequestsPerSecond, PollMin: c.PollInterval.Min, PollMax: c.PollInterval.Max,
-		CallbackSecret: mediagate.NewSecret(c.CallbackSecret), Account: c.Account, Former: c.Former, Passthrough: upstreams(c.Passthrough),
+		CallbackSecret: mediagate.NewSecret(c.CallbackSecret), Account: c.Account, Former: c.Former,
+		Passthrough: upstreams(c.Passthrough),
 	}
 }
 
@@ -51,14 +53,20 @@ func domainChannels(settings []Channel, models *catalog.Catalog) []mediagate.Cha
 func apiChannels(channels []mediagate.Channel) []api.Channel {
 	list := make([]api.Channel, len(channels))
 	for i, c := range channels {
-		list[i] = api.Channel{Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency, Serves: c.Serves}
+		list[i] = api.Channel{
+			Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight,
+			Concurrency: c.Concurrency, Serves: c.Serves,
+		}
 	}
 	return list
 }
 
 // openChannels opens the adapters of the channels. Their calls and downloads use the channel's
 // proxy. observe makes for each channel the function that is told of its calls. It may be nil.
-func openChannels(vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
+func openChannels(
+	vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher,
+	observe func(channel string) func(effect string, status int, took time.Duration), t *traces,
+) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
 		opt.Watch = t.watch(ch)

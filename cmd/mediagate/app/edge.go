@@ -17,7 +17,9 @@ import (
 type bucket struct{ *blob.Store }
 
 // Mirror streams a file to the object key.
-func (b bucket) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+func (b bucket) Mirror(
+	ctx context.Context, key string, open activities.Opener, l activities.Limits,
+) (mediagate.Result, error) {
 	return b.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
@@ -43,7 +45,9 @@ func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadC
 
 // follow returns a function that opens the target of a redirected download, and follows further
 // redirects.
-func (f fetcher) follow(channel string) func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
+func (f fetcher) follow(channel string) func(
+	ctx context.Context, url string, redirects int,
+) (io.ReadCloser, int64, error) {
 	return func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
 		client := f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true, Proxy: f.ways[channel].proxy})
 		file, length, err := open(ctx, client, url)
@@ -70,7 +74,8 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 		}
 		// The client's error quotes the link, or where a redirect leads to.
 		return nil, 0, &mediagate.Error{
-			Kind: mediagate.KindTransient, Message: "the provider's file server did not answer", Err: errors.New(outbound.Describe(err)),
+			Kind: mediagate.KindTransient, Message: "the provider's file server did not answer",
+			Err: errors.New(outbound.Describe(err)),
 		}
 	}
 	if resp.StatusCode == http.StatusOK {
@@ -82,7 +87,9 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 		return nil, 0, mediagate.Errorf(mediagate.KindGone, "the provider's file server answered %d", resp.StatusCode)
 	default:
 		if resp.StatusCode/100 == 3 {
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d: %w", resp.StatusCode, errRedirect)
+			return nil, 0, mediagate.Errorf(
+				mediagate.KindTransient, "the provider's file server answered %d: %w", resp.StatusCode, errRedirect,
+			)
 		}
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d", resp.StatusCode)
 	}
@@ -106,7 +113,9 @@ type deliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d deliverer) Deliver(ctx context.Context, id string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d deliverer) Deliver(
+	ctx context.Context, id string, t mediagate.WebhookTarget,
+) (mediagate.DeliveryResult, error) {
 	secrets := make([]string, len(t.Secrets))
 	for i, s := range t.Secrets {
 		secrets[i] = s.Secret.Reveal()

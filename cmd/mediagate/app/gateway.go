@@ -90,7 +90,10 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		sizes.Writers = 4
 	}
 	if int(sizes.Connections) < c.APIConnections.Total {
-		g.log.WarnContext(ctx, "fewer connections than api_connections.total: the process may open too few files", "connections", sizes.Connections)
+		g.log.WarnContext(
+			ctx, "fewer connections than api_connections.total: the process may open too few files", "connections",
+			sizes.Connections,
+		)
 	}
 	g.bounds = limit.For(sizes)
 	var err error
@@ -128,7 +131,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	g.files = fetcher{g.rules, ways}
 	channels := domainChannels(c.Channels, g.catalog)
 	o.Role.warnOfMissingCredentials(ctx, c.vendors, channels, o.Logger)
-	if g.channels, err = openChannels(c.vendors, o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces); err != nil {
+	if g.channels, err = openChannels(
+		c.vendors, o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces,
+	); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -146,7 +151,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.Temporal, err = c.Temporal.Client(o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted }); err != nil {
+	if g.Temporal, err = c.Temporal.Client(
+		o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted },
+	); err != nil {
 		return nil, err
 	}
 	if g.Store, err = openStore(ctx, c, keys, o, g.metrics, g.bounds.Writers); err != nil {
@@ -176,8 +183,14 @@ func (c Config) encryptionKeys() ([][]byte, error) {
 	return keys, nil
 }
 
-func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit) (*storage.Store, error) {
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers, AccountDefaults: c.AccountDefaults.limits()}
+func openStore(
+	ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit,
+) (*storage.Store, error) {
+	sc := storage.Config{
+		EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge,
+		Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers,
+		AccountDefaults: c.AccountDefaults.limits(),
+	}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}
@@ -264,7 +277,9 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 // names the secrets that no key opens. It reseals the others even so.
 func (g *Gateway) Reseal(ctx context.Context) error {
 	resealed, seals, err := g.Store.ResealWebhookSecrets(ctx)
-	g.log.InfoContext(ctx, "webhook secrets sealed anew", "secrets", resealed, "by_first_key", seals.First, "by_no_key", seals.Lost)
+	g.log.InfoContext(
+		ctx, "webhook secrets sealed anew", "secrets", resealed, "by_first_key", seals.First, "by_no_key", seals.Lost,
+	)
 	if err != nil {
 		return fmt.Errorf("seal webhook secrets anew: %w", err)
 	}
@@ -276,7 +291,10 @@ func lostSeals(seals mediagate.Seals) error {
 	if seals.Lost == 0 {
 		return nil
 	}
-	return fmt.Errorf("encryption_keys: %d webhook secrets are sealed by a key that is missing:\n%w", seals.Lost, errors.Join(seals.Errs...))
+	return fmt.Errorf(
+		"encryption_keys: %d webhook secrets are sealed by a key that is missing:\n%w", seals.Lost,
+		errors.Join(seals.Errs...),
+	)
 }
 
 // checkSeals reports early which webhook secrets no encryption key opens, since their accounts
@@ -291,7 +309,9 @@ func (g *Gateway) checkSeals(ctx context.Context) {
 	case err != nil:
 		g.log.ErrorContext(ctx, "webhook secrets cannot be opened", "error", err)
 	case seals.Former > 0:
-		g.log.InfoContext(ctx, "webhook secrets need a former encryption key until migrate seals them anew", "secrets", seals.Former)
+		g.log.InfoContext(
+			ctx, "webhook secrets need a former encryption key until migrate seals them anew", "secrets", seals.Former,
+		)
 	}
 }
 
@@ -315,25 +335,33 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		return nil, err
 	}
 	config := api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
-		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
+		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket,
+		FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
+		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(
+			c.Temporal.UIURL, c.Temporal.Namespace,
+		)}, Runs: workflows.Client{Temporal: g.Temporal},
 		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
-			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
+			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal,
+			Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists, Operators: g.checkOperators,
 		},
-		Limits: g.bounds, Moderator: g.moderator, ModeratorCalls: c.Moderation.Mode == moderationEndpoint, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
+		Limits: g.bounds, Moderator: g.moderator, ModeratorCalls: c.Moderation.Mode == moderationEndpoint,
+		OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
 		Deliverer: g.deliverer(),
-		Operators: operators, AdminListener: admin, Channels: apiChannels(domainChannels(c.Channels, g.catalog)), Vendors: apiVendors(c.vendors), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
-		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
-		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
-		IdleTimeout: c.IdleTimeout,
-		Console:     console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
+		Operators: operators, AdminListener: admin, Channels: apiChannels(domainChannels(c.Channels, g.catalog)),
+		Vendors: apiVendors(c.vendors), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		AccountDefaults: c.AccountDefaults.limits(),
+		LinkTTL:         c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
+		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry,
+		QueueTimeout: c.QueueTimeout,
+		IdleTimeout:  c.IdleTimeout,
+		Console:      console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
 		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 		Observe: g.metrics.Request,
 	}
@@ -390,7 +418,10 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 // allowPages sets the bucket's CORS rule at the start of an API.
 func (g *Gateway) allowPages(ctx context.Context) {
 	if err := g.Bucket.AllowPages(ctx); err != nil && ctx.Err() == nil {
-		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links", "error", err)
+		g.log.WarnContext(
+			ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links",
+			"error", err,
+		)
 	}
 }
 
@@ -403,9 +434,12 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	settings.CreditsPerUnit, settings.Keep = g.Config.CreditsPerUnit, mediagate.Retention(g.Config.Retention)
 	defer g.countCalls(ctx)() // runs after the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{g.Config.vendors}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{g.Config.vendors},
+		Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
-		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace},
+		Ledger:    countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf,
+		CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),

@@ -51,7 +51,8 @@ func (s Sources) Warnings(c Config) []string {
 	}
 	var list []string
 	for _, f := range flags {
-		secret := f.secret == "true" || f.kind == reflect.TypeFor[[]Channel]() || f.secret == "url" && redactURL(f.text) != f.text
+		secret := f.secret == "true" || f.kind == reflect.TypeFor[[]Channel]() ||
+			f.secret == "url" && redactURL(f.text) != f.text
 		if secret && f.text != "" {
 			list = append(list, f.origin+": others on the machine see the arguments of a process: use a variable or a file")
 		}

@@ -53,7 +53,9 @@ func settings() []setting {
 				walk(f.Type, prefix+name+".", at)
 				continue
 			}
-			list = append(list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")})
+			list = append(
+				list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")},
+			)
 		}
 	}
 	walk(reflect.TypeFor[Config](), "", nil)
@@ -117,7 +119,8 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	paths := []*string{
-		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
+		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA,
+		&c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
 	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
 	for i := range c.Moderation.Files {
@@ -313,7 +316,8 @@ func put(tree map[string]any, names []string, value any) {
 // parse parses the text of a variable or flag: texts, durations and sizes as they are, lists
 // split at commas or as YAML, the rest as YAML.
 func (s setting) parse(text string) (any, error) {
-	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
+	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() ||
+		s.kind == reflect.TypeFor[ByteSize]() {
 		return text, nil
 	}
 	if s.kind.Kind() == reflect.Pointer && text != "null" {

@@ -41,9 +41,10 @@ const largestBody = 31 << 20
 // sizes returns the sizes of limits that follow from the settings and the machine.
 func (c Config) sizes() limit.Sizes {
 	return limit.Sizes{
-		Connections: int64(c.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody, UploadMemory: max(2*blob.MinMemory, clientMemory()),
-		Writers:    max(int64(c.DatabasePool.Size)/2, 4), // more writers of one account would only wait for its row
-		CopyMemory: int64(c.MirrorMemory),
+		Connections: int64(c.connections()), BodyMemory: bodyBudget(), LargestBody: largestBody,
+		UploadMemory: max(2*blob.MinMemory, clientMemory()),
+		Writers:      max(int64(c.DatabasePool.Size)/2, 4), // more writers of one account would only wait for its row
+		CopyMemory:   int64(c.MirrorMemory),
 	}
 }
 

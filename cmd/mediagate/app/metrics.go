@@ -30,7 +30,8 @@ func (g *Gateway) watch() {
 		concurrency[c.Name] = c.Concurrency
 	}
 	g.metrics.Watch(metrics.Source{
-		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
+		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping,
+		Temporal:    g.pingTemporal,
 		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
@@ -47,7 +48,9 @@ func (g *Gateway) hintCounts() map[string]int64 {
 		return nil
 	}
 	n := server.Callbacks()
-	return map[string]int64{"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges}
+	return map[string]int64{
+		"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges,
+	}
 }
 
 // countedDeliverer counts the attempts at callbacks.
@@ -57,7 +60,9 @@ type countedDeliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d countedDeliverer) Deliver(
+	ctx context.Context, taskID string, t mediagate.WebhookTarget,
+) (mediagate.DeliveryResult, error) {
 	r, err := d.Deliverer.Deliver(ctx, taskID, t)
 	if err != nil {
 		d.count("error")

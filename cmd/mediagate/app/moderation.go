@@ -16,7 +16,10 @@ import (
 func (v *validator) moderation(m Moderation) {
 	v.check(slices.Contains([]string{moderationOff, moderationWords, moderationEndpoint}, m.Mode),
 		"moderation.mode", "must be %s, %s or %s", moderationOff, moderationWords, moderationEndpoint)
-	v.check(slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed, failOpen)
+	v.check(
+		slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed,
+		failOpen,
+	)
 	const most = api.ModerationTime - time.Second // the second is for getting a permit
 	v.check(m.Timeout <= most, "moderation.timeout", "must be at most %s", most)
 	v.address("moderation.url", m.URL, wholeAddress)

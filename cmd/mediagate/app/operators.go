@@ -31,7 +31,9 @@ func (c Config) operators() ([]api.Operator, []problem) {
 	v := &validator{}
 	var list []api.Operator
 	if c.AdminKey != "" {
-		list = append(list, api.Operator{Name: mediagate.AdminOperator, KeyHash: api.HashKey(c.AdminKey), Role: mediagate.RoleAdmin})
+		list = append(
+			list, api.Operator{Name: mediagate.AdminOperator, KeyHash: api.HashKey(c.AdminKey), Role: mediagate.RoleAdmin},
+		)
 	}
 	for i, o := range c.Operators {
 		path := fmt.Sprintf("operators[%d]", i)
@@ -81,7 +83,10 @@ func (v *validator) operators(c Config, role Role) {
 	seen := map[string]bool{mediagate.AdminOperator: true}
 	for i, o := range c.Operators {
 		path := fmt.Sprintf("operators[%d]", i)
-		v.check(operatorName.MatchString(o.Name), path+".name", "must have 1 to 64 letters, digits and .@-, and begin with a letter or digit")
+		v.check(
+			operatorName.MatchString(o.Name), path+".name",
+			"must have 1 to 64 letters, digits and .@-, and begin with a letter or digit",
+		)
 		switch {
 		case o.Name == mediagate.AdminOperator:
 			v.add(path+".name", "is the operator of admin_key: take another name")
@@ -98,7 +103,9 @@ func (v *validator) operators(c Config, role Role) {
 }
 
 func (v *validator) operatorRole(path, role string) {
-	v.check(slices.Contains(mediagate.OperatorRoles(), mediagate.OperatorRole(role)), path, "must be read, operate or admin")
+	v.check(
+		slices.Contains(mediagate.OperatorRoles(), mediagate.OperatorRole(role)), path, "must be read, operate or admin",
+	)
 }
 
 // oidc checks the settings of OpenID Connect.
@@ -151,7 +158,10 @@ func (v *validator) issuer(path string, c Config) {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // of localhost
 	}
 	allowed := slices.ContainsFunc(rules.Allow, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
-	v.check(allowed && loopback(u.Hostname()), path, "must be an https URL; plain http only at a loopback address that outbound.allow has")
+	v.check(
+		allowed && loopback(u.Hostname()), path,
+		"must be an https URL; plain http only at a loopback address that outbound.allow has",
+	)
 }
 
 // isSet reports whether OpenID Connect is configured.

@@ -26,7 +26,9 @@ func passedType(operation string) (mediagate.Type, bool) {
 }
 
 // baseOperation returns the provider's operation that takes requests of the base contract.
-func baseOperation(vendors all.Vendors, provider string, t mediagate.Type) (name string, o providers.Operation, ok bool) {
+func baseOperation(
+	vendors all.Vendors, provider string, t mediagate.Type,
+) (name string, o providers.Operation, ok bool) {
 	facts, _ := t.Facts()
 	adapter, _ := vendors.Adapter(provider)
 	operations := adapter.Description.Operations
@@ -83,7 +85,10 @@ func (v *validator) passthrough(vendors all.Vendors, channels []Channel) {
 	for i, ch := range channels {
 		for _, id := range slices.Sorted(maps.Keys(ch.Passthrough)) {
 			setting, path := ch.Passthrough[id], below(fmt.Sprintf("channels[%d].passthrough", i), id)
-			v.check(id != "" && strings.TrimSpace(id) == id && !strings.Contains(id, "*"), path, "is not a model id: it must have no blanks around it, and no *")
+			v.check(
+				id != "" && strings.TrimSpace(id) == id && !strings.Contains(id, "*"), path,
+				"is not a model id: it must have no blanks around it, and no *",
+			)
 			v.check(setting.Upstream != "", path+".upstream", "must not be empty")
 			kind, known := passedType(setting.Operation)
 			v.check(known, path+".operation", "must be %s or %s", mediagate.OperationVideo, mediagate.OperationImage)

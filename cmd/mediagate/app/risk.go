@@ -14,7 +14,8 @@ func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	if point != "" {
 		g.log.WarnContext(ctx, "a failpoint is armed: the process will end or stop itself there", "failpoint", point)
 	}
-	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" && !g.Config.Temporal.encrypted() && !loopback(host) {
+	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" &&
+		!g.Config.Temporal.encrypted() && !loopback(host) {
 		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key, and all that tasks tell, pass unencrypted")
 	}
 	for _, name := range unencrypted(g.Config.Channels) {

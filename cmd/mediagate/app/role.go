@@ -46,7 +46,9 @@ func (r Role) openable(channels []mediagate.Channel) []mediagate.Channel {
 }
 
 // warnOfMissingCredentials logs the channels whose speeches the API cannot make.
-func (r Role) warnOfMissingCredentials(ctx context.Context, vendors all.Vendors, channels []mediagate.Channel, log *slog.Logger) {
+func (r Role) warnOfMissingCredentials(
+	ctx context.Context, vendors all.Vendors, channels []mediagate.Channel, log *slog.Logger,
+) {
 	if r != RoleAPI {
 		return
 	}
@@ -57,7 +59,9 @@ func (r Role) warnOfMissingCredentials(ctx context.Context, vendors all.Vendors,
 		adapter, _ := vendors.Adapter(c.Provider)
 		for _, o := range adapter.Description.Operations {
 			if o.Streams {
-				log.WarnContext(ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name)
+				log.WarnContext(
+					ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name,
+				)
 				break
 			}
 		}

@@ -50,7 +50,8 @@ func Scrub(to io.Writer, secrets ...string) io.Writer {
 		within := string(quoted[1 : len(quoted)-1])
 		twice, _ := json.Marshal(within)
 		forms = append(forms, secret, within, string(twice[1:len(twice)-1]), url.QueryEscape(secret), url.PathEscape(secret),
-			base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),
+			base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
+			base64.RawStdEncoding.EncodeToString(raw),
 			base64.RawURLEncoding.EncodeToString(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)))
 	}
 	// The longest first, since one secret may be the beginning of another.

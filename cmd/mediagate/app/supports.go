@@ -85,5 +85,7 @@ type uploads struct{ bucket *blob.Store }
 
 // PutUpload stores a picture under the account's uploads.
 func (u uploads) PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (string, error) {
-	return u.bucket.PutUpload(ctx, accountID, id, picture, blob.Limits{Media: "image", MaxBytes: catalog.MaxImageData + imagefile.MaxGrowth})
+	return u.bucket.PutUpload(
+		ctx, accountID, id, picture, blob.Limits{Media: "image", MaxBytes: catalog.MaxImageData + imagefile.MaxGrowth},
+	)
 }

@@ -26,7 +26,9 @@ const (
 // options returns the options of the program's one Temporal client. It reads the files that they
 // name. Certificates are read again at each handshake.
 func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
-	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(demotedLog{logger.Handler()}))}
+	o := client.Options{
+		HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(demotedLog{logger.Handler()})),
+	}
 	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // answers use the same compression as requests
 	if t.Compression {
 		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionGzip{}
@@ -152,7 +154,10 @@ func (o *ownCertificate) read() (*tls.Certificate, *problem) {
 	}
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
-		return nil, at("temporal.tls.key", fmt.Sprintf("%s and %s are no pair: %s", o.key, o.cert, strings.TrimPrefix(err.Error(), "tls: ")))
+		return nil, at(
+			"temporal.tls.key",
+			fmt.Sprintf("%s and %s are no pair: %s", o.key, o.cert, strings.TrimPrefix(err.Error(), "tls: ")),
+		)
 	}
 	return &pair, nil
 }
@@ -162,8 +167,12 @@ func (v *validator) temporal(t Temporal) {
 	v.hostPort("temporal.address", t.Address, false)
 	v.check(t.Namespace != "", "temporal.namespace", "must not be empty")
 	unsendable := func(r rune) bool { return unicode.IsSpace(r) || r < ' ' || r > '~' }
-	v.check(!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII")
-	v.check(!strings.ContainsFunc(t.TLS.ServerName, unsendable) && (!strings.Contains(t.TLS.ServerName, ":") || net.ParseIP(t.TLS.ServerName) != nil),
+	v.check(
+		!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII",
+	)
+	v.check(!strings.ContainsFunc(
+		t.TLS.ServerName, unsendable,
+	) && (!strings.Contains(t.TLS.ServerName, ":") || net.ParseIP(t.TLS.ServerName) != nil),
 		"temporal.tls.server_name", "must be a name alone, without a port")
 	switch t.TLS.Mode {
 	case tlsAuto, tlsOn:

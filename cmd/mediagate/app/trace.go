@@ -66,7 +66,9 @@ func openTraces(ctx context.Context, version string, log *slog.Logger) (*traces,
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attr.String("service.name", "mediagate"), attr.String("service.version", version)), resource.WithFromEnv())
+		resource.WithAttributes(attr.String("service.name", "mediagate"), attr.String(
+			"service.version", version,
+		)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -128,7 +130,8 @@ func (t *traces) interceptors() ([]interceptor.ClientInterceptor, error) {
 	}
 	calls, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
 		Tracer: t.tracer, TextMapPropagator: propagation.TraceContext{}, SpanStarter: startSpan,
-		DisableSignalTracing: true, DisableQueryTracing: true, DisableUpdateTracing: true, DisableBaggage: true, AllowInvalidParentSpans: true,
+		DisableSignalTracing: true, DisableQueryTracing: true, DisableUpdateTracing: true, DisableBaggage: true,
+		AllowInvalidParentSpans: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
@@ -142,7 +145,8 @@ func (t *traces) interceptors() ([]interceptor.ClientInterceptor, error) {
 func startSpan(ctx context.Context, tracer trace.Tracer, name string, opts ...trace.SpanStartOption) trace.Span {
 	parent := trace.SpanFromContext(ctx)
 	operation, _, _ := strings.Cut(name, ":")
-	if !parent.SpanContext().IsValid() || operation == "RunWorkflow" || operation == "StartActivity" || operation == "StartChildWorkflow" {
+	if !parent.SpanContext().IsValid() || operation == "RunWorkflow" || operation == "StartActivity" ||
+		operation == "StartChildWorkflow" {
 		return parent
 	}
 	_, span := tracer.Start(ctx, name, opts...)
@@ -157,8 +161,12 @@ type runTracer struct {
 }
 
 // InterceptWorkflow adds the span to a run.
-func (r *runTracer) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &tracedRun{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, tracer: r.tracer}
+func (r *runTracer) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
+	return &tracedRun{
+		WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, tracer: r.tracer,
+	}
 }
 
 type tracedRun struct {
@@ -177,7 +185,8 @@ func (r *tracedRun) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execut
 	info := workflow.GetInfo(ctx)
 	_, span := r.tracer.Start(trace.ContextWithSpan(context.Background(), parent), "RunWorkflow:"+info.WorkflowType.Name,
 		trace.WithTimestamp(info.WorkflowStartTime), trace.WithAttributes(
-			attr.String("temporalWorkflowID", info.WorkflowExecution.ID), attr.String("temporalRunID", info.WorkflowExecution.RunID),
+			attr.String("temporalWorkflowID", info.WorkflowExecution.ID),
+			attr.String("temporalRunID", info.WorkflowExecution.RunID),
 		))
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		span.SetStatus(codes.Error, "")
@@ -187,7 +196,9 @@ func (r *tracedRun) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execut
 }
 
 // InterceptActivity adds the attempt to an activity's context.
-func (*runTracer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (*runTracer) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 
@@ -212,7 +223,9 @@ func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 // call begins the span of a call to another server, and returns the function that ends it.
 // Without an answer status is 0 and trouble the kind of the error. The address is in no
 // attribute, and the trace context is not sent along: it concerns only us.
-func (t *traces) call(ctx context.Context, name string, attributes ...attr.KeyValue) (end func(status int, trouble string)) {
+func (t *traces) call(
+	ctx context.Context, name string, attributes ...attr.KeyValue,
+) (end func(status int, trouble string)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return func(int, string) {}
 	}
@@ -233,7 +246,9 @@ func (t *traces) call(ctx context.Context, name string, attributes ...attr.KeyVa
 }
 
 // effects name the effects of calls to vendors.
-var effects = map[vendorhttp.Effect]string{vendorhttp.Reads: "read", vendorhttp.Submits: "submit", vendorhttp.Stops: "stop"}
+var effects = map[vendorhttp.Effect]string{
+	vendorhttp.Reads: "read", vendorhttp.Submits: "submit", vendorhttp.Stops: "stop",
+}
 
 // watch makes a span for each call that a channel's adapter makes for a task.
 func (t *traces) watch(ch mediagate.Channel) func(context.Context, vendorhttp.Effect) func(int, error) {

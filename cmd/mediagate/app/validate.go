@@ -84,7 +84,9 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.hostPort("ops_listen", c.OpsListen, true)
 	if c.AdminListen != "" {
 		v.hostPort("admin_listen", c.AdminListen, true)
-		v.check(!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out")
+		v.check(
+			!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out",
+		)
 	}
 	if c.AdminKey != "" || role.needsOperators() {
 		v.adminKey("admin_key", c.AdminKey)
@@ -106,11 +108,17 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		}
 	}
 	for i, origin := range c.CORSOrigins {
-		v.check(isOrigin(origin), fmt.Sprintf("cors_origins[%d]", i), "must be scheme://host, with a port where it is not the scheme's own, or *")
+		v.check(
+			isOrigin(origin), fmt.Sprintf("cors_origins[%d]", i),
+			"must be scheme://host, with a port where it is not the scheme's own, or *",
+		)
 	}
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
-	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
+	v.check(
+		c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs",
+		ByteSize(blob.MinMemory),
+	)
 	v.accountDefaults(c.AccountDefaults)
 	v.catalog(c)
 	v.proxies("trusted_proxies", c.TrustedProxies)
@@ -141,8 +149,13 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	}
 	v.check(c.Retention.Tasks == 0 || c.Retention.Results > 0 && c.Retention.Results <= c.Retention.Tasks, "retention.results",
 		"must be at most retention.tasks: files are found by their task")
-	v.check(c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL, blob.MaxLink)
-	v.check(c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout)
+	v.check(
+		c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL,
+		blob.MaxLink,
+	)
+	v.check(
+		c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout,
+	)
 	for i, cidr := range c.Outbound.Allow {
 		_, err := netip.ParsePrefix(cidr)
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
@@ -187,9 +200,15 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 
 func (v *validator) hostPort(path, value string, listen bool) {
 	host, port, err := net.SplitHostPort(value)
-	v.check(err == nil && port != "" && (listen || host != "") && !strings.ContainsAny(value, "/?#@"), path, "%q is not host:port", value)
+	v.check(
+		err == nil && port != "" && (listen || host != "") && !strings.ContainsAny(value, "/?#@"), path,
+		"%q is not host:port", value,
+	)
 	number, notANumber := strconv.Atoi(port)
-	v.check(notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value, math.MaxUint16)
+	v.check(
+		notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value,
+		math.MaxUint16,
+	)
 }
 
 // samePort reports whether one process cannot listen on both addresses, as far as their texts
@@ -232,7 +251,9 @@ func (v *validator) catalog(c Config) {
 // loadCatalog reads the configured models, and lists all problems with file and key, including
 // those with adapters.
 func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []string) {
-	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...)
+	models, err := catalog.Load(
+		c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...,
+	)
 	var problems []string
 	for _, problem := range leaves(err) {
 		problems = append(problems, strings.TrimPrefix(problem.Error(), "catalog: "))
@@ -282,8 +303,12 @@ func (v *validator) channels(c Config, role Role) {
 		v.check(ch.Weight > 0, path+".weight", "must be above 0")
 		v.check(ch.Concurrency >= 0, path+".concurrency", "must not be negative")
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
-		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
-		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
+		v.check(
+			ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max",
+		)
+		v.check(
+			strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space",
+		)
 		credentials := path + ".credentials"
 		if apart := c.ChannelCredentials[ch.Name]; len(apart) > 0 && maps.Equal(apart, ch.Credentials) {
 			credentials = below("channel_credentials", ch.Name)
@@ -352,11 +377,23 @@ func domainMessage(err error) string {
 // accountDefaults validates the default limits of accounts.
 func (v *validator) accountDefaults(d AccountDefaults) {
 	const most = 1_000_000_000
-	v.check(d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate", "must be between 0 and %d, or null for no limit", most)
-	v.check(d.InFlight == nil || 0 <= *d.InFlight && *d.InFlight <= most, "account_defaults.in_flight", "must be between 0 and %d, or null for no limit", most)
+	v.check(
+		d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate",
+		"must be between 0 and %d, or null for no limit", most,
+	)
+	v.check(
+		d.InFlight == nil || 0 <= *d.InFlight && *d.InFlight <= most, "account_defaults.in_flight",
+		"must be between 0 and %d, or null for no limit", most,
+	)
 	if d.Unpaid != nil {
 		unpaid, err := mediagate.ParseMicros(*d.Unpaid)
-		v.check(err == nil && unpaid >= 0, "account_defaults.unpaid", `must be a decimal like "25" with at most 6 decimals, not negative, or null for no limit`)
+		v.check(
+			err == nil && unpaid >= 0, "account_defaults.unpaid",
+			`must be a decimal like "25" with at most 6 decimals, not negative, or null for no limit`,
+		)
 	}
-	v.check(d.UploadsPerDay == nil || *d.UploadsPerDay >= 0, "account_defaults.uploads_per_day", "must be a size like 20GiB, or null for no limit")
+	v.check(
+		d.UploadsPerDay == nil || *d.UploadsPerDay >= 0, "account_defaults.uploads_per_day",
+		"must be a size like 20GiB, or null for no limit",
+	)
 }

@@ -18,7 +18,8 @@ func parseYAML(text []byte) (any, error) {
 	tokens := lexer.Tokenize(string(text))
 	for _, t := range tokens {
 		switch t.Type {
-		case token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType, token.InfinityType, token.NanType:
+		case token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType,
+			token.InfinityType, token.NanType:
 			t.Type = token.StringType
 		default:
 		}

@@ -23,7 +23,9 @@ type client struct {
 
 // connect finds the address and the key in a standalone's folder or in the environment.
 func connect(env map[string]string, data string) (*client, error) {
-	c := &client{base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second}}
+	c := &client{
+		base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second},
+	}
 	if data != "" {
 		where, err := FindStandalone(data)
 		if err != nil {
@@ -34,7 +36,8 @@ func connect(env map[string]string, data string) (*client, error) {
 	if c.base == "" || c.key == "" {
 		return nil, errUsage{"set MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or name a standalone's folder with -data"}
 	}
-	if u, err := url.Parse(c.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(c.base, "?#") {
+	if u, err := url.Parse(c.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		strings.ContainsAny(c.base, "?#") {
 		return nil, errUsage{"MEDIAGATE_URL must be an http or https URL without query and fragment"}
 	}
 	return c, nil

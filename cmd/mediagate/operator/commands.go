@@ -49,7 +49,9 @@ func accountsShow(ctx context.Context, c *call) error {
 		account["abandoned"] = fmt.Sprintf("%v jobs of cancelled tasks may still run, unpaid: %v", jobs["jobs"], jobs["cost"])
 	}
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	for _, name := range append(accountColumns(), "suspended", "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned") {
+	for _, name := range append(
+		accountColumns(), "suspended", "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned",
+	) {
 		if account[name] == nil {
 			account[name] = "as account_defaults say"
 		}
@@ -106,7 +108,9 @@ func withReason(body map[string]any, reason string) map[string]any {
 func accountsGrant(ctx context.Context, c *call) error {
 	account := c.flags.String("account", "", "")
 	amount, reference := c.flags.String("amount", "", ""), c.flags.String("reference", "", "")
-	err := errors.Join(c.parse(), required(map[string]*string{"account": account, "amount": amount, "reference": reference}))
+	err := errors.Join(
+		c.parse(), required(map[string]*string{"account": account, "amount": amount, "reference": reference}),
+	)
 	if err != nil {
 		return err
 	}

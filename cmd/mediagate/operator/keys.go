@@ -25,7 +25,9 @@ func keysList(ctx context.Context, c *call) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil)
+	answer, err := c.client.do(
+		ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil,
+	)
 	if err != nil {
 		return err
 	}

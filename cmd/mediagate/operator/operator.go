@@ -73,7 +73,9 @@ func commands() []command {
 
 // Has reports whether there are commands for the name, such as "accounts".
 func Has(name string) bool {
-	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") })
+	return slices.ContainsFunc(
+		commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") },
+	)
 }
 
 // Names returns the names of the commands, such as "accounts list".
@@ -145,7 +147,10 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 			continue
 		}
 		name = cmd.name
-		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr, env: variables(environ)}
+		c := &call{
+			flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr,
+			env: variables(environ),
+		}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
 		c.flags.StringVar(&c.format, "o", "table", "table or json")

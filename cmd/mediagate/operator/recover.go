@@ -68,14 +68,18 @@ func recoverRestored(ctx context.Context, c *call) error {
 		body["after"] = page.Next
 	}
 	if c.format == "json" {
-		text, err := json.Marshal(map[string]any{"restored_to": restoredTo.Unix(), "marked": marked, "tasks": waiting, "row_missing": missing, "data": rows})
+		text, err := json.Marshal(map[string]any{
+			"restored_to": restoredTo.Unix(), "marked": marked, "tasks": waiting, "row_missing": missing, "data": rows,
+		})
 		if err == nil {
 			_, err = fmt.Fprintln(c.out, PrintableJSON(string(text)))
 		}
 		return err
 	}
 	if len(rows) > 0 {
-		if err := c.table(rows, []string{"kind", "id", "account", "key", "model", "hold", "state", "reason", "at"}); err != nil {
+		if err := c.table(
+			rows, []string{"kind", "id", "account", "key", "model", "hold", "state", "reason", "at"},
+		); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,10 @@ import (
 )
 
 // taskFilters are the filters of task lists and of commands for many tasks.
-var taskFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
+var taskFilters = []string{
+	"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook",
+	"q",
+}
 
 // watchPause is how long tasks watch waits between two reads.
 const watchPause = 2 * time.Second
@@ -34,7 +37,9 @@ func (c *call) filter() (read func() (map[string]string, error)) {
 			name, value, ok := strings.Cut(pair, "=")
 			switch {
 			case !slices.Contains(taskFilters, name):
-				return nil, errUsage{fmt.Sprintf("-where: %q is not a filter; the filters are: %s", name, strings.Join(taskFilters, ", "))}
+				return nil, errUsage{
+					fmt.Sprintf("-where: %q is not a filter; the filters are: %s", name, strings.Join(taskFilters, ", ")),
+				}
 			case !ok || value == "":
 				return nil, errUsage{"-where: a filter is name=value: " + name}
 			case f[name] != "":
@@ -354,7 +359,10 @@ func taskAction(action string) func(context.Context, *call) error {
 			if err != nil || c.format == "json" {
 				return orShow(c, answer, err)
 			}
-			_, err = fmt.Fprintf(c.out, "%s: %s is on its way; `mediagate tasks show %s` tells what came of it\n", Printable(id), action, Printable(id))
+			_, err = fmt.Fprintf(
+				c.out, "%s: %s is on its way; `mediagate tasks show %s` tells what came of it\n", Printable(id), action,
+				Printable(id),
+			)
 			return err
 		}
 		body["filter"] = f

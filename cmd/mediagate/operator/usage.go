@@ -17,7 +17,8 @@ import (
 func accountsUsage(ctx context.Context, c *call) error {
 	query := url.Values{}
 	flags := map[string]*string{
-		"account": c.flags.String("account", "", ""), "from": c.flags.String("from", "", ""), "to": c.flags.String("to", "", ""),
+		"account": c.flags.String("account", "", ""), "from": c.flags.String("from", "", ""),
+		"to":       c.flags.String("to", "", ""),
 		"group_by": c.flags.String("group-by", "", ""),
 	}
 	if err := c.parse(); err != nil {
@@ -42,7 +43,9 @@ func accountsUsage(ctx context.Context, c *call) error {
 	}
 	var columns []string
 	for _, by := range []string{"day", "account", "key", "model", "provider"} {
-		if slices.ContainsFunc(strings.Split(*flags["group_by"], ","), func(word string) bool { return strings.TrimSpace(word) == by }) {
+		if slices.ContainsFunc(
+			strings.Split(*flags["group_by"], ","), func(word string) bool { return strings.TrimSpace(word) == by },
+		) {
 			columns = append(columns, by)
 		}
 	}
@@ -91,7 +94,9 @@ func accountsStatement(ctx context.Context, c *call) error {
 			query.Set(name, value)
 		}
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/accounts/"+url.PathEscape(*account)+"/statement?"+query.Encode(), nil)
+	answer, err := c.client.do(
+		ctx, http.MethodGet, "/accounts/"+url.PathEscape(*account)+"/statement?"+query.Encode(), nil,
+	)
 	if err != nil || c.format == "json" {
 		return orShow(c, answer, err)
 	}
@@ -116,7 +121,9 @@ func accountsStatement(ctx context.Context, c *call) error {
 		rows = append(rows, line)
 	}
 	balance("closing", st.Closing)
-	if err := c.table(rows, []string{"at", "kind", "available", "held", "spent", "task", "model", "key", "reference"}); err != nil {
+	if err := c.table(
+		rows, []string{"at", "kind", "available", "held", "spent", "task", "model", "key", "reference"},
+	); err != nil {
 		return err
 	}
 	if st.HasMore && len(st.Data) > 0 {

@@ -164,5 +164,7 @@ func (d *difference) print(w *strings.Builder) {
 		shown = strings.ToValidUTF8(shown[:maxError], "") + " …"
 	}
 	fmt.Fprintf(w, "  in full:     %s\n", operator.Printable(shown))
-	w.WriteString("A run under way that this build takes over would stand still there, until a build takes it that agrees.\n")
+	w.WriteString(
+		"A run under way that this build takes over would stand still there, until a build takes it that agrees.\n",
+	)
 }

@@ -169,7 +169,10 @@ func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.Hist
 	for events.HasNext() {
 		event, err := events.Next()
 		if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-			return nil, fmt.Errorf("no history of %s in namespace %s of Temporal at %s: those of ended runs are kept for 30 days", id, t.Namespace, t.Address)
+			return nil, fmt.Errorf(
+				"no history of %s in namespace %s of Temporal at %s: those of ended runs are kept for 30 days", id, t.Namespace,
+				t.Address,
+			)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s from Temporal at %s: %w", id, t.Address, err)
@@ -196,7 +199,8 @@ func examine(history *historypb.History) (r report, err error) {
 	}
 	started := events[0].GetWorkflowExecutionStartedEventAttributes()
 	r = report{
-		Workflow: started.GetWorkflowId(), Run: started.GetOriginalExecutionRunId(), Type: started.GetWorkflowType().GetName(),
+		Workflow: started.GetWorkflowId(), Run: started.GetOriginalExecutionRunId(),
+		Type:  started.GetWorkflowType().GetName(),
 		Steps: story(events), Difference: compare(history),
 	}
 	r.Same = r.Difference == nil
@@ -215,7 +219,9 @@ func examine(history *historypb.History) (r report, err error) {
 // print writes the report for a person, with a mark where this build would differ.
 func (r report) print(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, a run of %s: %s\n\n", operator.Printable(r.Workflow), operator.Printable(r.Type), operator.Printable(r.Run))
+	fmt.Fprintf(
+		&b, "%s, a run of %s: %s\n\n", operator.Printable(r.Workflow), operator.Printable(r.Type), operator.Printable(r.Run),
+	)
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TIME\tEVENT\tWHAT\tDETAIL")
 	marked := r.Same
@@ -224,7 +230,10 @@ func (r report) print(out io.Writer) error {
 			marked = true
 			_, _ = fmt.Fprintln(w, "\t\tTHIS BUILD DIFFERS\tfrom here on")
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", l.At.UTC().Format(time.RFC3339), l.Event, operator.Printable(l.What), operator.Printable(l.Detail))
+		_, _ = fmt.Fprintf(
+			w, "%s\t%d\t%s\t%s\n", l.At.UTC().Format(time.RFC3339), l.Event, operator.Printable(l.What),
+			operator.Printable(l.Detail),
+		)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -62,7 +62,8 @@ func Complete(ctx context.Context, words, commands, environ []string, out io.Wri
 		told := map[string]bool{}
 		for _, command := range commands {
 			parts := strings.Fields(command)
-			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") || told[parts[len(before)]] {
+			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") ||
+				told[parts[len(before)]] {
 				continue
 			}
 			told[parts[len(before)]] = true

@@ -203,7 +203,9 @@ func connect(environ []string, data string) (*client.Client, error) {
 		c.URL, c.Key = where.API, where.Key
 	}
 	if u, err := url.Parse(c.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || c.Key == "" {
-		return nil, errUsage{"set MEDIAGATE_URL (http or https) and MEDIAGATE_API_KEY, or name a standalone's folder with -data"}
+		return nil, errUsage{
+			"set MEDIAGATE_URL (http or https) and MEDIAGATE_API_KEY, or name a standalone's folder with -data",
+		}
 	}
 	return c, nil
 }
@@ -222,7 +224,10 @@ func (c *command) run(ctx context.Context) error {
 		request.IdempotencyKey = cmp.Or(c.key, rand.Text())
 		if id, err = c.gateway.Submit(ctx, request); err != nil {
 			if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Temporary() {
-				c.say("whether the task was made is not known: the same command tells, and makes no second one, with %s\n", c.same(request.IdempotencyKey))
+				c.say(
+					"whether the task was made is not known: the same command tells, and makes no second one, with %s\n",
+					c.same(request.IdempotencyKey),
+				)
 			}
 			return err
 		}
@@ -405,7 +410,10 @@ func (c *command) wait(ctx context.Context, id string) (client.Task, error) {
 		const width = 30
 		switch done := min(max(t.Progress, 0), 100) * width / 100; {
 		case c.Terminal:
-			c.say("\r%s [%s%s] %d %% after %s ", t.Status, strings.Repeat("#", done), strings.Repeat(".", width-done), t.Progress, time.Since(began).Round(time.Second))
+			c.say(
+				"\r%s [%s%s] %d %% after %s ", t.Status, strings.Repeat("#", done), strings.Repeat(".", width-done), t.Progress,
+				time.Since(began).Round(time.Second),
+			)
 		case t.Status != before:
 			c.say("%s\n", t.Status)
 			before = t.Status
