@@ -12,15 +12,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// jobs are those that were started.
+// jobs records the started jobs.
 func (g *gateway) jobs() []mediagate.TaskJob {
 	g.starter.mu.Lock()
 	defer g.starter.mu.Unlock()
 	return g.starter.jobs
 }
 
-// A job is begun for what the filter matches, of the tasks that there are; a dry run
-// names them and begins nothing.
+// TestTaskActions checks that a command for many tasks begins a job with the filter, and that a
+// dry run lists the matching tasks and begins nothing.
 func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -71,7 +71,7 @@ func TestTaskActions(t *testing.T) {
 	}
 }
 
-// The time bounds of a filter hold as they are where they are earlier than now.
+// TestTaskActionsOfThePast checks that a filter's time bounds in the past are kept.
 func TestTaskActionsOfThePast(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -123,7 +123,8 @@ func TestTaskActionsRefused(t *testing.T) {
 	})
 }
 
-// Without Temporal nothing begins, and the operator is told.
+// TestTaskActionsWithoutTemporal checks that a command fails with an error while Temporal does
+// not answer.
 func TestTaskActionsWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// recovered is all that POST /admin/v1/recover says, page by page.
+// recovered returns all pages of POST /admin/v1/recover.
 func (g *gateway) recovered(to time.Time) (marked int, list []string) {
 	g.t.Helper()
 	for after := ""; ; {
@@ -41,8 +41,8 @@ func (g *gateway) recovered(to time.Time) (marked int, list []string) {
 	}
 }
 
-// D17: open tasks are told once that they may lack attempts; tasks and runs that a person
-// has to decide of are listed with who and how much.
+// TestRecover checks D17: open tasks are marked once as restored, and the tasks and runs that
+// need a person's decision are listed with account and amount.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -76,7 +76,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A call that is refused is refused before the restore is noted.
+// TestRecoverRefuses checks that a refused call records no restore.
 func TestRecoverRefuses(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

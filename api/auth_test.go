@@ -63,7 +63,7 @@ func TestAuthenticationComesBeforeTheBody(t *testing.T) {
 	}
 }
 
-func TestKeysAreRememberedForAMoment(t *testing.T) {
+func TestKeysAreCached(t *testing.T) {
 	t.Parallel()
 	store := &looked{}
 	g := newGateway(t, func(c *api.Config) { store.Store, c.Store = c.Store, store })

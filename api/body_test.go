@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// whole keeps everything.
+// whole keeps all fields.
 var whole = &catalog.FieldMask{Whole: true}
 
 func TestParseObject(t *testing.T) {
@@ -36,8 +36,8 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// nested makes a value whose innermost container is at the given depth when
-// the value itself is a member of the body.
+// nested returns a value whose innermost container has the given depth if the value is a member of
+// the body.
 func nested(depth int, opening, closing string) string {
 	return `{"a":` + strings.Repeat(opening, depth-1) + strings.Repeat(closing, depth-1) + `}`
 }
@@ -133,7 +133,7 @@ func TestParseObjectBounds(t *testing.T) {
 	}
 }
 
-// members is an object of so many fields.
+// members returns an object of n fields.
 func members(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -142,7 +142,7 @@ func members(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func TestParseKeepsTheOutline(t *testing.T) {
+func TestParseKeepsTheFieldMask(t *testing.T) {
 	t.Parallel()
 	keep := &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{
 		"text": {}, "all": whole,
@@ -174,9 +174,8 @@ func TestParseKeepsTheOutline(t *testing.T) {
 	}
 }
 
-// TestWorstBodyIsSmall reads what once took fifty times its size: small values
-// in fields that nobody looks into. It runs alone, since it
-// counts what the process allocates.
+// TestWorstBodyIsSmall parses bodies that once took fifty times their size: small values in
+// unread fields. It runs alone, since it counts the allocations of the process.
 func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	models, err := catalog.Load("")
 	if err != nil {
@@ -199,8 +198,8 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// Large bodies wait for their turn as their account's, which the limit takes in turns.
-// In which order they are done says nothing of that: who had a turn may be held up after.
+// TestParsingWaitsAsItsAccount checks that large bodies of different accounts are parsed in turn.
+// It does not check the order of the answers, since a parser may be delayed after its permit.
 func TestParsingWaitsAsItsAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

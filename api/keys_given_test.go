@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// A list of patterns covers another one exactly when there is no model that only
-// the other allows.
+// TestCoverModelsIsExact checks that a list of patterns covers another exactly if the other
+// allows no additional model.
 func TestCoverModelsIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -94,7 +94,7 @@ func TestCoverAddresses(t *testing.T) {
 	}
 }
 
-// Whatever a key has more of than another is named.
+// TestLacks checks that each right of a key beyond another key's is named.
 func TestLacks(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// looked is a store that counts the questions about keys.
+// looked is a store that counts lookups of keys.
 type looked struct {
 	api.Store
 	asked, under, most atomic.Int64
@@ -32,7 +32,7 @@ func (s *looked) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, m
 	}
 }
 
-// newLooked is a gateway that stands behind a proxy.
+// newLooked returns a gateway behind a proxy, with such a store.
 func newLooked(t *testing.T) (*gateway, *looked) {
 	t.Helper()
 	store := &looked{}
@@ -50,7 +50,7 @@ func (g *gateway) try(client, path, key string) answer {
 	return g.send(request{path: path, key: key, header: http.Header{"X-Forwarded-For": {client}}})
 }
 
-// guess tries so many made-up keys from an address, all at once.
+// guess tries n made-up keys from an address at once.
 func (g *gateway) guess(client string, n int) {
 	g.t.Helper()
 	var guesses sync.WaitGroup
@@ -65,9 +65,9 @@ func (g *gateway) guess(client string, n int) {
 	guesses.Wait()
 }
 
-// A made-up key that comes again is not asked for again, for as long as a key is
-// believed.
-func TestUnknownKeysAreRememberedForAMoment(t *testing.T) {
+// TestUnknownKeysAreCached checks that an unknown key is looked up once within the time that a
+// known key is cached.
+func TestUnknownKeysAreCached(t *testing.T) {
 	t.Parallel()
 	g, store := newLooked(t)
 	made, _ := api.NewKey()
@@ -84,9 +84,9 @@ func TestUnknownKeysAreRememberedForAMoment(t *testing.T) {
 	}
 }
 
-// A key that was unknown works as soon as there is one: at once in this process,
-// within a second elsewhere.
-func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
+// TestExtendedKeyWorksAtOnce checks that a key that was unknown works once it exists: at once in
+// this process, within a second in others.
+func TestExtendedKeyWorksAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	row, key := g.newKey(mediagate.Key{Unlimited: true, ExpiresAt: g.clock.now().Add(time.Hour)})
@@ -118,8 +118,8 @@ func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// Who tries keys without end has two questions to the database under way at a time, and
-// shuts out nobody at the same address.
+// TestTriesOfAnAddress checks that an address that tries keys has at most two lookups under way
+// at a time, and that other clients at the same address are served.
 func TestTriesOfAnAddress(t *testing.T) {
 	t.Parallel()
 	g, store := newLooked(t)
@@ -170,8 +170,8 @@ func TestTriesOfAnAddress(t *testing.T) {
 	g.try(here, "/v1/tasks", made).wantError(t, 401, "authentication_error", "invalid API key") // under suspicion no more
 }
 
-// waitsItsTurn sees that a try from a suspect address waits while the turns are taken, and
-// what comes of it then.
+// waitsItsTurn checks that a try from an address with failures waits while all permits are held, and
+// checks its answer afterwards.
 func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func()) {
 	g.t.Helper()
 	taken, err := g.limits.UnknownKeys.Acquire(g.t.Context(), "taken", 2)
@@ -189,8 +189,8 @@ func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func())
 	waiting.Wait()
 }
 
-// Tries from many addresses come under the same bound, and none of them is kept
-// beyond it.
+// TestTriesOfAll checks that tries from many addresses share a limit, and that the number of
+// recorded addresses is limited.
 func TestTriesOfAll(t *testing.T) {
 	t.Parallel()
 	g, _ := newLooked(t)
@@ -207,7 +207,8 @@ func TestTriesOfAll(t *testing.T) {
 	g.waitsItsTurn("203.0.113.1", other, 200, func() {})
 }
 
-// Failed logins of operators are told: once, then in sums.
+// TestFailedLoginsOfOperators checks that failed logins of operators are logged: the first one,
+// then totals.
 func TestFailedLoginsOfOperators(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

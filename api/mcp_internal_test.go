@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A stream that says nothing has a comment every ten seconds, until its answer.
+// TestMCPComments checks that a silent stream sends a comment every ten seconds until its answer.
 func TestMCPComments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

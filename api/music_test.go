@@ -22,7 +22,7 @@ const (
 	fullWords = `"start_s":1,"end_s":2`
 )
 
-// made ends the task as one that made what is given, by its attempt.
+// made completes the task with the given outcome of its attempt.
 func (g *gateway) made(id string, made *mediagate.Made, results ...mediagate.Result) {
 	g.t.Helper()
 	g.make(id, mediagate.Outcome{Made: made}, results...)
@@ -59,8 +59,8 @@ func (a answer) wantErrorB(t *testing.T, status int, kind, code, param, message 
 	}
 }
 
-// The songs of a task, by both polls and in the list. docs/results.md has the songs of
-// each model with all that they may have.
+// TestMusicClips checks the songs of a task, by both polls and in the list. docs/results.md has
+// the songs of each model with all their fields.
 func TestMusicClips(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -113,7 +113,8 @@ func TestMusicClips(t *testing.T) {
 	}
 }
 
-// A song that could not be delivered keeps its place, and nothing can be made of it.
+// TestMusicWithoutOneSong checks that a song that could not be delivered keeps its index and
+// cannot be a source.
 func TestMusicWithoutOneSong(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -231,8 +232,8 @@ func TestMusicSources(t *testing.T) {
 	}
 }
 
-// What a vendor's account alone can do with a source is refused by the field
-// that the client knows.
+// TestMusicSourceThatNoRouteTakes checks that an operation that needs the vendor account of the
+// source is refused with the client's field.
 func TestMusicSourceThatNoRouteTakes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -57,7 +57,7 @@ func TestTimeQuery(t *testing.T) {
 	}
 }
 
-func TestLooksLike(t *testing.T) {
+func TestIsID(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]bool{
 		"task_01JZZZZZZZZZZZZZZZZZZZZZZZ":   true,

@@ -12,16 +12,16 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// sayings are what adapters say, by the route's upstream.
+// sayings has the answers of adapters by the route's upstream.
 type sayings map[string]Support
 
 func (s sayings) Supports(_ string, route mediagate.Route, _ mediagate.Job) Support {
 	return s[route.Upstream]
 }
 
-// Which routes stay, which are left out and why, and whose reason the client
-// reads when none stays.
-func TestExpress(t *testing.T) {
+// TestSelectRoutes checks which routes are kept and which are left out, and whose reason the
+// client gets if none is left.
+func TestSelectRoutes(t *testing.T) {
 	t.Parallel()
 	no := func(field string, fields ...string) Support {
 		return Support{Fields: fields, Err: mediagate.Invalid(field, "%s is not possible here", field)}
@@ -136,9 +136,9 @@ func TestExpress(t *testing.T) {
 	}
 }
 
-// An adapter sees a link where the media came within the request, and all else
-// as it is.
-func TestExpressSeesUploadsAsLinks(t *testing.T) {
+// TestSelectRoutesSeesUploadsAsLinks checks that an adapter sees a link in place of media in the
+// request, and all other fields as they are.
+func TestSelectRoutesSeesUploadsAsLinks(t *testing.T) {
 	t.Parallel()
 	params, fields, err := withUploads(catalog.Request{
 		Params: json.RawMessage(`{"prompt":"a <b>","n":1.50}`), Uploads: map[string]string{"first_frame_image": "data:image/png;base64,AAAA"},

@@ -18,7 +18,7 @@ func (g *gateway) quote(path, body string) answer {
 	return g.post("/v1/quote", strings.Replace(body, "{", `{"endpoint":"`+path+`",`, 1))
 }
 
-// untouched fails when anything of a refused submit is left.
+// untouched expects that a refused submit left nothing.
 func (g *gateway) untouched() {
 	g.t.Helper()
 	list := g.get("/v1/tasks")
@@ -35,9 +35,9 @@ func (g *gateway) untouched() {
 	}
 }
 
-// What no vendor can be told is refused in the words of an adapter, by submit
-// and quote alike, and leaves nothing.
-func TestWhatNoVendorTakesIsRefused(t *testing.T) {
+// TestUnsupportedRequestIsRefused checks that submit and quote refuse a request that no vendor
+// supports with the adapter's message, and leave nothing.
+func TestUnsupportedRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for name, test := range map[string]struct {
@@ -60,8 +60,8 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 	}
 }
 
-// A route that makes another thing than was asked for stands in where no other
-// route has a channel, and at the price of what it makes.
+// TestRoutesThatMakeAnotherThing checks that a route with another result is used if no other
+// route has a channel, at the price of its result.
 func TestRoutesThatMakeAnotherThing(t *testing.T) {
 	t.Parallel()
 	const silent = `{"model":"epsilon3.1-fast-official","prompt":"a cat","generate_audio":false}`
@@ -105,9 +105,9 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 	}
 }
 
-// A refusal names what the client sent, where that was folded into the field
-// that an adapter refuses.
-func TestRefusalNamesWhatWasSent(t *testing.T) {
+// TestRefusalNamesTheSentField checks that a refusal names the client's field if that was folded
+// into the field that the adapter refuses.
+func TestRefusalNamesTheSentField(t *testing.T) {
 	t.Parallel()
 	const said = `"messages":[{"role":"user","content":"a cat"}]`
 	g := newGateway(t)
@@ -125,9 +125,9 @@ func TestRefusalNamesWhatWasSent(t *testing.T) {
 	}
 }
 
-// The order of the checks is the contract's: what the schema refuses no vendor
-// is asked for, and who may not use the model learns nothing of vendors.
-func TestVendorsAreAskedLast(t *testing.T) {
+// TestSupportIsCheckedLast checks the contract's order of checks: the schema and the rights of
+// the key come before the adapters.
+func TestSupportIsCheckedLast(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	_, onlyTheta := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"theta-*"}})
@@ -138,9 +138,9 @@ func TestVendorsAreAskedLast(t *testing.T) {
 	}
 }
 
-// Vendors are asked with the parameters that a job will have, for the model
-// that the client named, and what they say of the routes is stored.
-func TestPlanHoldsWhatVendorsSay(t *testing.T) {
+// TestPlanHoldsSupport checks that adapters get the parameters of the later job and the model
+// that the client named, and that the plan stores their answers.
+func TestPlanHoldsSupport(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	var model, prompt string

@@ -22,12 +22,12 @@ import (
 // model, what refuses them, and by how many cases of the suite.
 const beyondFile = "testdata/beyond_schema.txt"
 
-// TestClientsJudgeAlike has the suite judged over the served schemas by ajv, a
+// TestClientsValidateAlike has the suite judged over the served schemas by ajv, a
 // validator that nobody here wrote. It accepts what Accept does; where Accept
 // refuses more, what does is in the golden file: a named check, a format (whose
 // meaning is the gateway's: a public address, an image in base64), or a number
 // that JavaScript cannot hold.
-func TestClientsJudgeAlike(t *testing.T) {
+func TestClientsValidateAlike(t *testing.T) {
 	t.Parallel()
 	type judged struct {
 		Model string         `json:"model"`

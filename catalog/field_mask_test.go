@@ -36,10 +36,10 @@ func pruned(v any, keep *catalog.FieldMask) any {
 	}
 }
 
-// TestOutlineIsAllThatAcceptReads puts odd values into each field of the golden
+// TestFieldMaskIsAllThatAcceptReads puts odd values into each field of the golden
 // requests: whether all of a body is there or only its mask, the same comes
 // of it.
-func TestOutlineIsAllThatAcceptReads(t *testing.T) {
+func TestFieldMaskIsAllThatAcceptReads(t *testing.T) {
 	t.Parallel()
 	c := load(t)
 	odd := parse(t, `{"odd":[

@@ -246,7 +246,7 @@ func TestEndpointAskedTooLate(t *testing.T) {
 
 // What a client sends does not decide whether others are judged: texts that the
 // endpoint will not take say nothing of its health, and do not pass unjudged.
-func TestEndpointRefusesToJudge(t *testing.T) {
+func TestEndpointRefusesToCheck(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 413, 414, 422} {
 		refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }

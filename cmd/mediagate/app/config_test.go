@@ -450,7 +450,7 @@ func TestLoadReadsTheCatalog(t *testing.T) {
 }
 
 // What model files want of adapters is held against what these can do.
-func TestLoadCrossesTheCatalog(t *testing.T) {
+func TestLoadChecksTheCatalog(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"a.yaml": "id: theta-image-turbo\noperations:\n  - endpoint: /v1/images/generations\n    schema: {properties: {prompt: {type: string}, resolution: {type: string, enum: [1K, 2K], default: 1K}, prompt_extend: {type: boolean, default: false}, seed: {type: integer}}}\n",
@@ -475,7 +475,7 @@ func TestLoadCrossesTheCatalog(t *testing.T) {
 
 // A file that cannot be read hides nothing of the others, nor one fault of a
 // model another.
-func TestLoadCrossesWhatCanBeRead(t *testing.T) {
+func TestLoadChecksWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"a.yaml": "id: [\n",
@@ -499,7 +499,7 @@ func TestLoadCrossesWhatCanBeRead(t *testing.T) {
 
 // What channels say of models of no catalog is held against what their adapters
 // can do, and against each other.
-func TestLoadJudgesPassthrough(t *testing.T) {
+func TestLoadChecksPassthrough(t *testing.T) {
 	t.Parallel()
 	channel := func(passthrough string) string {
 		return complete + "\nchannels:\n  - {name: k, provider: kling, credentials: {api_key: k}, passthrough: {" + passthrough + "}}\n" +

@@ -15,7 +15,7 @@ import (
 
 // What Temporal's library says at each stop, and of runs that went well, alarms
 // nobody; all else is said as it says it.
-func TestOrdinaryLinesAreNoWarnings(t *testing.T) {
+func TestEverydayLinesAreNoWarnings(t *testing.T) {
 	t.Parallel()
 	said := map[string]struct {
 		say  func(log.Logger)

@@ -224,7 +224,7 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 }
 
 // A sign-in comes back to public_url, where a separate listener leaves no admin API.
-func TestDoubtAboutOIDCAtAdminListen(t *testing.T) {
+func TestCautionAboutOIDCAtAdminListen(t *testing.T) {
 	t.Parallel()
 	c := Config{OIDC: OIDC{Issuer: "https://login.example.com"}}
 	if text := c.Cautions(); text != "" {

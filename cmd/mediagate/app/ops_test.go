@@ -18,7 +18,7 @@ import (
 )
 
 // A flood of questions about a worker's health costs a look a second.
-func TestOpsLooksOnceASecond(t *testing.T) {
+func TestOpsChecksOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var looks int

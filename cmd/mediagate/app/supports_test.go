@@ -17,7 +17,7 @@ import (
 // One channel that can is enough. Channels of other providers, and those that
 // do not serve the model, are not asked; where none is left, the adapter is
 // asked without options.
-func TestExpressAsksEachChannel(t *testing.T) {
+func TestSupportsAsksEachChannel(t *testing.T) {
 	t.Parallel()
 	channel := func(provider, dialect string, models ...string) mediagate.Channel {
 		return mediagate.Channel{Provider: provider, Options: map[string]string{"dialect": dialect}, Models: models}
@@ -80,7 +80,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 }
 
 // A route to what no adapter has is a fault of ours, not the client's.
-func TestExpressOfUnknownRoutes(t *testing.T) {
+func TestSupportsOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	r := routes{adapter: all.Builtin().Adapter}
 	for _, route := range []mediagate.Route{{Provider: "nobody", Operation: "video"}, {Provider: "kling", Operation: "nothing"}} {
@@ -92,7 +92,7 @@ func TestExpressOfUnknownRoutes(t *testing.T) {
 
 // Whose account made the source decides whether its ids can be used: each
 // channel's adapter is told.
-func TestExpressSource(t *testing.T) {
+func TestSupportsSource(t *testing.T) {
 	t.Parallel()
 	channels := []mediagate.Channel{
 		{Name: "first", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "one"})},
