@@ -90,7 +90,9 @@ func (s *Server) noteEnd(c *call, accountID string, note func(ctx context.Contex
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), noteTime)
 	defer cancel()
 	if err := note(ctx, accountID, c.waiter.ID); err != nil {
-		s.log.WarnContext(ctx, "the end of a wait was not noted: until its time is over the same request does not adopt the task",
-			"request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "the end of a wait was not noted: until its time is over the same request does not adopt the task",
+			"request", c.requestID, "error", err,
+		)
 	}
 }

@@ -188,9 +188,9 @@ func (c *call) writeBy(t time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(t)
 }
 
-// brokenBody says why a body could not be read to its end. Only on a broken connection is there
-// nobody left to answer: a client that has closed its sending side, or has stopped sending, may
-// still read.
+// brokenBody returns the error of a body that could not be read to its end. Only a broken
+// connection has no client to answer: a client that closed its sending side, or stopped sending,
+// may still read.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &mediagate.Error{Kind: mediagate.KindStalled, Message: "the body did not arrive in time", Err: err}
@@ -392,8 +392,7 @@ func (p *parser) skipText() error {
 	return nil
 }
 
-// escapesNUL reports whether a JSON string of correct syntax holds U+0000, which can only stand
-// there as an escape.
+// escapesNUL reports whether a valid JSON string holds U+0000, which can only be an escape.
 func escapesNUL(quoted []byte) bool {
 	for {
 		i := bytes.IndexByte(quoted, '\\')
@@ -433,7 +432,8 @@ func (p *parser) syntax(err error) error {
 	case errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName):
 		return &mediagate.Error{
 			Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Param: fieldName(syntactic.JSONPointer),
-			Message: "the body is not acceptable JSON: the name " + mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
+			Message: "the body is not acceptable JSON: the name " +
+				mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
 		}
 	case errors.As(err, &syntactic):
 		if strings.Contains(syntactic.Err.Error(), "surrogate") {

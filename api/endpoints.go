@@ -262,8 +262,10 @@ func (s *Server) readEndpoint(f *fields) (apply func(e *mediagate.Endpoint) erro
 			e.BalanceLow = low
 		}
 		if e.BalanceLow == nil && slices.Contains(e.Events, mediagate.EventBalanceLow) {
-			return mediagate.Invalid("balance_low", "balance_low is required for %s: the available amount below which it is sent",
-				mediagate.EventBalanceLow).Because(mediagate.ReasonRequired)
+			return mediagate.Invalid(
+				"balance_low", "balance_low is required for %s: the available amount below which it is sent",
+				mediagate.EventBalanceLow,
+			).Because(mediagate.ReasonRequired)
 		}
 		return nil
 	}

@@ -272,7 +272,8 @@ type loopback struct {
 // RoundTrip answers the call on behalf of the client that sent the request.
 func (l loopback) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	defer func() {
-		if recover() != nil { // http.ErrAbortHandler: net/http would cut the connection, but here the panic would end the process
+		// The panic is http.ErrAbortHandler. net/http would cut the connection; here it would end the process.
+		if recover() != nil {
 			answer, err = nil, errCut
 		}
 	}()

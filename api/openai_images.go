@@ -164,7 +164,10 @@ func pictureFailure(t *mediagate.Task) error {
 	case t.Status == mediagate.StatusCancelled:
 		return mediagate.Errorf(mediagate.KindFailed, "task %s was cancelled", t.ID)
 	case !t.Status.Terminal():
-		return mediagate.Errorf(mediagate.KindTimeout, "task %s has not ended within %d s and goes on: ask for it with GET /v1/tasks/%s", t.ID, int(pictureWait/time.Second), t.ID)
+		return mediagate.Errorf(
+			mediagate.KindTimeout, "task %[1]s has not ended within %[2]d s and goes on: ask for it with GET /v1/tasks/%[1]s",
+			t.ID, int(pictureWait/time.Second),
+		)
 	}
 	failure := view.Of(t, 1, nil).Error
 	kind := mediagate.KindFailed

@@ -165,7 +165,8 @@ func (d *describer) submitted(path string) (name string, err error) {
 		d.schemas.Set(component, schema)
 		one = append(one, openapi.RefTo(component))
 	}
-	about := object{"description": "One of the models' requests, told apart by model. A model of no catalog, which a key must name, takes what its contract says."}
+	about := object{"description": "One of the models' requests, told apart by model. " +
+		"A model of no catalog, which a key must name, takes what its contract says."}
 	switch len(operations) {
 	case 0: // all models are switched off
 		about["type"] = "object"

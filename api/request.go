@@ -205,23 +205,22 @@ type Support struct {
 	Err error
 }
 
-// selectRoutes returns the plan with those routes that support the request. It leaves out the others,
-// each with the reason. So a request that no vendor can make is refused before money is held, and a
-// task has only routes that it can take.
+// selectRoutes returns the plan with only the routes that support the request, and the reasons
+// why the others were left out. So a request that no vendor can make is refused before money is
+// held, and a task has only routes that it can take.
 //
-// If any of the routes has a channel, one of these must support the request. A request that only
-// routes without a channel support would wait for an account that we do not have. Routes without a
-// channel stay in the plan next to one that counts, and if no route has a channel.
+// If some routes have a channel, one of them must support the request. Otherwise the task would
+// wait for a vendor account that we do not have. Supporting routes without a channel stay in the
+// plan.
 //
-// A route that makes something other than the request asks for stands in only if no other route is
+// A route that makes something other than the request asks for is used only if no other route is
 // left, at its own price.
 //
-// If no route is left, the error is the refusal of the nearest route: the one that takes most of the
-// request's fields. Among equals it is the last route of the provider that comes first, since a
-// provider's later routes do what its earlier ones cannot, while those of another provider do the
-// same. If any route has a channel, only routes with a channel are considered for the error. A route
-// whose adapter failed is left out too. If no other route is left, that is an internal error, since
-// the request may not have been at fault.
+// If no route is left, the error is the refusal of the nearest route: the one that takes most of
+// the request's fields. Among equals it is the last route of the first provider, since a
+// provider's later routes can do what its earlier ones cannot. If any route has a channel, routes
+// without one are not considered. If no route is left and an adapter failed, the error is
+// internal, since the request may be valid.
 func (s *Server) selectRoutes(
 	ctx context.Context, routes Routes, model string, r validated,
 ) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
@@ -329,9 +328,9 @@ func countIn(fields map[string]json.RawMessage, names []string) (n int) {
 }
 
 // resolveSource finds the earlier result of the account that the request names, and the job that
-// made it. It returns nil if the request names none. Its errors are the client's, unless the
-// database is away: they name the field and say what is wrong. An unknown task and another
-// account's task get the same error.
+// made it. It returns nil if the request names none. Its errors name the client's field and the
+// rule, unless the database is away. A task of another account gets the same error as an unknown
+// task.
 func (s *Server) resolveSource(c *call, named *catalog.Source) (*mediagate.Source, error) {
 	if named == nil {
 		return nil, nil
@@ -354,7 +353,8 @@ func (s *Server) resolveSource(c *call, named *catalog.Source) (*mediagate.Sourc
 	return &found, nil
 }
 
-// findSource reads the task that made the source. There are several ways to name it, each a case.
+// findSource reads the task that made the source. A request can name a source by a button, a
+// task, a clip or a voice.
 func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, error) {
 	switch {
 	case named.Rule.Button != "":
@@ -415,7 +415,7 @@ func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagat
 	return task, err
 }
 
-// accountTask reads the task of the account that made the source, in whatever state it is.
+// accountTask reads the task of the account that made the source, in any state.
 func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
 	if !isID(id, taskPrefix) {
 		return mediagate.Task{}, errSource(named, "is unknown")
@@ -427,11 +427,13 @@ func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediaga
 	case err != nil:
 		return mediagate.Task{}, err
 	case !slices.Contains(named.Rule.Of, c.models.canonical(task.Model)):
-		return mediagate.Task{}, errSource(named, "must be of "+strings.Join(named.Rule.Of, " or ")+", the task's type is "+string(task.Type)+" and its model "+task.Model)
+		return mediagate.Task{}, errSource(named, fmt.Sprintf("must be of %s, the task's type is %s and its model %s",
+			strings.Join(named.Rule.Of, " or "), task.Type, task.Model))
 	}
 	if until := s.cfg.Keep.FilesUntil(&task); !until.IsZero() && !s.now().Before(until) {
+		// The files are about to be removed, so only the vendor account that made them can use the source.
 		for i := range task.Results {
-			task.Results[i].Key = "" // the file is about to be removed, so only the vendor account that made it can use the source
+			task.Results[i].Key = ""
 		}
 	}
 	return task, nil

@@ -25,7 +25,7 @@ const (
 	videoLimit    = 100 << 20           // the largest bound of any model
 	formLimit     = uploadLimit + 1<<20 // for the whole body
 	videoForm     = videoLimit + 1<<20
-	formHead      = 64 << 10 // for what stands before a part's content
+	formHead      = 64 << 10 // for the bytes before a part's content
 	formParts     = 100
 	maxUploadName = 255 // in characters
 )
@@ -154,8 +154,8 @@ func (u *uploadBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// uploadMemory returns how much memory the bucket's client holds at most for an upload of which
-// so many bytes have come: twice that and 64 KiB, but no more than three parts of 5 MiB.
+// uploadMemory returns the maximum memory that the bucket's client holds for an upload after came
+// bytes: twice that and 64 KiB, but at most three parts of 5 MiB.
 func uploadMemory(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
 // maxBytes bounds the upload's size by the announced length of its body.
@@ -172,7 +172,8 @@ func badFile(format string, args ...any) error {
 }
 
 // malformedForm says what is wrong with a body that cannot be parsed as a form.
-const malformedForm = "cannot be read: the body is not multipart/form-data with the boundary of its Content-Type, or it is incomplete"
+const malformedForm = "cannot be read: the body is not multipart/form-data with the boundary of its Content-Type, " +
+	"or it is incomplete"
 
 func (k uploadKind) tooLarge() error {
 	return &mediagate.Error{
@@ -433,7 +434,7 @@ type form struct {
 }
 
 // next returns the next part, and io.EOF after the last one. It skips the rest of the previous
-// part, and bounds what stands before a part's content.
+// part, and limits the bytes before a part's content.
 func (f *form) next() (*multipart.Part, error) {
 	if f.part != nil {
 		if _, err := io.Copy(io.Discard, f.part); err != nil {
@@ -477,7 +478,7 @@ func (f *form) finish() error {
 
 var (
 	errFormTooLarge = errors.New("the form is too large")
-	errFormHead     = errors.New("what stands before a part is too long")
+	errFormHead     = errors.New("too many bytes before a part")
 )
 
 // formBody is the bounded body of a form while it arrives. It keeps its own errors apart from

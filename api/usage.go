@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	usageDays    = 30  // that a query without from covers, besides the last day
+	usageDays    = 30  // covered by a query without from, in addition to the last day
 	maxUsageDays = 366 // for one query
 	maxUsageRows = 50_000
 )

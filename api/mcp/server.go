@@ -40,10 +40,11 @@ type Begin func(context.Context) (context.Context, context.CancelFunc)
 // output begin is context.WithCancel.
 func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
-		Instructions: "Makes video, images and music. Look for a model with models, read what it takes with schema, and make something with run. " +
-			"quote tells the price and makes nothing. A task that has begun goes on whatever happens here: run answers with its id after 45 s, " +
-			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task " +
-			"with tasks. A file that a task makes can go into the next request before it exists, by the task's id.",
+		Instructions: "Makes video, images and music. Find a model with models, read the fields of a request with schema, " +
+			"and make something with run. quote returns the price and makes nothing. A task that has begun goes on " +
+			"whatever happens here: run answers with its id after 45 s, and task waits for the rest. Do not run the " +
+			"same request again because of a slow answer: look for its task with tasks. The next request can name a " +
+			"file of a task by the task's id, even before the file exists.",
 		// The tools of a server never change. So a client that subscribes to changes gets its answer at
 		// once, and keeps no connection open.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
@@ -53,38 +54,66 @@ func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server 
 	model := argument{name: "model", kind: kindText, required: true, description: "a model's id"}
 	request := []argument{
 		model,
-		{name: "arguments", kind: kindObject, required: true, description: "the fields of the request without model, as the model's " +
-			"schema has them. Where a field takes the URL of a file, it also takes a file of a task by the task's id, as task_… " +
-			"or task_…#2 for its second file, even while that task still runs"},
-		{name: "endpoint", kind: kindText, description: "the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"},
+		{
+			name: "arguments", kind: kindObject, required: true,
+			description: "the fields of the request without model, as in the model's schema. A field that takes the URL " +
+				"of a file also takes a file of a task by the task's id, as task_… or task_…#2 for its second file, even " +
+				"while that task still runs",
+		},
+		{
+			name: "endpoint", kind: kindText,
+			description: "the path of the submit; required for music, such as /v1/music/generations; " +
+				"otherwise that of the schema",
+		},
 	}
-	add(s, begin, sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, []argument{
+	add(s, begin, sdk.Tool{
+		Name: "models", Annotations: reads,
+		Description: "Lists the models that can be used, with what they can do.",
+	}, []argument{
 		{name: "category", kind: kindText, description: "only these: video, image or audio"},
 	}, t.models)
-	add(s, begin, sdk.Tool{Name: "schema", Description: "Tells what a request to a video or image model may hold, as JSON Schema, where it goes and what it costs.", Annotations: reads},
-		[]argument{model}, t.schema)
-	add(
-		s, begin,
-		sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads},
-		request, t.quote,
-	)
-	add(s, begin, sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
-		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(slices.Clip(request),
-		argument{
-			name: "idempotency_key", kind: kindText,
-			description: "the same key for the same request never makes or charges twice, within 24 hours",
-		}), t.run)
-	add(s, begin, sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, []argument{
+	add(s, begin, sdk.Tool{
+		Name: "schema", Annotations: reads,
+		Description: "Returns the JSON Schema of a request to a video or image model, with its path and its price.",
+	}, []argument{model}, t.schema)
+	add(s, begin, sdk.Tool{
+		Name: "quote", Annotations: reads,
+		Description: "Returns the price of a request. Nothing is made or charged.",
+	}, request, t.quote)
+	add(s, begin, sdk.Tool{
+		Name: "run",
+		Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
+			"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task.",
+	}, append(slices.Clip(request), argument{
+		name: "idempotency_key", kind: kindText,
+		description: "the same key for the same request never makes or charges twice, within 24 hours",
+	}), t.run)
+	add(s, begin, sdk.Tool{
+		Name: "task", Annotations: reads,
+		Description: "Returns the state of a task, with links to its files once it is completed.",
+	}, []argument{
 		{name: "task_id", kind: kindText, required: true, description: "the id of a task"},
-		{name: "wait", kind: kindInteger, most: int(answerWithin / time.Second), description: "so many seconds to wait for the task's end"},
+		{
+			name: "wait", kind: kindInteger, most: int(answerWithin / time.Second),
+			description: "how many seconds to wait for the task's end",
+		},
 	}, t.task)
-	add(s, begin, sdk.Tool{Name: "tasks", Description: "Lists the newest tasks, newest first.", Annotations: reads}, []argument{
-		{name: "limit", kind: kindInteger, most: 100, description: "how many at most, 10 without it"},
+	add(s, begin, sdk.Tool{
+		Name: "tasks", Annotations: reads,
+		Description: "Lists the newest tasks, newest first.",
+	}, []argument{
+		{name: "limit", kind: kindInteger, most: 100, description: "how many at most; 10 by default"},
 		{name: "status", kind: kindText, description: "only these: pending, processing, completed, failed or cancelled"},
 	}, t.tasks)
-	add(s, begin, sdk.Tool{Name: "upload", Description: "Stores a picture for 72 hours and tells its address, which requests may name as an image."}, []argument{
+	add(s, begin, sdk.Tool{
+		Name:        "upload",
+		Description: "Stores a picture for 72 hours and returns its address, which requests may name as an image.",
+	}, []argument{
 		{name: "filename", kind: kindText, required: true, description: "the name of the picture"},
-		{name: "data", kind: kindText, required: true, description: "the picture in base64, or as a data URI: JPEG, PNG, WebP or GIF of at most 20 MiB"},
+		{
+			name: "data", kind: kindText, required: true,
+			description: "the picture in base64, or as a data URI: JPEG, PNG, WebP or GIF of at most 20 MiB",
+		},
 	}, t.upload)
 	return s
 }
@@ -233,7 +262,10 @@ func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	}
 	if !t.Ended() {
 		var text strings.Builder
-		fmt.Fprintf(&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
+		fmt.Fprintf(
+			&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`,
+			t.ID, int(answerWithin/time.Second),
+		)
 		for _, source := range t.Sources {
 			fmt.Fprintf(&text, "\n%s is file %d of %s, which is %s.", source.Field, source.File, source.TaskID, source.Status)
 		}
