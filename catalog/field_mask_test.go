@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// pruned is what a reader keeps of a value.
+// pruned returns the part of a value that a reader keeps.
 func pruned(v any, keep *catalog.FieldMask) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -36,9 +36,8 @@ func pruned(v any, keep *catalog.FieldMask) any {
 	}
 }
 
-// TestFieldMaskIsAllThatAcceptReads puts odd values into each field of the golden
-// requests: whether all of a body is there or only its mask, the same comes
-// of it.
+// TestFieldMaskIsAllThatAcceptReads puts odd values into each field of the golden requests. The
+// complete body and the part that the mask selects must give the same result.
 func TestFieldMaskIsAllThatAcceptReads(t *testing.T) {
 	t.Parallel()
 	c := load(t)

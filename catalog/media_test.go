@@ -34,7 +34,7 @@ var withMedia = strings.Replace(noted, "        parts:\n", `        length: {tit
         parts:
 `, 1)
 
-// The plan names each file that a bound is about, and never its address.
+// TestInputs checks that the plan names each file with a bound, without its address.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	image := func(field string, b mediagate.MediaBounds) mediagate.Input {
@@ -82,7 +82,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// A bound that is no bound would let everything through: the file is at fault.
+// TestMediaRulesAreStrict checks that an invalid bound is an error of the file, since it would
+// allow everything.
 func TestMediaRulesAreStrict(t *testing.T) {
 	t.Parallel()
 	const at = "properties.first_frame: x-media"

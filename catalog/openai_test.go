@@ -15,8 +15,8 @@ import (
 // builtInModels is the catalog without a folder of its operator's; it never changes.
 var builtInModels = sync.OnceValues(func() (*Catalog, error) { return Load("") })
 
-// Each size of each table makes a request that the model takes, and that reads as that
-// size again.
+// TestOpenAISizes checks that each size of each table makes a valid request, which reads as the
+// same size again.
 func TestOpenAISizes(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()
@@ -139,7 +139,8 @@ func TestFromOpenAI(t *testing.T) {
 	}
 }
 
-// The texts of a form get the types that the schema has; what does not fit stays a text.
+// TestFromForm checks that the texts of a form get the types of the schema. A text of another
+// type stays a text.
 func TestFromForm(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()
@@ -171,7 +172,7 @@ func TestFromForm(t *testing.T) {
 	}
 }
 
-// What is wrong with a table is said when it is read.
+// TestOpenAITable checks that errors of a table are reported when it is read.
 func TestOpenAITable(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()

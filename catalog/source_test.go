@@ -79,7 +79,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// Times are within the source, whose end is within it too.
+// TestSourceFits checks that times must be within the source, its end included.
 func TestSourceFits(t *testing.T) {
 	t.Parallel()
 	c, err := families(t, map[string]string{"tune-b.yaml": remaster})

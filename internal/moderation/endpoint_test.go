@@ -45,7 +45,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 
 func open(c *EndpointConfig) { c.Open = true }
 
-// The call is OpenAI's, with our key and nothing of the client's but its texts.
+// TestEndpointAsks checks that the call is OpenAI's, with our key and only the client's texts.
 func TestEndpointAsks(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -152,7 +152,8 @@ func TestEndpointFails(t *testing.T) {
 	}
 }
 
-// Who is down is asked three times, and then left alone.
+// TestEndpointCircuit checks that an endpoint is called three times while it fails and then left
+// alone.
 func TestEndpointCircuit(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -170,7 +171,7 @@ func TestEndpointCircuit(t *testing.T) {
 	}
 }
 
-// A text for which the endpoint has no room is asked about again.
+// TestEndpointBusyForAMoment checks that a text is sent again if the endpoint was busy.
 func TestEndpointBusyForAMoment(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -213,8 +214,8 @@ func staysWell(
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// An endpoint that is asked too much is well: one client's flood does not keep others
-// from being judged.
+// TestEndpointBusy checks that a busy endpoint counts as healthy, so that a flood of one client
+// does not leave the texts of others unchecked.
 func TestEndpointBusy(t *testing.T) {
 	t.Parallel()
 	busy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
@@ -230,8 +231,8 @@ func TestEndpointBusy(t *testing.T) {
 	})
 }
 
-// Who waited in a crowd until hardly any time was left learns nothing of the endpoint:
-// it is not left alone for that, and the texts do not pass.
+// TestEndpointAskedTooLate checks that a request that waited for a permit until its time was
+// nearly over does not count against the endpoint, and that its texts do not pass.
 func TestEndpointAskedTooLate(t *testing.T) {
 	t.Parallel()
 	staysWell(t, hang, func(t *testing.T, name string, e *Endpoint) {
@@ -244,8 +245,9 @@ func TestEndpointAskedTooLate(t *testing.T) {
 	})
 }
 
-// What a client sends does not decide whether others are judged: texts that the
-// endpoint will not take say nothing of its health, and do not pass unjudged.
+// TestEndpointRefusesToCheck checks that texts which the endpoint refuses do not count against
+// its health and do not pass unchecked. A client must not decide whether texts of others are
+// checked.
 func TestEndpointRefusesToCheck(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 413, 414, 422} {
@@ -262,8 +264,8 @@ func TestEndpointRefusesToCheck(t *testing.T) {
 	}
 }
 
-// A long text may take the endpoint too long. That is no reason to leave it alone, nor
-// does such a text pass unjudged.
+// TestEndpointSlowWithLongTexts checks that a long text for which the endpoint takes too long
+// does not count against it and does not pass unchecked.
 func TestEndpointSlowWithLongTexts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("odd ", longQuestion/4+1)

@@ -146,7 +146,8 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// A word of one language is none of another's list for looking like one of it.
+// TestOtherLanguages checks that a word of one language does not match a similar-looking entry of
+// another.
 func TestOtherLanguages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ list, text, want string }{
@@ -217,7 +218,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Lists add up, and each rule is named by its own file and line.
+// TestLoadSeveral checks that lists add up and that each rule is named by its file and line.
 func TestLoadSeveral(t *testing.T) {
 	t.Parallel()
 	l, err := Load([]string{writeList(t, "a.txt", "\ufeffone two\r\n\n three \r\n"), writeList(t, "b.txt", "three\n/fo{2}/\n")})

@@ -77,7 +77,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The reader's own error is told, whatever the file looks like by then.
+// TestInspectPassesErrorsOn checks that an error of the reader is returned, whatever the file
+// contains.
 func TestInspectPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	reset := errors.New("reset")
@@ -90,7 +91,8 @@ func TestInspectPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// An image is read to its end, and a film to that of its movie box.
+// TestInspectReadsNoFurther checks that an image is read to its end, and a film to the end of its
+// movie box.
 func TestInspectReadsNoFurther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -110,9 +112,9 @@ func TestInspectReadsNoFurther(t *testing.T) {
 	}
 }
 
-// The length of a fragmented film is that of its samples of pictures, from the
-// first to the last, those in the movie box among them. Inputs and results are
-// read alike.
+// TestFragments checks that the length of a fragmented film is that of its picture samples, from
+// the first to the last, including those in the movie box. Inputs and results give the same
+// length.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	const pictures, sound = 1, 2

@@ -7,7 +7,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// The models that come with the program want nothing that its adapters lack.
+// TestBuiltInModelsHaveTheirAdapters checks that the built-in models need nothing that the
+// adapters lack.
 func TestBuiltInModelsHaveTheirAdapters(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.Load("")

@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// An alias is taken wherever a model's id is: a channel that serves only the
-// model serves tasks that name it by the alias.
+// TestChannelsServeAliases checks that an alias is accepted wherever a model id is: a channel
+// that serves the model also serves tasks that name the alias.
 func TestChannelsServeAliases(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")

@@ -62,7 +62,8 @@ func TestModerationSettings(t *testing.T) {
 	}
 }
 
-// Lists are read anew when they change; broken ones change nothing.
+// TestModerationListsAreReadAnew checks that changed lists are read again and that broken ones
+// change nothing.
 func TestModerationListsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	path := words(t, "ass\n")

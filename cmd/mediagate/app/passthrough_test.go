@@ -20,7 +20,8 @@ func passing(name, provider string, priority int, models map[string]Passed) Chan
 	}
 }
 
-// Channels that name a model of no catalog are its routes, in their order.
+// TestPassthroughOfChannels checks that the channels that name a model outside the catalog are
+// its routes, in their order.
 func TestPassthroughOfChannels(t *testing.T) {
 	t.Parallel()
 	film := Passed{Upstream: "film-1", Operation: "video_generation", Price: "0.25"}
@@ -51,8 +52,8 @@ func TestPassthroughOfChannels(t *testing.T) {
 	}
 }
 
-// A job for such a model goes to a channel that names it, by the name that it
-// has there, and to no other.
+// TestPassthroughIsServedWhereItIsNamed checks that a job of such a model goes only to channels
+// that name it, with the name that it has there.
 func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	t.Parallel()
 	film := Passed{Upstream: "film-1", Operation: "video_generation"}
@@ -88,7 +89,8 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	}
 }
 
-// Every field of the base contract is taken, or refused by its name.
+// TestBaseContractOfAdapters checks that adapters accept every field of the base contract or
+// refuse it by name.
 func TestBaseContractOfAdapters(t *testing.T) {
 	t.Parallel()
 	settings := []Channel{}

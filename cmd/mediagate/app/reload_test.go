@@ -78,8 +78,8 @@ const (
 	astray = "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}]\n"
 )
 
-// What is no model file, though its name says so, is broken like any other: it
-// is neither waited for nor read into memory.
+// TestReloadWhatIsNoFile checks that a model file that is no regular file counts as broken: the
+// reloader neither waits for it nor reads it into memory.
 func TestReloadWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -109,8 +109,8 @@ func TestReloadWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// A change is taken once it has settled, wholly or not at all; a broken one is
-// told once, stays visible, and goes when it is mended.
+// TestReload checks that a change is applied once it has settled, completely or not at all. A
+// broken change is logged once, stays visible, and disappears after its correction.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -156,8 +156,8 @@ func TestReload(t *testing.T) {
 	r.want(3, "no such file")
 }
 
-// A config map is exchanged by a link above its files: what was read through
-// the old one is another folder then.
+// TestReloadThroughLinks checks a config map, which is replaced by a link above its files: the
+// old path then leads to another folder.
 func TestReloadThroughLinks(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -190,8 +190,8 @@ func TestReloadThroughLinks(t *testing.T) {
 	}
 }
 
-// A model that a channel passes on may not come into the catalog: nobody could
-// tell which is meant.
+// TestReloadKeepsPassthroughApart checks that a passthrough model of a channel cannot enter the
+// catalog, since its name would be ambiguous.
 func TestReloadKeepsPassthroughApart(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{Channels: []Channel{
@@ -201,7 +201,7 @@ func TestReloadKeepsPassthroughApart(t *testing.T) {
 	r.want(0, "channel one: passthrough.theta-2: theta-2 is a model of the catalog")
 }
 
-// A catalog that cannot even be read without a panic is a broken one.
+// TestReloadSurvivesAPanic checks that a catalog whose reading panics counts as broken.
 func TestReloadSurvivesAPanic(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -210,7 +210,7 @@ func TestReloadSurvivesAPanic(t *testing.T) {
 	r.want(0, "panic: with a string")
 }
 
-// SIGHUP does not wait for the next look, and reads what has not changed, too.
+// TestReloadOnHangup checks that SIGHUP reads the files at once, unchanged ones too.
 func TestReloadOnHangup(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})

@@ -14,9 +14,9 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// One channel that can is enough. Channels of other providers, and those that
-// do not serve the model, are not asked; where none is left, the adapter is
-// asked without options.
+// TestSupportsAsksEachChannel checks that one supporting channel is enough. Channels of other
+// providers, and those that do not serve the model, are not asked. If no channel is left, the
+// adapter is asked without options.
 func TestSupportsAsksEachChannel(t *testing.T) {
 	t.Parallel()
 	channel := func(provider, dialect string, models ...string) mediagate.Channel {
@@ -79,7 +79,8 @@ func TestSupportsAsksEachChannel(t *testing.T) {
 	}
 }
 
-// A route to what no adapter has is a fault of ours, not the client's.
+// TestSupportsOfUnknownRoutes checks that a route without an adapter is an internal error, not
+// the client's.
 func TestSupportsOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	r := routes{adapter: all.Builtin().Adapter}
@@ -90,8 +91,8 @@ func TestSupportsOfUnknownRoutes(t *testing.T) {
 	}
 }
 
-// Whose account made the source decides whether its ids can be used: each
-// channel's adapter is told.
+// TestSupportsSource checks that each channel's adapter learns whether the channel's account made
+// the source, since only that account can use its ids.
 func TestSupportsSource(t *testing.T) {
 	t.Parallel()
 	channels := []mediagate.Channel{

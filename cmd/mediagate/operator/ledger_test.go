@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Who waits for a check reads that it goes on.
-func TestTellTime(t *testing.T) {
+// TestReportTime checks that a long check prints its progress.
+func TestReportTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
