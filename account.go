@@ -10,49 +10,49 @@ type Account struct {
 	ID        string
 	Name      string
 	Group     string
-	Available Micros // what can be spent: grants less holds and charges
+	Available Micros // what can be spent: grants minus holds and charges
 	Held      Micros
 	Spent     Micros
 	AccountLimits
 
-	// EraseInputs drops the prompts and inputs of its tasks when they end.
+	// EraseInputs erases the prompts and inputs of the account's tasks when they end.
 	EraseInputs bool
-	// Webhook is the callback address of submits that name none; empty for none.
+	// Webhook is the callback address for submits that name none. It may be empty.
 	Webhook string
-	// Suspended refuses new work: tasks, speeches and uploads. What runs goes on, and reads work.
+	// Suspended refuses new work: tasks, speeches and uploads. Running tasks go on, and reads work.
 	Suspended bool
 	CreatedAt time.Time
 }
 
-// Suspended returns the refusal of new work for a suspended account.
+// Suspended is the refusal of new work of a suspended account.
 func Suspended() *Error {
-	return Errorf(KindForbidden, "the account is suspended: what runs goes on, but it takes no new work")
+	return Errorf(KindForbidden, "the account is suspended: running tasks go on, but it takes no new work")
 }
 
-// Of files behind links, an account may have fetchedFirst bytes a day looked at, and
-// fetchedPerUnit for each unit of money that it has, holds or has spent: for what its
-// tasks may cost there are more than they need.
+// An account may have fetchedFirst bytes a day of linked files fetched for checks, plus
+// fetchedPerUnit for each unit of money that it has, holds or has spent. Tasks for that money need
+// far less.
 const (
 	fetchedFirst   = 64 << 20
 	fetchedPerUnit = 1 << 30
 )
 
-// FetchesPerDay is how many bytes of files behind links may be looked at for it in a day.
+// FetchesPerDay returns how many bytes of linked files may be fetched for checks in a day.
 func (a Account) FetchesPerDay() int64 {
 	money := min(max(0, a.Available+a.Held+a.Spent), 1<<20*MicrosPerUnit)
 	return fetchedFirst + int64(money/(MicrosPerUnit/1000))*(fetchedPerUnit/1000)
 }
 
-// AccountLimits bound what all keys of an account may ask for. Nil: no limit, or the
-// installation's. 0: none allowed.
+// AccountLimits bound the work of all keys of an account together. Nil means the installation's
+// limit, or none. 0 allows nothing.
 type AccountLimits struct {
 	Rate          *int    // submits a minute
 	InFlight      *int    // open tasks, and jobs of cancelled ones that may still run
-	Unpaid        *Micros // what the latter cost by our prices
+	Unpaid        *Micros // what those jobs cost by our prices
 	UploadsPerDay *int64  // bytes
 }
 
-// Or fills in what has no limit of its own.
+// Or fills in the limits that are nil.
 func (l AccountLimits) Or(defaults AccountLimits) AccountLimits {
 	return AccountLimits{
 		Rate: cmp.Or(l.Rate, defaults.Rate), InFlight: cmp.Or(l.InFlight, defaults.InFlight),
@@ -60,10 +60,10 @@ func (l AccountLimits) Or(defaults AccountLimits) AccountLimits {
 	}
 }
 
-// Abandoned are jobs of an account's cancelled tasks that may still run at their vendors.
+// Abandoned counts jobs of cancelled tasks that may still run at their vendors.
 type Abandoned struct {
 	Jobs int
-	Cost Micros // of the tasks, by our prices
+	Cost Micros // of their tasks, by our prices
 }
 
 // Scope is a class of calls that a key may make.
@@ -72,31 +72,31 @@ type Scope string
 // The scopes of keys.
 const (
 	ScopeGenerate Scope = "generate" // submits, uploads, speech, cancels
-	ScopeRead     Scope = "read"     // all that only reads
-	ScopeManage   Scope = "manage"   // keys, the webhook secret, deliveries anew, erasure
+	ScopeRead     Scope = "read"     // all reads
+	ScopeManage   Scope = "manage"   // keys, webhook secrets, redeliveries, erasure
 )
 
-// Scopes are all of them: what a key may do of which nobody said more.
+// Scopes lists all scopes. A key for which none are given has all of them.
 func Scopes() []Scope { return []Scope{ScopeGenerate, ScopeRead, ScopeManage} }
 
-// Caps bound what a key may spend in a day, a week and a month, in UTC; weeks
-// begin on Mondays. Nil is no bound, zero allows nothing that costs.
+// Caps bound what a key may spend in a day, a week and a month, in UTC. Weeks begin on Mondays.
+// Nil means no bound, zero allows nothing that costs money.
 type Caps struct {
 	Day   *Micros
 	Week  *Micros
 	Month *Micros
 }
 
-// Key is an API key. Its secret is known only to its holder.
+// Key is an API key. Only its holder knows the secret.
 type Key struct {
 	ID         string
 	AccountID  string
 	Name       string
 	Prefix     string // first characters, for display
 	LastFour   string
-	Group      string // overrides the account's when set
+	Group      string // overrides the account's group
 	Unlimited  bool
-	Quota      Micros // what it may spend in all; meaningless when Unlimited
+	Quota      Micros // what it may spend in all; unused if Unlimited
 	Held       Micros
 	Spent      Micros
 	Models     []string // patterns with *; empty: all
@@ -109,28 +109,27 @@ type Key struct {
 	Caps     Caps
 	Rate     *int // submits a minute; nil: no limit, 0: none allowed
 	InFlight *int // tasks in flight; nil: no limit, 0: none allowed
-	Strict   bool // fields that a request may not have are refused, unless the request says otherwise
+	Strict   bool // requests with unknown fields are refused, unless the request says otherwise
 
-	// QuotaID is the key whose row has what the keys of a rotation share: quota,
-	// caps, rate, tasks in flight, and what is held and spent. It is the key's own
-	// id until it is rotated.
+	// QuotaID is the id of the key whose row holds what the keys of a rotation share: quota, caps,
+	// rate, tasks in flight, held and spent. Before a rotation it is the key's own id.
 	QuotaID string
-	// SuccessorID is the key that a rotation has made of this one.
+	// SuccessorID is the id of the key that a rotation made from this one.
 	SuccessorID string
 }
 
-// KeySecret is what is stored of a key's secret, which itself is stored nowhere.
+// KeySecret is what is stored of a key's secret. The secret itself is not stored.
 type KeySecret struct {
 	Hash     [32]byte
 	Prefix   string
 	LastFour string
 }
 
-// Remaining is what a limited key can still spend.
+// Remaining returns what a limited key can still spend.
 func (k Key) Remaining() Micros { return k.Quota - k.Held - k.Spent }
 
-// WithLimits is the key with the limits of another one, which are those that the
-// keys of a rotation share.
+// WithLimits returns the key with the limits of another key, as the keys of a rotation share
+// them.
 func (k Key) WithLimits(of Key) Key {
 	k.Unlimited, k.Quota, k.Held, k.Spent = of.Unlimited, of.Quota, of.Held, of.Spent
 	k.Caps, k.Rate, k.InFlight = of.Caps, of.Rate, of.InFlight
@@ -148,23 +147,23 @@ const (
 	EntryVoid  EntryKind = "void"
 )
 
-// Transfer is one movement of money as operators see it. Amount is what
-// changed hands: granted, held, charged or given back.
+// Transfer is one movement of money as operators see it. Amount is what was granted, held,
+// charged or given back.
 type Transfer struct {
 	ID        string
 	Kind      EntryKind
 	AccountID string
 	KeyID     string
-	TaskID    string // or the speech's
+	TaskID    string // or the speech's id
 	Amount    Micros
 	Reference string
 	At        time.Time
 }
 
-// LedgerReport is the verdict of the ledger's invariants.
+// LedgerReport is the result of a check of the ledger's invariants.
 type LedgerReport struct {
 	OK       bool     `json:"ok"`
-	Checked  int      `json:"checked"` // accounts, keys, tasks and speeches looked at
+	Checked  int      `json:"checked"` // accounts, keys, tasks and speeches
 	Problems []string `json:"problems"`
 }
 
@@ -174,19 +173,18 @@ type WebhookSecret struct {
 	ExpiresAt time.Time // zero for the current one
 }
 
-// Seals is by which encryption keys the webhook secrets are sealed.
+// Seals counts webhook secrets by the encryption key that seals them.
 type Seals struct {
-	First  int     // by the one that encrypts
-	Former int     // by one of those that only decrypt
-	Lost   int     // by none of them
-	Errs   []error // of the lost ones, each naming its row; the first of them
+	First  int     // sealed by the key that encrypts
+	Former int     // sealed by a key that only decrypts
+	Lost   int     // sealed by none of the keys
+	Errs   []error // for the first lost ones, each naming its row
 }
 
-// maxSealErrs is how many rows are named. Where the wrong keys are configured,
-// all of them are lost.
+// maxSealErrs bounds Errs. With the wrong keys configured, all secrets are lost.
 const maxSealErrs = 20
 
-// Count adds a secret, which the key of this number opens, or none.
+// Count adds a secret that the key with this index opens, or with err none of them.
 func (s *Seals) Count(key int, err error) {
 	switch {
 	case err != nil:
@@ -201,11 +199,11 @@ func (s *Seals) Count(key int, err error) {
 	}
 }
 
-// Action is a command on a task: a row first, a signal second.
+// Action is a command for a task. It is stored as a row and then signalled.
 type Action struct {
 	ID        string
 	TaskID    string
-	AccountID string // whose task it has to be; empty: anybody's
+	AccountID string // the account that the task must belong to; empty: any
 	Action    string // one of the Action constants
 	Channel   string // for reroute
 	By        string
@@ -219,27 +217,27 @@ const (
 	ActionReroute = "reroute"
 	ActionFail    = "fail"
 	ActionPollNow = "poll_now"
-	// ActionRedeliver is of the callback of a task that has ended.
+	// ActionRedeliver repeats the callback of a task that has ended.
 	ActionRedeliver = "redeliver"
-	// ActionStray is no command: a job was reported that no attempt of the task has, and its
+	// ActionStray is no command. It records a job that belongs to no attempt of the task, and that its
 	// vendor was asked to stop it.
 	ActionStray = "stray_job"
 )
 
-// RateLimit is how many submits a minute somebody may make, one at least. From
-// rest so many come through at once; then they come back evenly.
+// RateLimit says how many submits a minute an account or key may make, at least one. After a
+// pause that many may come at once. Then one more becomes available every 60 s / PerMinute.
 type RateLimit struct {
-	Of        string // the id of the account, or of the shared quota of keys
+	Of        string // the id of the account, or QuotaID of a key
 	PerMinute int
 
-	// Where PerDay is not 0 the limit is of bytes: Bytes are to be taken, of so many that
-	// come back in a day.
+	// With a PerDay other than 0 the limit is one of bytes: Bytes are to be taken, and PerDay become
+	// available in a day.
 	Bytes  int64
 	PerDay int64
 }
 
-// RateLeft is what a limit still lets through.
+// RateLeft is what a limit still allows.
 type RateLeft struct {
 	Submits int
-	Next    time.Duration // until there is one more; 0: all are there
+	Next    time.Duration // until one more is available; 0 if all are
 }

@@ -4,66 +4,63 @@ import (
 	"time"
 )
 
-// ChannelState is what all processes know of a channel: whether an operator
-// lets it take new jobs, and whether its vendor does. Its breaker is open while
-// the vendor is away, or refuses our account; then one job at a time is let
-// through, at ProbeAt at the earliest, to find out.
+// ChannelState is what all processes know about a channel: whether an operator and its vendor let
+// it take new jobs. Its breaker is open while the vendor is away or refuses our account. Then, at
+// ProbeAt at the earliest, one job at a time is let through as a probe.
 type ChannelState struct {
 	Name           string
 	Enabled        bool
-	DisabledReason string     // why an operator disabled it, if one said so
-	Open           bool       // the breaker
-	Reason         ParkReason // why it opened
-	ChangedAt      time.Time  // when it opened or closed, or an operator reset it
-	Trips          int        // how often it has opened since it was closed
-	ProbeAt        time.Time  // the next job may find out then
-	ProbeUntil     time.Time  // until when at the latest one is finding out
-	LastError      string     // of a call, by its kind
+	DisabledReason string     // the operator's reason, if one was given
+	Open           bool       // the breaker is open
+	Reason         ParkReason // why the breaker opened
+	ChangedAt      time.Time  // when the breaker opened or closed, or an operator reset it
+	Trips          int        // how often the breaker has opened since it was last closed
+	ProbeAt        time.Time  // when the next job may be a probe
+	ProbeUntil     time.Time  // when the current probe ends at the latest
+	LastError      string     // kind of the last failed call
 	LastErrorAt    time.Time
-	LastSeenAt     time.Time // when a worker last had the channel
+	LastSeenAt     time.Time // when a worker last served the channel
 }
 
-// TakesJobs reports whether a new job may go to the channel. While the breaker
-// is open that is so for one job, once its time has come.
+// TakesJobs reports whether a new job may go to the channel. While the breaker is open only a due
+// probe may.
 func (s ChannelState) TakesJobs(now time.Time) bool {
 	return s.Enabled && (!s.Open || s.ProbeDue(now))
 }
 
-// ProbeDue reports that the next job may find out whether the vendor is back.
+// ProbeDue reports whether the next job may probe whether the vendor is back.
 func (s ChannelState) ProbeDue(now time.Time) bool {
 	return s.Open && !now.Before(s.ProbeAt) && !now.Before(s.ProbeUntil)
 }
 
-// Trip is a reason to take a channel out.
+// Trip is a reason to open a channel's breaker.
 type Trip struct {
 	Channel string
 	Reason  ParkReason
-	Began   time.Time     // of the call that says so: what came before the breaker last changed is old news
-	OpenFor time.Duration // until a job may find out
+	Began   time.Time     // when the failed call began; calls from before the breaker's last change do not count
+	OpenFor time.Duration // until a probe is due
 }
 
-// ChannelCalls are calls of one process for a channel that are not counted yet.
+// ChannelCalls counts calls of one process for a channel that are not stored yet.
 type ChannelCalls struct {
 	Channel     string
-	Minute      time.Time // in which the submits ended
+	Minute      time.Time // the minute in which the submits ended
 	Submits     int
-	Failures    int    // of the submits, by the vendor's or the account's fault
+	Failures    int    // submits that failed because of the vendor or our account
 	LastError   string // of any call; empty: none
 	LastErrorAt time.Time
 }
 
-// Slots are the jobs that a vendor account takes at once. A job has its slot
-// from the intent to submit it until it has ended, also when its task has not
-// waited for that.
+// Slots bound the jobs that run at a vendor account at once. A job has its slot from the intent
+// to submit it until it has ended, even if its task has not waited for that.
 type Slots struct {
-	// Names are the channel's, and then those that it had: their jobs are of
-	// the same account.
+	// Names are the channel's name and its earlier names, whose jobs are on the same account.
 	Names []string
 	Limit int // 0: no limit
 }
 
-// SlotsLost is how long a job has its slot of which nobody can tell whether it
-// runs, in units of what its model is expected to take.
+// SlotsLost is how long a job keeps its slot if it is not known whether it runs, as a multiple of
+// its model's expected time.
 const SlotsLost = 3
 
 // Queued is a task that waits for a slot for its attempt n.
@@ -72,19 +69,18 @@ type Queued struct {
 	N      int
 }
 
-// Granting is what a channel's poller asks for: slots for the tasks that are
-// queued under a name.
+// Granting is a poller's request for slots for the tasks that are queued at its channel.
 type Granting struct {
-	Channel  string // under which the tasks are queued
-	Epoch    int64  // of its polling
+	Channel  string // the channel at which the tasks are queued
+	Epoch    int64  // the poller's epoch
 	Slots    Slots
 	Most     int           // grants at once
-	TakeBack time.Duration // a grant that nobody used so long is taken back
+	TakeBack time.Duration // after which an unused grant is taken back
 }
 
-// Granted is what came of it.
+// Granted is the result of a Granting.
 type Granted struct {
-	Tasks    []string // that have a slot by this call
-	InFlight int      // slots that are taken, those grants among them
-	Waiting  int      // tasks that are queued still
+	Tasks    []string // tasks that this call gave a slot
+	InFlight int      // taken slots, including these grants
+	Waiting  int      // tasks that are still queued
 }

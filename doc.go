@@ -1,7 +1,6 @@
-// Package mediagate holds the domain types of the media generation gateway:
-// tasks, attempts, channels, accounts, money, and the one error type that
-// every package returns.
+// Package mediagate holds the domain types of the media generation gateway: tasks, attempts,
+// channels, accounts, money, and the one error type that every package returns.
 //
-// It imports the standard library only and nothing of its own module, so
-// that every other package can speak these types without knowing each other.
+// It imports only the standard library and nothing of its own module. So all other packages can
+// use these types without knowing each other.
 package mediagate

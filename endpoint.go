@@ -11,7 +11,7 @@ import (
 // MaxEndpoints is how many endpoints an account may have.
 const MaxEndpoints = 10
 
-// EventType names what an event says.
+// EventType says what an event is about.
 type EventType string
 
 // The types of events.
@@ -21,7 +21,7 @@ const (
 	EventTaskCancelled EventType = "task.cancelled"
 	EventBalanceLow    EventType = "balance.low"
 	EventKeyQuotaLow   EventType = "key.quota_low"
-	// EventTest is sent on request, whatever the endpoint's list says.
+	// EventTest is sent on request, whichever types the endpoint receives.
 	EventTest EventType = "test"
 )
 
@@ -33,11 +33,11 @@ func EventTypes() []EventType {
 // EventPrefix begins the ids of events.
 const EventPrefix = "evt_"
 
-// TaskEventID is the id of the event that a task has ended. A task ends once, so its event
-// has one id for good: receivers recognize it even after the database was restored.
+// TaskEventID returns the id of the event that a task has ended. A task ends once, so the id
+// depends on the task alone: receivers recognize the event even after the database was restored.
 func TaskEventID(taskID string) string { return EventPrefix + strings.TrimPrefix(taskID, "task_") }
 
-// EventBody is what endpoints get: the body of an event that happened at that time.
+// EventBody returns the body that endpoints receive for an event that happened at that time.
 func EventBody(t EventType, at time.Time, data any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -50,7 +50,7 @@ func EventBody(t EventType, at time.Time, data any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// Endpoint is an address of an account. It receives events.
+// Endpoint is an address that receives events of an account.
 type Endpoint struct {
 	ID          string
 	AccountID   string
@@ -58,15 +58,15 @@ type Endpoint struct {
 	Events      []EventType
 	Enabled     bool
 	Description string
-	BalanceLow  *Micros // the available amount below which balance.low is sent; nil: never
+	BalanceLow  *Micros // the available amount below which balance.low is sent; nil for never
 
-	FailingSince   time.Time // of the first failure since the last success; zero: it does not fail
+	FailingSince   time.Time // time of the first failure since the last success; zero if it does not fail
 	DisabledAt     time.Time // zero while it is enabled
 	DisabledReason DisabledReason
 	CreatedAt      time.Time
 }
 
-// Wants reports whether the endpoint receives that type of event.
+// Wants reports whether the endpoint receives this type of event.
 func (e Endpoint) Wants(t EventType) bool {
 	return e.Enabled && slices.Contains(e.Events, t)
 }
@@ -84,17 +84,17 @@ const (
 // EndpointPatience is how long an endpoint may fail before it is disabled.
 const EndpointPatience = 5 * 24 * time.Hour
 
-// EndpointDelivery is an event on its way to one endpoint. It is known by the event's id.
+// EndpointDelivery is an event on its way to one endpoint. The event's id identifies it.
 type EndpointDelivery struct {
 	EventID    string
 	EndpointID string
 	Type       EventType
-	TaskID     string // of an event about a task
-	Body       []byte // nil until the first attempt, of an event about a task
+	TaskID     string // set for an event about a task
+	Body       []byte // nil for an event about a task until the first attempt
 	State      EndpointState
-	Attempts   int       // since the event, or since it was asked for again
-	CreatedAt  time.Time // when it happened
-	NextAt     time.Time // of the next attempt; zero where none follows
+	Attempts   int       // since the event, or the last redelivery
+	CreatedAt  time.Time // when the event happened
+	NextAt     time.Time // time of the next attempt; zero for none
 	Last       EndpointAttempt
 }
 
@@ -102,8 +102,8 @@ type EndpointDelivery struct {
 type EndpointAttempt struct {
 	At       time.Time // zero before the first
 	Status   int       // HTTP status; 0 without an answer
-	Error    string    // why there was no answer, without addresses or secrets
-	Answer   string    // how the answer begins
+	Error    string    // why there was no answer, without addresses and secrets
+	Answer   string    // the beginning of the answer
 	Headers  map[string]string
 	Duration time.Duration
 }
@@ -128,10 +128,10 @@ type EndpointTurn struct {
 	Endpoint   Endpoint
 	Secrets    []WebhookSecret
 	Deliveries []EndpointDelivery
-	Claim      time.Time // marks the claim: when it ends
+	Claim      time.Time // the claim's end, which also identifies it
 }
 
-// EndpointResult is what came of an attempt under a claim.
+// EndpointResult is the result of an attempt under a claim.
 type EndpointResult struct {
 	EndpointID string
 	URL        string // that was called
@@ -139,5 +139,5 @@ type EndpointResult struct {
 	Claim      time.Time
 	Attempt    EndpointAttempt
 	Delivered  bool
-	NextAt     time.Time // of the next attempt; zero: none follows
+	NextAt     time.Time // time of the next attempt; zero for none
 }

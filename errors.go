@@ -15,51 +15,52 @@ import (
 // Kind classifies an Error. The list is closed and append-only.
 type Kind uint8
 
-// The kinds up to KindUnavailable describe an answer to a client, as does
-// KindStalled, KindUnsupported, KindTimeout and KindFailed; those between describe what a vendor did with a call, and
-// KindShutOut why none was made.
+// The kinds up to KindUnavailable describe an answer to a client, as do KindStalled, KindUnsupported,
+// KindTimeout and KindFailed. The kinds from KindCredentials to KindVendor describe what a vendor did
+// with a call, and KindShutOut why no call was made.
 const (
-	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
-	KindInvalid                     // the request breaks a rule: names field and rule
-	KindUnauthenticated             // no credentials, or none that we know
+	KindInternal        Kind = iota // an internal error; its text never leaves the process
+	KindInvalid                     // the request breaks a rule; the error names field and rule
+	KindUnauthenticated             // no credentials, or unknown ones
 	KindPayment                     // not enough balance
-	KindForbidden                   // known, but not allowed
-	KindNotFound                    // no such thing, or not the caller's
+	KindForbidden                   // the caller is known, but not allowed
+	KindNotFound                    // it does not exist, or is not the caller's
 	KindMethod                      // the path exists, the method does not
-	KindConflict                    // the state of the thing forbids it
-	KindTooLarge                    // the body is over its bound
-	KindModerated                   // content was refused
+	KindConflict                    // its state forbids the call
+	KindTooLarge                    // the body is too large
+	KindModerated                   // the content was refused
 	KindRateLimited                 // too many requests
 	KindBadGateway                  // a vendor failed a synchronous call
-	KindUnavailable                 // a part we need is away: try again
+	KindUnavailable                 // a part that we need is away: try again
 
 	KindCredentials // the vendor refused our credentials
 	KindFunds       // our account with the vendor is out of money
 	KindThrottled   // the vendor asks for fewer calls; the call had no effect
 	KindCapacity    // the vendor's slots are full; the call had no effect
-	KindUnreached   // nothing was sent: refused connection, no such host, too late
-	KindTransient   // a read failed in a way that a repetition may mend
-	KindAmbiguous   // the call may or may not have had its effect
+	KindUnreached   // nothing was sent: connection refused, no such host, too late
+	KindTransient   // a read failed, and a retry may succeed
+	KindAmbiguous   // the call may have had its effect
 	KindGone        // a media link answers 401, 403, 404 or 410
-	KindVendor      // the vendor answers against its own protocol
+	KindVendor      // the vendor's answer breaks its own protocol
 
 	KindStalled // the client did not send its request in time
 
 	KindShutOut // none of our channels takes new jobs
 
-	KindUnsupported // the body comes in a form that nobody here reads
+	KindUnsupported // the body has a form that is not supported
 
-	KindTimeout // what the client waits for has not come in time; it goes on
+	KindTimeout // the task that the client waits for has not ended in time, and goes on
 	KindFailed  // the task that the client waits for has failed
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
-	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported", "timeout", "failed",
+	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported", "timeout",
+	"failed",
 }
 
-// String names the kind in lower case, for logs and for Temporal's error types.
+// String returns the kind in lower case, for logs and Temporal's error types.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -67,7 +68,7 @@ func (k Kind) String() string {
 	return "internal"
 }
 
-// ParseKind is the inverse of Kind.String; an unknown name is KindInternal.
+// ParseKind is the inverse of Kind.String. An unknown name is KindInternal.
 func ParseKind(s string) Kind {
 	for i, name := range kindNames {
 		if name == s {
@@ -77,13 +78,13 @@ func ParseKind(s string) Kind {
 	return KindInternal
 }
 
-// Error is the one error type of the gateway. Message is safe to show to
-// whoever the kind addresses; Err is for logs only.
+// Error is the one error type of the gateway. Message is safe to show to whoever the kind
+// addresses, Err is for logs only.
 type Error struct {
 	Kind       Kind
-	Code       string // a stable word: the envelope's code, why a request is refused, or a task's failure code
+	Code       string // a stable word: the envelope's code, the reason for a refusal, or a task's failure code
 	Message    string
-	Param      string // the field at fault, as multi_prompt[0].duration
+	Param      string // the field at fault, such as multi_prompt[0].duration
 	RetryAfter time.Duration
 	Err        error
 }
@@ -103,22 +104,21 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Short is the error of a hold for which something has too little money left. The
-// reason says what.
-func Short(reason string, needed, left Micros) *Error {
+// NotEnough is the error of a hold that a balance, quota or cap cannot cover. The reason names
+// which.
+func NotEnough(reason string, needed, left Micros) *Error {
 	return &Error{
 		Kind: KindPayment, Code: "quota_not_enough",
 		Message: fmt.Sprintf("%s: %s is needed, %s is left", reason, needed, max(left, 0)),
 	}
 }
 
-// ErrHeldUp is the cause of a KindUnreached that says nothing of the vendor: it
-// was not tried, since the time or the memory for the call had run out here. Both
-// are up to the servers of clients, too.
+// ErrHeldUp is the cause of a KindUnreached that says nothing about the vendor: the call was not
+// made, because its time or memory had run out here. Slow servers of clients can cause that, too.
 var ErrHeldUp = errors.New("held up on our side")
 
-// Errorf makes an Error of the kind. A %w verb sets its cause; at the end of
-// the format, after a colon, the cause stays out of the message.
+// Errorf makes an Error of the kind. The format's %w verb sets Err. If it stands at the end,
+// after a colon, the cause stays out of the message.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	e := &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
@@ -133,7 +133,7 @@ func Invalid(param, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Message: fmt.Sprintf(format, args...), Param: param}
 }
 
-// Words for why a request is refused, beside those of the kinds.
+// The reasons for a refusal, in addition to those of the kinds.
 const (
 	ReasonUnknownField = "unknown_field"
 	ReasonRequired     = "required"
@@ -147,13 +147,13 @@ const (
 	ReasonInvalidJSON  = "invalid_json"
 )
 
-// Because is the error with a word for why, which is returned.
+// Because sets the reason code of the error and returns it.
 func (e *Error) Because(reason string) *Error {
 	e.Code = reason
 	return e
 }
 
-// Quote puts a client's text in quotes for a message, cut to a readable length.
+// Quote quotes a client's text for a message, and shortens it.
 func Quote(s string) string {
 	const most = 100
 	if utf8.RuneCountInString(s) > most {
@@ -162,11 +162,11 @@ func Quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// Is reports whether err is of the kind; nil is of none.
+// Is reports whether err has the kind. A nil error has none.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }
 
-// KindOf returns the kind of the first Error in err's chain, and KindInternal
-// for foreign errors. KindOf(nil) is meaningless.
+// KindOf returns the kind of the first Error in err's chain, or KindInternal if there is none. Do
+// not call it with nil.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -176,13 +176,12 @@ func KindOf(err error) Kind {
 
 var panics atomic.Int64
 
-// Panics counts what this process made errors of with Panicked.
+// Panics returns how many panics this process has turned into errors.
 func Panics() int64 { return panics.Load() }
 
-// Panicked makes an error of what recover returned, with the stack as its cause.
-// A fault that the runtime found is told in its words. Of any other value only
-// the type is: it may hold what no log may have, such as a request or a key, and
-// the stack says where to look.
+// Panicked turns what recover returned into an error, with the stack as its cause. It includes
+// the text of a runtime error. Of any other value it includes only the type: the value may hold
+// something that must not be logged, such as a request or a key, and the stack shows the place.
 func Panicked(value any) *Error {
 	panics.Add(1)
 	text := fmt.Sprintf("with a %T", value)
@@ -192,7 +191,7 @@ func Panicked(value any) *Error {
 	return &Error{Kind: KindInternal, Message: "panic", Err: fmt.Errorf("%s\n%s", text, debug.Stack())}
 }
 
-// Guarded is what f returns; a panic is an error like any other.
+// Guarded calls f and turns a panic into an error.
 func Guarded(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -202,9 +201,9 @@ func Guarded(f func() error) (err error) {
 	return f()
 }
 
-// TroubleOf says which trouble it is when the vendor, asked for a job, answers
-// with err: that it does not let us see the job, or that we have nobody to
-// ask. Others are no trouble: the answer may come next time.
+// TroubleOf returns why polling for a job cannot go on, given the error of a poll: the vendor
+// does not show us the job, or there is no account to ask with. It returns "" for other errors,
+// since the next poll may succeed.
 func TroubleOf(err error) ParkReason {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

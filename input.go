@@ -10,22 +10,21 @@ import (
 	"time"
 )
 
-// Input is one file of the client's that a request names, with the bounds that
-// its model's contract sets: what is judged before anything is submitted. The
-// address itself is in the request.
+// Input is one file of a client's request, with the bounds of the model's contract. It is checked
+// before anything is submitted. The request has the address.
 type Input struct {
-	Field string `json:"field"` // in the request, as image_urls[1]
+	Field string `json:"field"` // in the request, such as image_urls[1]
 	MediaBounds
 	Covers *Covers `json:"covers,omitempty"`
 }
 
-// MediaBounds are what a file must be. Zero values bound nothing; all bounds
-// are themselves allowed.
+// MediaBounds are the bounds of a file. Zero values mean no bound, and the bounds themselves are
+// allowed.
 type MediaBounds struct {
 	Kind       string   `json:"kind"`              // "image", "video" or "audio"
-	Formats    []string `json:"formats,omitempty"` // as png
+	Formats    []string `json:"formats,omitempty"` // such as png
 	MinSide    int      `json:"min_side,omitempty"`
-	MaxSide    int      `json:"max_side,omitempty"` // both in pixels
+	MaxSide    int      `json:"max_side,omitempty"` // MinSide and MaxSide are in pixels
 	MinRatio   Ratio    `json:"min_ratio,omitzero"`
 	MaxRatio   Ratio    `json:"max_ratio,omitzero"`
 	MinSeconds float64  `json:"min_seconds,omitempty"`
@@ -33,32 +32,31 @@ type MediaBounds struct {
 	MaxBytes   int64    `json:"max_bytes,omitempty"`
 }
 
-// Bound reports that there is more to look at than the kind, which a vendor
-// finds out by itself.
+// Bound reports whether there is more to check than the kind, which a vendor checks itself.
 func (b MediaBounds) Bound() bool {
 	return len(b.Formats) > 0 || b.MinSide > 0 || b.MaxSide > 0 || b.MinRatio != (Ratio{}) || b.MaxRatio != (Ratio{}) ||
 		b.MinSeconds > 0 || b.MaxSeconds > 0 || b.MaxBytes > 0
 }
 
-// Covers is a field of the request that asks for so many seconds of the file.
+// Covers names a field of the request that asks for this many seconds of the file.
 type Covers struct {
 	Field   string  `json:"field"`
 	Seconds float64 `json:"seconds"`
 }
 
-// Ratio is that of a width to a height. The zero value is none.
+// Ratio is the ratio of a width to a height. The zero value means none.
 type Ratio struct{ Width, Height int64 }
 
 // maxRatioPart keeps comparisons far from overflow.
 const maxRatioPart = 1000
 
-// ParseRatio reads two positive integers, as 16:9.
+// ParseRatio parses two positive integers, such as 16:9.
 func ParseRatio(s string) (Ratio, error) {
 	w, h, _ := strings.Cut(s, ":")
 	width, errWidth := strconv.ParseInt(w, 10, 64)
 	height, errHeight := strconv.ParseInt(h, 10, 64)
 	if errWidth != nil || errHeight != nil || width < 1 || height < 1 || width > maxRatioPart || height > maxRatioPart {
-		return Ratio{}, fmt.Errorf("%q is no ratio: write width:height, as 16:9", s)
+		return Ratio{}, fmt.Errorf("%q is not a ratio: write width:height, such as 16:9", s)
 	}
 	return Ratio{Width: width, Height: height}, nil
 }
@@ -66,28 +64,27 @@ func ParseRatio(s string) (Ratio, error) {
 // Less reports whether r is narrower than other.
 func (r Ratio) Less(other Ratio) bool { return r.Width*other.Height < other.Width*r.Height }
 
-// String writes it as ParseRatio reads it.
+// String formats the ratio as ParseRatio reads it.
 func (r Ratio) String() string { return fmt.Sprintf("%d:%d", r.Width, r.Height) }
 
-// MarshalText writes it as String does.
+// MarshalText formats the ratio like String.
 func (r Ratio) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads it as ParseRatio does.
+// UnmarshalText parses the ratio like ParseRatio.
 func (r *Ratio) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRatio(string(text))
 	return err
 }
 
-// InputCheck is how far the check of a task's inputs has come.
+// InputCheck is the progress of the check of a task's inputs.
 type InputCheck struct {
-	Passed  []string `json:"passed,omitempty"` // the fields that were found good
-	Tries   int      `json:"tries,omitempty"`  // that ended because a server was away
+	Passed  []string `json:"passed,omitempty"` // the fields that have passed
+	Tries   int      `json:"tries,omitempty"`  // attempts that ended because a server was away
 	Over    bool     `json:"over,omitempty"`   // nothing is left to check
 	Failure *Failure `json:"failure,omitempty"`
 }
 
-// With is the check together with a later one. One that is over stays as
-// it is.
+// With merges a later check into this one. A check that is over stays as it is.
 func (c InputCheck) With(later InputCheck) InputCheck {
 	if c.Over {
 		return c
@@ -101,46 +98,46 @@ func (c InputCheck) With(later InputCheck) InputCheck {
 	return later
 }
 
-// ResultsFolder is where the files of tasks lie in our bucket.
+// ResultsFolder is the folder of the bucket for the files of tasks.
 const ResultsFolder = "results/"
 
-// ResultFolder is where those of one task lie.
+// ResultFolder returns the folder for the files of one task.
 func ResultFolder(taskID string) string { return ResultsFolder + taskID + "/" }
 
-// UploadFolder is where the media lie in our bucket that came within requests.
+// UploadFolder is the folder of the bucket for media from the bodies of requests.
 const UploadFolder = "uploads/"
 
-// UploadComing stands for the link of an upload where an adapter is only asked
-// about a request.
+// UploadComing stands for the link of an upload when an adapter is only asked about a request.
 const UploadComing = "https://uploads.invalid/media"
 
-// UploadKey is the object key of one; id is unique within the account.
+// UploadKey returns the object key of an upload. The id is unique within the account.
 func UploadKey(accountID, id string) string { return UploadFolder + accountID + "/" + id }
 
-// FileFolder is where the files lie in our bucket that clients have uploaded for
-// a public link, and where they are below our public address.
+// FileFolder is the folder of the bucket for uploads with a public link, and their path below our
+// public address.
 const FileFolder = "files/"
 
-// FileLife is how long the link of such a file works.
+// FileLife is how long the link of such an upload works.
 const FileLife = 72 * time.Hour
 
-// File is an uploaded file behind a public link. All that is to be known of it
-// stands in its name, which nobody can guess: there is no row of it.
+// File is an upload behind a public link. Its name holds all that is known about it, and cannot
+// be guessed. It has no row in the database.
 type File struct {
-	CreatedAt time.Time // a whole second
-	Ext       string    // of its content, with the dot
+	CreatedAt time.Time // in whole seconds
+	Ext       string    // the extension for its content, with the dot
 	secret    string
 }
 
-// fileTypes are those of the files that can be uploaded.
+// fileTypes are the media types that can be uploaded.
 var fileTypes = map[string]string{
 	".jpg": "image/jpeg", ".png": "image/png", ".webp": "image/webp", ".gif": "image/gif",
 	".mp4": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm",
-	".mp3": "audio/mpeg", ".wav": "audio/wav", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".flac": "audio/flac", ".aac": "audio/aac",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".m4a": "audio/mp4", ".ogg": "audio/ogg", ".flac": "audio/flac",
+	".aac": "audio/aac",
 }
 
-// NewFile makes a name for a file of that content; ok is false for a type that
-// cannot be uploaded.
+// NewFile makes the name of a file with this content. ok is false for a type that cannot be
+// uploaded.
 func NewFile(now time.Time, mimeType string) (f File, ok bool) {
 	for ext, known := range fileTypes {
 		if known == mimeType {
@@ -150,10 +147,10 @@ func NewFile(now time.Time, mimeType string) (f File, ok bool) {
 	return File{}, false
 }
 
-// secretLen is the length of rand.Text, which stands for 130 bits.
+// secretLen is the length of rand.Text, which has 130 bits.
 const secretLen = 26
 
-// ParseFile reads a name that NewFile made; ok is false for any other text.
+// ParseFile parses a name that NewFile made. ok is false for any other text.
 func ParseFile(name string) (f File, ok bool) {
 	seconds, rest, _ := strings.Cut(name, "-")
 	at, err := strconv.ParseInt(seconds, 10, 64)
@@ -166,7 +163,7 @@ func ParseFile(name string) (f File, ok bool) {
 	return f, known && !odd && f.Name() == name
 }
 
-// Name is the last part of its link and of its object's key.
+// Name is the last part of the link and of the object's key.
 func (f File) Name() string {
 	return strconv.FormatInt(f.CreatedAt.Unix(), 10) + "-" + f.secret + f.Ext
 }
@@ -174,19 +171,19 @@ func (f File) Name() string {
 // Key is the object key.
 func (f File) Key() string { return FileFolder + f.Name() }
 
-// MimeType is the type of its content.
+// MimeType returns the type of the content.
 func (f File) MimeType() string { return fileTypes[f.Ext] }
 
-// ExpiresAt is when its link stops working.
+// ExpiresAt is when the link stops working.
 func (f File) ExpiresAt() time.Time { return f.CreatedAt.Add(FileLife) }
 
-// Expired reports whether its link works no more.
+// Expired reports whether the link has stopped working.
 func (f File) Expired(now time.Time) bool { return !now.Before(f.ExpiresAt()) }
 
-// Verdict is what moderation says of texts. The zero value lets them through.
+// Verdict is the result of a moderation check. The zero value lets the texts pass.
 type Verdict struct {
-	Refused  bool
-	Rule     string            // that refuses them, in words of the operator's: never the texts'
-	Digest   [sha256.Size]byte // of the text that is refused, as it is compared; the text is kept nowhere
-	Unjudged error             // why nobody judged them, where they pass all the same, by the operator's wish
+	Refused   bool
+	Rule      string            // the rule that refuses them, in the operator's words and never the texts'
+	Digest    [sha256.Size]byte // of the refused text in its compared form; the text itself is not kept
+	Unchecked error             // why the texts pass unchecked, as the operator has chosen
 }

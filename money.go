@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Micros is an amount of money in millionths of the currency unit. All
-// arithmetic on money is integer arithmetic on this type.
+// Micros is an amount of money in millionths of the currency unit. All arithmetic on money is
+// integer arithmetic on this type.
 type Micros int64
 
 // MicrosPerUnit is the number of micro-units in one unit of the currency.
 const MicrosPerUnit Micros = 1_000_000
 
-// ErrAmount reports text that is no amount of money.
+// ErrAmount reports a text that is not an amount of money.
 var ErrAmount = errors.New("an amount is written as -? 1 to 12 digits with at most 6 decimals")
 
 // ParseMicros reads a decimal amount such as "12.50": an optional minus sign,
@@ -49,7 +49,7 @@ func ParseMicros(s string) (Micros, error) {
 func (m Micros) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
-		sign, n = "-", -n // also of the least one, which has no counterpart in int64
+		sign, n = "-", -n // also correct for the least int64, whose negation overflows
 	}
 	frac := strings.TrimRight(fmt.Sprintf("%06d", n%uint64(MicrosPerUnit)), "0")
 	for len(frac) < 2 {
@@ -82,7 +82,7 @@ func (m Micros) Credits(perUnit int64) json.Number {
 	return json.Number(sign + whole.String() + strings.TrimSuffix(frac, "."))
 }
 
-// WholeCredits is Credits rounded down to an integer, within int64.
+// WholeCredits is Credits rounded down to an integer, within the range of int64.
 func (m Micros) WholeCredits(perUnit int64) int64 {
 	whole, _ := m.credits(perUnit)
 	if !whole.IsInt64() {
@@ -91,8 +91,8 @@ func (m Micros) WholeCredits(perUnit int64) int64 {
 	return whole.Int64()
 }
 
-// credits is the amount in credits, rounded down, and the micro-credits that
-// are left. Their product may exceed 64 bits.
+// credits returns the amount in credits, rounded down, and the remaining micro-credits. The
+// product may exceed 64 bits.
 func (m Micros) credits(perUnit int64) (whole *big.Int, rest int64) {
 	product := new(big.Int).Mul(big.NewInt(int64(m)), big.NewInt(perUnit))
 	whole, left := new(big.Int).DivMod(product, big.NewInt(int64(MicrosPerUnit)), new(big.Int))

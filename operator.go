@@ -15,12 +15,12 @@ const (
 // OperatorRoles lists the roles from the least to the most.
 func OperatorRoles() []OperatorRole { return []OperatorRole{RoleRead, RoleOperate, RoleAdmin} }
 
-// Includes reports whether the role may do what needs the other one. An unknown role may do
-// nothing, and nobody may do what needs an unknown role.
+// Includes reports whether the role may do what needs the other role. It is false if either role
+// is unknown.
 func (r OperatorRole) Includes(needed OperatorRole) bool {
 	rank := slices.Index(OperatorRoles(), needed)
 	return rank >= 0 && slices.Index(OperatorRoles(), r) >= rank
 }
 
-// AdminOperator is the name of the operator who has the admin key.
+// AdminOperator is the name of the operator with the admin key.
 const AdminOperator = "admin"

@@ -8,7 +8,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-func TestPanickedTellsNoValues(t *testing.T) {
+func TestPanickedHidesValues(t *testing.T) {
 	t.Parallel()
 	type account struct{ key string }
 	var none map[string]int

@@ -9,12 +9,12 @@ import (
 // Redacted stands for a secret wherever it would be printed.
 const Redacted = "(redacted)"
 
-// Secret is a text that nothing prints: no verb of fmt, neither JSON nor YAML nor
-// a log. It is behind a pointer, so that it stays unseen in an unexported field
-// too, whose methods fmt does not call. The zero Secret is empty.
+// Secret is a text that is never printed: not by fmt, JSON, YAML or a log. The text is behind a
+// pointer, so that it stays hidden in an unexported field, too, for which fmt calls no methods.
+// The zero Secret is empty.
 type Secret struct{ text *string }
 
-// NewSecret makes a secret of a text.
+// NewSecret makes a secret from a text.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -22,7 +22,7 @@ func NewSecret(text string) Secret {
 	return Secret{&text}
 }
 
-// Secrets makes secrets of texts by name.
+// Secrets makes secrets from texts by name.
 func Secrets(texts map[string]string) map[string]Secret {
 	secrets := make(map[string]Secret, len(texts))
 	for name, text := range texts {
@@ -31,7 +31,7 @@ func Secrets(texts map[string]string) map[string]Secret {
 	return secrets
 }
 
-// Reveal is the text itself.
+// Reveal returns the text.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -39,12 +39,12 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// Equal compares in a time that tells nothing of the texts but their lengths.
+// Equal compares two secrets in a time that reveals only their lengths.
 func (s Secret) Equal(other Secret) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(other.Reveal())) == 1
 }
 
-// String is empty for an empty secret, else Redacted.
+// String returns "" for an empty secret, and Redacted for others.
 func (s Secret) String() string {
 	if s.text == nil {
 		return ""
@@ -52,11 +52,11 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// Format writes what String does, whatever the verb.
+// Format prints the same as String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
-// MarshalText writes what String does.
+// MarshalText returns the same as String.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// LogValue writes what String does.
+// LogValue returns the same as String.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }

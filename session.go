@@ -2,18 +2,18 @@ package mediagate
 
 import "time"
 
-// Session is a browser that is signed in to the console, with a key or as an operator,
-// or a link by which one may sign in. Its token is stored nowhere.
+// Session is a browser that is signed in to the console with a key or as an operator, or a link
+// that signs one in. Its token is not stored.
 type Session struct {
-	Hash    [32]byte // of its token
-	KeyID   string   // empty: an operator's
+	Hash    [32]byte // of the token
+	KeyID   string   // empty in an operator's session
 	KeyHash [32]byte // of the key's secret
 
-	// OperatorHash is of what an operator signed in by: of the operator's key, or of the
-	// settings of OpenID Connect. A session ends when these are no longer in force.
+	// OperatorHash is the hash of the operator's key, or of the settings of OpenID Connect. The session
+	// ends when these are no longer in force.
 	OperatorHash [32]byte
-	// Operator and Role are what the identity provider said. They are empty in a session that
-	// began with an operator's key: the settings say name and role of a key.
+	// Operator and Role come from the identity provider. They are empty in a session that began with
+	// an operator's key, whose name and role are in the settings.
 	Operator string
 	Role     OperatorRole
 

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// TaskFile is an input that is a file of another task of the account, by the address
-// /v1/tasks/{id}/files/{n}. That task is a source of the one that has the input. It may
-// still run when that one is submitted (D21).
+// TaskFile is an input that is a file of another task of the account, with the address
+// /v1/tasks/{id}/files/{n}. The other task is a source of the one with the input, and may still
+// run when that is submitted (D21).
 type TaskFile struct {
-	Field  string `json:"field"` // of the request, as image_urls[0]
+	Field  string `json:"field"` // of the request, such as image_urls[0]
 	TaskID string `json:"task_id"`
 	N      int    `json:"file"`          // from 1, in the order of Files
 	Key    string `json:"key,omitempty"` // of the object in our bucket; empty until all sources have ended
-	Status Status `json:"-"`             // of the source when the row was read; empty for one that is erased
+	Status Status `json:"-"`             // the source's status when the row was read; empty if it was erased
 }
 
-// ParseTaskFile reads the path of a task's file; ok is false for any other text.
+// ParseTaskFile parses the path of a task's file. ok is false for any other text.
 func ParseTaskFile(path string) (taskID string, n int, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/v1/tasks/")
 	taskID, number, found := strings.Cut(rest, "/files/")
@@ -26,8 +26,8 @@ func ParseTaskFile(path string) (taskID string, n int, ok bool) {
 	return taskID, n, ok && found && plain
 }
 
-// Files are the files of a completed task that count as results, in the order in which
-// answers list them: four pictures that came as one come after that one.
+// Files returns the result files of a completed task in the order in which answers list them. A
+// grid of four pictures comes before its quarters.
 func (t *Task) Files() []Result {
 	if t.Status != StatusCompleted {
 		return nil
@@ -43,7 +43,7 @@ func (t *Task) Files() []Result {
 	return files
 }
 
-// File is the n-th of Files, from 1; ok is false where there is none.
+// File returns the n-th of Files, counted from 1. ok is false if there is none.
 func (t *Task) File(n int) (r Result, ok bool) {
 	files := t.Files()
 	if n < 1 || n > len(files) {
@@ -52,7 +52,7 @@ func (t *Task) File(n int) (r Result, ok bool) {
 	return files[n-1], true
 }
 
-// MostFiles is how many files the task can have at most.
+// MostFiles returns the largest number of files that the task can have.
 func (t *Task) MostFiles() int {
 	switch {
 	case t.Status == StatusCompleted:
@@ -70,13 +70,12 @@ func (t *Task) MostFiles() int {
 	return int(files)
 }
 
-// LacksSources reports that the task has sources of which not all are known to have ended
-// with their files.
+// LacksSources reports whether some source of the task is not known to have ended with its file.
 func (t *Task) LacksSources() bool {
 	return slices.ContainsFunc(t.Sources, func(f TaskFile) bool { return f.Key == "" })
 }
 
-// SourceIDs are the ids of the task's sources, each once and in order.
+// SourceIDs returns the ids of the task's sources, sorted and each only once.
 func (t *Task) SourceIDs() []string {
 	ids := make([]string, len(t.Sources))
 	for i, f := range t.Sources {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// UsageBy is what usage is told apart by.
+// UsageBy is a column by which usage is grouped.
 type UsageBy string
 
-// The ways to tell usage apart.
+// The columns by which usage can be grouped.
 const (
 	ByDay      UsageBy = "day" // in UTC
 	ByModel    UsageBy = "model"
@@ -19,22 +19,20 @@ const (
 	ByProvider UsageBy = "provider"
 )
 
-// UsageFilter asks for what was used from From on and before To. Zero times are
-// no bounds.
+// UsageFilter selects usage from From on and before To. Zero times mean no bound.
 type UsageFilter struct {
-	AccountID string // empty: of all accounts
-	KeyID     string // empty: of all keys
-	Model     string // empty: of all models
+	AccountID string // empty for all accounts
+	KeyID     string // empty for all keys
+	Model     string // empty for all models
 	From, To  time.Time
-	By        []UsageBy // empty: all in one row
-	Limit     int       // of rows
+	By        []UsageBy // empty for a single row
+	Limit     int       // maximum number of rows
 }
 
-// Usage is a row of what was used. Fields that nobody asked to tell apart are
-// zero.
+// Usage is one row of usage. Columns that the query does not group by are zero.
 //
-// A task, or a speech, is in one row, once: while it is open by its submit, then
-// by its end, with what was charged.
+// A task or a speech is counted in one row only: while it is open by the time of its submit, then
+// by the time of its end, with what it was charged.
 type Usage struct {
 	Day       time.Time
 	AccountID string
@@ -44,33 +42,33 @@ type Usage struct {
 	Cost      Micros
 	Tasks     UsageTasks
 
-	VendorCharges []VendorCharge // by unit; only of rows that tell providers apart
+	VendorCharges []VendorCharge // by unit; only in rows grouped by provider
 }
 
-// UsageTasks are numbers of tasks by their states.
+// UsageTasks counts tasks by state.
 type UsageTasks struct {
 	Pending, Processing          int64
 	Completed, Failed, Cancelled int64
 }
 
-// Balance is an account's money at a moment.
+// Balance is an account's money at one moment.
 type Balance struct {
 	Available Micros
 	Held      Micros
 	Spent     Micros
 }
 
-// Total is what the account has: what is held has not been spent.
+// Total returns what the account has. A hold is not yet spent.
 func (b Balance) Total() Micros { return b.Available + b.Held }
 
-// Plus is the balance after a change.
+// Plus returns the balance after a change.
 func (b Balance) Plus(change Balance) Balance {
 	return Balance{b.Available + change.Available, b.Held + change.Held, b.Spent + change.Spent}
 }
 
-// StatementFilter asks for what moved an account's balance from From on and
-// before To, after the transfer After if it is set. Zero times are no bounds. ByTask leaves out
-// holds, so that a task has one line, at its end.
+// StatementFilter selects the entries that changed an account's balance from From on and before
+// To, after the transfer After if it is set. Zero times mean no bound. ByTask leaves holds out,
+// so that a task has one line, at its end.
 type StatementFilter struct {
 	AccountID string
 	From, To  time.Time
@@ -79,17 +77,17 @@ type StatementFilter struct {
 	ByTask    bool
 }
 
-// Statement is what moved an account's balance, oldest first. Opening and the
-// changes of all lines sum to Closing; where more follow, they begin with it. By task that is so of
-// their totals and of what is spent: a hold changes neither.
+// Statement lists what changed an account's balance, oldest first. Opening and the changes of all
+// lines sum to Closing. If more lines follow, Closing is where they begin. By task, only the
+// totals and the spent amounts sum up: a hold changes neither.
 type Statement struct {
 	Opening, Closing Balance
 	Lines            []StatementLine
 	HasMore          bool
 }
 
-// StatementLine is a transfer, what it was about, by how much it changed the account's
-// balance, and the total after it.
+// StatementLine is a transfer with its model, the change of the account's balance, and the total
+// after it.
 type StatementLine struct {
 	Transfer
 	Model  string // empty for a grant
@@ -97,37 +95,36 @@ type StatementLine struct {
 	Total  Micros
 }
 
-// SpeechState is how far the money of a speech has come.
+// SpeechState is the state of the money of a speech.
 type SpeechState string
 
-// A speech is open until its hold is posted or voided, once.
+// The states of a speech. It is open until its hold is posted or voided, once.
 const (
 	SpeechOpen   SpeechState = "open"
 	SpeechPosted SpeechState = "posted"
 	SpeechVoided SpeechState = "voided"
 )
 
-// Speech is a request that is answered with sound while a vendor still speaks:
-// no task, but something for its hold to hang on. It knows neither the text nor
-// the sound.
+// Speech is a request that is answered with sound while a vendor still speaks. It is no task,
+// only the record that its hold belongs to. It contains neither the text nor the sound.
 type Speech struct {
 	ID        string
 	AccountID string
 	KeyID     string
 	RequestID string
 	Model     string   // as the client named it
-	Charges   []Charge // the chosen prices
-	Hold      Micros   // what Charges add up to
+	Charges   []Charge // the prices
+	Hold      Micros   // the sum of Charges
 }
 
-// VendorCharge is what a vendor says that a job has cost us, in its own unit:
-// credits, seconds, tokens, a currency. It is for operators alone.
+// VendorCharge is what a vendor says that a job has cost us, in its own unit: credits, seconds,
+// tokens or a currency. Only operators see it.
 type VendorCharge struct {
-	Amount string `json:"amount"` // a decimal, at most 6 of its digits behind the point
+	Amount string `json:"amount"` // a decimal with at most 6 decimals
 	Unit   string `json:"unit"`
 }
 
-// The most that is believed of a vendor: whatever states more is broken.
+// maxVendorCharge bounds what a vendor may state. A larger amount is an error of the vendor.
 const maxVendorCharge = 1_000_000_000 * MicrosPerUnit
 
 var (
@@ -135,8 +132,8 @@ var (
 	vendorUnit   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_ -]{0,31}$`)
 )
 
-// ChargedBy is the charge of that amount, or nil where a vendor states none that
-// can be one: it is never a reason for a task to fail.
+// ChargedBy returns the charge of this amount, or nil if the vendor's statement is no valid
+// charge. That is never a reason for a task to fail.
 func ChargedBy(amount, unit string) *VendorCharge {
 	c := VendorCharge{Amount: amount, Unit: unit}
 	m, ok := c.Micros()
@@ -147,8 +144,8 @@ func ChargedBy(amount, unit string) *VendorCharge {
 	return &c
 }
 
-// Micros is the amount in millionths of the unit, rounded. ok is false for what
-// can be no charge.
+// Micros returns the amount in millionths of the unit, rounded. ok is false for an invalid
+// charge.
 func (c VendorCharge) Micros() (m Micros, ok bool) {
 	if !vendorAmount.MatchString(c.Amount) || strings.Trim(c.Amount, ".") == "" || !vendorUnit.MatchString(c.Unit) {
 		return 0, false
@@ -166,8 +163,8 @@ func (c VendorCharge) Micros() (m Micros, ok bool) {
 	return Micros(whole.Int64()), true
 }
 
-// Plus is the sum of two charges of one job, either of which may be nil. What
-// has not the same unit has no sum.
+// Plus returns the sum of two charges of one job, either of which may be nil. Charges in
+// different units have no sum.
 func (c *VendorCharge) Plus(other *VendorCharge) *VendorCharge {
 	switch {
 	case c == nil:

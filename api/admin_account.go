@@ -28,7 +28,7 @@ type adminList[T any] struct {
 	HasMore bool   `json:"has_more"`
 }
 
-// listOf renders a page; an empty one is an empty array, not null.
+// listOf renders a page. An empty page is an empty array, not null.
 func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
 	page := adminList[V]{Object: "list", Data: make([]V, 0, len(rows)), HasMore: more}
 	for _, row := range rows {
@@ -37,7 +37,7 @@ func listOf[D, V any](rows []D, more bool, view func(D) V) adminList[V] {
 	return page
 }
 
-// answerList answers a page that the store returned, or its error.
+// answerList answers with a page that the store returned, or with the store's error.
 func answerList[D, V any](c *call, rows []D, more bool, err error, view func(D) V) error {
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func answerList[D, V any](c *call, rows []D, more bool, err error, view func(D) 
 	return c.ok(listOf(rows, more, view))
 }
 
-// answerOne shows what the store returned, or answers its error.
+// answerOne answers with what the store returned, or with the store's error.
 func answerOne[D, V any](c *call, status int, stored D, err error, view func(D) V) error {
 	if err != nil {
 		return err
@@ -53,33 +53,33 @@ func answerOne[D, V any](c *call, status int, stored D, err error, view func(D) 
 	return c.json(status, view(stored))
 }
 
-// pathID is the id that the path names. What has not the form of one is never asked of the
-// database: it is as unknown as an id that was never made.
+// pathID returns the id in the path. Text that does not have the form of an id gets the same
+// answer as an unknown id, without a query to the database.
 func pathID(c *call, name, prefix string, unknown *mediagate.Error) (string, error) {
 	id := c.Param(name)
-	if !looksLike(id, prefix) {
+	if !isID(id, prefix) {
 		return "", unknown
 	}
 	return id, nil
 }
 
-// page reads limit and after. What has not the form of an id of the list is
-// never asked of the database.
+// page reads limit and after. An after that does not have the form of an id is refused without a
+// query to the database.
 func page(c *call, prefix string) (after string, limit int, err error) {
 	q := c.query()
 	if limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
 		return "", 0, err
 	}
 	after = q.Get("after")
-	if after != "" && !looksLike(after, prefix) {
+	if after != "" && !isID(after, prefix) {
 		return "", 0, errAfterPage
 	}
 	return after, limit, nil
 }
 
-var errAfterPage = mediagate.Invalid("after", "after must be an id of this list")
+var errAfterPage = mediagate.Invalid("after", "after must be the id of an entry in this list")
 
-// notFoundAs replaces the store's "not found" by one that fits the route.
+// notFoundAs replaces the store's KindNotFound with the route's own error.
 func notFoundAs(err error, as *mediagate.Error) error {
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return as
@@ -94,20 +94,20 @@ type accountView struct {
 	Available   string  `json:"available"`
 	Held        string  `json:"held"`
 	Spent       string  `json:"spent"`
-	Rate        *int    `json:"rate"` // null: as account_defaults say, like the other limits
+	Rate        *int    `json:"rate"` // null: account_defaults applies, as for the other limits
 	InFlight    *int    `json:"in_flight"`
 	EraseInputs bool    `json:"erase_inputs"`
-	Webhook     *string `json:"webhook"` // of submits that name none
+	Webhook     *string `json:"webhook"` // for submits that name none
 	Suspended   bool    `json:"suspended"`
 	Created     int64   `json:"created"`
 
 	Unpaid        *string `json:"unpaid"`
 	UploadsPerDay *int64  `json:"uploads_per_day"`
 
-	Abandoned *abandonedView `json:"abandoned,omitempty"` // where one account is read
+	Abandoned *abandonedView `json:"abandoned,omitempty"` // only where a single account is read
 }
 
-// abandonedView are jobs of cancelled tasks that may still run.
+// abandonedView counts the jobs of cancelled tasks that may still run, and what they cost.
 type abandonedView struct {
 	Jobs int    `json:"jobs"`
 	Cost string `json:"cost"`
@@ -115,10 +115,19 @@ type abandonedView struct {
 
 func viewAccount(a mediagate.Account) accountView {
 	v := accountView{
-		ID: a.ID, Name: a.Name, Group: a.Group,
-		Available: a.Available.String(), Held: a.Held.String(), Spent: a.Spent.String(),
-		Rate: a.Rate, InFlight: a.InFlight, UploadsPerDay: a.UploadsPerDay, EraseInputs: a.EraseInputs, Webhook: orNull(a.Webhook), Suspended: a.Suspended,
-		Created: a.CreatedAt.Unix(),
+		ID:            a.ID,
+		Name:          a.Name,
+		Group:         a.Group,
+		Available:     a.Available.String(),
+		Held:          a.Held.String(),
+		Spent:         a.Spent.String(),
+		Rate:          a.Rate,
+		InFlight:      a.InFlight,
+		UploadsPerDay: a.UploadsPerDay,
+		EraseInputs:   a.EraseInputs,
+		Webhook:       orNull(a.Webhook),
+		Suspended:     a.Suspended,
+		Created:       a.CreatedAt.Unix(),
 	}
 	if a.Unpaid != nil {
 		v.Unpaid = new(a.Unpaid.String())
@@ -126,8 +135,8 @@ func viewAccount(a mediagate.Account) accountView {
 	return v
 }
 
-// readAccount reads what is to be said of an account. Null takes a limit away,
-// and nothing else.
+// readAccount reads the fields of an account and returns the function that applies them. Null
+// removes a limit and changes nothing else.
 func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 	name, group, erase := f.text("name"), s.knownGroup(f), f.flag("erase_inputs")
 	rate, inFlight := f.number("rate", mostOf), f.number("in_flight", mostOf)
@@ -164,7 +173,7 @@ func (s *Server) readAccount(f *fields) (apply func(a *mediagate.Account)) {
 	}
 }
 
-// knownGroup reads the optional field group, which must be a setting.
+// knownGroup reads the optional field group, which must name a configured group.
 func (s *Server) knownGroup(f *fields) string {
 	group := f.text("group")
 	if _, ok := s.cfg.Groups[group]; group != "" && !ok {
@@ -200,8 +209,8 @@ func (s *Server) handleAccounts(c *call) error {
 	return answerList(c, rows, more, err, viewAccount)
 }
 
-// accountOf is the account that the call is about: the one that an operator's path names, or
-// else the caller's own.
+// accountOf returns the account that the call is about: the one in an operator's path, or the
+// caller's own.
 func accountOf(c *call) (string, error) {
 	if c.isOperators() {
 		return pathID(c, "account_id", accountPrefix, errAccountID)
@@ -209,8 +218,8 @@ func accountOf(c *call) (string, error) {
 	return c.caller.key.AccountID, nil
 }
 
-// errNoAccount is the answer where there is no such account. A key ends with its account,
-// and is unknown then.
+// errNoAccount is the answer for an account that does not exist. A key is deleted with its
+// account, so a caller whose account is gone has an unknown key.
 func errNoAccount(c *call) *mediagate.Error {
 	if c.isOperators() {
 		return errAccountID
@@ -218,7 +227,8 @@ func errNoAccount(c *call) *mediagate.Error {
 	return errUnknownKey
 }
 
-// queryAccount reads the account by which a list is filtered; "" is none.
+// queryAccount reads the account that a list is filtered by. It returns "" if the query names
+// none.
 func (s *Server) queryAccount(c *call) (string, error) { return s.accountIn(c.ctx, c.query()) }
 
 func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
@@ -226,15 +236,14 @@ func (s *Server) accountIn(ctx context.Context, q url.Values) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	if !looksLike(id, accountPrefix) {
+	if !isID(id, accountPrefix) {
 		return "", errAccountID
 	}
 	_, err := s.cfg.Store.Account(ctx, id)
 	return id, notFoundAs(err, errAccountID)
 }
 
-// handleAccount answers an account. The jobs of cancelled tasks that may still run are
-// told to operators only.
+// handleAccount answers with an account. Only operators see its jobs of cancelled tasks.
 func (s *Server) handleAccount(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -255,8 +264,8 @@ func (s *Server) handleAccount(c *call) error {
 	return c.ok(v)
 }
 
-// handleAccountChange changes an account. An account decides by itself about its webhook
-// only. An operator may say why, for the audit.
+// handleAccountChange changes an account. The account's own keys may change its webhook only. An
+// operator may give a reason, which goes into the audit.
 func (s *Server) handleAccountChange(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -266,7 +275,7 @@ func (s *Server) handleAccountChange(c *call) error {
 		if !c.isOperators() {
 			f.only("webhook")
 		}
-		c.actsFor(f.text("reason"))
+		c.setAuditReason(f.text("reason"))
 		return s.readAccount(f)
 	})
 	if err != nil {
@@ -290,13 +299,13 @@ type grantView struct {
 	Available string `json:"available"`
 }
 
-// readGrant reads how much is granted, and by which reference it is known.
+// readGrant reads the amount of a grant and its reference.
 func readGrant(f *fields) mediagate.Transfer {
 	return mediagate.Transfer{Amount: f.amount("amount"), Reference: f.required("reference")}
 }
 
-// handleGrant answers 200 instead of 201 when the reference was used before
-// for the same amount: nothing was granted then.
+// handleGrant grants money. If the reference was used before for the same amount, it grants
+// nothing and answers 200 instead of 201.
 func (s *Server) handleGrant(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -319,7 +328,7 @@ func (s *Server) handleGrant(c *call) error {
 	})
 }
 
-// transferView is one entry of the ledger; what does not apply is null.
+// transferView is one entry of the ledger. Fields that do not apply are null.
 type transferView struct {
 	ID        string  `json:"id"`
 	Kind      string  `json:"kind"`
@@ -344,7 +353,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// unixOrNull writes a time; the zero time is null.
+// unixOrNull returns the time in Unix seconds, or nil for the zero time.
 func unixOrNull(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
@@ -352,8 +361,8 @@ func unixOrNull(t time.Time) *int64 {
 	return new(t.Unix())
 }
 
-// handleLedger lists an account's entries. An erased task's stay, so that
-// task is not looked up.
+// handleLedger lists an account's entries. It does not look up the task of a filter: the entries
+// of an erased task stay.
 func (s *Server) handleLedger(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
@@ -367,25 +376,26 @@ func (s *Server) handleLedger(c *call) error {
 	if _, err := s.cfg.Store.Account(ctx, id); err != nil {
 		return notFoundAs(err, errAccountID)
 	}
-	if after != "" { // of the account, whatever task is asked for
+	if after != "" { // an entry of the account, even one of another task
 		if _, err := s.cfg.Store.Transfer(ctx, id, after); err != nil {
 			return notFoundAs(err, errAfterPage)
 		}
 	}
 	task := c.query().Get("task")
-	if task != "" && !looksLike(task, taskPrefix) {
+	if task != "" && !isID(task, taskPrefix) {
 		return c.ok(listOf(nil, false, viewTransfer))
 	}
 	rows, more, err := s.cfg.Store.Ledger(ctx, id, task, after, limit)
 	return answerList(c, rows, more, err, viewTransfer)
 }
 
-// checkTime is for the one question that takes longer the more has happened.
+// checkTime bounds the calls whose work grows with the whole history: the check of the ledger,
+// and the totals, usage and statements that operators ask for.
 const checkTime = 30 * time.Minute
 
-// handleLedgerCheck answers once everything was looked at.
+// handleLedgerCheck checks the whole ledger and answers when it is done.
 func (s *Server) handleLedgerCheck(c *call) error {
-	c.within(checkTime)
+	c.setTimeout(checkTime)
 	c.writeBy(time.Now().Add(checkTime + answerTimeout))
 	report, err := s.cfg.Store.CheckLedger(c.ctx)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// auditView is a change that was made. Before and after hold the fields that
-// changed. Names are those that accounts and keys have now.
+// auditView is one change on record. Before and After hold the fields that changed. The names are
+// those that accounts and keys have now.
 type auditView struct {
 	ID        string          `json:"id"`
 	At        int64           `json:"at"`
-	By        string          `json:"by"` // an operator's name, or a key
+	By        string          `json:"by"` // an operator's name, or the id of a key
 	ByName    *string         `json:"by_name"`
 	Action    string          `json:"action"`
 	Object    string          `json:"object"`
@@ -49,8 +49,8 @@ func (s *Server) handleAudit(c *call) error {
 	return answerList(c, rows, more, err, func(e mediagate.AuditEntry) auditView { return viewAudit(e, names) })
 }
 
-// auditFilter reads the filters of the audit. An action that there is not, or an account, is an
-// error; an object and a key may be gone, so that any text selects what has it.
+// auditFilter reads the filters of the audit. An unknown action or account is an error. An object
+// or a key may be deleted by now, so any text is a valid filter for them.
 func (s *Server) auditFilter(c *call) (f mediagate.AuditFilter, err error) {
 	if f.After, f.Limit, err = page(c, auditPrefix); err != nil {
 		return f, err
@@ -70,10 +70,10 @@ func (s *Server) auditFilter(c *call) (f mediagate.AuditFilter, err error) {
 	if f.By, err = textQuery(q, "by"); err != nil {
 		return f, err
 	}
-	if f.From, err = momentQuery(q, "from"); err != nil {
+	if f.From, err = dateQuery(q, "from"); err != nil {
 		return f, err
 	}
-	if f.To, err = momentQuery(q, "to"); err != nil {
+	if f.To, err = dateQuery(q, "to"); err != nil {
 		return f, err
 	}
 	return f, nil

@@ -15,47 +15,50 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// fields reads the top level of a body of settings. The first problem is kept and all
-// later reads return zero values, so that it is enough to ask for it at the end.
+// fields reads the top level of a body of settings. It keeps the first problem. After that all
+// reads return zero values, so the caller checks err once, at the end.
 type fields struct {
 	body   map[string]any
-	models *models // of the call's moment
+	models *models // those that the call began with
 	err    error
 }
 
-// settingsFields are all that a body about accounts, money and keys may have.
-// Only caps are deeper than a list of texts.
-var settingsFields = outlineOf(
-	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips", "rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",
+// settingsFields are all fields that a body about accounts, money and keys may have. Only caps is
+// deeper than a list of texts.
+var settingsFields = fieldMaskOf(
+	"name", "group", "amount", "reference", "unlimited", "quota", "models", "expires_at", "allow_ips",
+	"rate", "in_flight", "unpaid", "uploads_per_day", "scopes", "strict",
 	"erase_inputs", "webhook", "suspended", "reason", "url", "grace_seconds", "restored_to", "after",
 	"events", "enabled", "description", "balance_low",
 )
 
-func outlineOf(names ...string) *catalog.Outline {
-	o := &catalog.Outline{Fields: map[string]*catalog.Outline{"caps": {Whole: true}}}
+func fieldMaskOf(names ...string) *catalog.FieldMask {
+	mask := &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{"caps": {Whole: true}}}
 	for _, name := range names {
-		o.Fields[name] = &catalog.Outline{Item: &catalog.Outline{}}
+		mask.Fields[name] = &catalog.FieldMask{Item: &catalog.FieldMask{}}
 	}
-	return o
+	return mask
 }
 
-// fieldsOf reads the call's body, as far as the outline keeps it.
-func (s *Server) fieldsOf(c *call, keep *catalog.Outline) (*fields, error) {
-	_, body, err := s.readBody(c, keep)
+// fieldsOf reads the call's body and keeps the fields in the mask.
+func (s *Server) fieldsOf(c *call, mask *catalog.FieldMask) (*fields, error) {
+	_, body, err := s.readBody(c, mask)
 	if err != nil {
 		return nil, err
 	}
 	return &fields{body: body, models: c.models}, nil
 }
 
-// readFields reads the call's body, and what it says by read. The error is the first
-// problem of either.
-func readFields[T any](s *Server, c *call, keep *catalog.Outline, read func(f *fields) T) (f *fields, said T, err error) {
-	if f, err = s.fieldsOf(c, keep); err != nil {
-		return nil, said, err
+// readFields reads the call's body and passes its fields to read. It returns the first problem of
+// the body or of a field.
+func readFields[T any](
+	s *Server, c *call, mask *catalog.FieldMask, read func(f *fields) T,
+) (f *fields, value T, err error) {
+	if f, err = s.fieldsOf(c, mask); err != nil {
+		return nil, value, err
 	}
-	said = read(f)
-	return f, said, f.err
+	value = read(f)
+	return f, value, f.err
 }
 
 func (f *fields) fail(param, format string, args ...any) {
@@ -64,23 +67,23 @@ func (f *fields) fail(param, format string, args ...any) {
 	}
 }
 
-// refuse is fail with a word for why.
+// refuse is fail with a reason code.
 func (f *fields) refuse(reason, param, format string, args ...any) {
 	if f.err == nil {
 		f.err = mediagate.Invalid(param, format, args...).Because(reason)
 	}
 }
 
-// has reports whether the field is there; null is not.
+// has reports whether the field is present and not null.
 func (f *fields) has(name string) bool { return f.body[name] != nil }
 
-// given reports whether the field is there, be it null: that takes a limit away.
+// given reports whether the field is present, if only as null, which removes a limit.
 func (f *fields) given(name string) bool {
 	_, ok := f.body[name]
 	return ok
 }
 
-// only refuses every other field.
+// only refuses all fields but these.
 func (f *fields) only(names ...string) {
 	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(names, name) {
@@ -89,10 +92,10 @@ func (f *fields) only(names ...string) {
 	}
 }
 
-// maxText is the longest name or reference, in code points.
+// maxText bounds names and references, in code points.
 const maxText = 255
 
-// text reads an optional text, which must not be blank when it is there.
+// text reads an optional string that must not be blank.
 func (f *fields) text(name string) string {
 	if !f.has(name) {
 		return ""
@@ -111,7 +114,7 @@ func (f *fields) text(name string) string {
 	return ""
 }
 
-// required reads a text that must be there.
+// required reads a string that must be present and not blank.
 func (f *fields) required(name string) string {
 	if s, ok := f.body[name].(string); !f.has(name) || ok && strings.TrimSpace(s) == "" {
 		f.fail(name, "%s is required", name)
@@ -131,8 +134,7 @@ func (f *fields) flag(name string) bool {
 	return b
 }
 
-// amount reads money that is not zero: a decimal string, or a number written
-// like one.
+// amount reads money that must not be zero: a decimal string, or a number in the same form.
 func (f *fields) amount(name string) mediagate.Micros {
 	if !f.has(name) {
 		f.fail(name, "%s is required", name)
@@ -158,15 +160,15 @@ func (f *fields) money(param string, value any) (m mediagate.Micros, ok bool) {
 	}
 	m, err := mediagate.ParseMicros(s)
 	if err != nil {
-		f.fail(param, "%s must have 1 to 12 digits and at most 6 decimals, as 12.50", param)
+		f.fail(param, "%s must have 1 to 12 digits and at most 6 decimals, such as 12.50", param)
 	}
 	return m, err == nil
 }
 
-// mostOf bounds integers: what a column holds, and more than anybody needs.
+// mostOf bounds integers. It fits a column and exceeds any real limit.
 const mostOf = 1_000_000_000
 
-// decimal reads optional money that is not negative.
+// decimal reads an optional amount of money that must not be negative.
 func (f *fields) decimal(name string) *mediagate.Micros {
 	if !f.has(name) {
 		return nil
@@ -178,10 +180,10 @@ func (f *fields) decimal(name string) *mediagate.Micros {
 	return &m
 }
 
-// mostUploads is a pebibyte.
+// mostUploads bounds uploads_per_day: one pebibyte.
 const mostUploads = 1 << 50
 
-// number reads an optional integer within bounds; 5.0 is one.
+// number reads an optional integer from 0 to most. It accepts 5.0.
 func (f *fields) number(name string, most int) *int {
 	n := f.whole(name, most)
 	if n == nil {
@@ -203,11 +205,12 @@ func (f *fields) whole(name string, most int) *int64 {
 	return new(int64(n))
 }
 
-// caps reads which bounds change, and to what. Those that are not named stay.
+// caps reads which caps change, and returns the function that changes them. Caps that are not
+// named stay.
 func (f *fields) caps() func(c *mediagate.Caps) {
-	keep := func(*mediagate.Caps) {}
+	unchanged := func(*mediagate.Caps) {}
 	if !f.given("caps") {
-		return keep
+		return unchanged
 	}
 	if !f.has("caps") {
 		return func(c *mediagate.Caps) { *c = mediagate.Caps{} }
@@ -215,14 +218,14 @@ func (f *fields) caps() func(c *mediagate.Caps) {
 	given, ok := f.body["caps"].(map[string]any)
 	if !ok {
 		f.fail("caps", "caps must be an object of day, week and month")
-		return keep
+		return unchanged
 	}
 	bounds := map[string]*mediagate.Micros{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		param := "caps." + name
 		if name != "day" && name != "week" && name != "month" {
-			f.fail("caps", "caps has no %s: there are day, week and month", mediagate.Quote(name))
-			return keep
+			f.fail("caps", "caps has no field %s: its fields are day, week and month", mediagate.Quote(name))
+			return unchanged
 		}
 		bounds[name] = nil
 		if given[name] == nil {
@@ -243,10 +246,11 @@ func (f *fields) caps() func(c *mediagate.Caps) {
 	}
 }
 
-// mostEntries bounds the entries of a list: each call with a key looks at all.
+// mostEntries bounds the entries of a list, since every call with the key goes through all of
+// them.
 const mostEntries = 100
 
-// texts reads an optional list of texts; an empty list is none.
+// texts reads an optional list of strings.
 func (f *fields) texts(name string) []string {
 	if !f.has(name) {
 		return nil
@@ -273,11 +277,10 @@ func (f *fields) texts(name string) []string {
 	return out
 }
 
-// item is the name of a list's entry.
+// item names an entry of a list, such as models[2].
 func item(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
-// future reads an optional time that must not have passed: RFC 3339 or a
-// number of Unix seconds.
+// future reads an optional time that must be in the future: RFC 3339 or a number of Unix seconds.
 func (f *fields) future(name string, now time.Time) time.Time {
 	t := f.moment(name)
 	if f.has(name) && f.err == nil && !t.After(now) {
@@ -294,7 +297,7 @@ func (f *fields) moment(name string) time.Time {
 	case nil:
 		return time.Time{}
 	case string:
-		// A number as text is no RFC 3339 time.
+		// Unix seconds are accepted as a number only.
 		t, ok = parseRFC3339(v)
 	case json.Number:
 		seconds, err := strconv.ParseFloat(v.String(), 64)

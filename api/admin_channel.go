@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// rateWindow is what an error rate is about.
+	// rateWindow is the time that an error rate covers.
 	rateWindow = 5 * time.Minute
-	// goneAfter is how long no worker may have had a channel (D11).
+	// goneAfter is how long a channel may be without a worker before it counts as gone (D11).
 	goneAfter = 10 * time.Minute
 )
 
 // The states of a channel, as operators read them.
 const (
 	channelUp       = "up"
-	channelFailing  = "failing"  // all of its submits of late failed, but its breaker is closed
-	channelBroken   = "broken"   // its breaker is open: no new jobs
-	channelProbing  = "probing"  // the next job, or one under way, finds out
-	channelDisabled = "disabled" // by an operator: it drains
-	channelGone     = "gone"     // no worker has it
+	channelFailing  = "failing"  // all recent submits failed, but the breaker is closed
+	channelBroken   = "broken"   // the breaker is open: the channel gets no new jobs
+	channelProbing  = "probing"  // the next job, or one in progress, is the probe
+	channelDisabled = "disabled" // an operator disabled it, and it drains
+	channelGone     = "gone"     // no worker serves it
 )
 
 var errChannel = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "channel not found", Param: "channel"}
@@ -33,27 +33,27 @@ var errChannel = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "channe
 type channelView struct {
 	Name        string   `json:"name"`
 	Provider    string   `json:"provider"`
-	Models      []string `json:"models"` // empty: all that its provider serves
+	Models      []string `json:"models"` // empty: all models of its provider
 	Priority    int      `json:"priority"`
 	Weight      int      `json:"weight"`
 	Concurrency int      `json:"concurrency"`
 	Enabled     bool     `json:"enabled"`
 	State       string   `json:"state"`
-	Reason      *string  `json:"reason"`          // why it is broken
-	Disabled    *string  `json:"disabled_reason"` // the operator's words
-	Since       *int64   `json:"since"`           // of the state
+	Reason      *string  `json:"reason"`          // why the breaker is open
+	Disabled    *string  `json:"disabled_reason"` // in the operator's words
+	Since       *int64   `json:"since"`           // start of the state
 	NextProbeAt *int64   `json:"next_probe_at"`
-	InFlight    int      `json:"in_flight"` // jobs that the vendor has or may have
-	Waiting     int      `json:"waiting"`   // tasks queued for a slot
-	Oldest      *int64   `json:"oldest"`    // of both
-	Polling     int      `json:"polling"`   // jobs that are asked for
+	InFlight    int      `json:"in_flight"` // jobs that run or may run at the vendor
+	Waiting     int      `json:"waiting"`   // tasks that are queued for a slot
+	Oldest      *int64   `json:"oldest"`    // of the jobs and tasks above
+	Polling     int      `json:"polling"`   // jobs that are polled for
 	ErrorRate   *float64 `json:"error_rate"`
 	LastError   *string  `json:"last_error"`
 	LastErrorAt *int64   `json:"last_error_at"`
 }
 
-// handleChannels lists the channels by name: those of the settings, and those
-// that are in them no more while jobs are left there.
+// handleChannels lists the channels by name: those in the settings, and former ones that still
+// have jobs.
 func (s *Server) handleChannels(c *call) error {
 	q := c.query()
 	limit, err := intQuery(q, "limit", 1, maxLimit, defaultLimit)
@@ -95,15 +95,15 @@ func (s *Server) handleChannel(c *call) error {
 	return s.answerChannel(c, k)
 }
 
-// handleChannelChange takes a channel out or in. It drains when it is out; when
-// it is taken in its breaker is closed. The operator may say why.
+// handleChannelChange enables or disables a channel. A disabled channel drains. Enabling it
+// closes its breaker. The operator may give a reason.
 func (s *Server) handleChannelChange(c *call) error {
 	k, err := s.pathChannel(c)
 	if err != nil {
 		return err
 	}
-	_, enabled, err := readFields(s, c, &catalog.Outline{Whole: true}, func(f *fields) bool {
-		c.actsFor(f.text("reason"))
+	_, enabled, err := readFields(s, c, &catalog.FieldMask{Whole: true}, func(f *fields) bool {
+		c.setAuditReason(f.text("reason"))
 		return readEnabled(f)
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Server) handleChannelChange(c *call) error {
 func readEnabled(f *fields) bool {
 	for name := range f.body {
 		if name != "enabled" && name != "reason" {
-			f.fail(name, "%s is no field that can be changed", mediagate.Quote(name))
+			f.fail(name, "%s is not a field of this call; its fields are enabled and reason", mediagate.Quote(name))
 		}
 	}
 	if !f.has("enabled") {
@@ -140,14 +140,15 @@ func (s *Server) answerChannel(c *call, k knownChannel) error {
 	return c.ok(v)
 }
 
-// knownChannel is a channel as configured, and what the database knows of it.
+// knownChannel is a channel with its configuration and its state in the database.
 type knownChannel struct {
 	Channel
 	configured bool
 	state      mediagate.ChannelState
 }
 
-// knownChannels are all channels, by name.
+// knownChannels lists the channels in the settings, and former ones that still have jobs, by
+// name.
 func (s *Server) knownChannels(ctx context.Context) ([]knownChannel, error) {
 	states, err := s.cfg.Store.ChannelStates(ctx)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *Server) knownChannels(ctx context.Context) ([]knownChannel, error) {
 	return known, nil
 }
 
-// jobsLeft reports that a channel has jobs, or tasks that wait for it.
+// jobsLeft reports whether a channel still has jobs, or tasks that wait for it.
 func (s *Server) jobsLeft(ctx context.Context, name string) (bool, error) {
 	inFlight, queued, _, err := s.cfg.Store.ChannelLoad(ctx, name)
 	if err != nil {
@@ -185,7 +186,7 @@ func (s *Server) jobsLeft(ctx context.Context, name string) (bool, error) {
 	return inFlight+queued+polling > 0, err
 }
 
-// pathChannel is the channel that the path names.
+// pathChannel returns the channel in the path.
 func (s *Server) pathChannel(c *call) (knownChannel, error) {
 	known, err := s.knownChannels(c.ctx)
 	if err != nil {
@@ -202,12 +203,24 @@ func (s *Server) rates(ctx context.Context) (map[string]mediagate.ChannelCalls, 
 	return s.cfg.Store.ChannelRates(ctx, s.now().Add(-rateWindow))
 }
 
-func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[string]mediagate.ChannelCalls) (channelView, error) {
+func (s *Server) viewChannel(
+	ctx context.Context, k knownChannel, rates map[string]mediagate.ChannelCalls,
+) (channelView, error) {
 	now, state := s.now(), k.state
 	v := channelView{
-		Name: k.Name, Provider: k.Provider, Models: append([]string{}, k.Models...), Priority: k.Priority, Weight: k.Weight,
-		Concurrency: k.Concurrency, Enabled: state.Enabled, State: k.word(now), Reason: orNull(string(state.Reason)),
-		Disabled: orNull(state.DisabledReason), Since: unixOrNull(state.ChangedAt), LastError: orNull(state.LastError), LastErrorAt: unixOrNull(state.LastErrorAt),
+		Name:        k.Name,
+		Provider:    k.Provider,
+		Models:      append([]string{}, k.Models...),
+		Priority:    k.Priority,
+		Weight:      k.Weight,
+		Concurrency: k.Concurrency,
+		Enabled:     state.Enabled,
+		State:       k.word(now),
+		Reason:      orNull(string(state.Reason)),
+		Disabled:    orNull(state.DisabledReason),
+		Since:       unixOrNull(state.ChangedAt),
+		LastError:   orNull(state.LastError),
+		LastErrorAt: unixOrNull(state.LastErrorAt),
 	}
 	if v.State == channelBroken {
 		v.NextProbeAt = unixOrNull(state.ProbeAt)
@@ -230,7 +243,7 @@ func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[stri
 	return v, nil
 }
 
-// word is the channel's state.
+// word names the channel's state.
 func (k knownChannel) word(now time.Time) string {
 	switch s := k.state; {
 	case now.Sub(s.LastSeenAt) >= goneAfter:

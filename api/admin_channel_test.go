@@ -72,7 +72,7 @@ func TestChannelStates(t *testing.T) {
 	}
 }
 
-// What a channel has to do is counted, and how that goes.
+// TestChannelNumbers checks the numbers of a channel's jobs and its error rate.
 func TestChannelNumbers(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -101,7 +101,8 @@ func TestChannelNumbers(t *testing.T) {
 	}
 }
 
-// A channel that is in the settings no more is there while jobs are left.
+// TestChannelOfFormerSettings checks that a channel removed from the settings is listed while it
+// has jobs.
 func TestChannelOfFormerSettings(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	defaultPace = 10  // tasks a second of a job
-	maxPace     = 100 // more would leave the database little for clients
-	// shownTasks is how many ids a dry run shows.
+	defaultPace = 10  // tasks a second
+	maxPace     = 100 // a higher rate would leave clients too little of the database
+	// shownTasks is how many task ids a dry run lists.
 	shownTasks = 100
 	jobPrefix  = "job_"
 )
 
-// JobStore selects the tasks of jobs, and notes who began them.
+// JobStore selects the tasks of jobs, and records the jobs.
 type JobStore interface {
 	CountTasks(ctx context.Context, f mediagate.TaskFilter) (int, error)
 	NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error
 }
 
-// jobView is a job that was begun; null where nothing matched.
+// jobView is a job that has begun. Job is null if no task matched.
 type jobView struct {
 	Matched int     `json:"matched"`
 	Job     *string `json:"job"`
 }
 
-// dryView is what a job would do: the newest of the tasks, by their ids.
+// dryView is what a job would do: how many tasks match, and the ids of the newest.
 type dryView struct {
 	Matched int      `json:"matched"`
 	Tasks   []string `json:"tasks"`
@@ -42,17 +42,19 @@ type dryView struct {
 
 var jobFields = []string{"filter", "action", "channel", "reason", "dry_run", "per_second"}
 
-// handleTaskActions begins a job that gives a command to all tasks that a filter selects.
-// A dry run tells which they are. An unknown field or filter is an error: what is
-// mistyped must not act on more than was meant.
+// handleTaskActions begins a job that gives a command to all tasks that a filter selects. A dry
+// run only lists them. Unknown fields and filters are errors: a mistyped one must not act on more
+// tasks than the operator meant.
 func (s *Server) handleTaskActions(c *call) error {
-	f, err := s.fieldsOf(c, &catalog.Outline{Whole: true})
+	f, err := s.fieldsOf(c, &catalog.FieldMask{Whole: true})
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.body)) {
 		if !slices.Contains(jobFields, name) {
-			f.fail(name, "%s is no field of this call; there are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "))
+			f.fail(
+				name, "%s is not a field of this call; its fields are: %s", mediagate.Quote(name), strings.Join(jobFields, ", "),
+			)
 		}
 	}
 	a := readAction(f)
@@ -63,13 +65,13 @@ func (s *Server) handleTaskActions(c *call) error {
 	}
 	filter, none, err := s.operatorFilter(c.ctx, query)
 	if err != nil {
-		return within("filter", err)
+		return prefixParam("filter", err)
 	}
 	if filter == (mediagate.TaskFilter{}) && !none {
 		return mediagate.Invalid("filter", `filter must select something; {"created_after": 0} selects all tasks`)
 	}
 	if now := s.now(); filter.CreatedBefore.IsZero() || now.Before(filter.CreatedBefore) {
-		filter.CreatedBefore = now // what comes later is not what the operator has seen
+		filter.CreatedBefore = now // the operator has not seen later tasks
 	}
 	if a.Channel != "" {
 		if _, err := s.usableChannel(c.ctx, a.Channel); err != nil {
@@ -89,7 +91,14 @@ func (s *Server) handleTaskActions(c *call) error {
 		return c.ok(jobView{})
 	}
 	job := mediagate.TaskJob{
-		ID: s.newID(jobPrefix), Filter: filter, Action: a.Action, Channel: a.Channel, Reason: a.Reason, By: c.asActor().By, PerSecond: pace, Matched: matched,
+		ID:        s.newID(jobPrefix),
+		Filter:    filter,
+		Action:    a.Action,
+		Channel:   a.Channel,
+		Reason:    a.Reason,
+		By:        c.asActor().By,
+		PerSecond: pace,
+		Matched:   matched,
 	}
 	if err := s.cfg.Store.NoteTaskJob(c.ctx, job); err != nil {
 		return err
@@ -103,7 +112,7 @@ func (s *Server) handleTaskActions(c *call) error {
 
 var errJob = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "job not found", Param: "job_id"}
 
-// jobStatusView is how far a job has come. Progress is null where Temporal does not say.
+// jobStatusView is the progress of a job. Progress is null if Temporal does not report it.
 type jobStatusView struct {
 	Job      string                  `json:"job"`
 	State    mediagate.TaskJobState  `json:"state"`
@@ -111,7 +120,7 @@ type jobStatusView struct {
 	Workflow workflowView            `json:"workflow"`
 }
 
-// handleJob shows a job for many tasks.
+// handleJob answers with the state of a job.
 func (s *Server) handleJob(c *call) error {
 	id, err := pathID(c, "job_id", jobPrefix, errJob)
 	if err != nil {
@@ -124,7 +133,9 @@ func (s *Server) handleJob(c *call) error {
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return errJob
 	case err != nil:
-		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err}
+		return &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Message: "Temporal does not say how far the job is", Err: err,
+		}
 	}
 	return c.ok(jobStatusView{id, status.State, status.Count, workflowView{"actions/" + id, orNull(run), orNull(page)}})
 }
@@ -145,7 +156,7 @@ func (s *Server) answerDryRun(c *call, f mediagate.TaskFilter, matched int) erro
 	return c.ok(view)
 }
 
-// usableChannel is the channel of that name, if it takes new jobs.
+// usableChannel returns the channel of that name, if it takes new jobs.
 func (s *Server) usableChannel(ctx context.Context, name string) (knownChannel, error) {
 	known, err := s.knownChannels(ctx)
 	if err != nil {
@@ -154,15 +165,15 @@ func (s *Server) usableChannel(ctx context.Context, name string) (knownChannel, 
 	at := slices.IndexFunc(known, func(k knownChannel) bool { return k.Name == name && k.configured })
 	switch {
 	case at < 0:
-		return knownChannel{}, mediagate.Invalid("channel", "channel is not known: %s", mediagate.Quote(name))
+		return knownChannel{}, mediagate.Invalid("channel", "there is no channel %s", mediagate.Quote(name))
 	case !known[at].state.Enabled:
-		return knownChannel{}, mediagate.Invalid("channel", "channel is disabled: %s", name)
+		return knownChannel{}, mediagate.Invalid("channel", "channel is disabled, enable it or name another: %s", name)
 	default:
 		return known[at], nil
 	}
 }
 
-// pace reads how many tasks a second are acted on.
+// pace reads how many tasks a second a job gives its command to.
 func (f *fields) pace(name string) int {
 	if !f.has(name) {
 		return defaultPace
@@ -175,8 +186,8 @@ func (f *fields) pace(name string) int {
 	return n
 }
 
-// filter reads an object with the filters of a list as a query. A filter without a value
-// is an error: in a list it selects everything.
+// filter reads an object of list filters as a query. An empty value is an error here, though in a
+// list it selects everything.
 func (f *fields) filter(name string) url.Values {
 	object, ok := f.body[name].(map[string]any)
 	switch {
@@ -198,17 +209,17 @@ func (f *fields) filter(name string) url.Values {
 		}
 		switch {
 		case !slices.Contains(operatorFilters, key):
-			f.fail(param, "%s is no filter; there are: %s", mediagate.Quote(key), strings.Join(operatorFilters, ", "))
+			f.fail(param, "%s is not a filter; the filters are: %s", mediagate.Quote(key), strings.Join(operatorFilters, ", "))
 		case text == "":
-			f.fail(param, "%s must be a text, a number, true or false, and not empty", param)
+			f.fail(param, "%s must be a string that is not empty, a number, true or false", param)
 		}
 		query.Set(key, text)
 	}
 	return query
 }
 
-// within is an error of a field that is within another.
-func within(outer string, err error) error {
+// prefixParam puts the outer field's name before the field that the error names.
+func prefixParam(outer string, err error) error {
 	e := domainError(err)
 	if e.Kind != mediagate.KindInvalid || e.Param == "" {
 		return err

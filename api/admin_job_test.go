@@ -12,15 +12,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// jobs are those that were started.
+// jobs records the started jobs.
 func (g *gateway) jobs() []mediagate.TaskJob {
 	g.starter.mu.Lock()
 	defer g.starter.mu.Unlock()
 	return g.starter.jobs
 }
 
-// A job is begun for what the filter matches, of the tasks that there are; a dry run
-// names them and begins nothing.
+// TestTaskActions checks that a command for many tasks begins a job with the filter, and that a
+// dry run lists the matching tasks and begins nothing.
 func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -71,7 +71,7 @@ func TestTaskActions(t *testing.T) {
 	}
 }
 
-// The time bounds of a filter hold as they are where they are earlier than now.
+// TestTaskActionsOfThePast checks that a filter's time bounds in the past are kept.
 func TestTaskActionsOfThePast(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -94,15 +94,15 @@ func TestTaskActionsRefused(t *testing.T) {
 		"no filter":         {`{` + rest + `}`, "filter is required"},
 		"an empty filter":   {`{"filter":{},` + rest + `}`, "filter must select something"},
 		"not stuck":         {`{"filter":{"stuck":false},` + rest + `}`, "filter must select something"},
-		"a mistyped filter": {`{"filter":{"statsu":"failed"},` + rest + `}`, `\"statsu\" is no filter; there are: status, model`},
-		"a page":            {`{"filter":{"stuck":true,"limit":5},` + rest + `}`, `\"limit\" is no filter`},
-		"an empty value":    {`{"filter":{"status":""},` + rest + `}`, "filter.status must be a text, a number, true or false, and not empty"},
-		"null":              {`{"filter":{"status":null},` + rest + `}`, "filter.status must be a text"},
+		"a mistyped filter": {`{"filter":{"statsu":"failed"},` + rest + `}`, `\"statsu\" is not a filter; the filters are: status, model`},
+		"a page":            {`{"filter":{"stuck":true,"limit":5},` + rest + `}`, `\"limit\" is not a filter`},
+		"an empty value":    {`{"filter":{"status":""},` + rest + `}`, "filter.status must be a string that is not empty, a number, true or false"},
+		"null":              {`{"filter":{"status":null},` + rest + `}`, "filter.status must be a string"},
 		"a wrong status":    {`{"filter":{"status":"broken"},` + rest + `}`, "status must be one of"},
-		"a mistyped field":  {`{"filter":{"stuck":true},"dryrun":true,` + rest + `}`, `\"dryrun\" is no field of this call`},
+		"a mistyped field":  {`{"filter":{"stuck":true},"dryrun":true,` + rest + `}`, `\"dryrun\" is not a field of this call`},
 		"no action":         {`{"filter":{"stuck":true},"reason":"a test"}`, "action is required"},
-		"a channel to fail": {`{"filter":{"stuck":true},"action":"fail","channel":"kling-a","reason":"a test"}`, "channel goes with the action reroute only"},
-		"unknown channel":   {`{"filter":{"stuck":true},"action":"reroute","channel":"nowhere","reason":"a test"}`, "channel is not known"},
+		"a channel to fail": {`{"filter":{"stuck":true},"action":"fail","channel":"kling-a","reason":"a test"}`, "channel is allowed only with the action reroute"},
+		"unknown channel":   {`{"filter":{"stuck":true},"action":"reroute","channel":"nowhere","reason":"a test"}`, "there is no channel"},
 		"no pace":           {`{"filter":{"stuck":true},"per_second":0,` + rest + `}`, "per_second must be an integer from 1 to 100"},
 		"too fast":          {`{"filter":{"stuck":true},"per_second":101,` + rest + `}`, "per_second must be an integer from 1 to 100"},
 		"a pace in words":   {`{"filter":{"stuck":true},"per_second":"10",` + rest + `}`, "per_second must be an integer"},
@@ -123,7 +123,8 @@ func TestTaskActionsRefused(t *testing.T) {
 	})
 }
 
-// Without Temporal nothing begins, and the operator is told.
+// TestTaskActionsWithoutTemporal checks that a command fails with an error while Temporal does
+// not answer.
 func TestTaskActionsWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -8,58 +8,58 @@ import (
 )
 
 const (
-	// recoverBatch is how many tasks one call tells that they may lack attempts.
+	// recoverBatch is how many tasks one call marks.
 	recoverBatch = 200
 	// recoverPage is how many tasks one call lists.
 	recoverPage = 500
-	// maxRecoverPage is more than Temporal says of where its next page begins.
+	// maxRecoverPage bounds the page token, which exceeds any of Temporal's.
 	maxRecoverPage = 4096
-	// recoverMargin is how long before the time of the backup runs may have begun whose rows
-	// are missing: the clocks of Temporal and the database differ.
+	// recoverMargin extends the search for runs without a row to this long before the backup,
+	// since the clocks of Temporal and the database differ.
 	recoverMargin = 10 * time.Minute
-	// recoverTime is for the search of all tasks for those that are open.
+	// recoverTime bounds a call, which may search all tasks for open ones.
 	recoverTime = 2 * time.Minute
 )
 
-// What there is to decide.
+// The kinds of cases that an operator has to decide.
 const (
-	doubtedTask = "task"        // it may lack attempts: nothing is sent for it
-	rowMissing  = "row_missing" // a run without a task
+	uncertainTask = "task"        // its row may lack attempts, so nothing is sent for it
+	rowMissing    = "row_missing" // a run whose task has no row
 )
 
-// Where the next page begins. The parts come in this order.
+// The prefixes of page tokens, in the order of the parts that a client pages through.
 const (
 	pageMark  = "mark"
 	pageTasks = "tasks:"
 	pageRuns  = "runs:"
 )
 
-// recoverView is a page of what a person has to decide.
+// recoverView is a page of the cases that an operator has to decide.
 type recoverView struct {
-	Object     string        `json:"object"`
-	RestoredTo int64         `json:"restored_to"`
-	NotedAt    int64         `json:"noted_at"` // when it was first said
-	Marked     int           `json:"marked"`   // tasks, by this call
-	Data       []doubtedView `json:"data"`
-	HasMore    bool          `json:"has_more"`
-	Next       *string       `json:"next"` // the after of the next call
+	Object     string          `json:"object"`
+	RestoredTo int64           `json:"restored_to"`
+	NotedAt    int64           `json:"noted_at"` // when the first call was made
+	Marked     int             `json:"marked"`   // tasks that this call marked
+	Data       []uncertainView `json:"data"`
+	HasMore    bool            `json:"has_more"`
+	Next       *string         `json:"next"` // after of the next call
 }
 
-type doubtedView struct {
+type uncertainView struct {
 	Kind    string  `json:"kind"`
 	ID      string  `json:"id"`
 	Account *string `json:"account"`
 	Key     *string `json:"key"`
 	Model   *string `json:"model"`
 	Hold    string  `json:"hold"`
-	State   string  `json:"state"` // of the task, or of the run
+	State   string  `json:"state"` // status of the task, or state of the run
 	Reason  *string `json:"reason"`
-	At      int64   `json:"at"` // of the submit, or of the run's start
+	At      int64   `json:"at"` // time of the submit, or of the run's start
 }
 
-// handleRecover tells the tasks of a restored database that they may lack attempts, and
-// then lists, page by page, what a person has to decide: tasks of which nothing is sent
-// until their job is found, and runs whose tasks are lost. It may be repeated (D17).
+// handleRecover marks the tasks of a restored database, whose rows may lack attempts, and then
+// lists page by page what an operator has to decide: tasks for which nothing is sent until their
+// job is found, and runs whose tasks are lost. The call may be repeated (D17).
 func (s *Server) handleRecover(c *call) error {
 	f, err := s.fieldsOf(c, settingsFields)
 	if err != nil {
@@ -71,17 +71,17 @@ func (s *Server) handleRecover(c *call) error {
 	}
 	after, ok := f.body["after"].(string)
 	if f.has("after") && (!ok || len(after) > maxRecoverPage) {
-		f.fail("after", "after must be the next of the answer before")
+		f.fail("after", "after must be the next of the previous answer")
 	}
 	part, rest, _ := strings.Cut(after, ":")
 	if part += ":"; part != pageTasks && part != pageRuns && after != "" && after != pageMark {
-		f.fail("after", "after must be the next of the answer before")
+		f.fail("after", "after must be the next of the previous answer")
 	}
 	if f.err != nil {
 		return f.err
 	}
-	c.within(recoverTime)
-	v := recoverView{Object: "list", RestoredTo: to.Unix(), Data: []doubtedView{}}
+	c.setTimeout(recoverTime)
+	v := recoverView{Object: "list", RestoredTo: to.Unix(), Data: []uncertainView{}}
 	notedAt, err := s.cfg.Store.NoteRestore(c.ctx, to)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (s *Server) handleRecover(c *call) error {
 	v.NotedAt = notedAt.Unix()
 	switch part {
 	case pageTasks:
-		err = s.doubtedTasks(c, &v, rest)
+		err = s.uncertainTasks(c, &v, rest)
 	case pageRuns:
 		err = s.runsWithoutTask(c, &v, to, rest)
 	default:
@@ -97,7 +97,7 @@ func (s *Server) handleRecover(c *call) error {
 		v.continueAt(pageMark)
 		if err == nil && v.Marked < recoverBatch {
 			s.log.InfoContext(c.ctx, "tasks of a backup may lack attempts: none is sent again by itself", "restored_to", to)
-			err = s.doubtedTasks(c, &v, "")
+			err = s.uncertainTasks(c, &v, "")
 		}
 	}
 	if err != nil {
@@ -108,13 +108,13 @@ func (s *Server) handleRecover(c *call) error {
 
 func (v *recoverView) continueAt(next string) { v.HasMore, v.Next = true, &next }
 
-func (s *Server) doubtedTasks(c *call, v *recoverView, after string) error {
-	tasks, more, err := s.cfg.Store.DoubtedTasks(c.ctx, after, recoverPage)
+func (s *Server) uncertainTasks(c *call, v *recoverView, after string) error {
+	tasks, more, err := s.cfg.Store.UncertainTasks(c.ctx, after, recoverPage)
 	if err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		v.Data = append(v.Data, viewDoubted(doubtedTask, t))
+		v.Data = append(v.Data, viewUncertain(uncertainTask, t))
 	}
 	if more {
 		v.continueAt(pageTasks + tasks[len(tasks)-1].TaskID)
@@ -130,7 +130,7 @@ func (s *Server) runsWithoutTask(c *call, v *recoverView, to time.Time, page str
 		return err
 	}
 	ids := make([]string, len(runs))
-	byID := make(map[string]mediagate.Doubted, len(runs))
+	byID := make(map[string]mediagate.UncertainTask, len(runs))
 	for i, r := range runs {
 		ids[i], byID[r.TaskID] = r.TaskID, r
 	}
@@ -139,8 +139,8 @@ func (s *Server) runsWithoutTask(c *call, v *recoverView, to time.Time, page str
 		return err
 	}
 	for _, id := range unknown {
-		if run, ok := byID[id]; ok { // of several runs one counts
-			v.Data = append(v.Data, viewDoubted(rowMissing, run))
+		if run, ok := byID[id]; ok { // a task may have several runs
+			v.Data = append(v.Data, viewUncertain(rowMissing, run))
 			delete(byID, id)
 		}
 	}
@@ -150,9 +150,16 @@ func (s *Server) runsWithoutTask(c *call, v *recoverView, to time.Time, page str
 	return nil
 }
 
-func viewDoubted(kind string, d mediagate.Doubted) doubtedView {
-	return doubtedView{
-		Kind: kind, ID: d.TaskID, Account: orNull(d.AccountID), Key: orNull(d.KeyID), Model: orNull(d.Model), Hold: d.Hold.String(), State: d.State,
-		Reason: orNull(string(d.Reason)), At: d.At.Unix(),
+func viewUncertain(kind string, d mediagate.UncertainTask) uncertainView {
+	return uncertainView{
+		Kind:    kind,
+		ID:      d.TaskID,
+		Account: orNull(d.AccountID),
+		Key:     orNull(d.KeyID),
+		Model:   orNull(d.Model),
+		Hold:    d.Hold.String(),
+		State:   d.State,
+		Reason:  orNull(string(d.Reason)),
+		At:      d.At.Unix(),
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// recovered is all that POST /admin/v1/recover says, page by page.
+// recovered returns all pages of POST /admin/v1/recover.
 func (g *gateway) recovered(to time.Time) (marked int, list []string) {
 	g.t.Helper()
 	for after := ""; ; {
@@ -41,18 +41,18 @@ func (g *gateway) recovered(to time.Time) (marked int, list []string) {
 	}
 }
 
-// D17: open tasks are told once that they may lack attempts; tasks and runs that a person
-// has to decide of are listed with who and how much.
+// TestRecover checks D17: open tasks are marked once as restored, and the tasks and runs that
+// need a person's decision are listed with account and amount.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	id := g.submit(videos, `{"model":"alpha-v3","prompt":"a"}`)
 	g.clock.advance(time.Hour)
 	to := g.clock.now().Add(-time.Minute)
-	run := func(id string, at time.Time) mediagate.Doubted {
-		return mediagate.Doubted{TaskID: id, AccountID: "acc_x", KeyID: "key_x", Model: "alpha-v3", Hold: 420_000, State: "running", At: at}
+	run := func(id string, at time.Time) mediagate.UncertainTask {
+		return mediagate.UncertainTask{TaskID: id, AccountID: "acc_x", KeyID: "key_x", Model: "alpha-v3", Hold: 420_000, State: "running", At: at}
 	}
-	g.starter.runs = [][]mediagate.Doubted{
+	g.starter.runs = [][]mediagate.UncertainTask{
 		{run(id, to), run("task_lost", to), run("task_lost", to), run("task_long_ago", to.Add(-time.Hour))},
 		{run("task_lost_too", to.Add(-time.Minute))},
 	}
@@ -76,7 +76,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A call that is refused is refused before the restore is noted.
+// TestRecoverRefuses checks that a refused call records no restore.
 func TestRecoverRefuses(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -21,22 +21,22 @@ type operatorTask struct {
 	Account  string     `json:"account"`
 	Name     string     `json:"account_name"`
 	Channel  *string    `json:"channel"`   // of the last attempt
-	WaitsFor *waitView  `json:"waits_for"` // null once it has ended
+	WaitsFor *waitView  `json:"waits_for"` // null after the task's end
 	Stuck    *stuckView `json:"stuck"`
 	ErasedAt *int64     `json:"erased_at,omitempty"`
 }
 
-// taskPage is a page of operators' lists. Total is how many tasks there are on all pages, and Reasons
-// of stuck ones how many for each reason, where they are asked for.
+// taskPage is a page of an operators' list. If the query asks for totals, Total counts the tasks
+// on all pages, and Reasons counts the stuck ones by reason.
 type taskPage struct {
 	adminList[operatorTask]
 	Total   *int           `json:"total,omitempty"`
 	Reasons map[string]int `json:"reasons,omitempty"`
 }
 
-// waitView is what a task does or waits for, until when, what happens then by itself,
-// and which commands apply now. Kind is the same in one word. Channels are those that it
-// is queued for, or that of its last attempt. Sources are the tasks whose end it waits for.
+// waitView says what a task does or waits for, until when, what happens then without help, and
+// which commands apply now. Kind is the same in one word. Channels are those that the task is
+// queued for, or that of its last attempt. Sources are the tasks whose end it waits for.
 type waitView struct {
 	Kind     string   `json:"kind"`
 	Step     string   `json:"step"`
@@ -47,8 +47,8 @@ type waitView struct {
 	Sources  []string `json:"sources,omitempty"`
 }
 
-// stuckView is why a task is stuck. Drained are the channels of it that an operator has
-// disabled, where they may be why it gets no attempt.
+// stuckView says why a task is stuck. Drained lists its channels that an operator has disabled,
+// if that may be the reason why it gets no attempt.
 type stuckView struct {
 	Reason  string   `json:"reason"`
 	Drained []string `json:"drained,omitempty"`
@@ -61,7 +61,7 @@ type stuckView struct {
 type taskStory struct {
 	operatorTask
 	Actions    []string          `json:"actions"`              // the commands that apply now
-	Unreadable bool              `json:"unreadable,omitempty"` // a column cannot be decoded, and is left out
+	Unreadable bool              `json:"unreadable,omitempty"` // a column cannot be decoded and is left out
 	Attempts   []attemptView     `json:"attempts"`
 	Ledger     []transferView    `json:"ledger"`
 	Deliveries []deliveryAttempt `json:"deliveries"`
@@ -76,7 +76,7 @@ type attemptView struct {
 	VendorJobID *string                `json:"vendor_job_id"`
 	ExternalID  string                 `json:"external_id"`
 	State       mediagate.AttemptState `json:"state"`
-	Error       *string                `json:"error"` // ours and the vendor's words
+	Error       *string                `json:"error"` // our code and the vendor's words
 	Started     int64                  `json:"started"`
 	Accepted    *int64                 `json:"accepted"`
 	Ended       *int64                 `json:"ended"` // null while its job has a slot
@@ -90,17 +90,20 @@ type lineView struct {
 
 type workflowView struct {
 	ID    string  `json:"id"`
-	RunID *string `json:"run_id"` // null where there is none, or Temporal does not answer
+	RunID *string `json:"run_id"` // null without a run, or if Temporal does not answer
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
-func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel) (operatorTask, error) {
+func (s *Server) viewOperatorTask(
+	ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel,
+) (operatorTask, error) {
 	shown, err := s.view(ctx, t)
 	if err != nil {
 		return operatorTask{}, err
 	}
 	v := operatorTask{
-		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel), ErasedAt: unixOrNull(t.ErasedAt),
+		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel),
+		ErasedAt: unixOrNull(t.ErasedAt),
 	}
 	if t.Status.Terminal() {
 		return v, nil
@@ -112,7 +115,9 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *st
 	}
 	v.WaitsFor = &waitView{e.Word(), e.Doing(), unixOrNull(until), then, noNull(e.Actions), noNull(channels), e.WaitsFor}
 	if stuck := st.Stuck(); stuck != nil {
-		v.Stuck = &stuckView{Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions)}
+		v.Stuck = &stuckView{
+			Reason: stuck.Reason, Since: unixOrNull(stuck.Since), Until: unixOrNull(stuck.Until), Actions: noNull(stuck.Actions),
+		}
 		if stuck.Reason == string(mediagate.ParkProviderAway) {
 			if v.Stuck.Drained, err = s.drainedFor(ctx, t); err != nil {
 				return operatorTask{}, err
@@ -122,14 +127,16 @@ func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *st
 	return v, nil
 }
 
-// drainedFor names the channels that serve the task and that an operator has disabled.
+// drainedFor names the task's channels that an operator has disabled.
 func (s *Server) drainedFor(ctx context.Context, t *mediagate.Task) (names []string, err error) {
 	states, err := s.cfg.Store.ChannelStates(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range s.cfg.Channels {
-		disabled := slices.ContainsFunc(states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled })
+		disabled := slices.ContainsFunc(
+			states, func(state mediagate.ChannelState) bool { return state.Name == c.Name && !state.Enabled },
+		)
 		if disabled && slices.ContainsFunc(t.Plan.Routes, func(r mediagate.Route) bool { return c.Serves(t.Model, r) }) {
 			names = append(names, c.Name)
 		}
@@ -143,7 +150,8 @@ func viewStoryLine(l story.Line) lineView { return lineView{l.At.Unix(), l.What,
 
 func viewAttempt(a task.Attempt) attemptView {
 	v := attemptView{
-		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID, State: a.State,
+		N: a.N, Channel: a.Channel, Provider: a.Provider, VendorJobID: orNull(a.Ref.JobID), ExternalID: a.ExternalID,
+		State: a.State,
 		Error: orNull(story.Words(&a)), Started: a.CreatedAt.Unix(),
 		Accepted: unixOrNull(a.AcceptedAt), Ended: unixOrNull(a.EndedAt),
 	}
@@ -159,8 +167,8 @@ func (s *Server) viewStory(ctx context.Context, st *story.Story) (operatorTask, 
 	return s.viewOperatorTask(ctx, &st.State.Task, st, labels[st.State.ID])
 }
 
-// handleAdminTasks lists tasks of all accounts. To count them all may take long, so that it is done
-// only where it is asked for.
+// handleAdminTasks lists tasks of all accounts. It counts them only on request, since that may
+// take long.
 func (s *Server) handleAdminTasks(c *call) error {
 	q := c.query()
 	f, none, err := s.operatorFilter(c.ctx, q)
@@ -173,7 +181,7 @@ func (s *Server) handleAdminTasks(c *call) error {
 	}
 	page := taskPage{}
 	if total == yes {
-		c.within(checkTime)
+		c.setTimeout(checkTime)
 		if err := s.countAll(c.ctx, f, none, &page); err != nil {
 			return err
 		}
@@ -213,7 +221,7 @@ func (s *Server) handleAdminTasks(c *call) error {
 	return c.linked(http.StatusOK, page)
 }
 
-// countAll counts the tasks of a filter on all pages; none is of a filter that no task can meet.
+// countAll counts the tasks that a filter selects, on all pages. With none set no task can match.
 func (s *Server) countAll(ctx context.Context, f mediagate.TaskFilter, none bool, page *taskPage) (err error) {
 	page.Total = new(int)
 	switch {
@@ -232,7 +240,7 @@ func (s *Server) countAll(ctx context.Context, f mediagate.TaskFilter, none bool
 	return nil
 }
 
-// pathStory reads the story of the task that the path names.
+// pathStory reads the story of the task in the path.
 func (s *Server) pathStory(c *call) (story.Story, error) {
 	id, err := pathTaskID(c, errTask)
 	if err != nil {
@@ -242,8 +250,8 @@ func (s *Server) pathStory(c *call) (story.Story, error) {
 	return st, notFoundAs(err, errTask)
 }
 
-// handleAdminTask tells the story of a task. What its client wrote is shown only when
-// it is asked for, and noted in the audit before.
+// handleAdminTask answers with the story of a task. It shows the client's prompt only on request,
+// after it has noted the request in the audit.
 func (s *Server) handleAdminTask(c *call) error {
 	prompt, err := oneOfQuery(c.query(), "prompt", yesNo...)
 	if err != nil {
@@ -270,7 +278,7 @@ func (s *Server) handleAdminTask(c *call) error {
 		Events:     listOf(st.Lines(), false, viewStoryLine).Data,
 	}
 	if prompt == yes {
-		c.acts(c.asActor())
+		c.setActor(c.asActor())
 		if err := s.cfg.Store.NotePromptRead(c.ctx, t.AccountID, t.ID); err != nil {
 			return err
 		}
@@ -290,12 +298,14 @@ func (s *Server) workflowOf(c *call, id string) workflowView {
 	defer cancel()
 	run, page, err := s.cfg.Starter.Run(ctx, id)
 	if err != nil {
-		s.log.WarnContext(ctx, "Temporal does not tell of a task's run", "task", id, "request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "Temporal does not describe the run of a task", "task", id, "request", c.requestID, "error", err,
+		)
 	}
 	return workflowView{id, orNull(run), orNull(page)}
 }
 
-// actionView is a command that is on record, and the task as it was then.
+// actionView is a recorded command, and the task after it.
 type actionView struct {
 	ID      string       `json:"id"`
 	Action  string       `json:"action"`
@@ -304,25 +314,28 @@ type actionView struct {
 	Task    operatorTask `json:"task"`
 }
 
-var actionFields = outlineOf("action", "channel", "reason")
+var actionFields = fieldMaskOf("action", "channel", "reason")
 
 // operatorActions are the commands that operators give.
-var operatorActions = []string{mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionFail, mediagate.ActionPollNow, mediagate.ActionRedeliver}
+var operatorActions = []string{
+	mediagate.ActionRetry, mediagate.ActionReroute, mediagate.ActionFail, mediagate.ActionPollNow,
+	mediagate.ActionRedeliver,
+}
 
-// readAction reads a command, and why it is given.
+// readAction reads a command and its reason.
 func readAction(f *fields) mediagate.Action {
 	a := mediagate.Action{Action: f.required("action"), Channel: f.text("channel"), Reason: f.required("reason")}
 	if f.err == nil && !slices.Contains(operatorActions, a.Action) {
 		f.fail("action", "action must be one of %s", strings.Join(operatorActions, ", "))
 	}
 	if f.err == nil && a.Channel != "" && a.Action != mediagate.ActionReroute {
-		f.fail("channel", "channel goes with the action reroute only")
+		f.fail("channel", "channel is allowed only with the action reroute")
 	}
 	return a
 }
 
-// handleAdminAction records a command for a task and applies it, then signals the
-// task's run. The signal is a hint: the command has set the task's wake.
+// handleAdminAction records a command for a task, applies it, and signals the task's run. The
+// signal may be lost: the command has made the task's wake due.
 func (s *Server) handleAdminAction(c *call) error {
 	if _, err := pathID(c, "task_id", taskPrefix, errTask); err != nil {
 		return err
@@ -352,7 +365,7 @@ func (s *Server) handleAdminAction(c *call) error {
 	return c.linked(http.StatusAccepted, actionView{a.ID, a.Action, orNull(a.Channel), a.Reason, shown})
 }
 
-// command records a command, and signals the run of a task that is open.
+// command records a command, and signals the run of an open task.
 func (s *Server) command(c *call, a mediagate.Action) error {
 	changed, err := s.cfg.Store.Command(c.ctx, a, task.CommandOf(a.Action, a.Channel))
 	if err == nil && !changed.State.Status.Terminal() {
@@ -361,7 +374,7 @@ func (s *Server) command(c *call, a mediagate.Action) error {
 	return err
 }
 
-// checkChannel refuses a channel that could not take the task's next attempt.
+// checkChannel refuses a channel that cannot take the task's next attempt.
 func (s *Server) checkChannel(ctx context.Context, name string, t *mediagate.Task) error {
 	if name == "" {
 		return nil

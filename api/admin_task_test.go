@@ -16,7 +16,7 @@ import (
 
 const hooked = `{"model":"alpha-v3","prompt":"a secret cat","webhook":"https://hooks.example.com"}`
 
-// told is the life of a task as its story has it: what happened, and what is said of it.
+// told returns the events of a task's story with their details.
 func (a answer) told(t *testing.T) (lines []string) {
 	t.Helper()
 	events, ok := a.at("events").([]any)
@@ -75,7 +75,7 @@ func (g *gateway) deliver(id string, round, attempt, status int, state mediagate
 	g.must(g.store.(*databaseStore).RecordDelivery(g.t.Context(), d, state, ""))
 }
 
-// The story of a task says what it waits for and how it came to that, in each state.
+// TestStories checks the story of a task in each state: what the task waits for, and why.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	accepted := []string{"submitted: alpha-v3, key KEY", "hold: 0.42", "attempt 1: to one as TASK", "attempt 1 accepted: the vendor's id is job"}
@@ -221,7 +221,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// What a client wrote is shown when it is asked for, and the audit says to whom.
+// TestPromptIsAudited checks that a prompt is shown only on request, and that the audit records
+// who read it.
 func TestPromptIsAudited(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -238,7 +239,7 @@ func TestPromptIsAudited(t *testing.T) {
 	}
 }
 
-// A story does not wait for Temporal, and says what it knows without it.
+// TestStoryWithoutTemporal checks that a story does not wait for Temporal.
 func TestStoryWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -306,7 +307,7 @@ func TestAdminTaskList(t *testing.T) {
 	}
 }
 
-// A list is counted where that is asked for, stuck tasks by their reason too.
+// TestAdminTaskTotals checks that a list is counted on request, with the stuck tasks by reason.
 func TestAdminTaskTotals(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -327,7 +328,8 @@ func TestAdminTaskTotals(t *testing.T) {
 	}
 }
 
-// A task that gets no attempt says which of its channels an operator has drained.
+// TestAdminTaskOfDrainedChannel checks that a task without an attempt names its channels that an
+// operator disabled.
 func TestAdminTaskOfDrainedChannel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -346,11 +348,11 @@ func TestAdminTaskOfDrainedChannel(t *testing.T) {
 	}
 }
 
-// unknownID has the form of a task's id, and is nobody's.
+// unknownID has the form of a task id and belongs to no task.
 const unknownID = "task_00000000000000000000000000"
 
-// A command is on record and in the audit, then its task's run is signalled. One that
-// does not apply changes nothing, and says what does.
+// TestActions checks that a command is recorded and audited before its task's run is signalled. A
+// command that does not apply changes nothing and names those that do.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	parked := func(g *gateway, id string) { g.park(id, mediagate.ParkFunds) }
@@ -369,8 +371,8 @@ func TestActions(t *testing.T) {
 		"no action":            {parked, `{"reason":"x"}`, 400, "action is required"},
 		"unknown action":       {parked, `{"action":"cancel","reason":"x"}`, 400, "action must be one of retry, reroute, fail, poll_now, redeliver"},
 		"no reason":            {parked, `{"action":"retry"}`, 400, "reason is required"},
-		"channel of a retry":   {parked, `{"action":"retry","channel":"kling-b","reason":"x"}`, 400, "channel goes with the action reroute only"},
-		"unknown channel":      {parked, `{"action":"reroute","channel":"nobody","reason":"x"}`, 400, `channel is not known: "nobody"`},
+		"channel of a retry":   {parked, `{"action":"retry","channel":"kling-b","reason":"x"}`, 400, "channel is allowed only with the action reroute"},
+		"unknown channel":      {parked, `{"action":"reroute","channel":"nobody","reason":"x"}`, 400, `there is no channel "nobody"`},
 		"channel that is no use": {func(g *gateway, id string) {
 			parked(g, id)
 			g.exec("UPDATE tasks SET model = 'alpha-video-o1' WHERE id = $1", id)
@@ -378,7 +380,7 @@ func TestActions(t *testing.T) {
 		"disabled channel": {func(g *gateway, id string) {
 			parked(g, id)
 			g.operate(http.MethodPatch, "/channels/kling-b", `{"enabled":false}`)
-		}, `{"action":"reroute","channel":"kling-b","reason":"x"}`, 400, "channel is disabled: kling-b"},
+		}, `{"action":"reroute","channel":"kling-b","reason":"x"}`, 400, "channel is disabled, enable it or name another: kling-b"},
 		"of an open task":          {parked, `{"action":"redeliver","reason":"x"}`, 409, "redeliver does not apply to this task now: what does is fail, retry, reroute"},
 		"of a task that ended":     {func(g *gateway, id string) { g.complete(id) }, `{"action":"retry","reason":"x"}`, 409, "retry does not apply to this task now: what does is redeliver"},
 		"of an erased task":        {func(g *gateway, id string) { g.complete(id); g.erased(id) }, `{"action":"redeliver","reason":"x"}`, 409, "redeliver does not apply to this task: no action does"},
@@ -415,7 +417,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-func TestActionsOfNobodysTasks(t *testing.T) {
+func TestActionsOfUnknownTasks(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for _, id := range []string{unknownID, "nothing"} {
@@ -428,7 +430,8 @@ func TestActionsOfNobodysTasks(t *testing.T) {
 	}
 }
 
-// A client has its callback sent again. The golden file has the attempts at it.
+// TestRedeliveries checks that a client can repeat its callback. The golden file has the
+// attempts.
 func TestRedeliveries(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -459,8 +462,8 @@ func TestRedeliveries(t *testing.T) {
 	}
 }
 
-// A client does not fill the audit, nor flood a receiver, by redeliveries. An operator's
-// are not counted.
+// TestRedeliveriesAreBounded checks that redeliveries of a client are limited, so that they
+// cannot fill the audit or flood a receiver. Those of an operator are not.
 func TestRedeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

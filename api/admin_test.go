@@ -131,7 +131,7 @@ func TestAccountList(t *testing.T) {
 	ledger := "/accounts/" + g.account.ID + "/ledger"
 	for _, list := range []string{"/accounts?after=acc_", "/keys?after=key_", ledger + "?after=txn_"} {
 		g.operate(http.MethodGet, list+"01JZZZZZZZZZZZZZZZZZZZZZZZ", "").
-			wantError(t, 400, "invalid_request_error", "after must be an id of this list")
+			wantError(t, 400, "invalid_request_error", "after must be the id of an entry in this list")
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 	VendorAdded = "vendor_dir" // a file of the operator's
 )
 
-// Vendor is one that a channel can name as its provider.
+// Vendor describes a vendor that channels can name as their provider.
 type Vendor struct {
 	Name        string   `json:"name"`
 	Source      string   `json:"source"`

@@ -7,7 +7,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// Operators see which vendors there are, and where each is from.
+// TestVendors checks the list of vendors and where each comes from.
 func TestVendors(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {

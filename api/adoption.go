@@ -10,42 +10,42 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A request that waits for its task may end without its client having the answer. The next
-// request of the same key with the same path and body adopts that task then, instead of
-// making another one that is paid again. Requests side by side are tasks side by side.
+// A client may lose the connection while its request waits for the task. It then usually sends
+// the request again. Adoption keeps that from making a second task: the next request of the same
+// key, with the same path and body, gets the first request's task. Two such requests at the same
+// time make two tasks.
 //
-// readOrder and its kin say with order.adoptable which requests these are. Any submit is
-// one with Mediagate-Adopt: true, as package mcp sends it.
+// A submit takes part if submitRequest.adoptionWait is set, or if it has the header
+// Mediagate-Adopt: true, which package mcp sends.
 
 const (
 	adoptHeader = "Mediagate-Adopt"
-	// adoptMargin is what a request may take beside its wait until its answer is noted.
+	// adoptMargin is how much longer than its wait a request may take until its answer is noted.
 	adoptMargin = 30 * time.Second
-	// noteTime is how long an answer waits until it is noted.
+	// noteTime bounds the note about an answer.
 	noteTime = 2 * time.Second
 )
 
-// adoptable is how long the call may wait for its task, if a later one may adopt that, and
-// 0 for other calls.
-func (c *call) adoptable(o order) time.Duration {
+// adoptionWait returns how long the call may wait for its task. It returns 0 if no later call may
+// adopt the task.
+func (c *call) adoptionWait(o submitRequest) time.Duration {
 	if strings.EqualFold(c.Request().Header.Get(adoptHeader), yes) {
-		return max(o.adoptable, preferredWait(c.Request().Header)+adoptMargin)
+		return max(o.adoptionWait, preferredWait(c.Request().Header)+adoptMargin)
 	}
-	return o.adoptable
+	return o.adoptionWait
 }
 
-// adoptableFor is the time for which a call in OpenAI's form that waits so long may keep its
-// task from a later one; 0 for one with an idempotency key, which says itself what is the
-// same.
-func (c *call) adoptableFor(wait time.Duration) time.Duration {
+// adoptionWaitFor returns the adoption wait of a call in OpenAI's form that waits this long. It
+// is 0 for a call with an idempotency key, since the key already says which calls are the same.
+func (c *call) adoptionWaitFor(wait time.Duration) time.Duration {
 	if wait == 0 || c.Request().Header.Get(idempotencyHeader) != "" {
 		return 0
 	}
 	return wait + adoptMargin
 }
 
-// adopt makes the call a waiter for its task, and returns the task that it adopts, if there
-// is one. Where its idempotency key names a task already, that is the only one.
+// adopt records that the call waits for its task, and returns the id of the task that it adopts,
+// if any. If the call's idempotency key already names a task, known, it can only adopt that one.
 func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (taskID string, err error) {
 	same := sha256.New()
 	for _, part := range []string{c.caller.key.ID, sub.path, string(sub.digest[:])} {
@@ -62,22 +62,24 @@ func (s *Server) adopt(c *call, sub submit, wait time.Duration, known string) (t
 	return taskID, err
 }
 
-// watchClient opens the call's task for adoption as soon as the client leaves, until the
-// answer begins.
+// watchClient offers the call's task for adoption as soon as the client leaves. It watches until
+// the answer begins.
 func (s *Server) watchClient(c *call) {
 	accountID := c.caller.key.AccountID
-	c.stays = sync.OnceValue(context.AfterFunc(c.Request().Context(), func() { s.noteEnd(c, accountID, s.cfg.Store.Unanswered) }))
-	c.Response().Before(func() { c.stays() })
+	c.stopWatching = sync.OnceValue(
+		context.AfterFunc(c.Request().Context(), func() { s.noteEnd(c, accountID, s.cfg.Store.Unanswered) }),
+	)
+	c.Response().Before(func() { c.stopWatching() })
 }
 
-// endWait notes whether the client of a waiter has its answer. A fault is none, nor is that
-// the task goes on beyond the wait, nor an answer that was cut off.
-func (s *Server) endWait(c *call, err error) {
-	if c.stays == nil || !c.stays() {
+// noteAnswer records whether the client of a waiting call got its answer. A server fault is no
+// answer, nor is a timeout of the wait, nor an answer that was cut off.
+func (s *Server) noteAnswer(c *call, err error) {
+	if c.stopWatching == nil || !c.stopWatching() {
 		return
 	}
 	note := s.cfg.Store.Answered
-	isFault := faulty(err) && !mediagate.Is(err, mediagate.KindFailed) // that the task failed is an answer
+	isFault := isServerFault(err) && !mediagate.Is(err, mediagate.KindFailed) // "the task failed" is an answer
 	if err != nil && (isFault || c.Response().Committed) {
 		note = s.cfg.Store.Unanswered
 	}
@@ -88,7 +90,9 @@ func (s *Server) noteEnd(c *call, accountID string, note func(ctx context.Contex
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), noteTime)
 	defer cancel()
 	if err := note(ctx, accountID, c.waiter.ID); err != nil {
-		s.log.WarnContext(ctx, "the end of a wait is not noted: the same request adopts its task after the time of the wait",
-			"request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "the end of a wait was not noted: until its time is over the same request does not adopt the task",
+			"request", c.requestID, "error", err,
+		)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// lostAnswers is the store, and tells of each answer that is noted as lost.
+// lostAnswers is a store that reports each answer that is recorded as lost.
 type lostAnswers struct {
 	api.Store
 	noted chan struct{}
@@ -23,7 +23,7 @@ func (l lostAnswers) Unanswered(ctx context.Context, accountID, waiterID string)
 	return err
 }
 
-// losesAnswers is a gateway with such a store.
+// losesAnswers returns a gateway with such a store.
 func losesAnswers(t *testing.T) (*gateway, func()) {
 	t.Helper()
 	noted := make(chan struct{}, 10)
@@ -38,8 +38,8 @@ func losesAnswers(t *testing.T) (*gateway, func()) {
 	}
 }
 
-// A waiting submit whose client left before the answer is what the same submit of the same
-// key gets, once. Submits side by side, and those after an answer, make tasks of their own.
+// TestAdoption checks that a repeated submit gets the task of a waiting submit whose client left
+// before the answer, once. Concurrent submits, and submits after an answer, make their own tasks.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	g, awaitLoss := losesAnswers(t)
@@ -69,8 +69,9 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// A submit that has an idempotency key and adopts a task is found again by that key: its
-// client may lose this answer too. A key of another request is refused as ever.
+// TestAdoptionKeepsTheKey checks that a submit with an idempotency key that adopts a task is
+// replayed by that key, since its client may lose this answer too. A key of another request is
+// refused as usual.
 func TestAdoptionKeepsTheKey(t *testing.T) {
 	t.Parallel()
 	g, awaitLoss := losesAnswers(t)
@@ -113,8 +114,8 @@ func (u unreadable) Task(ctx context.Context, accountID, id string) (mediagate.T
 	return u.Store.Task(ctx, accountID, id)
 }
 
-// A request that adopted a task and was told of a fault has no answer: the client repeats it
-// at once, and must not pay for another task.
+// TestAdoptionOutlastsAFault checks that a request that adopted a task and failed leaves it for
+// the next repetition, so that the client does not pay for another task.
 func TestAdoptionOutlastsAFault(t *testing.T) {
 	t.Parallel()
 	noted, broken := make(chan struct{}, 10), new(atomic.Bool)

@@ -17,11 +17,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// gzipAbove is the size up to which answers are not worth packing.
+// gzipAbove is the size above which answers are compressed.
 const gzipAbove = 1 << 10
 
-// packed gives an answer gzip's coding where the client asks for it, by the
-// weights of its Accept-Encoding.
+// packed compresses an answer with gzip if the client's Accept-Encoding asks for it.
 var packed = func() func(http.Handler) http.HandlerFunc {
 	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipAbove+1), gzhttp.EnableZstd(false))
 	if err != nil {
@@ -30,12 +29,11 @@ var packed = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-// catalogVary are the headers that decide what a catalog's answer holds.
+// catalogVary lists the headers that the catalog's answers depend on.
 const catalogVary = "Authorization, X-Api-Key, X-Goog-Api-Key, Anthropic-Version"
 
-// cacheable answers with what changes seldom and is large: with an ETag, which
-// spares whoever has it the body, and packed where the client can unpack. It is
-// the caller's alone, since it depends on the key.
+// cacheable answers with a large body that seldom changes. An ETag saves the client a body that
+// it already has. The answer depends on the key, so only the client's own cache may keep it.
 func (c *call) cacheable(body any) error {
 	text, err := encode(body)
 	if err != nil {
@@ -49,30 +47,30 @@ func (c *call) cacheable(body any) error {
 	header.Add("Vary", catalogVary)
 	packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead && len(text) > gzipAbove && takesGzip(r.Header.Values("Accept-Encoding")) {
-			header.Set("Content-Encoding", "gzip") // as GET has it; without it the length would be the plain one's
+			header.Set("Content-Encoding", "gzip") // as for GET; without it net/http would send the uncompressed length
 		}
 		c.serve(w, r, text)
 	})).ServeHTTP(c.Response(), c.Request())
 	return nil
 }
 
-// etagOf names a text. It is weak: the same whether packed or not.
+// etagOf returns the ETag of a text. It is weak, so that it holds for the compressed text too.
 func etagOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 }
 
-// serve sends the text, or says that the client has it.
+// serve sends the text, or 304 if the client has it.
 func (c *call) serve(w http.ResponseWriter, r *http.Request, text []byte) {
 	request := r.Clone(r.Context())
 	for _, name := range []string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
-		request.Header.Del(name) // an answer is whole
+		request.Header.Del(name) // answers are not served in parts
 	}
 	c.Response().Before(func() { c.Response().Header().Del("Accept-Ranges") })
 	http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(text))
 }
 
-// encodeTo appends a body as JSON and the end of a line. Links keep their ampersands.
+// encodeTo appends the body as JSON and a newline. It does not escape the ampersands of links.
 func encodeTo(buf *bytes.Buffer, body any) error {
 	encoder := json.NewEncoder(buf)
 	encoder.SetEscapeHTML(false)
@@ -82,17 +80,16 @@ func encodeTo(buf *bytes.Buffer, body any) error {
 	return nil
 }
 
-// encode writes JSON as all answers are written.
+// encode returns the body as JSON, in the form of all answers.
 func encode(body any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	err := encodeTo(&buf, body)
 	return bytes.TrimRight(buf.Bytes(), "\n"), err
 }
 
-// published is a text that is the same for many, in the forms in which it is
-// sent.
+// published is a text that many clients get, in the forms in which it is sent.
 type published struct {
-	plain, zipped []byte // zipped is nil where it is not worth it
+	plain, zipped []byte // zipped is nil if compression saves nothing
 	etag          string
 	format        string // its Content-Type
 	caching       string // its Cache-Control
@@ -112,8 +109,7 @@ func publish(text []byte) *published {
 	return p
 }
 
-// publish sends the text, compressed where the client takes that, or says that
-// the client has it.
+// publish sends the text, compressed if the client accepts that, or 304 if the client has it.
 func (c *call) publish(p *published) {
 	header := c.Response().Header()
 	header.Set("Content-Type", p.format)
@@ -128,7 +124,7 @@ func (c *call) publish(p *published) {
 	c.serve(c.Response(), c.Request(), text)
 }
 
-// takesGzip reads Accept-Encoding: gzip by its name, unless its weight is 0.
+// takesGzip reports whether Accept-Encoding names gzip with a weight above 0.
 func takesGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
@@ -142,9 +138,9 @@ func takesGzip(values []string) bool {
 	return false
 }
 
-// cors sets the headers that let a browser's script read the answer. It reports
-// whether the request is a preflight that it admitted: that is allowed the headers
-// which it asks for, whatever they are, since nothing but a key decides here.
+// cors sets the headers that let scripts in a browser read the answer. It reports whether the
+// request is a preflight that it admitted. A preflight may use any headers that it asks for: only
+// the key decides what a call may do.
 func (s *Server) cors(c *call) bool {
 	header, request := c.Response().Header(), c.Request()
 	origin := request.Header.Get("Origin")
@@ -175,8 +171,8 @@ func (s *Server) cors(c *call) bool {
 	return true
 }
 
-// openToAll reports what any origin may read, errors included: the token balance,
-// and uploaded files, whose links are keys enough.
+// openToAll reports whether scripts of any origin may read the path, errors included: the balance
+// of a token, and uploaded files, whose links are secret.
 func openToAll(path string) bool {
 	return path == "/v1/balance" || path == "/balance" || strings.HasPrefix(path, "/"+mediagate.FileFolder)
 }

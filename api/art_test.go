@@ -47,7 +47,8 @@ func (g *gateway) finishArt(id string, made mediagate.Made) {
 	g.make(id, mediagate.Outcome{Made: &made}, results...)
 }
 
-// The states of an art task in its own words. docs/results.md has a completed one.
+// TestArtTask checks the states of an art task in its own fields. docs/results.md has a completed
+// one.
 func TestArtTask(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -15,54 +15,60 @@ import (
 // access says who may use a route.
 type access uint8
 
-// A row of the table that says nothing is the operators'.
+// The zero value is accessAdmin, so that a row of the table without an access is for operators.
 const (
 	accessAdmin   access = iota // operators
-	accessKey                   // holders of a key
-	accessLists                 // the same, who may send it as clients of other services do
-	accessBalance               // the same, with the balance endpoints' answers
+	accessKey                   // callers with a key
+	accessLists                 // callers with a key, which may come as clients of other services send it
+	accessBalance               // callers with a key; errors in the balance endpoints' form
 	accessOpen                  // anyone
-	accessVendors               // anyone, since the path has a token that only a vendor was given
+	accessVendors               // anyone, since the path has a token that only a vendor knows
 )
 
-// keyless reports that nobody is asked for a key.
+// keyless reports whether the route takes no key.
 func (a access) keyless() bool { return a == accessOpen || a == accessVendors }
 
 var (
 	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
 	errTwoHeaders = mediagate.Invalid("Authorization", "Authorization must be sent once")
-	errTwoKeys    = mediagate.Invalid("Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys")
+	errTwoKeys    = mediagate.Invalid(
+		"Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys",
+	)
 	errUnknownKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
-	errAddress    = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
-	errNotAdmin   = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an API key is no admin key"}
+	errAddress    = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address",
+	}
+	errNotAdmin = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "the admin API takes no API key: send an operator's key",
+	}
 	errWrongAdmin = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid admin key"}
 )
 
-// caller is a live key and what follows from it.
+// caller is a live key with its account.
 type caller struct {
 	key      mediagate.Key
 	account  mediagate.Account
 	prefixes []netip.Prefix // of key.AllowIPs
-	closed   bool           // the stored list holds an entry that cannot be read
+	closed   bool           // an entry of the stored list cannot be read, so no address is allowed
 }
 
-// bearer returns the token of the Authorization header. A missing header,
-// another scheme and an empty token are the same to us.
+// bearer returns the token of the Authorization header. It treats a missing header, another
+// scheme and an empty token alike.
 func bearer(r *http.Request) (string, bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// credential is what a call says who it is by.
+// credential is what a call authenticates with.
 type credential struct {
 	token   string
-	session bool // the token is a session's, not a key
+	session bool // the token belongs to a session, it is not a key
 }
 
-// findCredential is the one credential that the call came with. Several keys that differ
-// are refused: whoever stands before us may have looked at another one. A session counts
-// where none of them can be a key.
+// findCredential returns the call's one credential. It refuses a call with several different
+// keys, because a proxy in front may have checked another one. A session counts only if none of
+// the tokens can be a key.
 func (s *Server) findCredential(c *call, to access) (credential, error) {
 	if len(c.Request().Header.Values("Authorization")) > 1 {
 		return credential{}, errTwoHeaders
@@ -89,8 +95,8 @@ func (s *Server) findCredential(c *call, to access) (credential, error) {
 	}
 }
 
-// tenant is whose share of a limit the call takes: its account's, the operators', or of
-// calls for which nobody is asked for a key, its network's.
+// tenant names the share of a limit that the call uses: its account's, the operators', or its
+// network's if the route takes no key.
 func (c *call) tenant() string {
 	if c.route.access.keyless() {
 		return listener.NetworkOf(c.client).String()
@@ -101,10 +107,11 @@ func (c *call) tenant() string {
 	return c.caller.key.AccountID
 }
 
-// isOperators reports that the call is to the admin API, which admits operators alone.
+// isOperators reports whether the call is to the admin API, which only operators may use.
 func (c *call) isOperators() bool { return c.route.access == accessAdmin }
 
-// asActor is who the call's changes are noted as made by: an operator's name, or the id of a key.
+// asActor returns the actor to whom the call's changes are attributed: an operator by name, or a
+// key by its id.
 func (c *call) asActor() mediagate.Actor {
 	a := mediagate.Actor{By: c.operator.name, RequestID: c.requestID}
 	if c.caller != nil {
@@ -116,7 +123,7 @@ func (c *call) asActor() mediagate.Actor {
 	return a
 }
 
-// authenticate admits the call to the route or says why not.
+// authenticate admits the call to the route, or returns why it does not.
 func (s *Server) authenticate(c *call, to route) (err error) {
 	if to.access.keyless() {
 		return nil
@@ -139,13 +146,13 @@ func (s *Server) authenticate(c *call, to route) (err error) {
 		}
 		return nil
 	case to.access == accessBalance && !mediagate.Is(err, mediagate.KindForbidden):
-		return failedLookup(err, noRecord)
+		return asLookupFailure(err, noRecord)
 	default:
 		return err
 	}
 }
 
-// admit judges whether the key that the call came with may make it.
+// admit checks whether the call's key may make the call.
 func (s *Server) admit(ctx context.Context, c *call) error {
 	who, err := s.callerOf(ctx, c)
 	if err != nil {
@@ -157,11 +164,11 @@ func (s *Server) admit(ctx context.Context, c *call) error {
 	if scope := c.route.scope; scope != "" && !slices.Contains(who.key.Scopes, scope) {
 		return errScope(scope)
 	}
-	c.caller, c.judged = who, s.now()
+	c.caller, c.authorizedAt = who, s.now()
 	return nil
 }
 
-// callerOf finds the key that the call came with, or that its session is of.
+// callerOf finds the key that the call, or its session, authenticates with.
 func (s *Server) callerOf(ctx context.Context, c *call) (*caller, error) {
 	if !c.credential.session {
 		return s.identify(ctx, c, c.credential.token)
@@ -173,14 +180,14 @@ func (s *Server) callerOf(ctx context.Context, c *call) (*caller, error) {
 	return s.callerOfSession(ctx, session)
 }
 
-// again judges the key anew, once the call has waited: for its body, for a task,
-// for whoever is asked before something is begun. A call that was quick was judged
-// well enough. Operators' calls have no key to lose.
-func (s *Server) again(ctx context.Context, c *call) error {
+// reauthorize checks the key again after the call has waited: for its body, for a task, or before
+// it begins something. It does nothing for a quick call, whose first check is still fresh, or for
+// an operator's call, which has no key.
+func (s *Server) reauthorize(ctx context.Context, c *call) error {
 	if c.caller == nil {
 		return nil
 	}
-	if fresh(c.judged, s.now()) {
+	if fresh(c.authorizedAt, s.now()) {
 		return nil
 	}
 	return s.admit(ctx, c)
@@ -197,20 +204,21 @@ func (c *call) allowed(who *caller) bool {
 	return allowedFrom(c.client, who.prefixes)
 }
 
-// findKey returns the live key of the token: KindUnauthenticated when there is none, and
-// the store's errors.
-func (s *Server) findKey(ctx context.Context, token string, turn turn) (*caller, error) {
+// findKey returns the live key of the token. It returns KindUnauthenticated for an unknown key,
+// and the store's errors.
+func (s *Server) findKey(ctx context.Context, token string, acquire permitFunc) (*caller, error) {
 	if !wellFormed(token) {
 		return nil, errUnknownKey
 	}
-	return s.findKeyHash(ctx, HashKey(token), turn)
+	return s.findKeyHash(ctx, HashKey(token), acquire)
 }
 
-// findKeyHash is findKey for a key of which the hash is known.
-func (s *Server) findKeyHash(ctx context.Context, hash [32]byte, turn turn) (*caller, error) {
-	who, err := s.keys.find(ctx, hash, turn)
+// findKeyHash is findKey for a key whose hash is known.
+func (s *Server) findKeyHash(ctx context.Context, hash [32]byte, acquire permitFunc) (*caller, error) {
+	who, err := s.keys.find(ctx, hash, acquire)
 	switch {
-	case mediagate.Is(err, mediagate.KindNotFound), err == nil && !who.key.ExpiresAt.IsZero() && !s.now().Before(who.key.ExpiresAt):
+	case mediagate.Is(err, mediagate.KindNotFound),
+		err == nil && !who.key.ExpiresAt.IsZero() && !s.now().Before(who.key.ExpiresAt):
 		return nil, errUnknownKey
 	case err != nil:
 		return nil, err
@@ -227,7 +235,7 @@ func (s *Server) readCaller(ctx context.Context, hash [32]byte) (*caller, error)
 	for _, entry := range key.AllowIPs {
 		p, err := parseAllowed("allow_ips", entry)
 		if err != nil {
-			who.closed = true // rather nobody than anybody
+			who.closed = true // allow no address rather than all
 			continue
 		}
 		who.prefixes = append(who.prefixes, p)
@@ -235,15 +243,15 @@ func (s *Server) readCaller(ctx context.Context, hash [32]byte) (*caller, error)
 	return who, nil
 }
 
-// forgetKey drops what is remembered of a key that was changed through this process, so
-// that here it is seen at once.
+// forgetKey drops the cached copies of a key that this process has changed, so that the change
+// takes effect here at once.
 func (s *Server) forgetKey(id string) {
 	s.keys.forgetWhere(func(who *caller) bool { return who.key.ID == id })
 	s.sessions.forgetWhere(func(session mediagate.Session) bool { return session.KeyID == id })
 }
 
-// mayBegin refuses new work of a suspended account before it costs anything. The account is that of
-// the last second: the store decides.
+// mayBegin refuses new work of a suspended account before it costs anything. The cached account
+// may be a second old: the store decides.
 func (c *caller) mayBegin() error {
 	if c.account.Suspended {
 		return mediagate.Suspended()
@@ -251,12 +259,12 @@ func (c *caller) mayBegin() error {
 	return nil
 }
 
-// group is the name of the caller's group: the key's, or else its account's.
+// group names the caller's group: the key's, or else the account's.
 func (c *caller) group() string {
 	return cmp.Or(c.key.Group, c.account.Group, defaultGroup)
 }
 
-// parseAllowed reads one entry of a key's allow list, which leaves something out.
+// parseAllowed reads one entry of a key's allow list. It refuses the network of all addresses.
 func parseAllowed(param, s string) (netip.Prefix, error) {
 	p, err := listener.ReadNetwork(s)
 	if err != nil {
@@ -268,8 +276,7 @@ func parseAllowed(param, s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// allowedFrom reports whether the address is in one of the prefixes; an empty
-// list allows any.
+// allowedFrom reports whether one of the prefixes contains the address. An empty list allows all.
 func allowedFrom(a netip.Addr, prefixes []netip.Prefix) bool {
 	return len(prefixes) == 0 || listener.Contains(prefixes, a)
 }

@@ -63,7 +63,7 @@ func TestAuthenticationComesBeforeTheBody(t *testing.T) {
 	}
 }
 
-func TestKeysAreRememberedForAMoment(t *testing.T) {
+func TestKeysAreCached(t *testing.T) {
 	t.Parallel()
 	store := &looked{}
 	g := newGateway(t, func(c *api.Config) { store.Store, c.Store = c.Store, store })
@@ -137,7 +137,7 @@ func TestAdminAuthorization(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 		g.send(request{path: path}).wantError(t, 401, "authentication_error", "No Authorization header")
-		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "takes no API key")
 		g.send(request{path: path, key: unknown}).wantError(t, 401, "authentication_error", "invalid admin key")
 		g.send(request{path: path, key: adminKey + "x"}).wantError(t, 401, "authentication_error", "invalid admin key")
 	}

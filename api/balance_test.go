@@ -75,7 +75,7 @@ func TestBalanceWithoutAKey(t *testing.T) {
 	}
 }
 
-// brokenStore fails where it is told to.
+// brokenStore fails in the methods that a test names.
 type brokenStore struct {
 	api.Store
 	err error // of everything that is read

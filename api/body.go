@@ -22,31 +22,31 @@ import (
 )
 
 const (
-	bodyLimit = 1 << 20 // of submits that take no media inline
+	bodyLimit = 1 << 20 // for submits without media in the body
 	maxDepth  = 64      // of a body; the body itself is depth 1
 	maxValues = 20_000  // in a body; the body itself is one
 )
 
-// readBody reads a JSON object within the route's limit: the bytes themselves,
-// and what the outline asks for of the object, with numbers kept as text. The key
-// is judged again by then: a body may take its time.
-func (s *Server) readBody(c *call, keep *catalog.Outline) (raw []byte, object map[string]any, err error) {
+// readBody reads a JSON object within the route's limit. It returns the bytes, and the fields of
+// the object that the mask keeps, with numbers as text. Reading a body may take long, so it
+// checks the key again at the end.
+func (s *Server) readBody(c *call, mask *catalog.FieldMask) (raw []byte, object map[string]any, err error) {
 	if c.route.body != bodyJSON && c.route.body != bodyMaybe {
 		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the table of routes has no body for %s", c.Path())
 	}
-	c.uncounted(func() {
+	c.withoutTimeout(func() {
 		raw, err = s.readLimited(c, c.route.bound)
 		if err == nil && (len(raw) > 0 || c.route.body == bodyJSON) {
-			object, err = s.parse(c, raw, keep)
+			object, err = s.parse(c, raw, mask)
 		}
 	})
 	if err == nil {
-		err = s.again(c.ctx, c)
+		err = s.reauthorize(c.ctx, c)
 	}
 	return raw, object, err
 }
 
-// plainBody refuses a body that is encoded: it would be read as something else.
+// plainBody refuses a body with a content encoding, which nothing here decodes.
 func (c *call) plainBody() error {
 	if c.route.body == bodyNone {
 		return nil
@@ -55,37 +55,40 @@ func (c *call) plainBody() error {
 	for one := range strings.SplitSeq(coding, ",") {
 		if one = strings.TrimSpace(one); one != "" && !strings.EqualFold(one, "identity") {
 			c.Response().Header().Set("Accept-Encoding", "identity")
-			return mediagate.Errorf(mediagate.KindUnsupported, "Content-Encoding %s is not taken: send the body as it is", mediagate.Quote(coding))
+			return mediagate.Errorf(
+				mediagate.KindUnsupported, "Content-Encoding %s is not supported: send the body without an encoding",
+				mediagate.Quote(coding),
+			)
 		}
 	}
 	return nil
 }
 
-// parse takes large bodies two at a time, accounts in turns. Small ones need not queue
-// behind them.
-func (s *Server) parse(c *call, raw []byte, keep *catalog.Outline) (map[string]any, error) {
+// parse parses the body. Large bodies are parsed two at a time, accounts in round robin. Small
+// ones do not wait behind them.
+func (s *Server) parse(c *call, raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	if len(raw) <= firstBuffer {
-		return parseObject(raw, keep)
+		return parseObject(raw, mask)
 	}
-	ctx, cancel := c.lasting(requestTimeout)
+	ctx, cancel := c.detachedContext(requestTimeout)
 	defer cancel()
-	turn, err := s.cfg.Limits.Parsers.Acquire(ctx, c.tenant(), 1)
+	permit, err := s.cfg.Limits.Parsers.Acquire(ctx, c.tenant(), 1)
 	if err != nil {
-		return nil, c.noRoom(s.cfg.Limits.Parsers, bodies)
+		return nil, c.errNoRoom(s.cfg.Limits.Parsers, bodies)
 	}
-	defer turn.Release()
-	return parseObject(raw, keep)
+	defer permit.Release()
+	return parseObject(raw, mask)
 }
 
 func errTooLarge(limit int64) error {
 	return mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes", limit)
 }
 
-// firstBuffer is what a body is given at first, whatever it announces.
+// firstBuffer is the buffer that a body begins with, whatever length it announces.
 const firstBuffer = 32 << 10
 
-// bodies are what Limits.Bodies bounds, for messages.
-const bodies = "the bodies under way"
+// bodies names what Limits.Bodies bounds, for messages.
+const bodies = "request bodies in progress"
 
 func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 	announced := c.Request().ContentLength
@@ -96,7 +99,7 @@ func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 		announced = limit
 	}
 	from := s.arrival(c, s.cfg.Limits.Bodies, s.cfg.BodyWait, bodies)
-	buf, err := from.room(nil, min(firstBuffer, announced+1)) // one byte more to see the end
+	buf, err := from.room(nil, min(firstBuffer, announced+1)) // one byte more, to see the end
 	if err != nil {
 		return nil, err
 	}
@@ -120,19 +123,21 @@ func (s *Server) readLimited(c *call, limit int64) ([]byte, error) {
 	}
 }
 
-// arrival is the body of a request on its way. What came of it counts in a limit, and
-// who sends slower than a [limit.Pace], or for longer than a request may take, is let go.
+// arrival is the body of a request while it arrives. The bytes that have come count in a limit. A
+// sender that is slower than a [limit.Pace], or takes longer than a request may, is cut off.
 type arrival struct {
 	call *call
 	of   *limit.Limit
 	wait time.Duration // for room
-	what string        // is under way, for messages
+	what string        // what the limit bounds, for messages
 	pace limit.Pace
 	end  time.Time
 }
 
 func (s *Server) arrival(c *call, of *limit.Limit, wait time.Duration, what string) *arrival {
-	return &arrival{call: c, of: of, wait: wait, what: what, pace: limit.Pace{Over: s.cfg.BodyPace}, end: time.Now().Add(requestTimeout)}
+	return &arrival{
+		call: c, of: of, wait: wait, what: what, pace: limit.Pace{Over: s.cfg.BodyPace}, end: time.Now().Add(requestTimeout),
+	}
 }
 
 func (a *arrival) Read(b []byte) (int, error) {
@@ -146,7 +151,7 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// room returns the buffer with so much room in all, once the limit has it.
+// room returns the buffer with this size in all, once the limit permits it.
 func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
 	if err := a.grow(size); err != nil {
 		return nil, err
@@ -154,38 +159,38 @@ func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
 	return append(make([]byte, 0, size), buf...), nil
 }
 
-// grow has the call hold so much in all. A sender is not slow while it waits for us.
+// grow raises what the call holds of the limit to size. The time that it waits does not count as
+// slowness of the sender.
 func (a *arrival) grow(size int64) (err error) {
 	began := time.Now()
-	ctx, cancel := a.call.lasting(a.wait)
+	ctx, cancel := a.call.detachedContext(a.wait)
 	defer cancel()
-	if held := a.call.held; held != nil {
+	if held := a.call.bodyPermit; held != nil {
 		err = held.Grow(ctx, size-held.Held())
 	} else {
-		a.call.held, err = a.of.Acquire(ctx, a.call.tenant(), size)
+		a.call.bodyPermit, err = a.of.Acquire(ctx, a.call.tenant(), size)
 	}
 	if err != nil {
-		return a.call.noRoom(a.of, a.what)
+		return a.call.errNoRoom(a.of, a.what)
 	}
 	a.pace.Pause(time.Since(began))
 	return nil
 }
 
-// readBy sets the connection's deadline for reading; the zero time is none. net/http
-// takes it back when the body is complete. Where there is no connection, as in a test,
-// there is no deadline either.
+// readBy sets the connection's deadline for reading. The zero time means none. net/http resets it
+// when the body is complete. Without a connection, as in a test, it does nothing.
 func (c *call) readBy(t time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetReadDeadline(t)
 }
 
-// writeBy sets the connection's deadline for writing, in the same way.
+// writeBy sets the connection's deadline for writing, like readBy.
 func (c *call) writeBy(t time.Time) {
 	_ = http.NewResponseController(c.Response().Writer).SetWriteDeadline(t)
 }
 
-// brokenBody tells apart why a body could not be read to its end. Only a
-// connection that is broken has nobody at its other end; who closed the
-// sending side, or stopped to send, may still read.
+// brokenBody returns the error of a body that could not be read to its end. Only a broken
+// connection has no client to answer: a client that closed its sending side, or stopped sending,
+// may still read.
 func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &mediagate.Error{Kind: mediagate.KindStalled, Message: "the body did not arrive in time", Err: err}
@@ -200,16 +205,15 @@ func brokenBody(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindInvalid, Message: message, Err: err}
 }
 
-// How much of an unwanted body is still read, and for how long.
+// The bounds of what skipBody reads.
 const (
 	restLimit = 32 << 20
 	restTime  = 3 * time.Second
 )
 
-// skipBody comes before every answer. It lets a client that is still sending
-// finish, within reason: closing the connection while its data is unread would
-// reset it, and the client would see that instead of the answer. One that
-// waits to be told to go on has sent nothing.
+// skipBody runs before every answer. It lets a client that is still sending finish, within
+// bounds: closing a connection with unread data resets it, and the client would see the reset
+// instead of the answer. A client that waits for 100 Continue has sent nothing.
 func (c *call) skipBody() {
 	r := c.Request()
 	if c.read || r.ContentLength == 0 || r.Body == nil {
@@ -225,20 +229,19 @@ func (c *call) skipBody() {
 	c.giveUpBody()
 }
 
-// giveUpBody ends the connection after the answer: nobody knows where in it
-// the next request would begin.
+// giveUpBody ends the connection after the answer, since it is not known where the next request
+// would begin.
 func (c *call) giveUpBody() {
 	c.read = true
 	c.Response().Header().Set("Connection", "close")
 }
 
-// parseObject reads the text as one JSON object, more strictly than
-// encoding/json does: two readers must never see different requests in the
-// same bytes. Numbers become json.Number.
+// parseObject parses the text as one JSON object, more strictly than encoding/json: two parsers
+// must never see different requests in the same bytes. Numbers become json.Number.
 //
-// All of it is checked, but kept is only what the outline asks for: a few bytes
-// of JSON can take fifty times the memory once they are values.
-func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
+// It checks all of the text but keeps only what the mask selects: a few bytes of JSON can take
+// fifty times the memory as values.
+func parseObject(raw []byte, mask *catalog.FieldMask) (map[string]any, error) {
 	if bytes.HasPrefix(raw, []byte("\xef\xbb\xbf")) {
 		return nil, invalidBody("it starts with a byte order mark")
 	}
@@ -251,9 +254,11 @@ func parseObject(raw []byte, keep *catalog.Outline) (map[string]any, error) {
 	// The decoder reads a bytes.Buffer in place, without a copy.
 	p := parser{decoder: jsontext.NewDecoder(bytes.NewBuffer(raw))}
 	if kind := p.decoder.PeekKind(); kind != '{' && kind != 0 {
-		return nil, mediagate.Errorf(mediagate.KindInvalid, "the body must be a JSON object").Because(mediagate.ReasonWrongType)
+		return nil, mediagate.Errorf(
+			mediagate.KindInvalid, "the body must be a JSON object",
+		).Because(mediagate.ReasonWrongType)
 	}
-	value, err := p.value(keep)
+	value, err := p.value(mask)
 	if err != nil {
 		return nil, err
 	}
@@ -269,20 +274,22 @@ type parser struct {
 	values  int // read so far
 }
 
-// value reads the next value and returns what is to be kept of it. The depth
-// is bounded, so the recursion is.
-func (p *parser) value(keep *catalog.Outline) (any, error) {
+// value parses the next value and returns the part that the mask selects. The nesting of a body
+// is bounded, and so is this recursion.
+func (p *parser) value(mask *catalog.FieldMask) (any, error) {
 	p.values++
 	if p.values > maxValues {
-		return nil, invalidBody("it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one")
+		return nil, invalidBody(
+			"it holds more than " + strconv.Itoa(maxValues) + " values, each object, array and scalar being one",
+		)
 	}
 	switch kind := p.decoder.PeekKind(); {
-	case kind == '"' && keep == nil:
+	case kind == '"' && mask == nil:
 		return nil, p.skipText()
 	case kind == '"':
 		return p.text()
 	case kind == '0':
-		return p.number(keep != nil)
+		return p.number(mask != nil)
 	}
 	token, err := p.decoder.ReadToken()
 	if err != nil {
@@ -297,19 +304,19 @@ func (p *parser) value(keep *catalog.Outline) (any, error) {
 	case 't', 'f':
 		return token.Bool(), nil
 	case '{':
-		return p.object(keep)
+		return p.object(mask)
 	default:
-		return p.array(keep)
+		return p.array(mask)
 	}
 }
 
-func (p *parser) object(keep *catalog.Outline) (any, error) {
+func (p *parser) object(mask *catalog.FieldMask) (any, error) {
 	var object map[string]any
-	if keep != nil {
+	if mask != nil {
 		object = map[string]any{}
 	}
 	for p.decoder.PeekKind() != '}' {
-		if err := p.member(object, keep); err != nil {
+		if err := p.member(object, mask); err != nil {
 			return nil, err
 		}
 	}
@@ -319,9 +326,9 @@ func (p *parser) object(keep *catalog.Outline) (any, error) {
 	return object, nil
 }
 
-// member reads a name and its value into the object, if it is to be kept.
-func (p *parser) member(object map[string]any, keep *catalog.Outline) error {
-	if keep == nil {
+// member parses a name and its value, and adds them to the object if the mask selects them.
+func (p *parser) member(object map[string]any, mask *catalog.FieldMask) error {
+	if mask == nil {
 		if err := p.skipText(); err != nil {
 			return err
 		}
@@ -332,23 +339,23 @@ func (p *parser) member(object map[string]any, keep *catalog.Outline) error {
 	if err != nil {
 		return err
 	}
-	inside := keep.Field(name)
-	value, err := p.value(inside)
-	if err == nil && inside != nil {
+	inner := mask.Field(name)
+	value, err := p.value(inner)
+	if err == nil && inner != nil {
 		object[name] = value
 	}
 	return err
 }
 
-func (p *parser) array(keep *catalog.Outline) (any, error) {
+func (p *parser) array(mask *catalog.FieldMask) (any, error) {
 	array := []any{}
 	for p.decoder.PeekKind() != ']' {
-		inside := keep.At(len(array))
-		value, err := p.value(inside)
+		inner := mask.At(len(array))
+		value, err := p.value(inner)
 		if err != nil {
 			return nil, err
 		}
-		if inside != nil {
+		if inner != nil {
 			array = append(array, value)
 		}
 	}
@@ -358,7 +365,7 @@ func (p *parser) array(keep *catalog.Outline) (any, error) {
 	return array, nil
 }
 
-// text refuses U+0000, which PostgreSQL's text cannot hold.
+// text parses a string. It refuses U+0000, which PostgreSQL's text type cannot hold.
 func (p *parser) text() (string, error) {
 	token, err := p.decoder.ReadToken()
 	if err != nil {
@@ -373,7 +380,7 @@ func (p *parser) text() (string, error) {
 
 const textWithNUL = "a string holds U+0000"
 
-// skipText checks a text as text does, without making one.
+// skipText checks a string as text does, but allocates none.
 func (p *parser) skipText() error {
 	quoted, err := p.decoder.ReadValue()
 	if err != nil {
@@ -385,8 +392,7 @@ func (p *parser) skipText() error {
 	return nil
 }
 
-// escapesNUL looks for U+0000 in a text of correct syntax, in which it cannot
-// stand as itself.
+// escapesNUL reports whether a valid JSON string holds U+0000, which can only be an escape.
 func escapesNUL(quoted []byte) bool {
 	for {
 		i := bytes.IndexByte(quoted, '\\')
@@ -400,8 +406,8 @@ func escapesNUL(quoted []byte) bool {
 	}
 }
 
-// number refuses what a double cannot hold: each reader would make something
-// else of it.
+// number parses a number. It refuses one that a double cannot hold, since parsers differ in what
+// they make of it.
 func (p *parser) number(keep bool) (any, error) {
 	literal, err := p.decoder.ReadValue()
 	if err != nil {
@@ -417,7 +423,7 @@ func (p *parser) number(keep bool) (any, error) {
 	return json.Number(s), nil
 }
 
-// syntax words the decoder's verdict anew: its own text may repeat the body.
+// syntax words the decoder's error anew: the decoder's own text may repeat parts of the body.
 func (p *parser) syntax(err error) error {
 	var syntactic *jsontext.SyntacticError
 	switch {
@@ -426,7 +432,8 @@ func (p *parser) syntax(err error) error {
 	case errors.As(err, &syntactic) && errors.Is(err, jsontext.ErrDuplicateName):
 		return &mediagate.Error{
 			Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Param: fieldName(syntactic.JSONPointer),
-			Message: "the body is not acceptable JSON: the name " + mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
+			Message: "the body is not acceptable JSON: the name " +
+				mediagate.Quote(syntactic.JSONPointer.LastToken()) + " is there twice",
 		}
 	case errors.As(err, &syntactic):
 		if strings.Contains(syntactic.Err.Error(), "surrogate") {
@@ -438,7 +445,7 @@ func (p *parser) syntax(err error) error {
 	}
 }
 
-// invalid names the field at fault.
+// invalid is invalidBody with the name of the field at fault.
 func (p *parser) invalid(why string) error {
 	e := invalidBody(why)
 	e.Param = fieldName(p.decoder.StackPointer())
@@ -446,11 +453,13 @@ func (p *parser) invalid(why string) error {
 }
 
 func invalidBody(why string) *mediagate.Error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Message: "the body is not acceptable JSON: " + why}
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: mediagate.ReasonInvalidJSON, Message: "the body is not acceptable JSON: " + why,
+	}
 }
 
-// fieldName writes a JSON pointer as the API names fields:
-// multi_prompt[0].duration. Names too long to be anyone's field are left out.
+// fieldName writes a JSON pointer as the API names fields: multi_prompt[0].duration. It returns
+// "" for a name that is too long to be a real field.
 func fieldName(pointer jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range pointer.Tokens() {

@@ -18,8 +18,8 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// whole keeps everything.
-var whole = &catalog.Outline{Whole: true}
+// whole keeps all fields.
+var whole = &catalog.FieldMask{Whole: true}
 
 func TestParseObject(t *testing.T) {
 	t.Parallel()
@@ -36,8 +36,8 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// nested makes a value whose innermost container is at the given depth when
-// the value itself is a member of the body.
+// nested returns a value whose innermost container has the given depth if the value is a member of
+// the body.
 func nested(depth int, opening, closing string) string {
 	return `{"a":` + strings.Repeat(opening, depth-1) + strings.Repeat(closing, depth-1) + `}`
 }
@@ -104,9 +104,9 @@ func TestParseObjectBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object, err := parseObject([]byte(test.body), whole)
-			for kept, outline := range map[string]*catalog.Outline{
-				"nothing": {}, "a": {Fields: map[string]*catalog.Outline{"a": {}}},
-				"two of a": {Fields: map[string]*catalog.Outline{"a": {Item: &catalog.Outline{}, Items: 2}}},
+			for kept, outline := range map[string]*catalog.FieldMask{
+				"nothing": {}, "a": {Fields: map[string]*catalog.FieldMask{"a": {}}},
+				"two of a": {Fields: map[string]*catalog.FieldMask{"a": {Item: &catalog.FieldMask{}, Items: 2}}},
 			} {
 				// What is not kept is judged all the same.
 				if _, verdict := parseObject([]byte(test.body), outline); fmt.Sprint(verdict) != fmt.Sprint(err) {
@@ -133,7 +133,7 @@ func TestParseObjectBounds(t *testing.T) {
 	}
 }
 
-// members is an object of so many fields.
+// members returns an object of n fields.
 func members(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -142,11 +142,11 @@ func members(n int) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func TestParseKeepsTheOutline(t *testing.T) {
+func TestParseKeepsTheFieldMask(t *testing.T) {
 	t.Parallel()
-	keep := &catalog.Outline{Fields: map[string]*catalog.Outline{
+	keep := &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{
 		"text": {}, "all": whole,
-		"list": {Item: &catalog.Outline{Fields: map[string]*catalog.Outline{"known": {}}}, Items: 2},
+		"list": {Item: &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{"known": {}}}, Items: 2},
 	}}
 	for name, test := range map[string]struct{ body, kept string }{
 		"known":               {`{"text":"a","all":[1,{"b":[2]}]}`, `{"text":"a","all":[1,{"b":[2]}]}`},
@@ -174,15 +174,14 @@ func TestParseKeepsTheOutline(t *testing.T) {
 	}
 }
 
-// TestWorstBodyIsSmall reads what once took fifty times its size: small values
-// in fields that nobody looks into. It runs alone, since it
-// counts what the process allocates.
+// TestWorstBodyIsSmall parses bodies that once took fifty times their size: small values in
+// unread fields. It runs alone, since it counts the allocations of the process.
 func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	models, err := catalog.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := models.Outline("")
+	mask := models.FieldMask("")
 	for name, field := range map[string]string{
 		"an unknown field": `"other":[%s]`, "metadata": `"metadata":{"other":[%s]}`, "a text": `"prompt":[%s]`,
 		"a list": `"image_urls":[%s]`, "an item": `"element_list":[{"name":[%s]}]`, "a number": `"n":[%s]`,
@@ -191,7 +190,7 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 		body := []byte(`{"model":"alpha-v3",` + fmt.Sprintf(field, strings.Repeat(item, 9_900)+"0") + `,"filler":"` + strings.Repeat("y", 500_000) + `"}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := parseObject(body, keep)
+		_, err := parseObject(body, mask)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 100<<10 {
 			t.Errorf("%s: a body of %d KiB takes %d KiB, %v", name, len(body)>>10, took>>10, err)
@@ -199,8 +198,8 @@ func TestWorstBodyIsSmall(t *testing.T) { //nolint:paralleltest // see above
 	}
 }
 
-// Large bodies wait for their turn as their account's, which the limit takes in turns.
-// In which order they are done says nothing of that: who had a turn may be held up after.
+// TestParsingWaitsAsItsAccount checks that large bodies of different accounts are parsed in turn.
+// It does not check the order of the answers, since a parser may be delayed after its permit.
 func TestParsingWaitsAsItsAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -241,7 +240,7 @@ func FuzzParseObject(f *testing.F) {
 		if (err == nil) == (object == nil) {
 			t.Fatalf("object %v with error %v", object, err)
 		}
-		if _, verdict := parseObject(body, &catalog.Outline{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
+		if _, verdict := parseObject(body, &catalog.FieldMask{}); fmt.Sprint(verdict) != fmt.Sprint(err) {
 			t.Fatalf("%v when nothing is kept, else %v", verdict, err)
 		}
 		// What we take, everybody takes, and sees the same in it.

@@ -17,17 +17,17 @@ import (
 
 const mebibyte = 1 << 20
 
-// padded is a submit of exactly so many bytes.
+// padded returns a submit of exactly n bytes.
 func padded(size int) string {
 	start, end := `{"model":"alpha-v3","prompt":"a","other":"`, `"}`
 	return start + strings.Repeat("x", size-len(start)-len(end)) + end
 }
 
-// aBody is what a submit of a mebibyte holds once most of it came: its length, and a
-// byte to see its end.
+// aBody is the room that a submit of a mebibyte takes once most of it came: its length, and a byte
+// to see its end.
 const aBody = mebibyte + 1
 
-// holding is a submit of which the last byte is missing.
+// holding sends a submit without its last byte.
 func (g *gateway) holding(t *testing.T, address, key string) (s *socket, last string) {
 	t.Helper()
 	before := g.held()
@@ -38,9 +38,9 @@ func (g *gateway) holding(t *testing.T, address, key string) (s *socket, last st
 	return s, text[len(text)-1:]
 }
 
-// Two accounts announce more than there is room for, bodies and uploads, and send them
-// slowly. What did not come counts for nothing: others have room. Who is too slow is
-// let go.
+// TestAnnouncedIsNotHeld checks that only received bytes count. Two accounts announce bodies and
+// uploads larger than the room and send them slowly: others still have room, and the slow
+// requests are ended.
 func TestAnnouncedIsNotHeld(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, bounds(func(p *limit.Process) {
@@ -76,8 +76,8 @@ func TestAnnouncedIsNotHeld(t *testing.T) {
 	eventually(t, "all is given back", func() bool { return g.held() == 0 })
 }
 
-// TestBodiesOfOneAccount: what an account has under way, with whatever keys, leaves no
-// room for more of its own, and some for others.
+// TestBodiesOfOneAccount checks that the bodies of an account, under all its keys, leave room for
+// other accounts.
 func TestBodiesOfOneAccount(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t), func(c *api.Config) { // one may have one, and two have one each
@@ -98,7 +98,7 @@ func TestBodiesOfOneAccount(t *testing.T) {
 		s := dial(t, address)
 		s.send(text)
 		a := s.answer()
-		a.wantError(t, 429, "rate_limit_error", "bodies under way")
+		a.wantError(t, 429, "rate_limit_error", "bodies in progress")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("%s: Retry-After %q", name, after)
 		}
@@ -122,7 +122,7 @@ func TestBodiesOfOneAccount(t *testing.T) {
 	s.answer().taskID(t)
 }
 
-// TestBodiesOfTheProcess: when all is taken, who has nothing gets a 503.
+// TestBodiesOfTheProcess checks that a request gets 503 while all room is taken.
 func TestBodiesOfTheProcess(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, bounds(func(p *limit.Process) { p.Bodies = limit.New("", 100) }), func(c *api.Config) { c.BodyWait = 50 * time.Millisecond })
@@ -140,8 +140,8 @@ func TestBodiesOfTheProcess(t *testing.T) {
 	}
 }
 
-// TestRoomComesBack: however a body ends, its room is free again.
-func TestRoomComesBack(t *testing.T) {
+// TestBodyRoomIsReleased checks that the room of a body is free again, however the body ends.
+func TestBodyRoomIsReleased(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t), func(c *api.Config) {
 		c.BodyPace = 2 * time.Second
@@ -179,7 +179,7 @@ func TestRoomComesBack(t *testing.T) {
 	}
 }
 
-// heldStore is a database that takes its time with submits.
+// heldStore is a store whose submits wait.
 type heldStore struct {
 	testStore
 	entered atomic.Int64
@@ -192,8 +192,8 @@ func (s *heldStore) Submit(ctx context.Context, n mediagate.NewTask) (string, bo
 	return s.testStore.Submit(ctx, n)
 }
 
-// TestSlowDatabaseHoldsNoBodies: what waits for the database has given its
-// body up.
+// TestSlowDatabaseHoldsNoBodies checks that requests waiting for the database hold no room for
+// bodies.
 func TestSlowDatabaseHoldsNoBodies(t *testing.T) {
 	t.Parallel()
 	held := &heldStore{leave: make(chan struct{})}

@@ -17,41 +17,41 @@ import (
 	"github.com/mediagate/mediagate/task/view"
 )
 
-// call is one request on its way through: what the middleware learns and the
-// log line tells.
+// call is one request on its way through the server: what the middleware learns about it, and
+// what its log line reports.
 type call struct {
 	echo.Context
-	envelope    envelope
-	requestID   string
-	started     time.Time
-	route       route           // once it is admitted to one
-	models      *models         // of the moment in which it came
-	credential  credential      // of routes that take a key
-	caller      *caller         // of routes that take a key
-	operator    operator        // of routes of the admin API
-	judged      time.Time       // when it was
-	client      netip.Addr      // from which the call came; the zero one when that cannot be read
-	taskID      string          // for the log
-	mayHaveTask bool            // a task may be stored that a repetition of the call would not find
-	traceParent string          // of the task that it makes
-	streams     bool            // the answer lasts as long as its client reads
-	quiet       bool            // is no line of the log, which anybody could fill
-	speech      *speechRequest  // also for the log
-	begun       bool            // something of the body was asked for
-	read        bool            // nothing more of it is to be read
-	held        *limit.Permit   // of the body
-	place       *limit.Permit   // among the requests under way
-	actor       mediagate.Actor // once it is known
+	envelope      envelope
+	requestID     string
+	started       time.Time
+	route         route           // the zero route before one is found
+	models        *models         // those in force when the call came
+	credential    credential      // on routes that take a key
+	caller        *caller         // on routes that take a key
+	operator      operator        // on routes of the admin API
+	authorizedAt  time.Time       // when the key was last checked
+	client        netip.Addr      // the client's address; the zero value if it cannot be read
+	taskID        string          // for the log
+	mayHaveTask   bool            // a task may be stored that a retry of the call would not find
+	traceParent   string          // of the task that the call makes
+	streams       bool            // the answer lasts as long as the client reads it
+	quiet         bool            // logged at debug level only: anybody could fill the log with such calls
+	speech        *speechRequest  // also for the log
+	begun         bool            // reading of the body has begun
+	read          bool            // nothing more of the body is to be read
+	bodyPermit    *limit.Permit   // for the bytes of the body
+	requestPermit *limit.Permit   // for one of the requests in progress
+	actor         mediagate.Actor // who makes the call's changes, once that is known
 
-	waiter *mediagate.Waiter // of a task that a later call may adopt
-	stays  func() bool       // reports, and decides, that the waiter's client is still there
+	waiter       *mediagate.Waiter // set if a later call may adopt the task
+	stopWatching func() bool       // stops watching the waiter's client, and reports whether it was still there
 
 	server context.Context // ends when the server has stopped
-	ctx    context.Context // of what is asked of the database; see within
+	ctx    context.Context // for queries to the database, see setTimeout
 	cancel context.CancelFunc
 }
 
-// class is what the call is counted as: its route's, or that of streams.
+// class is the metrics label of the call: its route's class, or streamClass.
 func (c *call) class() string {
 	if c.streams {
 		return streamClass
@@ -59,31 +59,31 @@ func (c *call) class() string {
 	return c.route.class()
 }
 
-// within gives what the call asks of the database from here on so much time.
-// The request's own context is no part of it: net/http ends that one when the
-// client closes its sending side, which is no abort, and nothing but a failed
-// write tells whether somebody still reads.
-func (c *call) within(d time.Duration) {
-	c.release()
-	c.ctx, c.cancel = c.lasting(d)
+// setTimeout gives the call's further queries to the database this much time. Their context does
+// not follow the request's own: net/http ends that one when the client closes its sending side,
+// which is no abort. Only a failed write shows that nobody reads any more.
+func (c *call) setTimeout(d time.Duration) {
+	c.cancelContext()
+	c.ctx, c.cancel = c.detachedContext(d)
 	if c.actor.By != "" {
 		c.ctx = mediagate.WithActor(c.ctx, c.actor)
 	}
 }
 
-// acts says who makes the changes that the call asks for from here on.
-func (c *call) acts(a mediagate.Actor) {
+// setActor attributes the changes that the call makes from here on to the actor.
+func (c *call) setActor(a mediagate.Actor) {
 	c.actor, c.ctx = a, mediagate.WithActor(c.ctx, a)
 }
 
-// actsFor adds to the audit why the call makes its changes; empty where it does not say.
-func (c *call) actsFor(reason string) {
+// setAuditReason adds the caller's reason for its changes to the audit. It may be empty.
+func (c *call) setAuditReason(reason string) {
 	c.actor.Reason = reason
-	c.acts(c.actor)
+	c.setActor(c.actor)
 }
 
-// lasting is a context that ends after so much time or with the server.
-func (c *call) lasting(d time.Duration) (context.Context, context.CancelFunc) {
+// detachedContext returns a context that ends after this time or when the server stops, but not
+// when the client leaves.
+func (c *call) detachedContext(d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), d)
 	stop := context.AfterFunc(c.server, cancel)
 	return ctx, func() {
@@ -92,30 +92,29 @@ func (c *call) lasting(d time.Duration) (context.Context, context.CancelFunc) {
 	}
 }
 
-func (c *call) release() {
+func (c *call) cancelContext() {
 	if c.cancel != nil {
 		c.cancel()
 	}
 }
 
-// uncounted runs what is not to take from that time.
-func (c *call) uncounted(f func()) {
+// withoutTimeout runs f without counting its time against the call's timeout.
+func (c *call) withoutTimeout(f func()) {
 	deadline, _ := c.ctx.Deadline()
 	left := time.Until(deadline)
 	f()
-	c.within(left)
+	c.setTimeout(left)
 }
 
-// answerWithin gives the answer as much more time as the call waits, beside that of
-// an answer that is made at once.
+// answerWithin extends the deadline of the answer by the time that the call waits.
 func (c *call) answerWithin(wait time.Duration) {
 	const more = 30 * time.Second
 	c.writeBy(time.Now().Add(wait + more))
 }
 
-// late words a fault whose likely reason is that the time was up: what breaks
-// then does not always say so.
-func (c *call) late(err error) error {
+// asTimeout turns an internal error into KindUnavailable if the call's time is up, since the
+// timeout is then the likely cause, even if the error does not say so.
+func (c *call) asTimeout(err error) error {
 	if !mediagate.Is(err, mediagate.KindInternal) || !errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
@@ -128,7 +127,7 @@ func (c *call) late(err error) error {
 // callKey holds the *call in Echo's context.
 const callKey = "mediagate.call"
 
-// buffers are reused for answers: a task is read far more often than written.
+// buffers are reused for answers, since tasks are read far more often than they are written.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // json answers with a body as JSON.
@@ -150,7 +149,7 @@ func (c *call) text(status int, format string, text []byte) {
 	header.Set("Content-Type", format)
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	response.WriteHeader(status)
-	_, _ = response.Write(text) // a client that left is no error of ours
+	_, _ = response.Write(text) // a client that has left is no error of ours
 }
 
 // wrappedTask is the answer of the task endpoints.
@@ -159,7 +158,7 @@ type wrappedTask struct {
 	Data view.Task `json:"data"`
 }
 
-// wrappedStub is what a key that may not read tasks sees of one that it acts on.
+// wrappedStub is the answer to a key that may act on a task but not read it.
 type wrappedStub struct {
 	Code int      `json:"code"`
 	Data taskStub `json:"data"`

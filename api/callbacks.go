@@ -15,31 +15,31 @@ import (
 	"github.com/mediagate/mediagate/api/listener"
 )
 
-// CallbackFolder is where vendors tell, below public_url, that a job may have changed.
+// CallbackFolder is the path below public_url at which vendors report that a job may have
+// changed.
 const CallbackFolder = "callbacks/"
 
 const callbackPath = "/" + CallbackFolder + ":token"
 
 const (
-	// callbackBytes is how much of a body is read, so that its connection lives on.
+	// callbackBytes is how much of a body is read to keep its connection alive.
 	callbackBytes = 16 << 10
-	// challengeBytes is how long a body may be that is looked into for a challenge.
+	// challengeBytes bounds the bodies that are searched for a challenge.
 	challengeBytes = 4 << 10
 )
 
 // HintStore makes polls due.
 type HintStore interface {
-	// Hint makes the next poll for the attempt due, at most once a second. It returns
-	// false where that changes nothing.
+	// Hint makes the next poll for the attempt due, at most once a second. It returns false if
+	// that changes nothing.
 	Hint(ctx context.Context, taskID string, n int) (due bool, err error)
 }
 
-// handleCallback takes a vendor's word that a job may have changed. All of it that
-// counts is the token, and all that it does is to make the next poll due. The answer is
-// the same whatever the token is: 204, or the challenge by which MiniMax tries an
-// address.
+// handleCallback takes a vendor's report that a job may have changed. It reads nothing but the
+// token, and all that it does is to make the job's next poll due. It answers every token alike:
+// with 204, or with the challenge by which MiniMax tests an address.
 func (s *Server) handleCallback(c *call) error {
-	c.quiet = !s.hints.take(c.Param("token"))
+	c.quiet = !s.hints.add(c.Param("token"))
 	if challenge := c.challenge(); challenge != nil {
 		s.hints.counts.challenges.Add(1)
 		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
@@ -48,8 +48,8 @@ func (s *Server) handleCallback(c *call) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// challenge is the one in a short body, a text or a number. Of a long body the beginning
-// is read and thrown away; the connection ends if there is more.
+// challenge returns the challenge in a short body, a string or a number. It reads and discards
+// the beginning of a longer body, and ends the connection if there is more.
 func (c *call) challenge() json.RawMessage {
 	r := c.Request()
 	if r.ContentLength > callbackBytes {
@@ -70,55 +70,61 @@ func (c *call) challenge() json.RawMessage {
 	var about struct {
 		Challenge json.RawMessage `json:"challenge"`
 	}
-	if len(body) > challengeBytes || json.Unmarshal(body, &about) != nil || !bytes.ContainsAny(about.Challenge[:min(1, len(about.Challenge))], `"-0123456789`) {
+	if len(body) > challengeBytes || json.Unmarshal(body, &about) != nil ||
+		!bytes.ContainsAny(about.Challenge[:min(1, len(about.Challenge))], `"-0123456789`) {
 		return nil
 	}
 	return about.Challenge
 }
 
 const (
-	hintEvery   = 25 * time.Millisecond // between two rounds of writing hints
-	hintTimeout = 5 * time.Second       // of one round
-	maxHints    = 4096                  // that wait to be written
+	hintEvery   = 25 * time.Millisecond // between two rounds of writes
+	hintTimeout = 5 * time.Second       // for one round
+	maxHints    = 4096                  // waiting to be written
 )
 
-// HintCounts are how often callbacks came, by what came of them.
+// HintCounts counts callbacks by their effect.
 type HintCounts struct {
 	Due        int64 // made a poll due
-	Idle       int64 // changed nothing: nobody waits for the job, or a poll is due already
-	Unknown    int64 // with a token that is not ours
-	Dropped    int64 // more than could be written, or the database was away
-	Challenges int64 // with a challenge, whatever their token
+	Idle       int64 // changed nothing: the job is not polled for, or a poll is due already
+	Unknown    int64 // had a token that is not ours
+	Dropped    int64 // were more than could be written, or came while the database was away
+	Challenges int64 // had a challenge, whatever their token
 }
 
-// hints writes what callbacks hint at: each attempt once a round, one row a statement,
-// one after the other. So a flood of callbacks costs the database one connection, and
-// nothing where all are for the same few jobs. A hint that is lost costs a later poll.
+// hints writes the hints of callbacks to the database: each attempt once a round, one row a
+// statement, one statement after the other. So a flood of callbacks costs the database one
+// connection, and repeated callbacks for the same jobs cost nothing more. A lost hint only delays
+// a poll.
 type hints struct {
-	open  func(token string) (taskID string, n int, ok bool) // nil: no token is ours
+	open  func(token string) (taskID string, n int, ok bool) // nil if no token is ours
 	store HintStore
 	lost  *listener.SampledLog
 	ctx   context.Context
 
 	mu      sync.Mutex
-	waiting map[hinted]struct{}
-	timer   *time.Timer // of the next round
+	waiting map[attemptRef]struct{}
+	timer   *time.Timer // for the next round
 
 	counts struct{ due, idle, unknown, dropped, challenges atomic.Int64 }
 }
 
-type hinted struct {
+type attemptRef struct {
 	taskID string
 	n      int
 }
 
 func newHints(ctx context.Context, open func(string) (string, int, bool), store HintStore, log *slog.Logger) *hints {
-	return &hints{open: open, store: store, lost: listener.NewSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx, waiting: map[hinted]struct{}{}}
+	return &hints{
+		open: open, store: store, lost: listener.NewSampledLog(log, "vendors' callbacks that were lost"), ctx: ctx,
+		waiting: map[attemptRef]struct{}{},
+	}
 }
 
-// take notes the hint of a callback, unless the token is not ours. It waits for nothing.
-func (h *hints) take(token string) (ours bool) {
-	var at hinted
+// add notes the hint of a callback. It reports whether the token is ours, and does not wait for
+// the write.
+func (h *hints) add(token string) (ours bool) {
+	var at attemptRef
 	if h.open != nil {
 		at.taskID, at.n, ours = h.open(token)
 	}
@@ -128,7 +134,7 @@ func (h *hints) take(token string) (ours bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, waits := h.waiting[at]; !waits && len(h.waiting) >= maxHints || h.ctx.Err() != nil {
+	if _, isWaiting := h.waiting[at]; !isWaiting && len(h.waiting) >= maxHints || h.ctx.Err() != nil {
 		h.drop(errHintsFull)
 		return true
 	}
@@ -139,7 +145,7 @@ func (h *hints) take(token string) (ours bool) {
 	return true
 }
 
-var errHintsFull = errors.New("too many wait to be written")
+var errHintsFull = errors.New("too many hints wait to be written")
 
 func (h *hints) drop(err error) {
 	h.counts.dropped.Add(1)
@@ -148,11 +154,11 @@ func (h *hints) drop(err error) {
 	}
 }
 
-// write writes a round, and plans the next one if there is something for it.
+// write writes a round, and schedules the next one if new hints have come.
 func (h *hints) write() {
 	h.mu.Lock()
 	round := h.waiting
-	h.waiting = map[hinted]struct{}{}
+	h.waiting = map[attemptRef]struct{}{}
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(h.ctx, hintTimeout)
 	defer cancel()
@@ -174,8 +180,11 @@ func (h *hints) write() {
 	}
 }
 
-// Callbacks tells how often vendors' callbacks came.
+// Callbacks returns how many callbacks of vendors have come, by their effect.
 func (s *Server) Callbacks() HintCounts {
 	c := &s.hints.counts
-	return HintCounts{Due: c.due.Load(), Idle: c.idle.Load(), Unknown: c.unknown.Load(), Dropped: c.dropped.Load(), Challenges: c.challenges.Load()}
+	return HintCounts{
+		Due: c.due.Load(), Idle: c.idle.Load(), Unknown: c.unknown.Load(), Dropped: c.dropped.Load(),
+		Challenges: c.challenges.Load(),
+	}
 }

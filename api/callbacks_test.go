@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/internal/hint"
 )
 
-// hintStore notes hints, in the place of the polling table.
+// hintStore records hints instead of the polling table.
 type hintStore struct {
 	api.Store
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ func (s *hintStore) seen() []string {
 	return slices.Sorted(slices.Values(s.hints))
 }
 
-// called is a gateway that vendors call back, and the keys of its tokens.
+// called returns a gateway that vendors call back, and the keys of its tokens.
 func called(t *testing.T) (*gateway, *hintStore, hint.Keys) {
 	t.Helper()
 	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
@@ -64,8 +64,8 @@ func (g *gateway) callback(token, body string) answer {
 	return g.send(request{method: http.MethodPost, path: "/callbacks/" + token, body: body})
 }
 
-// An arrival makes the poll of the token's own attempt due, whatever is in the body; the
-// token stays out of the log.
+// TestCallbacks checks that a callback makes the poll of its token's attempt due, whatever its
+// body, and that the log does not hold the token.
 func TestCallbacks(t *testing.T) {
 	t.Parallel()
 	g, store, keys := called(t)
@@ -89,7 +89,8 @@ func TestCallbacks(t *testing.T) {
 	}
 }
 
-// A wrong token costs nothing, and is answered as a right one is.
+// TestWrongCallbacks checks that a wrong token costs no query and gets the same answer as a right
+// one.
 func TestWrongCallbacks(t *testing.T) {
 	t.Parallel()
 	g, store, keys := called(t)
@@ -125,7 +126,7 @@ func TestWithoutTokens(t *testing.T) {
 	}
 }
 
-// MiniMax tries an address with a challenge, which it wants back.
+// TestChallenge checks that a challenge is returned: MiniMax tests an address with one.
 func TestChallenge(t *testing.T) {
 	t.Parallel()
 	g, _, keys := called(t)
@@ -158,7 +159,8 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// A long body is not read. One that does not come is not waited for.
+// TestBodiesOfCallbacks checks that a long body is not read, and that a missing one is not
+// awaited.
 func TestBodiesOfCallbacks(t *testing.T) {
 	t.Parallel()
 	g, _, keys := called(t)
@@ -192,8 +194,8 @@ func TestBodiesOfCallbacks(t *testing.T) {
 	}
 }
 
-// However many callbacks come, each attempt is written once a round, and no more than
-// the bound wait.
+// TestFloodOfCallbacks checks that each attempt is written once a round, for any number of
+// callbacks, and that the number of waiting hints is limited.
 func TestFloodOfCallbacks(t *testing.T) {
 	t.Parallel()
 	g, store, keys := called(t)
@@ -210,7 +212,8 @@ func TestFloodOfCallbacks(t *testing.T) {
 	}
 }
 
-// A database that is away costs the hint, not the answer.
+// TestCallbackWithoutDatabase checks that a callback is answered without the database, though its
+// hint is lost.
 func TestCallbackWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	g, store, keys := called(t)

@@ -19,16 +19,16 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// Config is what New needs. The first eleven are required.
+// Config is what New needs. The fields before Checks are required, except TaskFileOf.
 type Config struct {
 	Store   Store
 	Catalog *catalog.Catalog
 	Routes  Routes
 	Uploads Uploads
 	Files   Files
-	FileURL func(mediagate.File) string // where clients and vendors reach an upload
-	// TaskFileOf reads the address of a task's file, a path or below our public address.
-	// Nil: no field takes one.
+	FileURL func(mediagate.File) string // the public link of an upload
+	// TaskFileOf parses the address of a task's file: a path, or a URL below our public address. With
+	// nil no field takes such files.
 	TaskFileOf func(url string) (taskID string, n int, ok bool)
 	Starter    Starter
 	Runs       Runs
@@ -36,62 +36,61 @@ type Config struct {
 	Remover    Remover
 	Speaker    Speaker
 	Checks     Checks
-	// CheckWebhookURL judges the callback address of a submit without asking
-	// DNS; its error's message becomes the reason why nothing will be sent.
-	// Nil accepts any.
+	// CheckWebhookURL checks a callback address without a DNS lookup. Its error's message becomes the
+	// reason why nothing is sent. Nil accepts all addresses.
 	CheckWebhookURL func(raw string) error
-	// Deliverer delivers the tests of callback addresses. Nil: none can be tested.
+	// Deliverer delivers tests of callback addresses. With nil they cannot be tested.
 	Deliverer Deliverer
 
-	// OpenHint names the attempt whose token a vendor's callback carries; nil: no
-	// token is ours.
+	// OpenHint returns the attempt that the token of a vendor's callback belongs to. With nil no token
+	// is ours.
 	OpenHint func(token string) (taskID string, n int, ok bool)
 
-	// Moderator judges what submits write; nil: nobody does.
+	// Moderator checks the content of submits. With nil there is no check.
 	Moderator Moderator
-	// ModeratorAsks says that it asks somebody, which costs: about what can be paid for
-	// only, and each account has its share of the questions under way.
-	ModeratorAsks bool
+	// ModeratorCalls says that the moderator calls another service. Then only submits that can be paid
+	// for are checked, and each account has its share of the calls in progress.
+	ModeratorCalls bool
 
-	// Limits are those of the process. Nil, or a nil one of them: no bound.
+	// Limits are the limits of the process. Nil, or a nil one of them, means no bound.
 	Limits *limit.Process
 
-	// Tracer makes spans of submits; nil: there are none.
+	// Tracer makes the spans of submits. With nil there are none.
 	Tracer trace.Tracer
 
-	Operators []Operator // those with keys; empty: nobody calls the admin API with a key
-	// IdentityProvider signs operators in to the console. Nil: only keys do.
+	Operators []Operator // operators with keys; empty: no key opens the admin API
+	// IdentityProvider signs operators in to the console. With nil only keys do.
 	IdentityProvider IdentityProvider
 
-	AdminListener   net.Listener            // of the admin API, which is nowhere else then; nil: where the rest is. Serve closes it
+	AdminListener   net.Listener            // the admin API's own; nil: it is served with the rest. Serve closes it
 	Channels        []Channel               // as configured
-	Vendors         []Vendor                // by their names
+	Vendors         []Vendor                // sorted by name
 	CreditsPerUnit  int64                   // 0: 1000
 	Currency        string                  // empty: USD
 	Groups          map[string]Group        // empty: "default", all models at list price
-	AccountDefaults mediagate.AccountLimits // of accounts that name none
-	TaskTimeout     time.Duration           // from submit to the end of waiting; 0: 2 h
+	AccountDefaults mediagate.AccountLimits // of accounts without limits of their own
+	TaskTimeout     time.Duration           // from the submit to the end of waiting for the vendor; 0: 2 h
 	ModalTimeout    time.Duration           // how long a task waits for modal parameters; 0: 30 min
-	ParkTimeout     time.Duration           // a parked task that nobody mends fails then; 0: 24 h
-	ParkRetry       time.Duration           // a parked step is tried again so often; 0: 5 min
-	QueueTimeout    time.Duration           // a task that no channel has a slot for fails then; 0: 24 h
-	StoreTimeout    time.Duration           // for what one request asks of the database; 0: 10 s
-	BodyPace        time.Duration           // over which bodies are held to the least pace; 0: limit.PaceOver
-	BodyWait        time.Duration           // for room in Limits.Bodies; 0: 1 s
-	UploadWait      time.Duration           // for room in Limits.Uploads; 0 or more than 10 s: 10 s, since the answer's time runs
-	Grace           time.Duration           // for calls under way when the server is to stop; 0: 15 s
-	LinkTTL         time.Duration           // of links in answers; 0 or more than 7 days: 7 days
+	ParkTimeout     time.Duration           // after which a parked task fails; 0: 24 h
+	ParkRetry       time.Duration           // between two attempts at a parked step; 0: 5 min
+	QueueTimeout    time.Duration           // after which a task without a slot fails; 0: 24 h
+	StoreTimeout    time.Duration           // for the database queries of one request; 0: 10 s
+	BodyPace        time.Duration           // the time over which limit.LeastPace is measured; 0: limit.PaceOver
+	BodyWait        time.Duration           // for a permit of Limits.Bodies; 0: 1 s
+	UploadWait      time.Duration           // for a permit of Limits.Uploads; 0 or more than 10 s: 10 s, since it counts against the answer's deadline
+	Grace           time.Duration           // for calls in progress when the server stops; 0: 15 s
+	LinkTTL         time.Duration           // how long links in answers work; 0 or more than 7 days: 7 days
 	Keep            mediagate.Retention
-	CORSOrigins     []string         // "*" is any
+	CORSOrigins     []string         // "*" allows all
 	TrustedProxies  listener.Proxies // in front of us
 	IdleTimeout     time.Duration    // how long a connection without a request is kept; 0: 75 s
 	Version         string           // shown by /healthz
-	PublicURL       string           // where clients reach us, for the OpenAPI document; empty: where they had it from
+	PublicURL       string           // our public address, for the OpenAPI document; empty: the address that the document was read from
 
-	Console      fs.FS    // the web application at /console, with index.html; nil: there is none
-	MediaOrigins []string // from which it loads files of tasks
+	Console      fs.FS    // the web application at /console, with index.html; nil: none
+	MediaOrigins []string // the origins of the task files that the console shows
 
-	// Observe is called with each request that has ended; nil: nobody counts.
+	// Observe is called after each request. It may be nil.
 	Observe func(class string, status int, took time.Duration)
 
 	Now    func() time.Time // nil: time.Now
@@ -105,11 +104,11 @@ type Group struct {
 	Capacity    int      // tasks in flight at once; 0: no limit
 }
 
-// Channel is one of our accounts with vendors, as operators may see it.
+// Channel is one of our vendor accounts as operators may see it.
 type Channel struct {
 	Name        string
 	Provider    string
-	Models      []string // empty: all that its provider serves
+	Models      []string // empty: all models of its provider
 	Priority    int
 	Weight      int
 	Concurrency int
@@ -118,13 +117,12 @@ type Channel struct {
 
 const (
 	defaultGroup = "default"
-	maxLinkTTL   = 7 * 24 * time.Hour // a SigV4 link lasts no longer
+	maxLinkTTL   = 7 * 24 * time.Hour // the longest life of a SigV4 link
 
 	maxUploadWait = 10 * time.Second
 )
 
-// withDefaults returns the configuration with its zero values filled in, or
-// all that is missing.
+// withDefaults fills in the zero values. Its error names all missing fields.
 func (c Config) withDefaults() (Config, error) {
 	var problems []error
 	missing := func(absent bool, name string) {
@@ -203,15 +201,15 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(problems...)
 }
 
-// group is a Group made ready.
+// group is a Group with its price factor parsed.
 type group struct {
 	factor   price.Factor
 	models   []string
 	capacity int
 }
 
-// readyGroups reads the factors of all groups, or says which are wrong.
-func readyGroups(settings map[string]Group) (map[string]group, error) {
+// parseGroups parses the price factors of all groups. Its error names all invalid ones.
+func parseGroups(settings map[string]Group) (map[string]group, error) {
 	groups := make(map[string]group, len(settings))
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

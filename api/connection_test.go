@@ -17,8 +17,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// street is a listener whose connections come from the addresses that a test
-// names, one after the other.
+// street is a listener whose connections come from the addresses that a test names, in order.
 type street struct {
 	net.Listener
 	from chan string
@@ -39,10 +38,10 @@ type resident struct {
 
 func (r resident) RemoteAddr() net.Addr { return r.at }
 
-// CloseWrite is what a *net.TCPConn has.
+// CloseWrite closes the sending side, like that of a *net.TCPConn.
 func (r resident) CloseWrite() error { return r.Conn.(*net.TCPConn).CloseWrite() }
 
-// street serves the gateway and returns how to connect from an address.
+// street serves the gateway and returns a function that connects from an address.
 func (g *gateway) street() (from func(address string) *socket) {
 	g.t.Helper()
 	inner, err := (&net.ListenConfig{}).Listen(g.t.Context(), "tcp", "127.0.0.1:0")
@@ -69,7 +68,7 @@ func (s *socket) ask(r request) answer {
 	return s.answer()
 }
 
-// gone expects that the connection was closed under its client.
+// gone expects that the server closed the connection.
 func (s *socket) gone() {
 	s.t.Helper()
 	if b, err := s.answers.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -87,14 +86,15 @@ func (s *socket) alive() {
 
 const spareConnections = 64
 
-// connectionsOf bounds them as a process does.
+// connectionsOf returns the connection limits of a process.
 func connectionsOf(n int64) func(*api.Config) {
 	return bounds(func(p *limit.Process) {
-		p.Connections, p.Spare = limit.New("", n), limit.New("", spareConnections)
+		p.Connections, p.Overflow = limit.New("", n), limit.New("", spareConnections)
 	})
 }
 
-// Connections that ask nothing make room for new ones, the longest silent first.
+// TestSilentConnectionsMakeRoom checks that idle connections are closed for new ones, the longest
+// idle first.
 func TestSilentConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, connectionsOf(4))
@@ -146,7 +146,8 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// Where all connections are at work, another one is told so, and how we are.
+// TestConnectionsBeyondTheCap checks that a connection is refused while all others are active,
+// and that health still answers.
 func TestConnectionsBeyondTheCap(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, connectionsOf(2))
@@ -193,7 +194,7 @@ func TestConnectionsBeyondTheCap(t *testing.T) {
 	})
 }
 
-// An address has a bound of its own; of IPv6 it is a /64.
+// TestConnectionsOfAnAddress checks the limit of an address, which for IPv6 is a /64.
 func TestConnectionsOfAnAddress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -239,7 +240,8 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 	}
 }
 
-// Requests that came at once are answered in turn, and count as one connection.
+// TestPipelineIsOneConnection checks that pipelined requests are answered in order and count as
+// one connection.
 func TestPipelineIsOneConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, connectionsOf(1))

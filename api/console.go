@@ -11,36 +11,50 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The console is a web application. Its pages have addresses that are no files: each is
-// index.html, which knows what to show there.
+// The console is a single-page application: every path below /console that is no file answers
+// with index.html, which shows the page of that path.
 
 const (
 	consolePath   = "/console"
 	consoleFiles  = consolePath + "/*"
-	consoleAssets = "assets/" // their names change with what is in them
+	consoleAssets = "assets/" // file names change with the content
 	consoleIndex  = "index.html"
 )
 
-// consoleTypes are those of files that the console has, whatever the machine thinks of
-// their names.
+// consoleTypes are the media types of the console's files. They do not depend on the machine's
+// own table.
 var consoleTypes = map[string]string{
-	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".json": "application/json",
-	".svg": "image/svg+xml", ".png": "image/png", ".ico": "image/x-icon", ".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8",
+	".html":  "text/html; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".css":   "text/css; charset=utf-8",
+	".json":  "application/json",
+	".svg":   "image/svg+xml",
+	".png":   "image/png",
+	".ico":   "image/x-icon",
+	".woff2": "font/woff2",
+	".txt":   "text/plain; charset=utf-8",
 }
 
-// console is what a browser loads, and from where that may load more.
+// console holds the web application's files, and the policy that says where a page may load from.
 type console struct {
-	files  map[string]*published // nil: the program was built without
+	files  map[string]*published // nil if the program was built without a console
 	policy string
 }
 
-// newConsole reads the files into memory. Files of tasks are at the origins.
+// newConsole reads the files into memory. media lists the origins that serve the files of tasks.
 func newConsole(files fs.FS, media []string) (*console, error) {
 	from := strings.Join(media, " ")
 	c := &console{policy: strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "font-src 'self'",
-		strings.TrimSpace("img-src 'self' data: blob: " + from), strings.TrimSpace("media-src 'self' blob: " + from), strings.TrimSpace("connect-src 'self' " + from),
-		"form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'",
+		"default-src 'none'",
+		"script-src 'self'",
+		"style-src 'self'",
+		"font-src 'self'",
+		strings.TrimSpace("img-src 'self' data: blob: " + from),
+		strings.TrimSpace("media-src 'self' blob: " + from),
+		strings.TrimSpace("connect-src 'self' " + from),
+		"form-action 'self'",
+		"base-uri 'none'",
+		"frame-ancestors 'none'",
 	}, "; ")}
 	if files == nil {
 		return c, nil
@@ -69,7 +83,8 @@ func newConsole(files fs.FS, media []string) (*console, error) {
 	return c, err
 }
 
-// asksForConsole reports whether a browser asks for the root, which is no route: it is sent to the console.
+// asksForConsole reports whether a browser asks for /, which is no route: it is redirected to the
+// console.
 func (s *Server) asksForConsole(r *http.Request) bool {
 	return s.console.files != nil && r.URL.Path == "/" && (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -78,8 +93,11 @@ func (s *Server) asksForConsole(r *http.Request) bool {
 func (s *Server) handleConsole(c *call) error {
 	header := c.Response().Header()
 	for name, value := range map[string]string{
-		"Content-Security-Policy": s.console.policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-		"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+		"Content-Security-Policy":    s.console.policy,
+		"X-Content-Type-Options":     "nosniff",
+		"Referrer-Policy":            "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin",
+		"X-Frame-Options":            "DENY",
 	} {
 		header.Set(name, value)
 	}
@@ -89,9 +107,9 @@ func (s *Server) handleConsole(c *call) error {
 	case s.console.files == nil:
 		return c.String(http.StatusNotFound, "This build has no console: build it with Node to have one.\n")
 	case file == nil && strings.HasPrefix(name, consoleAssets):
-		// During an update a process of another version has it: no cache may keep this answer.
+		// During an update a process of another version may have the file, so no cache may keep this answer.
 		header.Set("Cache-Control", "no-store")
-		return mediagate.Errorf(mediagate.KindNotFound, "no such file: %s", asked(c.Request()))
+		return mediagate.Errorf(mediagate.KindNotFound, "no such file: %s", requestLine(c.Request()))
 	case file == nil:
 		file = s.console.files[consoleIndex]
 	}

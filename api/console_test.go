@@ -11,7 +11,7 @@ import (
 
 const consoleNoFiles = "This build has no console: build it with Node to have one.\n"
 
-// newConsole is a gateway with a console of some files.
+// newConsole returns a gateway with a console of some files.
 func newConsole(t *testing.T) *gateway {
 	t.Helper()
 	return newGateway(t, func(c *api.Config) {
@@ -83,7 +83,7 @@ func TestConsoleFiles(t *testing.T) {
 	}
 }
 
-// The root is no route, but a browser that asks for it finds the console.
+// TestRootShowsConsole checks that a browser's request for the root is redirected to the console.
 func TestRootShowsConsole(t *testing.T) {
 	t.Parallel()
 	g := newConsole(t)

@@ -10,26 +10,26 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// parameters is what a request to a model may hold, and where it goes.
+// parameters says what a request to a model may hold, and where it is sent.
 type parameters struct {
 	Operation     string          `json:"operation"`
 	Method        string          `json:"method"`
 	Endpoint      string          `json:"endpoint"`
-	Endpoints     []string        `json:"endpoints,omitempty"` // of models that have several
+	Endpoints     []string        `json:"endpoints,omitempty"` // only of models that have several
 	SchemaVersion string          `json:"schema_version"`
 	Source        string          `json:"source"`
 	InputSchema   json.RawMessage `json:"input_schema"`
 }
 
-// Where a contract comes from: the model's own, or the one that all models
-// share which no catalog has.
+// The sources of a contract: the model's own file, or the base contract that all models without a
+// file share.
 const (
 	sourceCatalog = "catalog"
 	sourceBase    = "base"
 )
 
-// parametersOf is the contract of a model's first operation. Models that make
-// no videos or images have none.
+// parametersOf returns the parameters of a model's first operation, or nil for a model that makes
+// no videos or images.
 func parametersOf(m *catalog.Model) *parameters {
 	return contractOf(m, m.Operations()[0])
 }
@@ -65,7 +65,7 @@ type contract struct {
 	Pricing     pricing          `json:"pricing"`
 }
 
-// idempotencyRules say how a submit can be repeated.
+// idempotencyRules say how a client can repeat a submit.
 type idempotencyRules struct {
 	Supported      bool   `json:"supported"`
 	Header         string `json:"header"`
@@ -76,7 +76,7 @@ type idempotencyRules struct {
 	MismatchStatus int    `json:"mismatch_status"`
 }
 
-// responseRules say how to come by the result.
+// responseRules say how a client gets the result.
 type responseRules struct {
 	Mode          string       `json:"mode"`
 	Ack           ackRules     `json:"ack"`
@@ -103,22 +103,21 @@ type webhookRules struct {
 	Suffix string `json:"suffix"`
 }
 
-// pricing is what a model costs, at the prices of the caller's group and in
-// the words of a quote.
+// pricing is what a model costs, at the prices of the caller's group and in the terms of a quote.
 type pricing struct {
 	Currency       string       `json:"currency"`
 	CreditsPerUnit int64        `json:"credits_per_unit"`
 	Unit           string       `json:"unit"`
-	Quantity       []string     `json:"quantity"`       // the fields whose product it is; none: one
-	Zero           int64        `json:"zero,omitempty"` // what a quantity of zero counts
+	Quantity       []string     `json:"quantity"`       // the fields whose product it is; empty means 1
+	Zero           int64        `json:"zero,omitempty"` // what a quantity of 0 counts as
 	Holds          []priceHold  `json:"holds,omitempty"`
 	Rows           []pricingRow `json:"rows"`
 }
 
-// priceHold is what a quote counts beside the quantity where a list is given.
+// priceHold says what a quote adds to the quantity if the request has a certain list.
 type priceHold struct {
 	Given string         `json:"given"`
-	Where map[string]any `json:"where,omitempty"` // what an item of it has
+	Where map[string]any `json:"where,omitempty"` // what an item of the list must have
 	Least int64          `json:"least,omitempty"` // units of the first field in quantity
 	More  int64          `json:"more,omitempty"`
 }
@@ -131,15 +130,18 @@ type pricingRow struct {
 
 var errNoModel = mediagate.Invalid("model", "model is required")
 
-// errNoContract is the one answer for models that have no contract, that the caller
-// may not see, and that there are not.
+// errNoContract is the one answer for models without a contract, models that the caller may not
+// see, and unknown models.
 func errNoContract(id string) error {
-	return &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract", Param: "model"}
+	return &mediagate.Error{
+		Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found, or it has no contract",
+		Param: "model",
+	}
 }
 
 func (s *Server) handleContract(c *call) error { return s.answerContract(c, c.pathText("model")) }
 
-// handleContractByQuery is for ids that have a slash.
+// handleContractByQuery serves model ids that contain a slash.
 func (s *Server) handleContractByQuery(c *call) error {
 	id := c.query().Get("model")
 	if id == "" {
@@ -148,8 +150,8 @@ func (s *Server) handleContractByQuery(c *call) error {
 	return s.answerContract(c, id)
 }
 
-// answerContract tells a model that the caller may not see from one that there
-// is not in no way.
+// answerContract answers alike for a model that the caller may not see and for one that does not
+// exist.
 func (s *Server) answerContract(c *call, id string) error {
 	rights := s.rightsOf(c)
 	m, ok := c.models.catalog.Model(id)
@@ -164,7 +166,7 @@ func (s *Server) answerContract(c *call, id string) error {
 	if endpoint := c.query().Get("endpoint"); endpoint != "" {
 		i := slices.IndexFunc(operations, func(o *catalog.Operation) bool { return o.Endpoint == endpoint })
 		if i < 0 {
-			return mediagate.Invalid("endpoint", "endpoint must be one of the model's")
+			return mediagate.Invalid("endpoint", "endpoint must be one of the model's endpoints")
 		}
 		o = operations[i]
 	}
@@ -183,11 +185,16 @@ func (s *Server) answerContract(c *call, id string) error {
 	})
 }
 
-// idempotency are the rules of all submits.
+// idempotency returns the rules of all submits.
 func idempotency() idempotencyRules {
 	return idempotencyRules{
-		Supported: true, Header: idempotencyHeader, MaxLength: maxIdempotencyKey, TTLSeconds: int(idempotencyTTL / time.Second),
-		Scope: "account", ReplayHeader: replayedHeader, MismatchStatus: http.StatusConflict,
+		Supported:      true,
+		Header:         idempotencyHeader,
+		MaxLength:      maxIdempotencyKey,
+		TTLSeconds:     int(idempotencyTTL / time.Second),
+		Scope:          "account",
+		ReplayHeader:   replayedHeader,
+		MismatchStatus: http.StatusConflict,
 	}
 }
 
@@ -198,7 +205,9 @@ func (s *Server) responseRules(o *catalog.Operation) responseRules {
 		Ack:  ackRules{Status: http.StatusOK, TaskIDPointer: "/data/0/task_id"},
 		Poll: pollRules{
 			Method: http.MethodGet, Endpoint: "/v1/tasks/{task_id}", IntervalSeconds: pollEvery(o.Expected()),
-			Terminal: []string{string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled)},
+			Terminal: []string{
+				string(mediagate.StatusCompleted), string(mediagate.StatusFailed), string(mediagate.StatusCancelled),
+			},
 		},
 		ResultPointer: "/data/result/" + string(facts.List),
 		MediaTypes:    mediaTypes[o.Media()],
@@ -206,14 +215,14 @@ func (s *Server) responseRules(o *catalog.Operation) responseRules {
 	}
 }
 
-// mediaTypes are those that results of a class usually have.
+// mediaTypes are the usual media types of a class of results.
 var mediaTypes = map[string][]string{
 	"video": {"video/mp4"},
 	"image": {"image/png", "image/jpeg", "image/webp"},
 }
 
-// pollEvery is the pace at which a poll is worth its while: some twenty of them
-// until the usual end, none faster than every two seconds.
+// pollEvery returns a sensible poll interval in seconds: a twentieth of the expected time, from 2
+// to 15 s. A model that takes about 3 minutes is polled every 9 s.
 func pollEvery(expected time.Duration) int {
 	return int(min(max(expected/20, 2*time.Second), 15*time.Second) / time.Second)
 }
@@ -224,8 +233,12 @@ func (s *Server) pricing(o *catalog.Operation, r rights) (pricing, error) {
 		return pricing{}, err
 	}
 	p := pricing{
-		Currency: s.cfg.Currency, CreditsPerUnit: s.cfg.CreditsPerUnit, Unit: string(prices.Unit),
-		Quantity: append([]string{}, prices.Quantity...), Zero: prices.Zero, Rows: make([]pricingRow, 0, len(prices.Rows)),
+		Currency:       s.cfg.Currency,
+		CreditsPerUnit: s.cfg.CreditsPerUnit,
+		Unit:           string(prices.Unit),
+		Quantity:       append([]string{}, prices.Quantity...),
+		Zero:           prices.Zero,
+		Rows:           make([]pricingRow, 0, len(prices.Rows)),
 	}
 	for _, hold := range prices.Holds {
 		p.Holds = append(p.Holds, priceHold(hold))

@@ -20,7 +20,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// slowStore is a database without content that takes its time.
+// slowStore is an empty store that answers slowly.
 type slowStore struct {
 	api.Store
 	key            mediagate.Key
@@ -81,8 +81,8 @@ func (s *slowStore) Versions(ctx context.Context, ids []string) (map[string]int6
 
 func (s *slowStore) TouchKeys(context.Context, map[string]time.Time) error { return nil }
 
-// TestStoreTimeout runs on the bubble's clock: 10 s for all that a request
-// asks of the database, and neither the body's time nor the wait's counts.
+// TestStoreTimeout runs on the bubble's clock. It checks that a request has 10 s for all its
+// database calls, without the time of its body or its wait.
 func TestStoreTimeout(t *testing.T) {
 	t.Parallel()
 	const poll = "/v1/tasks/" + noTask
@@ -128,7 +128,7 @@ func TestStoreTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer server.Close()
-				judgeAnswers(t, server)
+				checkAnswers(t, server)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if test.closes > 0 {
@@ -175,11 +175,11 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gate stands between a store and its database. Locked, it lets nothing
-// through and says nothing, as a server that was stopped.
+// gate is between a store and its database. While locked it passes nothing on, like a stopped
+// server.
 type gate struct{ sync.RWMutex }
 
-// newGate returns the database's address behind the gate.
+// newGate returns a gate and an address that leads through it to the database.
 func newGate(t *testing.T, database string) (g *gate, address string) {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -233,8 +233,8 @@ func (g *gate) pass(to, from net.Conn) {
 	}
 }
 
-// TestHangingDatabase asks routes of each kind while the database takes what it is
-// sent and never answers.
+// TestHangingDatabase calls routes of each kind while the database receives everything and never
+// answers.
 func TestHangingDatabase(t *testing.T) {
 	t.Parallel()
 	var gate *gate
@@ -313,7 +313,7 @@ func TestHangingDatabase(t *testing.T) {
 	t.Errorf("afterwards: %d %s", a.status, a.body)
 }
 
-// lostCommit is a store whose answer to a submit does not come in time.
+// lostCommit is a store that answers a submit too late.
 type lostCommit struct{ testStore }
 
 func (s *lostCommit) Submit(ctx context.Context, n mediagate.NewTask) (string, bool, error) {
@@ -323,8 +323,8 @@ func (s *lostCommit) Submit(ctx context.Context, n mediagate.NewTask) (string, b
 	return "", false, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "submit", Err: context.DeadlineExceeded}
 }
 
-// OpenAI's clients repeat what failed on a server's side, and send no key: they are told
-// not to where the first submit may have made a task.
+// TestLostCommitWithoutKey checks that OpenAI's clients do not repeat a submit without a key that
+// may have made a task. They repeat other failures of a server.
 func TestLostCommitWithoutKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {

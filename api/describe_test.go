@@ -18,8 +18,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Each public route is in one document and each route of the admin API in the other, and
-// the documents have no others.
+// TestRoutesAreDescribed checks that each public route is in one document, each admin route in
+// the other, and that the documents have no other routes.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	public, operators := map[string]bool{}, map[string]bool{}
@@ -64,7 +64,8 @@ func described(t *testing.T) []byte {
 	return text
 }
 
-// Each component of ours, and each of its properties, has words.
+// TestComponentsAreDescribed checks that each component and each of its properties has a
+// description.
 func TestComponentsAreDescribed(t *testing.T) {
 	t.Parallel()
 	for file, text := range map[string][]byte{"openapi.yaml": openAPIFile, "openapi_admin.yaml": adminOpenAPIFile} {
@@ -92,7 +93,7 @@ func TestComponentsAreDescribed(t *testing.T) {
 	}
 }
 
-// The closed lists of the domain are those of the document.
+// TestListsAreDescribed checks that the enums of the document are those of the domain.
 func TestListsAreDescribed(t *testing.T) {
 	t.Parallel()
 	type document struct {
@@ -127,7 +128,7 @@ func TestListsAreDescribed(t *testing.T) {
 	list("Webhook", "state", words(mediagate.WebhookStates()))
 }
 
-// Every model that we ship has an example of its requests.
+// TestModelsHaveExamples checks that every built-in model has an example request.
 func TestModelsHaveExamples(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")
@@ -143,8 +144,8 @@ func TestModelsHaveExamples(t *testing.T) {
 	}
 }
 
-// An example holds what a model must be given. Where that does not make a
-// request that is taken, there is none.
+// TestExampleBody checks that an example has the required fields of a model, and that there is
+// none if they make no valid request.
 func TestExampleBody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ schema, want string }{

@@ -1,13 +1,12 @@
-// Package api is the gateway's HTTP face: one table of routes, the handlers,
-// and the rendering of errors into the envelope of each route.
+// Package api is the gateway's HTTP API: one table of routes, the handlers, and the rendering of
+// errors into each route's envelope.
 //
-// It owns the surface and nothing else: rules on models are the catalog's, how
-// a task is shown is the view's, money and tasks are the store's, and what
-// happens to a task after its acknowledgement is the workflows'. It reads and
-// writes rows through the small interfaces declared in store.go, never calls a
-// vendor, and keeps no state that another process would have to know: cached
-// keys live for less than a second.
+// It owns the surface and nothing else. Package catalog holds the rules on models, task/view
+// decides how a task is shown, storage keeps money and tasks, and the workflows see a task
+// through after its acknowledgement. Package api reads and writes rows through the small
+// interfaces in store.go and never calls a vendor, except to stream speech. It keeps no state
+// that another process would have to know: it caches keys and sessions for less than a second.
 //
-// It must not import storage, activities, workers or providers; GORM and
-// vendor code are unknown here.
+// It must not import storage, activities, worker or providers, and it knows neither GORM nor any
+// vendor's code.
 package api

@@ -16,11 +16,11 @@ const (
 	docsPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
-// library is what the guides are made into, once for a process: all of it follows from the
-// program alone.
+// library is the rendered guides. They depend on the program alone, so a process renders them
+// once.
 type library struct {
 	guide *guide.Guide
-	pages map[string]*published // by their paths
+	pages map[string]*published // by path
 }
 
 var documents = sync.OnceValues(func() (*library, error) {
@@ -40,7 +40,7 @@ var documents = sync.OnceValues(func() (*library, error) {
 	}
 	add(docsPath, page, index)
 	add(docsPath+"/style.css", "text/css; charset=utf-8", guide.Style)
-	operators, err := guide.New(docs.OperatorPages) // which the guides do not list
+	operators, err := guide.New(docs.OperatorPages) // not listed among the guides
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ var documents = sync.OnceValues(func() (*library, error) {
 	return l, nil
 })
 
-// handleDocs shows a guide.
+// handleDocs serves a guide.
 func (s *Server) handleDocs(c *call) error {
 	l, err := documents()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) handleDocs(c *call) error {
 	return nil
 }
 
-// publishedReference is the page of the OpenAPI document.
+// publishedReference renders the OpenAPI document as a page.
 func publishedReference(document func() (*published, error)) (*published, error) {
 	text, err := document()
 	if err != nil {
@@ -94,7 +94,7 @@ func publishedReference(document func() (*published, error)) (*published, error)
 	}
 	html, err := l.guide.Reference(text.plain)
 	if err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the page of the calls", Err: err}
+		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "rendering the reference", Err: err}
 	}
 	p := publish(html)
 	p.format = "text/html; charset=utf-8"

@@ -14,8 +14,8 @@ var (
 	anchorIn = regexp.MustCompile(`id="([^"]*)"`)
 )
 
-// Each page is served by the program itself and loads nothing else; each link within leads
-// somewhere.
+// TestDocs checks that the program serves each page, that a page loads nothing from elsewhere,
+// and that each internal link works.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -73,7 +73,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Whoever asks for a language model gets the list of documents, and each of them.
+// TestLLMs checks the list of documents for language models, and each document.
 func TestLLMs(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -12,13 +12,13 @@ import (
 
 const endpoints = "/v1/webhooks/endpoints"
 
-// patch changes something of the gateway's account.
+// patch sends a PATCH with the gateway's key.
 func (g *gateway) patch(path, body string) answer {
 	g.t.Helper()
 	return g.send(request{method: http.MethodPatch, path: path, key: g.key, body: body})
 }
 
-// remove deletes something of the gateway's account.
+// remove sends a DELETE with the gateway's key.
 func (g *gateway) remove(path string) answer {
 	g.t.Helper()
 	return g.send(request{method: http.MethodDelete, path: path, key: g.key})
@@ -37,7 +37,8 @@ func (g *gateway) newEndpoint(body string) string {
 
 const someEndpoint = `{"url":"https://hooks.example.com/a","events":["task.completed"]}`
 
-// An endpoint is made with a secret, which is shown once, read, listed, changed and deleted.
+// TestEndpoints checks that an endpoint is created with a secret, which is shown once, and is
+// read, listed, changed and deleted.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -89,7 +90,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// A refusal names the field of an endpoint and the rule that it breaks.
+// TestEndpointRules checks that a refusal names the field of an endpoint and its rule.
 func TestEndpointRules(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -140,7 +141,8 @@ func TestEndpointRules(t *testing.T) {
 	g.get(path+"/deliveries?after=evt_01JZZZZZZZZZZZZZZZZZZZZZZZ").wantError(t, 400, "invalid_request_error", "after")
 }
 
-// What an endpoint is told is listed with its last attempt, and is sent again on request.
+// TestEndpointDeliveries checks that deliveries are listed with their last attempt and are sent
+// again on request.
 func TestEndpointDeliveries(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -212,7 +214,7 @@ func TestEndpointDeliveries(t *testing.T) {
 	}
 }
 
-// An endpoint's secret is rotated as the account's is.
+// TestEndpointSecret checks that an endpoint's secret is rotated like the account's.
 func TestEndpointSecret(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

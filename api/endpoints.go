@@ -18,7 +18,7 @@ var (
 	errEventID    = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "delivery not found", Param: "event_id"}
 )
 
-// endpointView is an endpoint of an account. Secret is shown once.
+// endpointView is an endpoint of an account. Secret is shown only once.
 type endpointView struct {
 	ID             string                `json:"id"`
 	URL            string                `json:"url"`
@@ -35,14 +35,21 @@ type endpointView struct {
 
 func viewEndpoint(e mediagate.Endpoint) endpointView {
 	return endpointView{
-		ID: e.ID, URL: e.URL, Events: e.Events, Enabled: e.Enabled, Description: orNull(e.Description), BalanceLow: amountOrNull(e.BalanceLow),
-		FailingSince: unixOrNull(e.FailingSince), DisabledAt: unixOrNull(e.DisabledAt), DisabledReason: orNull(string(e.DisabledReason)),
-		Created: e.CreatedAt.Unix(),
+		ID:             e.ID,
+		URL:            e.URL,
+		Events:         e.Events,
+		Enabled:        e.Enabled,
+		Description:    orNull(e.Description),
+		BalanceLow:     amountOrNull(e.BalanceLow),
+		FailingSince:   unixOrNull(e.FailingSince),
+		DisabledAt:     unixOrNull(e.DisabledAt),
+		DisabledReason: orNull(string(e.DisabledReason)),
+		Created:        e.CreatedAt.Unix(),
 	}
 }
 
 // endpointDelivery is an event on its way to an endpoint, with its last attempt. Its id is the
-// event's, the webhook-id of all attempts.
+// event's id, which is the webhook-id of all attempts.
 type endpointDelivery struct {
 	ID            string                  `json:"id"`
 	Type          mediagate.EventType     `json:"type"`
@@ -50,17 +57,17 @@ type endpointDelivery struct {
 	State         mediagate.EndpointState `json:"state"`
 	Attempts      int                     `json:"attempts"`
 	At            int64                   `json:"at"`
-	NextAttemptAt *int64                  `json:"next_attempt_at"` // null where none follows
+	NextAttemptAt *int64                  `json:"next_attempt_at"` // null if none follows
 	Body          *string                 `json:"body"`            // null before the first attempt
 	LastAttempt   *endpointAttempt        `json:"last_attempt"`
 }
 
-// endpointAttempt is an attempt at an endpoint.
+// endpointAttempt is one attempt to deliver an event.
 type endpointAttempt struct {
 	At         int64             `json:"at"`
-	Status     *int              `json:"status"` // null where no answer came
+	Status     *int              `json:"status"` // null without an answer
 	Error      *string           `json:"error"`
-	Answer     *string           `json:"answer"` // its first kilobyte
+	Answer     *string           `json:"answer"` // the first kilobyte
 	Headers    map[string]string `json:"headers"`
 	DurationMs int64             `json:"duration_ms"`
 }
@@ -72,7 +79,8 @@ func viewEndpointDelivery(d mediagate.EndpointDelivery) endpointDelivery {
 	}
 	if last := d.Last; !last.At.IsZero() {
 		v.LastAttempt = &endpointAttempt{
-			At: last.At.Unix(), Error: orNull(last.Error), Answer: orNull(last.Answer), Headers: last.Headers, DurationMs: last.Duration.Milliseconds(),
+			At: last.At.Unix(), Error: orNull(last.Error), Answer: orNull(last.Answer), Headers: last.Headers,
+			DurationMs: last.Duration.Milliseconds(),
 		}
 		if last.Status != 0 {
 			v.LastAttempt.Status = &last.Status
@@ -84,7 +92,8 @@ func viewEndpointDelivery(d mediagate.EndpointDelivery) endpointDelivery {
 	return v
 }
 
-// handleEndpoints lists the endpoints of the caller's account, or of the one that an operator names.
+// handleEndpoints lists the endpoints of the caller's account, or of the account in an operator's
+// path.
 func (s *Server) handleEndpoints(c *call) error {
 	account, err := accountOf(c)
 	if err != nil {
@@ -133,7 +142,7 @@ func pathEndpoint(c *call) (string, error) {
 	return pathID(c, "endpoint_id", endpointPrefix, errEndpointID)
 }
 
-// readPathEndpoint reads the endpoint that the path names, if it is the caller's.
+// readPathEndpoint reads the endpoint in the path, if it belongs to the caller's account.
 func (s *Server) readPathEndpoint(c *call) (mediagate.Endpoint, error) {
 	id, err := pathEndpoint(c)
 	if err != nil {
@@ -172,7 +181,7 @@ func (s *Server) handleEndpointDeletion(c *call) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// handleEndpointTest has an event of type test sent, like any other.
+// handleEndpointTest sends an event of type test, in the same way as other events.
 func (s *Server) handleEndpointTest(c *call) error {
 	id, err := pathEndpoint(c)
 	if err != nil {
@@ -216,7 +225,7 @@ func (s *Server) handleEndpointDeliveries(c *call) error {
 	return answerList(c, rows, more, err, viewEndpointDelivery)
 }
 
-// handleEventRedelivery has an event sent to its endpoint again.
+// handleEventRedelivery sends an event to its endpoint again.
 func (s *Server) handleEventRedelivery(c *call) error {
 	endpoint, err := s.readPathEndpoint(c)
 	if err != nil {
@@ -230,8 +239,9 @@ func (s *Server) handleEventRedelivery(c *call) error {
 	return answerOne(c, http.StatusAccepted, d, notFoundAs(err, errEventID), viewEndpointDelivery)
 }
 
-// readEndpoint reads what is to be said of an endpoint. Null takes its description and its bound of
-// the balance away. What is applied must be whole: balance.low needs a bound.
+// readEndpoint reads the fields of an endpoint and returns the function that applies them. Null
+// removes the description and balance_low. The endpoint must be valid afterwards: the event
+// balance.low needs balance_low.
 func (s *Server) readEndpoint(f *fields) (apply func(e *mediagate.Endpoint) error) {
 	url, events, enabled, description := s.webhookAddress(f, "url"), f.events(), f.flag("enabled"), f.description()
 	low := f.balanceLow()
@@ -252,14 +262,17 @@ func (s *Server) readEndpoint(f *fields) (apply func(e *mediagate.Endpoint) erro
 			e.BalanceLow = low
 		}
 		if e.BalanceLow == nil && slices.Contains(e.Events, mediagate.EventBalanceLow) {
-			return mediagate.Invalid("balance_low", "balance_low is required for %s: the available amount below which it is sent",
-				mediagate.EventBalanceLow).Because(mediagate.ReasonRequired)
+			return mediagate.Invalid(
+				"balance_low", "balance_low is required for %s: the available amount below which it is sent",
+				mediagate.EventBalanceLow,
+			).Because(mediagate.ReasonRequired)
 		}
 		return nil
 	}
 }
 
-// events reads which types of events an endpoint receives, in the order in which they are listed.
+// events reads the event types that an endpoint receives, and returns them in the order of the
+// list of all types.
 func (f *fields) events() []mediagate.EventType {
 	if !f.has("events") {
 		return nil
@@ -291,7 +304,7 @@ func (f *fields) events() []mediagate.EventType {
 	return slices.DeleteFunc(all, func(t mediagate.EventType) bool { return !named[t] })
 }
 
-// description reads a text that may be empty, which takes it away like null.
+// description reads a string that may be blank. A blank description removes it, as null does.
 func (f *fields) description() string {
 	if text, ok := f.body["description"].(string); ok && strings.TrimSpace(text) == "" {
 		return ""

@@ -16,7 +16,7 @@ func (g *gateway) erase(id string) answer {
 	return g.send(request{method: http.MethodDelete, path: "/v1/tasks/" + id, key: g.key})
 }
 
-// erased erases a task that must be erasable.
+// erased erases a task and expects that it may be erased.
 func (g *gateway) erased(id string) {
 	g.t.Helper()
 	if a := g.erase(id); a.status != http.StatusNoContent || a.body != "" {
@@ -39,8 +39,8 @@ func TestErasureOfTasksInUse(t *testing.T) {
 	}
 }
 
-// The files are gone with the answer. Where the bucket is away they are left to
-// the workers: nobody asks a client to come again.
+// TestErasureOfFiles checks that the files are removed before the answer. If the bucket is away,
+// the workers remove them later and the client need not repeat the call.
 func TestErasureOfFiles(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -84,8 +84,8 @@ func TestErasureOfFiles(t *testing.T) {
 	}
 }
 
-// An account whose inputs are erased reads no prompt of a task that has ended. What it
-// reads of a failure is in the tests of the views.
+// TestErasedInputsAreNotShown checks that an account with erase_inputs reads no prompt of an
+// ended task. The tests of the views check the messages of failures.
 func TestErasedInputsAreNotShown(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -18,14 +18,14 @@ type envelope uint8
 const (
 	envelopeA       envelope = iota // {error: {code: status, message, type}}
 	envelopeMusic                   // form B with param and code
-	envelopeReplace                 // the same; a lack of money is a 403
-	envelopeUpload                  // form B without them
-	envelopeBalance                 // form A; of a 401 beside {success: false, message}
-	envelopeOpenAI                  // form B's fields, in form A's words, as OpenAI's clients read it
-	envelopePage                    // a page for people
+	envelopeReplace                 // the same; too little money is a 403
+	envelopeUpload                  // form B without param and code
+	envelopeBalance                 // form A; a 401 also has {success: false, message}
+	envelopeOpenAI                  // form B's fields with form A's types, as OpenAI's clients read it
+	envelopePage                    // an HTML page
 )
 
-// envelopeFor is the envelope of paths that no route takes, by their prefix.
+// envelopeFor returns the envelope of a path without a route, by the path's prefix.
 func envelopeFor(path string) envelope {
 	switch {
 	case strings.HasPrefix(path, "/v1/music/"):
@@ -37,13 +37,13 @@ func envelopeFor(path string) envelope {
 	}
 }
 
-// rendering says how a kind of error looks to a client.
+// rendering says how clients see a kind of error.
 type rendering struct {
 	status        int
 	word          string // type in form A
 	wordB, codeB  string // type and code in form B
-	messageAlways string // replaces the error's own, which may name our parts
-	reason        string // in form A, where the error has no word of its own
+	messageAlways string // replaces the error's own message, which may name internal parts
+	reason        string // in form A, if the error has no reason of its own
 }
 
 const (
@@ -53,8 +53,8 @@ const (
 
 var fault = rendering{http.StatusInternalServerError, wordServer, wordServer, "internal_error", "internal error", "internal_error"}
 
-// renderings is the one map from kinds to answers. Kinds that it lacks never
-// concern a client and look like a fault of ours.
+// renderings maps kinds to answers. A kind that is not listed never concerns a client, and looks
+// like an internal error.
 var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindInternal:        fault,
 	mediagate.KindInvalid:         {http.StatusBadRequest, wordInvalid, "invalid_request", "invalid_request", "", "invalid"},
@@ -75,7 +75,7 @@ var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again", "unavailable"},
 }
 
-// renderingOf is the answer to a kind of error in an envelope.
+// renderingOf returns the answer to a kind of error in an envelope.
 func renderingOf(kind mediagate.Kind, e envelope) rendering {
 	r, ok := renderings[kind]
 	if !ok {
@@ -118,7 +118,7 @@ type envelopeBody struct {
 	Error   any    `json:"error"`
 }
 
-// domainError is err as our own type: whatever is foreign is a fault.
+// domainError returns err as a *mediagate.Error. An error of another type is an internal one.
 func domainError(err error) *mediagate.Error {
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		return e
@@ -126,22 +126,22 @@ func domainError(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Err: err}
 }
 
-// errRoute says which request has no route.
+// errRoute names the request that has no route.
 func errRoute(r *http.Request) error {
-	return mediagate.Errorf(mediagate.KindNotFound, "no such route: %s", asked(r))
+	return mediagate.Errorf(mediagate.KindNotFound, "no such route: %s", requestLine(r))
 }
 
-// errMethod says which request has another method than its route.
+// errMethod names the request whose route does not take its method.
 func errMethod(r *http.Request) error {
-	return mediagate.Errorf(mediagate.KindMethod, "method not allowed: %s", asked(r))
+	return mediagate.Errorf(mediagate.KindMethod, "method not allowed: %s", requestLine(r))
 }
 
-// longestTarget bounds what answers repeat of a request.
+// longestTarget bounds how much of a request an answer repeats.
 const longestTarget = 200
 
-// asked is the method and path of a request, in ASCII and without its query. HEAD
-// is told as GET: both have the same answer.
-func asked(r *http.Request) string {
+// requestLine returns the method and path of a request, in ASCII and without the query. HEAD
+// reads as GET, so that both have the same answer.
+func requestLine(r *http.Request) string {
 	text := r.Method + " " + r.URL.EscapedPath()
 	if r.Method == http.MethodHead {
 		text = http.MethodGet + " " + r.URL.EscapedPath()
@@ -152,7 +152,7 @@ func asked(r *http.Request) string {
 	return text
 }
 
-// renderError writes the answer of a failed call.
+// renderError writes the answer to a failed call.
 func renderError(c *call, err error) error {
 	e := domainError(err)
 	r := renderingOf(e.Kind, c.envelope)
@@ -176,16 +176,16 @@ func renderError(c *call, err error) error {
 	return c.json(r.status, envelopeOf(c, r, e, message))
 }
 
-// isFutile reports whether a repetition of the call cannot help: the request conflicts with
-// what is stored, no time to wait for is known, or the failed call may have stored a task
-// and a repetition would store another one.
+// isFutile reports whether a retry of the call cannot help: the request conflicts with what is
+// stored, it is not known how long to wait, or the failed call may have stored a task and a retry
+// would store a second one.
 func isFutile(c *call, status int, header http.Header) bool {
 	return status == http.StatusConflict ||
 		status == http.StatusTooManyRequests && header.Get("Retry-After") == "" ||
 		status >= http.StatusInternalServerError && c.mayHaveTask
 }
 
-// seconds is a time in whole seconds, rounded up.
+// seconds returns a duration in whole seconds, rounded up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 func envelopeOf(c *call, r rendering, e *mediagate.Error, message string) envelopeBody {
@@ -226,7 +226,7 @@ func formA(c *call, r rendering, e *mediagate.Error, message string) errorA {
 	return a
 }
 
-// reasons are the words for what is wrong, in form A.
+// reasons are all values of reason in form A.
 var reasons = sync.OnceValue(func() []string {
 	all := []string{
 		mediagate.ReasonUnknownField, mediagate.ReasonRequired, mediagate.ReasonWrongType, mediagate.ReasonOutOfRange, mediagate.ReasonNotOneOf,
@@ -246,15 +246,15 @@ func messageOf(e *mediagate.Error, r rendering) string {
 		return r.messageAlways
 	case e.Message == "":
 		return strings.ToLower(http.StatusText(r.status))
-	case e.Err != nil: // the cause is for the log alone
+	case e.Err != nil: // the cause is for the log only
 		return strings.TrimSuffix(e.Message, ": "+e.Err.Error())
 	default:
 		return e.Message
 	}
 }
 
-// nameField makes sure that a message of a form that has no param names
-// the field; "invalid task id" names task_id.
+// nameField adds the field's name to a message of a form without param, unless the message has it
+// already: "invalid task id" names task_id.
 func nameField(message, param string) string {
 	if param == "" || hasWord(message, param) || hasWord(message, strings.ReplaceAll(param, "_", " ")) {
 		return message
@@ -262,8 +262,7 @@ func nameField(message, param string) string {
 	return param + ": " + message
 }
 
-// hasWord reports whether the text holds the word by itself, not as a part of
-// another.
+// hasWord reports whether the text contains the word, not just as a part of a longer one.
 func hasWord(text, word string) bool {
 	for from := 0; ; {
 		i := strings.Index(text[from:], word)

@@ -9,8 +9,9 @@ import (
 	"github.com/mediagate/mediagate/docs"
 )
 
-// Each error has its row in the table of what to repeat, with its reason or for any.
-func TestWhatToRepeatIsComplete(t *testing.T) {
+// TestRetryTableIsComplete checks that each error has a row in the table of retries, for its
+// reason or for any.
+func TestRetryTableIsComplete(t *testing.T) {
 	t.Parallel()
 	page, err := docs.Pages.ReadFile("api.md")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// rendered is the answer to an error in an envelope.
+// rendered returns the answer for an error in an envelope.
 func rendered(t *testing.T, shape envelope, err error) (status int, header http.Header, body map[string]any) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -30,7 +30,7 @@ func rendered(t *testing.T, shape envelope, err error) (status int, header http.
 	return w.Code, w.Header(), body
 }
 
-// TestErrorRows holds each row of the contract's error table, in both forms.
+// TestErrorRows checks each row of the contract's error table, in both forms.
 func TestErrorRows(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("pq: secret detail")

@@ -15,26 +15,25 @@ import (
 	"github.com/mediagate/mediagate/task/view"
 )
 
-// Server-sent events (WHATWG HTML, section 9.2): one of the name "task" for each
-// visible change, whose id is the task's version.
+// Server-sent events (WHATWG HTML, section 9.2): one event named "task" for each visible change.
+// Its id is the task's version.
 const (
 	eventStream       = "text/event-stream"
 	lastEventIDHeader = "Last-Event-ID"
 
-	// streamRest is how long a stream keeps silent at most. So often its task is
-	// read anew, whatever was or was not heard of it (D19), and the key's right to
-	// read it.
-	streamRest = 10 * time.Second
-	// streamWrite is how long one event may take to be sent.
+	// streamInterval is the longest silence of a stream. After it the stream reads the task anew,
+	// even if no change was reported (D19), and checks the key's right to read it.
+	streamInterval = 10 * time.Second
+	// streamWrite bounds the sending of one event.
 	streamWrite = 20 * time.Second
-	// farewell is the rest once the client has closed its sending side: few do
-	// that and go on reading, and only failed writes tell who does.
-	farewell = time.Second
+	// halfClosedInterval replaces streamInterval once the client has closed its sending side. Few
+	// clients do that and go on reading, and only a failed write shows which of them has left.
+	halfClosedInterval = time.Second
 )
 
-// handleEvents streams the task, as it is and at each visible change, until it
-// has ended. A client that comes again with the id of the last event gets what
-// is newer; when that was the end, 204 tells it to stay away.
+// handleEvents streams the task: as it is, and after each visible change until its end. A client
+// that reconnects with the id of the last event gets newer ones only. If that event was the end,
+// 204 tells the client not to come back.
 func (s *Server) handleEvents(c *call) error {
 	language, err := oneOfQuery(c.query(), "language", view.Languages()...)
 	if err != nil {
@@ -51,7 +50,7 @@ func (s *Server) handleEvents(c *call) error {
 	if t.Status.Terminal() && seen == t.Version {
 		return c.NoContent(http.StatusNoContent)
 	}
-	lease, err := c.take(s.cfg.Limits.Waits, 1, waits)
+	lease, err := c.tryAcquire(s.cfg.Limits.Waits, 1, waits)
 	if err != nil {
 		return err
 	}
@@ -59,7 +58,7 @@ func (s *Server) handleEvents(c *call) error {
 	return s.stream(c, t, language, seen)
 }
 
-// lastEventID is the version that the client has seen; -1 when it names none.
+// lastEventID returns the version that the client has seen, or -1 if it names none.
 func lastEventID(h http.Header) (int64, error) {
 	text := strings.TrimSpace(h.Get(lastEventIDHeader))
 	if text == "" {
@@ -72,7 +71,7 @@ func lastEventID(h http.Header) (int64, error) {
 	return version, nil
 }
 
-// stream sends the task whenever its version is another than the one seen.
+// stream sends the task whenever its version differs from the one that the client has seen.
 func (s *Server) stream(c *call, t mediagate.Task, language string, seen int64) error {
 	out := &events{call: c}
 	out.begin()
@@ -86,7 +85,7 @@ func (s *Server) stream(c *call, t mediagate.Task, language string, seen int64) 
 		} else {
 			v, err := s.view(c.ctx, &t)
 			if err != nil {
-				return err // an end without the task's: the client comes again
+				return err // the stream ends without the task's end, and the client reconnects
 			}
 			ok, seen = out.send(t.Version, v.In(language)), t.Version
 		}
@@ -96,28 +95,28 @@ func (s *Server) stream(c *call, t mediagate.Task, language string, seen int64) 
 		if !s.nextChange(c, out, t) {
 			return nil
 		}
-		c.within(s.cfg.StoreTimeout)
+		c.setTimeout(s.cfg.StoreTimeout)
 		if err := s.mayRead(c); err != nil {
-			return nil //nolint:nilerr // the key's right has ended: so does the stream, and the next one is told why
+			return nil //nolint:nilerr // the key may no longer read the task; the answer to the next stream says why
 		}
 		fresh, err := s.readTask(c, t.ID)
 		switch {
 		case err == nil:
 			t = fresh
-		case mediagate.Is(err, mediagate.KindUnavailable): // it comes back; so does the next look
+		case mediagate.Is(err, mediagate.KindUnavailable): // the database is away: try again after the next interval
 		default:
 			return nil // the task was erased
 		}
 	}
 }
 
-// nextChange waits until the task may have changed, for a rest at most. Who has
-// closed the sending side gets comments meanwhile: they ask nothing of the
-// database (D19). It reports false when the server stops, or the client has left.
+// nextChange waits until the task may have changed, at most for streamInterval. A client that has
+// closed its sending side gets comments meanwhile, which cost the database nothing (D19). It
+// reports false if the server stops or the client has left.
 func (s *Server) nextChange(c *call, out *events, t mediagate.Task) bool {
-	until := time.Now().Add(s.rest)
+	until := time.Now().Add(s.streamInterval)
 	for {
-		changed := s.rests(c, t, time.Until(until))
+		changed := s.waitForChange(c, t, time.Until(until))
 		switch {
 		case s.watch.ctx.Err() != nil, s.life.Err() != nil:
 			return false
@@ -129,14 +128,14 @@ func (s *Server) nextChange(c *call, out *events, t mediagate.Task) bool {
 	}
 }
 
-// rests waits for so long, and no longer than until the client closes its sending
-// side; a farewell at most once it has.
-func (s *Server) rests(c *call, t mediagate.Task, rest time.Duration) (changed bool) {
+// waitForChange waits at most this long. It stops when the client closes its sending side; after
+// that it waits for halfClosedInterval at most.
+func (s *Server) waitForChange(c *call, t mediagate.Task, wait time.Duration) (changed bool) {
 	gone := c.Request().Context()
 	if gone.Err() != nil {
-		rest = min(rest, farewell)
+		wait = min(wait, halfClosedInterval)
 	}
-	ctx, cancel := c.lasting(rest)
+	ctx, cancel := c.detachedContext(wait)
 	defer cancel()
 	if gone.Err() == nil {
 		defer context.AfterFunc(gone, cancel)()
@@ -144,34 +143,34 @@ func (s *Server) rests(c *call, t mediagate.Task, rest time.Duration) (changed b
 	return s.watch.wait(ctx, t.ID, t.Version)
 }
 
-// mayRead judges the key anew. A database that is away takes nobody's right.
+// mayRead checks the key again. While the database is away it assumes that nothing has changed.
 func (s *Server) mayRead(c *call) error {
-	err := s.again(c.ctx, c)
+	err := s.reauthorize(c.ctx, c)
 	if mediagate.Is(err, mediagate.KindUnavailable) {
 		return nil
 	}
 	return err
 }
 
-// events is the answer that never grows: what was sent is forgotten.
+// events writes the answer of a stream. It keeps nothing of what it has sent.
 type events struct {
 	call  *call
 	alive bool
 }
 
-// begin sends the header. From here on there is no other answer, and the bounds
-// of ordinary ones do not hold: each piece has its own.
+// begin sends the header. After it there is no other answer, and the deadlines of ordinary
+// answers no longer apply: each piece has its own.
 func (e *events) begin() {
 	header := e.call.Response().Header()
 	header.Set("Content-Type", eventStream)
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // or proxies keep events back
+	header.Set("X-Accel-Buffering", "no") // or proxies would hold events back
 	e.call.readBy(time.Time{})
 	e.alive = true
 	e.call.Response().WriteHeader(http.StatusOK)
 }
 
-// send writes one event. It reports whether the client was there.
+// send writes one event. It reports whether the client is still there.
 func (e *events) send(version int64, task view.Task) bool {
 	buf, _ := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buf)
@@ -185,8 +184,8 @@ func (e *events) send(version int64, task view.Task) bool {
 	return e.write(buf.Bytes())
 }
 
-// beat writes a comment, which keeps proxies from hanging up and shows whether
-// the client is there.
+// beat writes a comment, which keeps proxies from closing the connection and shows whether the
+// client is still there.
 func (e *events) beat() bool { return e.write([]byte(":\n\n")) }
 
 func (e *events) write(piece []byte) bool {
@@ -205,8 +204,8 @@ const (
 	watchLimit = 5 * time.Second
 )
 
-// watcher serves all long polls and streams with one goroutine, which runs only while
-// somebody waits and asks for the versions of all awaited tasks at once.
+// watcher serves all long polls and streams with one goroutine. It runs only while a call waits,
+// and reads the versions of all awaited tasks in one query.
 type watcher struct {
 	store TaskStore
 	log   *slog.Logger
@@ -218,7 +217,7 @@ type watcher struct {
 	mu      sync.Mutex
 	waiting map[string]map[*waiter]struct{} // by task id
 	running bool
-	ailing  bool // the last look failed: said once
+	failing bool // the last query failed, which is logged once
 }
 
 type waiter struct {
@@ -231,8 +230,8 @@ func newWatcher(store TaskStore, log *slog.Logger) *watcher {
 	return &watcher{store: store, log: log, ctx: ctx, cancel: cancel, waiting: map[string]map[*waiter]struct{}{}}
 }
 
-// wait returns true when the task is no longer at the version (or is gone),
-// and false when ctx ends or the server stops.
+// wait returns true once the task has another version or is gone, and false when ctx ends or the
+// server stops.
 func (w *watcher) wait(ctx context.Context, taskID string, version int64) bool {
 	me := &waiter{version: version, changed: make(chan struct{})}
 	if !w.enter(taskID, me) {
@@ -287,18 +286,18 @@ func (w *watcher) loop() {
 		case <-w.ctx.Done():
 			return
 		}
-		ids, idle := w.awaited()
+		ids, idle := w.awaitedIDs()
 		if idle {
 			return
 		}
 		for part := range slices.Chunk(ids, watchBatch) {
-			w.look(part)
+			w.wakeChanged(part)
 		}
 	}
 }
 
-// awaited returns the ids to ask for; when there are none the loop has ended.
-func (w *watcher) awaited() (ids []string, idle bool) {
+// awaitedIDs returns the ids of the awaited tasks. If there are none the loop has ended.
+func (w *watcher) awaitedIDs() (ids []string, idle bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) == 0 {
@@ -312,22 +311,22 @@ func (w *watcher) awaited() (ids []string, idle bool) {
 	return ids, false
 }
 
-// look wakes those whose task has changed. A database that is away wakes
-// nobody: each waiter has a deadline of its own.
-func (w *watcher) look(ids []string) {
+// wakeChanged wakes the waiters of tasks that have changed. While the database is away it wakes
+// none: each waiter has its own deadline.
+func (w *watcher) wakeChanged(ids []string) {
 	ctx, cancel := context.WithTimeout(w.ctx, watchLimit)
 	defer cancel()
 	versions, err := w.store.Versions(ctx, ids)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		if !w.ailing && w.ctx.Err() == nil {
-			w.log.Warn("versions of awaited tasks not read", "tasks", len(ids), "error", err)
+		if !w.failing && w.ctx.Err() == nil {
+			w.log.Warn("versions of awaited tasks were not read", "tasks", len(ids), "error", err)
 		}
-		w.ailing = true
+		w.failing = true
 		return
 	}
-	w.ailing = false
+	w.failing = false
 	for _, id := range ids {
 		version, exists := versions[id]
 		for one := range w.waiting[id] {
@@ -339,10 +338,10 @@ func (w *watcher) look(ids []string) {
 	}
 }
 
-// close hands all waiters back and stops the goroutine.
+// close releases all waiters and stops the goroutine.
 func (w *watcher) close() {
 	w.mu.Lock()
-	w.cancel() // under the lock, so that no loop starts behind it
+	w.cancel() // under the lock, so that no loop starts after it
 	w.mu.Unlock()
 	w.loops.Wait()
 }

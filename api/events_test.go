@@ -29,10 +29,10 @@ type events struct {
 	close  func()
 }
 
-// event is one of a stream; only a comment has no name.
+// event is an event of a stream. Only a comment has no name.
 type event struct{ id, name, data string }
 
-// follow opens the stream of a task, as one that has seen last.
+// follow opens the stream of a task after the event last.
 func (g *gateway) follow(address, id, key, last string) *events {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
@@ -57,7 +57,7 @@ func (g *gateway) follow(address, id, key, last string) *events {
 	return s
 }
 
-// next is the next event or comment; ok is false at the end of the stream.
+// next returns the next event or comment. ok is false at the end of the stream.
 func (s *events) next() (e event, ok bool) {
 	s.t.Helper()
 	for {
@@ -85,7 +85,7 @@ func (s *events) next() (e event, ok bool) {
 	}
 }
 
-// wantTask is the next event, which must show the task as it now reads.
+// wantTask returns the next event and expects that it shows the task's current state.
 func (s *events) wantTask(g *gateway, id, version string) {
 	s.t.Helper()
 	e, ok := s.next()
@@ -111,7 +111,7 @@ func (s *events) wantEnd() {
 	}
 }
 
-// A stream shows the task as it is, each visible change, and ends with the task.
+// TestEvents checks that a stream sends the task, each visible change, and ends with the task.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -129,8 +129,8 @@ func TestEvents(t *testing.T) {
 	s.wantEnd()
 }
 
-// A client that comes again gets what is newer than what it has seen, and is
-// told to stay away when that was the end.
+// TestEventsResume checks that a client that returns gets only newer events, and is told not to
+// return after the end.
 func TestEventsResume(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -173,8 +173,8 @@ func TestEventsRefused(t *testing.T) {
 	}
 }
 
-// While nothing changes, comments show that the connection lives, and the key's
-// right to read is looked at anew.
+// TestEventsRest checks that comments are sent while nothing changes, and that the key's right to
+// read is checked again.
 func TestEventsRest(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -201,8 +201,8 @@ func TestEventsRest(t *testing.T) {
 	}
 }
 
-// A stream has a seat until its client has gone, which counts for its account, whatever
-// the key; when the server stops it ends.
+// TestEventsSeats checks that a stream counts against its account, under any key, until its
+// client leaves, and that it ends when the server stops.
 func TestEventsSeats(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { // of whose connections a half may wait
@@ -238,8 +238,8 @@ func (s counted) Task(ctx context.Context, accountID, id string) (mediagate.Task
 	return s.Store.Task(ctx, accountID, id)
 }
 
-// D19: a client that has closed its sending side and reads on has its task read
-// no more often than others.
+// TestD19HalfClosedStreamsReadNoMore checks D19: the task of a client that closed its sending
+// side is read no more often than others.
 func TestD19HalfClosedStreamsReadNoMore(t *testing.T) {
 	t.Parallel()
 	var reads atomic.Int64

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Row is what tests see of a row of the table of routes.
+// Row is a row of the table of routes.
 type Row struct {
 	Method, Path string
 	Scope        mediagate.Scope
@@ -27,7 +27,7 @@ func Rows() (rows []Row) {
 	return rows
 }
 
-// Waiting is the number of tasks that somebody waits for.
+// Waiting returns the number of tasks that requests wait for.
 func Waiting(s *Server) int {
 	s.watch.mu.Lock()
 	defer s.watch.mu.Unlock()
@@ -39,10 +39,10 @@ func AwaitStarts(s *Server) {
 	s.starts.open.Wait()
 }
 
-// Rest changes how long streams keep silent.
-func Rest(s *Server, rest time.Duration) { s.rest = rest }
+// Rest sets the time after which a stream sends a comment.
+func Rest(s *Server, rest time.Duration) { s.streamInterval = rest }
 
-// Document is the server's catalog and its OpenAPI document.
+// Document returns the server's catalog and its OpenAPI document.
 func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {
 	m := s.models.Load()
 	return m.catalog, func() ([]byte, error) {
@@ -54,7 +54,7 @@ func Document(s *Server) (of *catalog.Catalog, text func() ([]byte, error)) {
 	}
 }
 
-// AdminDocument is the OpenAPI document of the admin API, as JSON.
+// AdminDocument returns the OpenAPI document of the admin API as JSON.
 func AdminDocument() ([]byte, error) {
 	text, err := describeAdmin("")
 	if err != nil {
@@ -63,7 +63,7 @@ func AdminDocument() ([]byte, error) {
 	return yaml.YAMLToJSON(text)
 }
 
-// Watch hands every whole answer of the server to a test.
+// Watch passes every complete answer of the server to a test.
 func Watch(s *Server, see func(r *http.Request, status int, header http.Header, body []byte)) {
 	s.echo.Pre(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -78,7 +78,7 @@ func Watch(s *Server, see func(r *http.Request, status int, header http.Header, 
 	})
 }
 
-// copier keeps what it writes.
+// copier keeps a copy of the written bytes.
 type copier struct {
 	http.ResponseWriter
 	body bytes.Buffer
@@ -95,7 +95,7 @@ func (c *copier) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// RouteNames are the rows of the table, as method and path.
+// RouteNames returns the routes of the table as method and path.
 func RouteNames() (names []string) {
 	for _, r := range routes() {
 		names = append(names, r.method+" "+r.path)
@@ -103,8 +103,8 @@ func RouteNames() (names []string) {
 	return names
 }
 
-// Connections is the number of open connections, and Silent of those among them
-// that ask nothing.
+// Connections returns the number of open connections. Silent returns the number of idle ones among
+// them.
 func Connections(s *Server) int {
 	open, _ := s.connections.Counts()
 	return open
@@ -116,13 +116,13 @@ func Silent(s *Server) int {
 	return silent
 }
 
-// The bounds of failed tries.
+// The limits of failed tries.
 const (
-	TriesOfOne = triesOfOne
-	TriesOfAll = triesOfAll
+	MaxFailuresOfNetwork = maxFailuresOfNetwork
+	MaxFailures          = maxFailures
 )
 
-// Suspects is how many addresses are remembered for failed tries.
+// Suspects returns the number of addresses with recorded failures.
 func Suspects(s *Server) int {
 	s.throttle.mu.Lock()
 	defer s.throttle.mu.Unlock()

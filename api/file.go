@@ -13,18 +13,18 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// filePath is where uploads are served, below public_url.
+// filePath is the path of uploads below public_url.
 const filePath = "/" + mediagate.FileFolder + ":name"
 
-// How long a client may take to read a file.
+// The bounds on how long a client may take to read a file.
 const (
-	fileStall = 20 * time.Second // a piece of it
-	fileTime  = 10 * time.Minute // all of it
+	fileStall = 20 * time.Second // for a piece
+	fileTime  = 10 * time.Minute // for all of it
 )
 
 var errNoFile = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "no such file, or its 72 hours are over"}
 
-// handleFile serves an upload, whole or in part, for as long as its link works.
+// handleFile serves an upload, whole or in part, as long as its link works.
 func (s *Server) handleFile(c *call) error {
 	now := s.now()
 	file, ok := mediagate.ParseFile(c.Param("name"))
@@ -44,14 +44,14 @@ func (s *Server) handleFile(c *call) error {
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "private, max-age="+strconv.FormatInt(int64(file.ExpiresAt().Sub(now)/time.Second), 10))
-	header.Set("Etag", `"`+file.Name()+`"`) // a name is never given to another content
+	header.Set("Etag", `"`+file.Name()+`"`) // the content of a name never changes
 	return s.serveObject(c, file.Key(), size, file.CreatedAt)
 }
 
-// serveObject passes an object of the bucket through, whole or in part. The caller has set
-// the headers that say what the object is; modified is the zero time for none.
+// serveObject serves an object of the bucket, whole or in part. The caller sets the headers that
+// describe it. A zero modified sends no Last-Modified.
 func (s *Server) serveObject(c *call, key string, size int64, modified time.Time) error {
-	ctx, cancel := c.lasting(fileTime)
+	ctx, cancel := c.detachedContext(fileTime)
 	defer cancel()
 	content := &stored{ctx: ctx, files: s.cfg.Files, key: key, size: size}
 	defer content.close()
@@ -59,9 +59,10 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	request := c.Request()
-	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") || strings.Contains(r, ",") {
+	if r := strings.Join(request.Header.Values("Range"), ","); !strings.HasPrefix(r, "bytes=") ||
+		strings.Contains(r, ",") {
 		request = request.Clone(request.Context())
-		request.Header.Del("Range") // each of several pieces would be a call of its own
+		request.Header.Del("Range") // each of several ranges would be a call of its own
 	}
 	out := c.paced(fileTime)
 	out.size = size
@@ -72,8 +73,8 @@ func (s *Server) serveObject(c *call, key string, size int64, modified time.Time
 	return nil
 }
 
-// pacedWriter bounds how long the client may take to read each piece, and all of
-// them, in place of the bound of the whole answer.
+// pacedWriter bounds how long the client may take to read each piece, and all of the answer, in
+// place of the usual deadline of an answer.
 type pacedWriter struct {
 	http.ResponseWriter
 	call *call
@@ -82,13 +83,13 @@ type pacedWriter struct {
 	mute bool
 }
 
-// paced is the call's answer, which may take so long in all.
+// paced returns a writer for the call's answer, which may take this long in all.
 func (c *call) paced(most time.Duration) *pacedWriter {
 	return &pacedWriter{ResponseWriter: c.Response(), call: c, end: time.Now().Add(most)}
 }
 
-// WriteHeader leaves the words for people out where a range is none of the file:
-// they are in no form of ours.
+// WriteHeader drops the text that net/http adds to 416 Range Not Satisfiable: it is in none of
+// our envelopes.
 func (w *pacedWriter) WriteHeader(status int) {
 	if w.mute = status == http.StatusRequestedRangeNotSatisfiable; w.mute {
 		header := w.Header()
@@ -100,7 +101,7 @@ func (w *pacedWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController reach what it wraps.
+// Unwrap lets http.ResponseController reach the wrapped writer.
 func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *pacedWriter) Write(p []byte) (int, error) {
@@ -115,16 +116,16 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// stored reads an object as http.ServeContent reads files: it seeks to where a
-// range begins. The bucket is asked when the first byte is.
+// stored reads an object for http.ServeContent, which seeks to the beginning of a range. It opens
+// the object when the first byte is read.
 type stored struct {
 	ctx    context.Context
 	files  Files
 	key    string
 	size   int64
 	at     int64
-	body   io.ReadCloser // nil until it is asked for
-	failed error         // of the bucket
+	body   io.ReadCloser // nil until the first read
+	failed error         // the bucket's error
 }
 
 func (f *stored) Seek(offset int64, whence int) (int64, error) {
@@ -135,7 +136,7 @@ func (f *stored) Seek(offset int64, whence int) (int64, error) {
 		offset += f.size
 	}
 	if offset < 0 {
-		return 0, errors.New("before the beginning of the file")
+		return 0, errors.New("seek before the beginning of the file")
 	}
 	if offset != f.at {
 		f.close()

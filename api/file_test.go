@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// uploaded is the path of a picture's link.
+// uploaded uploads a picture and returns the path of its link.
 func (g *gateway) uploaded() string {
 	g.t.Helper()
 	a := g.upload(formOf(filePart(aPicture)))
@@ -78,7 +78,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A link works for exactly 72 hours, though its object may lie there for longer.
+// TestFileExpires checks that a link works for exactly 72 hours, even if its object is kept
+// longer.
 func TestFileExpires(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -99,7 +100,7 @@ func TestFileExpires(t *testing.T) {
 	}
 }
 
-// Nothing but an upload is read, whatever the path says.
+// TestFileOfOthers checks that only uploads are read, for any path.
 func TestFileOfOthers(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -124,7 +125,7 @@ func TestFileOfOthers(t *testing.T) {
 	a.wantError(t, 503, "server_error", "temporarily unavailable")
 }
 
-// Any page may read a file whose link it has.
+// TestFileCORS checks that any page may read a file whose link it has.
 func TestFileCORS(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -139,7 +140,7 @@ func TestFileCORS(t *testing.T) {
 	}
 }
 
-// A file of a task is passed through where the client asks for that, whole or in part.
+// TestResultFileStreamed checks that a task's file is streamed on request, whole or in part.
 func TestResultFileStreamed(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -10,13 +10,12 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// smuggled is what hides in the body of another request. Its answer is the only
-// one with this path in it.
+// smuggled is a request hidden in the body of another. Only its answer contains this path.
 func smuggled(g *gateway) string { return request{path: "/v1/smuggled", key: g.key}.text("1.1") }
 
-// TestFramingInDoubt sends requests whose end two readers may see at different
-// places. Whatever follows is never taken for a request: the connection ends.
-func TestFramingInDoubt(t *testing.T) {
+// TestAmbiguousFraming sends requests whose end two readers may see at different bytes. It checks
+// that the connection ends and that following bytes are never read as a request.
+func TestAmbiguousFraming(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	g.grant("10000")
@@ -73,7 +72,7 @@ func TestFramingInDoubt(t *testing.T) {
 	}
 }
 
-// TestOptionsOfTheServer: who asks whether the server lives keeps the connection.
+// TestOptionsOfTheServer checks that OPTIONS * keeps the connection.
 func TestOptionsOfTheServer(t *testing.T) {
 	t.Parallel()
 	s := dial(t, newGateway(t).serve())
@@ -85,8 +84,8 @@ func TestOptionsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestEncodedBody: a body that is encoded is refused by the name of its coding,
-// and nothing comes of it.
+// TestEncodedBody checks that an encoded body is refused with the name of its encoding and has no
+// effect.
 func TestEncodedBody(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -137,8 +136,8 @@ func TestEncodedBody(t *testing.T) {
 	}
 }
 
-// TestIdleTimeout: a connection without a request is kept for as long as the
-// setting says, once it has been answered.
+// TestIdleTimeout checks that a connection without a request is kept for the configured time
+// after an answer.
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.IdleTimeout = 50 * time.Millisecond })

@@ -35,7 +35,7 @@ const (
 	images    = "/v1/images/generations"
 )
 
-// testStore is the store with what the workers do to tasks.
+// testStore is the store with the changes that workers make to tasks.
 type testStore interface {
 	api.Store
 	Change(ctx context.Context, taskID string, events ...task.Event) (task.Changed, error)
@@ -65,7 +65,7 @@ func (c *clock) now() time.Time {
 	return c.at
 }
 
-// stepBy makes the clock go on at each look.
+// stepBy makes the clock advance at each reading.
 func (c *clock) stepBy(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,19 +78,19 @@ func (c *clock) advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// starter notes which runs are started and signalled. Like vendors and bucket, it is
-// a double for what lies beyond this process.
+// starter records the runs that are started and signalled. Like vendors and bucket, it replaces a
+// service outside this process.
 type starter struct {
 	mu      sync.Mutex
 	started []mediagate.Task
 	woken   []string // tasks whose runs were signalled
 	jobs    []mediagate.TaskJob
 	fail    error
-	runs    [][]mediagate.Doubted // that Temporal lists, by pages
+	runs    [][]mediagate.UncertainTask // that Temporal lists, by pages
 }
 
 // RunsSince lists a page of runs.
-func (s *starter) RunsSince(_ context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error) {
+func (s *starter) RunsSince(_ context.Context, since time.Time, page string) (runs []mediagate.UncertainTask, next string, err error) {
 	n := len(page)
 	if page != strings.Repeat("x", n) || n > 0 && n >= len(s.runs) {
 		return nil, "", mediagate.Invalid("after", "no page")
@@ -146,8 +146,8 @@ func (s *starter) Job(_ context.Context, id string) (status mediagate.TaskJobSta
 	return mediagate.TaskJobStatus{State: mediagate.TaskJobRunning, Count: &mediagate.TaskJobCount{Done: 2, Skipped: 1}}, "run-of-" + id, page, s.fail
 }
 
-// started are the tasks whose workflows were started, once all are. No submit may run
-// beside it: it waits for the group that a submit adds to.
+// started waits for all starts and returns the tasks whose workflows were started. No submit may run
+// at the same time, since started waits for the group that a submit adds to.
 func (g *gateway) started() []mediagate.Task {
 	api.AwaitStarts(g.server)
 	g.starter.mu.Lock()
@@ -157,8 +157,8 @@ func (g *gateway) started() []mediagate.Task {
 
 func (g *gateway) starts() int { return len(g.started()) }
 
-// awaitStart returns the task that was started next, after so many, once it is. Unlike
-// started, it may be called beside a submit.
+// awaitStart waits for the next start after the first n and returns its task. Unlike started, it may
+// be called during a submit.
 func (g *gateway) awaitStart(after int) (t mediagate.Task) {
 	g.t.Helper()
 	eventually(g.t, "a task is started", func() bool {
@@ -173,25 +173,25 @@ func (g *gateway) awaitStart(after int) (t mediagate.Task) {
 	return t
 }
 
-// vendors takes what a test says, else everything, and notes what it is asked.
+// vendors supports the requests that a test names, or all, and records its calls.
 type vendors struct {
 	mu    sync.Mutex
-	says  func(model string, route mediagate.Route, params json.RawMessage) api.Expression
+	says  func(model string, route mediagate.Route, params json.RawMessage) api.Support
 	asked []string
 	job   mediagate.Job // that was asked about last
 }
 
-func (v *vendors) Express(model string, route mediagate.Route, job mediagate.Job) api.Expression {
+func (v *vendors) Supports(model string, route mediagate.Route, job mediagate.Job) api.Support {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked, v.job = append(v.asked, route.Upstream), job
 	if v.says == nil {
-		return api.Expression{Sync: route.Provider == "dashscope"}
+		return api.Support{Sync: route.Provider == "dashscope"}
 	}
 	return v.says(model, route, job.Params)
 }
 
-// bucket keeps the pictures that it is given.
+// bucket keeps stored files in memory.
 type bucket struct {
 	mu    sync.Mutex
 	files map[string][]byte
@@ -226,7 +226,7 @@ func (b *bucket) put(key, content string) {
 	b.files[key] = []byte(content)
 }
 
-// Remove is the erasure of a task's files.
+// Remove removes the files of a task.
 func (b *bucket) Remove(_ context.Context, folder string, objects ...string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -313,7 +313,7 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	g.server, err = api.New(cfg)
 	g.must(err)
 	t.Cleanup(g.server.Close)
-	judgeAnswers(t, g.server)
+	checkAnswers(t, g.server)
 	g.account, err = g.store.CreateAccount(t.Context(), mediagate.Account{Name: "test", Group: "default"})
 	g.must(err)
 	g.grant("100")
@@ -321,20 +321,20 @@ func newGateway(t *testing.T, changes ...func(*api.Config)) *gateway {
 	return g
 }
 
-// held is how many bytes of bodies and uploads count at the moment.
+// held returns the number of bytes that bodies and uploads hold.
 func (g *gateway) held() int64 {
 	return g.limits.Bodies.Figures().Held + g.limits.Uploads.Figures().Held
 }
 
-// bounds makes some of the limits of a process.
+// bounds changes limits of the process.
 func bounds(make func(*limit.Process)) func(*api.Config) {
 	p := &limit.Process{}
 	make(p)
 	return func(c *api.Config) { c.Limits = p }
 }
 
-// servesOf is what a channel of a provider serves, for those models alone where any are
-// named.
+// servesOf returns the routes that a channel of a provider serves, only for the named models if there
+// are any.
 func servesOf(provider string, models ...string) func(string, mediagate.Route) bool {
 	return mediagate.Channel{Provider: provider, Models: models}.Serves
 }
@@ -398,7 +398,7 @@ func (g *gateway) other() string {
 	return secret
 }
 
-// answer is what a client got.
+// answer is the answer to a call.
 type answer struct {
 	status int
 	header http.Header
@@ -406,7 +406,7 @@ type answer struct {
 	data   map[string]any // the body, when it is an object
 }
 
-// request is one call; key "" sends no Authorization.
+// request makes a call. An empty key sends no Authorization.
 type request struct {
 	method, path, key, body string
 	header                  http.Header
@@ -450,7 +450,7 @@ func (g *gateway) post(path, body string) answer {
 	return g.send(request{method: http.MethodPost, path: path, key: g.key, body: body})
 }
 
-// admins is one operator who has the key and may do everything; none without a key.
+// admins returns one operator with the key and all rights, or none without a key.
 func admins(key string) []api.Operator {
 	if key == "" {
 		return nil
@@ -464,7 +464,7 @@ func (g *gateway) operate(method, path, body string) answer {
 	return g.send(request{method: method, path: "/admin/v1" + path, key: adminKey, body: body})
 }
 
-// submit takes a task in and returns its id.
+// submit submits a task and returns its id.
 func (g *gateway) submit(path, body string) string {
 	g.t.Helper()
 	a := g.post(path, body)
@@ -489,7 +489,7 @@ func (a answer) taskID(t *testing.T) string {
 	return ack.Data[0].TaskID
 }
 
-// at walks down an answer's JSON.
+// at returns the value at a path of the answer's JSON.
 func (a answer) at(path ...any) any {
 	var v any = a.data
 	for _, step := range path {
@@ -508,7 +508,7 @@ func (a answer) at(path ...any) any {
 	return v
 }
 
-// change applies what happens to the task.
+// change applies an event to the task.
 func (g *gateway) change(id string, events ...task.Event) task.State {
 	g.t.Helper()
 	changed, err := g.store.Change(g.t.Context(), id, events...)
@@ -516,7 +516,7 @@ func (g *gateway) change(id string, events ...task.Event) task.State {
 	return changed.State
 }
 
-// accept lets a vendor take the task.
+// accept makes a vendor accept the task.
 func (g *gateway) accept(id string) {
 	g.t.Helper()
 	now := g.clock.now()
@@ -527,7 +527,7 @@ func (g *gateway) accept(id string) {
 	g.change(id, task.IntentStored{Sending: sent}, task.Accepted{Sending: sent, Submission: mediagate.Submission{Ref: mediagate.JobRef{JobID: "job"}}, FirstPollAt: now})
 }
 
-// askMore lets the vendor wait for modal parameters.
+// askMore makes the vendor wait for modal parameters.
 func (g *gateway) askMore(id string) {
 	g.t.Helper()
 	state := g.change(id, task.Claimed{N: 1, Claim: "c"}, task.VendorWaits{N: 1, Claim: "c"})
@@ -536,7 +536,7 @@ func (g *gateway) askMore(id string) {
 	}
 }
 
-// complete ends the task with those files; without any, with one at its full price.
+// complete completes the task with the files, or with one file at its full price.
 func (g *gateway) complete(id string, results ...mediagate.Result) {
 	g.t.Helper()
 	if len(results) == 0 {
@@ -545,7 +545,7 @@ func (g *gateway) complete(id string, results ...mediagate.Result) {
 	g.make(id, mediagate.Outcome{}, results...)
 }
 
-// make is complete for what the vendor tells of the job.
+// make completes the task with the vendor's outcome.
 func (g *gateway) make(id string, o mediagate.Outcome, results ...mediagate.Result) {
 	g.t.Helper()
 	if row, err := g.store.TaskByID(g.t.Context(), id); err != nil || row.Status == mediagate.StatusPending {
@@ -556,7 +556,7 @@ func (g *gateway) make(id string, o mediagate.Outcome, results ...mediagate.Resu
 	g.ended(mediagate.StatusCompleted, g.change(id, task.VendorEnded{N: 1, Outcome: o}, task.Mirrored{N: 1, Results: results}))
 }
 
-// cancel ends the task as its client asks for it.
+// cancel cancels the task for its client.
 func (g *gateway) cancel(id string) {
 	g.t.Helper()
 	g.ended(mediagate.StatusCancelled, g.change(id, task.CancelRequested{}, task.EndDue{}))

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestShapes records the whole answer of each endpoint and state.
+// TestShapes records the complete answer of each endpoint and state.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -158,7 +158,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What differs from run to run, and what stands for it.
+// Values that differ from run to run, and their placeholders.
 var varying = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -171,7 +171,7 @@ var varying = []struct {
 	{regexp.MustCompile(`X-Amz-Signature=[0-9a-f]{64}`), "X-Amz-Signature=SIGNATURE"},
 }
 
-// render writes an answer as a person reads it.
+// render formats an answer for people.
 func (g *gateway) render(a answer) []byte {
 	g.t.Helper()
 	var out bytes.Buffer

@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// checkDeadline bounds one look at a part that we need.
+// checkDeadline bounds one check of the parts that the API depends on.
 const checkDeadline = 2 * time.Second
 
 type health struct {
@@ -27,39 +27,40 @@ type readiness struct {
 	Error    *errorA  `json:"error,omitempty"`
 }
 
-// handleReady tells what a look of the last second has found.
+// handleReady answers with the result of a check that is at most a second old.
 func (s *Server) handleReady(c *call) error {
-	found := s.ready.Get()
-	answer := readiness{Status: "ready", Degraded: found.degraded}
+	report := s.ready.Get()
+	answer := readiness{Status: "ready", Degraded: report.degraded}
 	switch {
-	case found.without != "":
+	case report.unready != "":
 		answer.Status = "unavailable"
 		answer.Error = &errorA{
-			Code: http.StatusServiceUnavailable, Message: found.without, Type: wordServer,
+			Code: http.StatusServiceUnavailable, Message: report.unready, Type: wordServer,
 			Reason: renderings[mediagate.KindUnavailable].reason, RequestID: c.requestID,
 		}
 		return c.json(http.StatusServiceUnavailable, answer)
-	case len(found.degraded) > 0:
+	case len(report.degraded) > 0:
 		answer.Status = "degraded"
 	}
 	return c.ok(answer)
 }
 
-// parts is what a look at them finds.
-type parts struct {
+// partsReport is the result of a check of all parts.
+type partsReport struct {
 	degraded []string
-	without  string // what we are not ready without, in the words of the answer
+	unready  string // why the process is not ready, as the answer says it; empty if it is
 }
 
-// lookAtParts asks the parts all at once. Without Temporal or the bucket
-// clients are still acknowledged, with an older catalog or older lists of
-// words they are served, and operators' keys work without the identity provider, so only the database decides, and the clock:
-// a process whose own is wrong must not reckon with times (D10, D20).
-func (s *Server) lookAtParts() (found parts) {
+// checkParts checks all parts at once. The process stays ready without most of them: without
+// Temporal or the bucket it still acknowledges submits, with an outdated catalog or list of words
+// it serves the older one, and without the identity provider operators' keys work. Only the
+// database and the clock decide: a process with a wrong clock would compute wrong deadlines (D10,
+// D20).
+func (s *Server) checkParts() (report partsReport) {
 	checks := []struct {
 		name    string
-		look    func(ctx context.Context) error
-		without string // empty where we are ready all the same
+		check   func(ctx context.Context) error
+		unready string // why the process is not ready without it; empty if it is
 	}{
 		{"database", s.cfg.Checks.Database, "the database is not reachable"},
 		{"clock", s.cfg.Checks.Clock, "the clock of this server is wrong"},
@@ -70,85 +71,87 @@ func (s *Server) lookAtParts() (found parts) {
 		{"operators", s.cfg.Checks.Operators, ""},
 		{"oidc", s.cfg.Checks.OIDC, ""},
 	}
-	away := make([]error, len(checks))
+	failures := make([]error, len(checks))
 	ctx, cancel := context.WithTimeout(s.life, checkDeadline)
 	defer cancel()
-	var looks sync.WaitGroup
-	for i, check := range checks {
-		if check.look != nil {
-			looks.Go(func() { away[i] = mediagate.Guarded(func() error { return check.look(ctx) }) })
+	var running sync.WaitGroup
+	for i, part := range checks {
+		if part.check != nil {
+			running.Go(func() { failures[i] = mediagate.Guarded(func() error { return part.check(ctx) }) })
 		}
 	}
-	looks.Wait()
-	for i, check := range checks {
+	running.Wait()
+	for i, part := range checks {
 		switch {
-		case away[i] == nil:
-		case check.without == "":
-			found.degraded = append(found.degraded, check.name)
-			s.log.WarnContext(ctx, "degraded", "part", check.name, "error", away[i])
-		case found.without == "":
-			s.log.WarnContext(ctx, check.without, "error", away[i])
-			found.without = check.without
+		case failures[i] == nil:
+		case part.unready == "":
+			report.degraded = append(report.degraded, part.name)
+			s.log.WarnContext(ctx, "degraded", "part", part.name, "error", failures[i])
+		case report.unready == "":
+			s.log.WarnContext(ctx, part.unready, "error", failures[i])
+			report.unready = part.unready
 		}
 	}
-	return found
+	return report
 }
 
-// recentFor is how old an answer about our health may be.
+// recentFor is how old an answer about the process's health may be.
 const recentFor = time.Second
 
-// Recent gives what a look finds to all who ask soon after its begin, and to those
-// who ask while it looks: anyone may ask us, and each look asks others.
+// Recent shares the result of a check among all calls that come while it runs and shortly after.
+// Anyone may call the health endpoints, and each check costs calls to other servers.
 type Recent[T any] struct {
-	look func() T
-	now  func() time.Time
-	keep time.Duration
+	check func() T
+	now   func() time.Time
+	keep  time.Duration
 
 	mu    sync.Mutex
 	begun time.Time
-	last  *found[T]
+	last  *recentResult[T]
 }
 
-type found[T any] struct {
-	done chan struct{}
-	what T
+// recentResult is the result of one check, once done is closed.
+type recentResult[T any] struct {
+	done  chan struct{}
+	value T
 }
 
-// NewRecent makes one. The look must end, and not panic.
-func NewRecent[T any](now func() time.Time, look func() T) *Recent[T] {
-	return NewRecentFor(recentFor, now, look)
+// NewRecent returns a Recent whose results are at most a second old. The check must return, and
+// must not panic.
+func NewRecent[T any](now func() time.Time, check func() T) *Recent[T] {
+	return NewRecentFor(recentFor, now, check)
 }
 
-// NewRecentFor makes one whose answers may be as old as keep.
-func NewRecentFor[T any](keep time.Duration, now func() time.Time, look func() T) *Recent[T] {
-	return &Recent[T]{look: look, now: now, keep: keep}
+// NewRecentFor returns a Recent whose results may be as old as keep.
+func NewRecentFor[T any](keep time.Duration, now func() time.Time, check func() T) *Recent[T] {
+	return &Recent[T]{check: check, now: now, keep: keep}
 }
 
-// Get is what the last look has found, or a new one does.
+// Get returns the last result, or runs the check if that is too old.
 func (r *Recent[T]) Get() T {
 	r.mu.Lock()
 	now := r.now()
 	last, age := r.last, now.Sub(r.begun)
-	if last != nil && last.ended() && (age < 0 || age >= r.keep) {
+	if last != nil && last.isDone() && (age < 0 || age >= r.keep) {
 		last = nil
 	}
 	if last != nil {
 		r.mu.Unlock()
 		<-last.done
-		return last.what
+		return last.value
 	}
-	mine := &found[T]{done: make(chan struct{})}
+	mine := &recentResult[T]{done: make(chan struct{})}
 	r.last, r.begun = mine, now
 	r.mu.Unlock()
 	defer close(mine.done)
-	mine.what = r.look()
-	return mine.what
+	mine.value = r.check()
+	return mine.value
 }
 
-// ended reports whether the look is over.
-func (f *found[T]) ended() bool {
+// isDone reports whether the check has returned.
+func (r *recentResult[T]) isDone() bool {
 	select {
-	case <-f.done:
+	case <-r.done:
 		return true
 	default:
 		return false

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Media within submits are files that stay with us, whatever becomes of the task: who
-// submits and cancels leaves no more of them in a day than uploads.
+// TestMediaWithinSubmitsHaveAPrice checks that media in submits count against the daily uploads
+// of an account. They are kept after the task is cancelled.
 func TestMediaWithinSubmitsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// apiKey is a key as operators see it, and who manages the keys of an account.
-// Key, its secret, is shown once.
+// apiKey is a key as operators and the key managers of its account see it. Key, the secret, is
+// shown only once.
 type apiKey struct {
 	ID         string            `json:"id"`
 	Key        string            `json:"key,omitempty"`
@@ -21,7 +21,7 @@ type apiKey struct {
 	Held       string            `json:"held"`
 	Spent      string            `json:"spent"`
 	Models     []string          `json:"models"`
-	Group      *string           `json:"group"` // null: the account's
+	Group      *string           `json:"group"` // null: the account's group
 	ExpiresAt  *int64            `json:"expires_at"`
 	AllowIPs   []string          `json:"allow_ips"`
 	Caps       keyCaps           `json:"caps"`
@@ -42,13 +42,26 @@ type keyCaps struct {
 
 func viewKey(k mediagate.Key) apiKey {
 	v := apiKey{
-		ID: k.ID, Prefix: k.Prefix, LastFour: k.LastFour, Account: k.AccountID, Name: k.Name,
-		Unlimited: k.Unlimited, Held: k.Held.String(), Spent: k.Spent.String(),
-		Models: append([]string{}, k.Models...), Group: orNull(k.Group),
-		ExpiresAt: unixOrNull(k.ExpiresAt), AllowIPs: append([]string{}, k.AllowIPs...),
-		Caps: keyCaps{amountOrNull(k.Caps.Day), amountOrNull(k.Caps.Week), amountOrNull(k.Caps.Month)},
-		Rate: k.Rate, InFlight: k.InFlight, Strict: k.Strict, Scopes: k.Scopes, RotatedTo: orNull(k.SuccessorID),
-		Created: k.CreatedAt.Unix(), LastUsedAt: unixOrNull(k.LastUsedAt),
+		ID:         k.ID,
+		Prefix:     k.Prefix,
+		LastFour:   k.LastFour,
+		Account:    k.AccountID,
+		Name:       k.Name,
+		Unlimited:  k.Unlimited,
+		Held:       k.Held.String(),
+		Spent:      k.Spent.String(),
+		Models:     append([]string{}, k.Models...),
+		Group:      orNull(k.Group),
+		ExpiresAt:  unixOrNull(k.ExpiresAt),
+		AllowIPs:   append([]string{}, k.AllowIPs...),
+		Caps:       keyCaps{amountOrNull(k.Caps.Day), amountOrNull(k.Caps.Week), amountOrNull(k.Caps.Month)},
+		Rate:       k.Rate,
+		InFlight:   k.InFlight,
+		Strict:     k.Strict,
+		Scopes:     k.Scopes,
+		RotatedTo:  orNull(k.SuccessorID),
+		Created:    k.CreatedAt.Unix(),
+		LastUsedAt: unixOrNull(k.LastUsedAt),
 	}
 	if !k.Unlimited {
 		v.Quota = new(k.Quota.String())
@@ -63,8 +76,8 @@ func amountOrNull(m *mediagate.Micros) *string {
 	return new(m.String())
 }
 
-// readNewKey reads the settings of a new key, which has all scopes where nothing
-// is said of them.
+// readNewKey reads the settings of a new key. A key for which no scopes are given gets all of
+// them.
 func (s *Server) readNewKey(f *fields) mediagate.Key {
 	key := mediagate.Key{Name: f.required("name"), Unlimited: f.flag("unlimited"), Scopes: mediagate.Scopes()}
 	switch {
@@ -79,14 +92,15 @@ func (s *Server) readNewKey(f *fields) mediagate.Key {
 	return key
 }
 
-// readKeyChange reads what is to change of a key. Null takes a limit away.
+// readKeyChange reads the changes to a key and returns the function that applies them. Null
+// removes a limit.
 func (s *Server) readKeyChange(f *fields) (apply func(k *mediagate.Key) error) {
 	name, unlimited, settings := f.text("name"), f.flag("unlimited"), s.readSettings(f)
 	var quota mediagate.Micros
 	if f.has("quota") {
 		quota = f.quota()
 		if f.has("unlimited") {
-			f.fail("quota", "quota must not be given together with unlimited: it makes the key a limited one by itself")
+			f.fail("quota", "quota must not be sent together with unlimited: quota alone limits the key")
 		}
 	}
 	return func(k *mediagate.Key) error {
@@ -96,7 +110,7 @@ func (s *Server) readKeyChange(f *fields) (apply func(k *mediagate.Key) error) {
 		case unlimited:
 			k.Unlimited, k.Quota = true, 0
 		case f.has("unlimited") && k.Unlimited:
-			return mediagate.Invalid("quota", "quota is what makes a key a limited one: give it instead of unlimited")
+			return mediagate.Invalid("quota", "quota is required to limit an unlimited key: send quota instead of unlimited")
 		}
 		if name != "" {
 			k.Name = name
@@ -114,7 +128,7 @@ func (f *fields) quota() mediagate.Micros {
 	return quota
 }
 
-// readSettings reads those that new keys and changes of keys have alike.
+// readSettings reads the settings that new keys and changed keys have in common.
 func (s *Server) readSettings(f *fields) (apply func(k *mediagate.Key)) {
 	group, expires := s.knownGroup(f), f.future("expires_at", s.now())
 	patterns, addresses, scopes := f.patterns(), f.addresses(), f.scopes()
@@ -138,13 +152,12 @@ func (s *Server) readSettings(f *fields) (apply func(k *mediagate.Key)) {
 	}
 }
 
-// patterns reads which models the key may use. One that names a model to the
-// letter may name one that is not there yet; one with * that means none is a
-// mistake.
+// patterns reads the models that the key may use. A literal name may be that of a future model. A
+// pattern with * that matches no model is a mistake.
 func (f *fields) patterns() []string {
 	list := f.texts("models")
 	for i, pattern := range list {
-		if !literal(pattern) && !f.models.some(pattern) {
+		if !isLiteral(pattern) && !f.models.hasMatch(pattern) {
 			param := item("models", i)
 			f.fail(param, "%s: %s matches no model", param, mediagate.Quote(pattern))
 		}
@@ -152,13 +165,13 @@ func (f *fields) patterns() []string {
 	return list
 }
 
-// some reports whether the pattern matches a model.
-func (m *models) some(pattern string) bool {
-	return slices.ContainsFunc(m.list, func(one listed) bool { return matches(pattern, one.id) }) ||
+// hasMatch reports whether the pattern matches a model.
+func (m *models) hasMatch(pattern string) bool {
+	return slices.ContainsFunc(m.list, func(one listedModel) bool { return matches(pattern, one.id) }) ||
 		slices.ContainsFunc(m.catalog.Passthroughs(), func(id string) bool { return matches(pattern, id) })
 }
 
-// addresses reads from where the key may be used, in their shortest form.
+// addresses reads the networks from which the key may be used, in their shortest form.
 func (f *fields) addresses() []string {
 	var list []string
 	for i, entry := range f.texts("allow_ips") {
@@ -178,14 +191,14 @@ func (f *fields) addresses() []string {
 	return list
 }
 
-// scopes reads what the key may do, in the order in which scopes are listed.
+// scopes reads what the key may do, and returns it in the order of the list of all scopes.
 func (f *fields) scopes() []mediagate.Scope {
 	if !f.has("scopes") {
 		return mediagate.Scopes()
 	}
 	given := f.texts("scopes")
 	if len(given) == 0 {
-		f.fail("scopes", "scopes must not be empty: without them a key has all")
+		f.fail("scopes", "scopes must not be empty: leave it out to give the key all scopes")
 	}
 	for i, scope := range given {
 		if !slices.Contains(mediagate.Scopes(), mediagate.Scope(scope)) {
@@ -193,10 +206,12 @@ func (f *fields) scopes() []mediagate.Scope {
 			f.fail(param, "%s: there is no scope %s", param, mediagate.Quote(scope))
 		}
 	}
-	return slices.DeleteFunc(mediagate.Scopes(), func(s mediagate.Scope) bool { return !slices.Contains(given, string(s)) })
+	return slices.DeleteFunc(
+		mediagate.Scopes(), func(s mediagate.Scope) bool { return !slices.Contains(given, string(s)) },
+	)
 }
 
-// The grace time of a rotation, in which the key before lives on.
+// The grace time of a rotation, during which the old key still works.
 const (
 	defaultGrace = 24 * time.Hour
 	mostGrace    = 30 * 24 * time.Hour
@@ -210,7 +225,7 @@ func (f *fields) grace() time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// showKey answers a key with its secret, which is shown this once.
+// showKey answers with a key and its secret, which is shown only this once.
 func (c *call) showKey(status int, k mediagate.Key, secret string) error {
 	view := viewKey(k)
 	view.Key = secret

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// settings are the fields of a key's answer that can be changed.
+// settings returns the fields of a key's answer that can be changed.
 func settings(a answer) map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{"name", "group", "unlimited", "quota", "models", "expires_at", "allow_ips", "caps", "rate", "in_flight", "scopes"} {
@@ -81,7 +81,7 @@ func TestKeyChanges(t *testing.T) {
 	g.operate(http.MethodPatch, "/keys/"+id, `{"unlimited":false}`).wantError(t, 400, "invalid_request_error", "quota")
 }
 
-// A quota and caps are not set below what is used already.
+// TestLimitsBelowWhatIsUsed checks that a quota or a cap cannot be set below the amount used.
 func TestLimitsBelowWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -93,7 +93,8 @@ func TestLimitsBelowWhatIsUsed(t *testing.T) {
 	}
 }
 
-// What changes of a key acts at once here, and within a second elsewhere.
+// TestChangesActAtOnce checks that a change of a key takes effect at once in this process, and
+// within a second in others.
 func TestChangesActAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -246,7 +247,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A key that has expired is listed, so it is not unknown to a rotation either.
+// TestRotationOfAnExpiredKey checks that an expired key, which is still listed, can be rotated.
 func TestRotationOfAnExpiredKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

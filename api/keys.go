@@ -14,12 +14,12 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// Operators manage the keys of all accounts. A key with the scope manage manages those of
-// its own account: it gives nothing that it lacks itself, and the key of another account is
-// as unknown to it as one that was never made.
+// Operators manage the keys of all accounts. A key with the scope manage manages the keys of its
+// own account. It can give other keys only what it has itself, and gets the same answer for a key of
+// another account as for an unknown one.
 
-// owner is the account whose keys the call may manage; empty for an operator's call, which
-// may manage those of all accounts.
+// owner returns the account whose keys the call may manage. It returns "" for an operator's call,
+// which may manage all keys.
 func (c *call) owner() string {
 	if c.isOperators() {
 		return ""
@@ -44,7 +44,7 @@ func (s *Server) handleKeys(c *call) error {
 
 func pathKey(c *call) (string, error) { return pathID(c, "key_id", keyIDPrefix, errKeyID) }
 
-// readKey reads the key that the path names, if the caller manages it.
+// readKey reads the key in the path, if the caller may manage it.
 func (s *Server) readKey(c *call) (mediagate.Key, error) {
 	id, err := pathKey(c)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Server) handleKeyDeletion(c *call) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// giveKey makes a key that has no more than the caller's.
+// giveKey makes a key that may do no more than the caller's.
 func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate.KeySecret) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
@@ -153,18 +153,20 @@ func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate
 		if err != nil {
 			return mediagate.Key{}, err
 		}
-		given := has.follow(key)
-		return given, f.beyond(has.lacks(given))
+		given := has.followAccount(key)
+		return given, f.refuseExcess(has.excess(given))
 	})
 }
 
-// changeOwnKey takes any change that leaves the key with nothing that it had not
-// before. Beyond that the whole key that comes of it must be one that the
-// caller could make; of itself it is not: a key only narrows itself. Keys that
-// share limits by a rotation are judged alike, each with what it has besides. The
-// caller pays for quota that is raised, and for all of it where the key may do more
-// in another way.
-func (s *Server) changeOwnKey(c *call, f *fields, id string, apply func(k *mediagate.Key) error) (mediagate.Key, error) {
+// changeOwnKey changes a key on behalf of another key of the account, the giver.
+//
+// A change that only narrows the key is always allowed. If it widens the key, the giver must be
+// able to make the resulting key itself, so no key can widen itself. Keys that share limits by a
+// rotation are checked together, each with its own settings. The giver pays for raised quota. If
+// the key gains something other than quota, the giver pays for all of its quota.
+func (s *Server) changeOwnKey(
+	c *call, f *fields, id string, apply func(k *mediagate.Key) error,
+) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
 		return mediagate.Key{}, err
@@ -178,27 +180,29 @@ func (s *Server) changeOwnKey(c *call, f *fields, id string, apply func(k *media
 			return err
 		}
 		if f.given("group") {
-			*k = has.follow(*k)
+			*k = has.followAccount(*k)
 		}
 		return nil
 	}
 	check := func(giver, was, is mediagate.Key) (widened bool, err error) {
-		beyond := grantable{key: was, catalog: c.models.catalog}.lacks(is)
-		if len(beyond) == 0 || giver.ID == is.ID {
-			return false, f.beyond(beyond)
+		excess := grantable{key: was, catalog: c.models.catalog}.excess(is)
+		if len(excess) == 0 || giver.ID == is.ID {
+			return false, f.refuseExcess(excess)
 		}
 		has, err := s.grantableBy(c, giver, account)
 		if err != nil {
 			return false, err
 		}
-		return !slices.Equal(beyond, []string{"quota"}), f.beyond(has.lacks(is))
+		return !slices.Equal(excess, []string{"quota"}), f.refuseExcess(has.excess(is))
 	}
 	return s.cfg.Store.ChangeKey(c.ctx, c.caller.key.ID, id, change, check)
 }
 
-// renewOwnKey gives the caller a secret with all that the key may do,
-// which must not be more than what it may do itself, and takes the quota of it.
-func (s *Server) renewOwnKey(c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration) (mediagate.Key, error) {
+// renewOwnKey gives the caller a new secret of the key. The key must not exceed what the caller
+// may do itself, and the caller pays for its quota.
+func (s *Server) renewOwnKey(
+	c *call, f *fields, id string, secret mediagate.KeySecret, grace time.Duration,
+) (mediagate.Key, error) {
 	account, err := s.ownAccount(c)
 	if err != nil {
 		return mediagate.Key{}, err
@@ -208,18 +212,18 @@ func (s *Server) renewOwnKey(c *call, f *fields, id string, secret mediagate.Key
 		if err != nil || giver.ID == k.ID {
 			return err
 		}
-		return f.beyond(has.lacks(k))
+		return f.refuseExcess(has.excess(k))
 	})
 }
 
-// ownAccount reads the caller's account as it is now.
+// ownAccount reads the current state of the caller's account.
 func (s *Server) ownAccount(c *call) (mediagate.Account, error) {
 	account, err := s.cfg.Store.Account(c.ctx, c.caller.key.AccountID)
 	return account, notFoundAs(err, errUnknownKey)
 }
 
-// grantableBy are what the key has to give, as it is now: it may have lost the scope
-// since the call was let in.
+// grantableBy returns what the giver can give now. Since the call was admitted, the giver may
+// have lost the scope manage.
 func (s *Server) grantableBy(c *call, giver mediagate.Key, account mediagate.Account) (grantable, error) {
 	if !slices.Contains(giver.Scopes, mediagate.ScopeManage) {
 		return grantable{}, errScope(mediagate.ScopeManage)
@@ -236,9 +240,8 @@ func (s *Server) grantableBy(c *call, giver mediagate.Key, account mediagate.Acc
 	return has, nil
 }
 
-// A key reads "mgk_", 32 random base62 digits (190.5 bits), and 6 check
-// digits: the CRC-32 of all before them. So a mistyped or made-up key is
-// refused without asking the database.
+// An API key consists of "mgk_", 32 random base62 digits (190.5 bits), and 6 check digits, the CRC-32
+// of the rest. So a mistyped key is refused without a query to the database.
 const (
 	keyMark   = "mgk_"
 	keyRandom = 32
@@ -248,8 +251,8 @@ const (
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewKey makes the secret of an API key, and what is stored of it: its hash, and the
-// parts that may be shown. The secret itself is stored nowhere.
+// NewKey makes the secret of an API key, and what is stored of it: its hash, and the parts that
+// may be shown. The secret itself is not stored.
 func NewKey() (secret string, stored mediagate.KeySecret) {
 	digits := make([]byte, 0, keyLength)
 	digits = append(digits, keyMark...)
@@ -257,7 +260,7 @@ func NewKey() (secret string, stored mediagate.KeySecret) {
 	for len(digits) < len(keyMark)+keyRandom {
 		_, _ = rand.Read(pool[:]) // never fails: the runtime aborts the program instead
 		for _, b := range pool {
-			// 248 is the largest multiple of 62 in a byte: above it the
+			// 248 is the largest multiple of 62 in a byte: from there on the
 			// remainder would favour the first digits.
 			if b < 248 && len(digits) < len(keyMark)+keyRandom {
 				digits = append(digits, base62[b%62])
@@ -270,10 +273,10 @@ func NewKey() (secret string, stored mediagate.KeySecret) {
 	return secret, stored
 }
 
-// HashKey is the form in which a key is stored and looked up.
+// HashKey returns the hash under which a key is stored and looked up.
 func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// wellFormed reports whether the text could be a key of ours.
+// wellFormed reports whether the text has the form of an API key.
 func wellFormed(secret string) bool {
 	if len(secret) != keyLength || !strings.HasPrefix(secret, keyMark) {
 		return false
@@ -292,53 +295,53 @@ func checkDigits(body string) string {
 	return string(out[:])
 }
 
-// grantable are what a key has, and so the most that it can give.
+// grantable is what a key has, and so the most that it can give.
 type grantable struct {
 	key          mediagate.Key
-	group        []string // the models of its group, as patterns; empty: all
-	accountGroup string   // that of its account
+	group        []string // patterns of the models of its group; empty: all
+	accountGroup string   // the group of its account
 	catalog      *catalog.Catalog
 }
 
-// beyond refuses fields in which a key would be more than another. It names one
-// that the client gave, if there is one, else one that it left out.
-func (f *fields) beyond(beyond []string) error {
-	if len(beyond) == 0 {
+// refuseExcess returns an error that names a field in which one key exceeds another. It prefers a
+// field that the client sent.
+func (f *fields) refuseExcess(excess []string) error {
+	if len(excess) == 0 {
 		return nil
 	}
-	field := beyond[0]
-	for _, name := range beyond {
+	field := excess[0]
+	for _, name := range excess {
 		if top, _, _ := strings.Cut(name, "."); f.given(top) {
 			field = name
 			break
 		}
 	}
 	return &mediagate.Error{
-		Kind: mediagate.KindForbidden, Message: field + " goes beyond what this API key has itself", Param: field,
+		Kind: mediagate.KindForbidden, Message: field + " exceeds what this API key has itself", Param: field,
 	}
 }
 
-// follow lets a key that names its account's group follow the account instead,
-// where the giver does so too: pinned to it, it would keep the models and prices
-// that the account loses.
-func (p grantable) follow(k mediagate.Key) mediagate.Key {
+// followAccount drops the group of a key that names its account's group, if the giver has no
+// group of its own either. The key then follows the account. With the group fixed, it would keep
+// models and prices that the account may lose.
+func (p grantable) followAccount(k mediagate.Key) mediagate.Key {
 	if p.key.Group == "" && k.Group == p.accountGroup {
 		k.Group = ""
 	}
 	return k
 }
 
-// lacks are the fields in which the key has more than may be given.
-func (p grantable) lacks(k mediagate.Key) (beyond []string) {
+// excess lists the fields in which the key exceeds what may be given.
+func (p grantable) excess(k mediagate.Key) (fields []string) {
 	has := p.key
 	for _, limit := range []struct {
 		field  string
 		within bool
 	}{
 		{"scopes", !slices.ContainsFunc(k.Scopes, func(s mediagate.Scope) bool { return !slices.Contains(has.Scopes, s) })},
-		{"models", p.coverModels(k.Models)},
+		{"models", p.coversModels(k.Models)},
 		{"group", k.Group == has.Group},
-		{"allow_ips", coverAddresses(has.AllowIPs, k.AllowIPs)},
+		{"allow_ips", coversAddresses(has.AllowIPs, k.AllowIPs)},
 		{"expires_at", has.ExpiresAt.IsZero() || !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(has.ExpiresAt)},
 		{"unlimited", has.Unlimited || !k.Unlimited},
 		{"quota", has.Unlimited || k.Unlimited || k.Remaining() <= has.Remaining()},
@@ -349,26 +352,25 @@ func (p grantable) lacks(k mediagate.Key) (beyond []string) {
 		{"in_flight", atMost(k.InFlight, has.InFlight)},
 	} {
 		if !limit.within {
-			beyond = append(beyond, limit.field)
+			fields = append(fields, limit.field)
 		}
 	}
-	return beyond
+	return fields
 }
 
-// atMost reports whether a bound is within another. Nil is none.
+// atMost reports whether a limit is within another. Nil means no limit.
 func atMost[T ~int | ~int64](bound, most *T) bool {
 	return most == nil || bound != nil && *bound <= *most
 }
 
-// coverModels reports whether the patterns allow no model that these do
-// not.
+// coversModels reports whether the giver may use every model that the patterns allow.
 //
-// A pattern is judged as if it were a name. In its place of * could stand a text
-// that occurs in no pattern at all, so one that covers it has a * there itself;
-// and no list of patterns covers what none of them does by itself.
+// It checks a pattern as if it were a name. In place of the pattern's * could stand a text that
+// occurs in no pattern at all, so any pattern that covers it has a * there itself. For the same
+// reason several patterns together cover a pattern only if one of them does.
 //
-// A model that the catalog lacks is for keys that name it to the letter.
-func (p grantable) coverModels(patterns []string) bool {
+// A model that is not in the catalog is allowed only for keys that name it literally.
+func (p grantable) coversModels(patterns []string) bool {
 	if len(patterns) == 0 {
 		return len(p.key.Models) == 0 || matchesAny(p.key.Models, "*")
 	}
@@ -376,23 +378,23 @@ func (p grantable) coverModels(patterns []string) bool {
 		if !matchesAny(p.key.Models, pattern) || !matchesAny(p.group, pattern) {
 			return false
 		}
-		if _, known := p.catalog.Model(pattern); !known && literal(pattern) && !slices.Contains(p.key.Models, pattern) {
+		if _, known := p.catalog.Model(pattern); !known && isLiteral(pattern) && !slices.Contains(p.key.Models, pattern) {
 			return false
 		}
 	}
 	return true
 }
 
-// coverAddresses reports whether all that the second list allows is allowed by
-// the first. An empty list allows any.
-func coverAddresses(most, entries []string) bool {
-	if len(most) == 0 {
+// coversAddresses reports whether the first list allows all addresses that the second allows. An
+// empty list allows all.
+func coversAddresses(allowed, entries []string) bool {
+	if len(allowed) == 0 {
 		return true
 	}
-	wide := prefixesOf(most)
+	wide := prefixesOf(allowed)
 	return len(entries) > 0 && !slices.ContainsFunc(entries, func(entry string) bool {
 		p, err := parseAllowed("allow_ips", entry)
-		return err == nil && !coverPrefix(wide, p) // what cannot be read allows nobody
+		return err == nil && !coversPrefix(wide, p) // an entry that cannot be read allows no address
 	})
 }
 
@@ -405,9 +407,9 @@ func prefixesOf(entries []string) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// coverPrefix reports whether the prefixes hold all addresses of another, one of
-// them or several together.
-func coverPrefix(prefixes []netip.Prefix, p netip.Prefix) bool {
+// coversPrefix reports whether the prefixes, one of them or several together, contain all
+// addresses of p.
+func coversPrefix(prefixes []netip.Prefix, p netip.Prefix) bool {
 	var inside []netip.Prefix
 	for _, one := range prefixes {
 		switch {
@@ -420,12 +422,12 @@ func coverPrefix(prefixes []netip.Prefix, p netip.Prefix) bool {
 	if len(inside) == 0 {
 		return false
 	}
-	low, high := halves(p)
-	return coverPrefix(inside, low) && coverPrefix(inside, high)
+	low, high := splitPrefix(p)
+	return coversPrefix(inside, low) && coversPrefix(inside, high)
 }
 
-// halves are the two prefixes of which one consists.
-func halves(p netip.Prefix) (low, high netip.Prefix) {
+// splitPrefix returns the two halves of a prefix.
+func splitPrefix(p netip.Prefix) (low, high netip.Prefix) {
 	address := p.Addr().AsSlice()
 	address[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
 	upper, _ := netip.AddrFromSlice(address)

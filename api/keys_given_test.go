@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// A list of patterns covers another one exactly when there is no model that only
-// the other allows.
+// TestCoverModelsIsExact checks that a list of patterns covers another exactly if the other
+// allows no additional model.
 func TestCoverModelsIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +62,7 @@ func TestCoverModels(t *testing.T) {
 		"one that it names":                 {[]string{"omega"}, nil, []string{"omega"}, true},
 	} {
 		p := grantable{key: mediagate.Key{Models: test.has}, group: test.group, catalog: models}
-		if got := p.coverModels(test.given); got != test.want {
+		if got := p.coversModels(test.given); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -88,13 +88,13 @@ func TestCoverAddresses(t *testing.T) {
 		"mapped":                {[]string{"10.0.0.0/8"}, []string{"::ffff:10.0.0.1"}, true},
 		"of what is unreadable": {[]string{"nowhere"}, []string{"10.0.0.1"}, false},
 	} {
-		if got := coverAddresses(test.most, test.given); got != test.want {
+		if got := coversAddresses(test.most, test.given); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
 
-// Whatever a key has more of than another is named.
+// TestLacks checks that each right of a key beyond another key's is named.
 func TestLacks(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")
@@ -135,16 +135,16 @@ func TestLacks(t *testing.T) {
 	has := grantable{key: key(), catalog: models}
 	for field, cases := range limits {
 		for _, c := range cases {
-			if got := has.lacks(key(c.same)); len(got) > 0 {
+			if got := has.excess(key(c.same)); len(got) > 0 {
 				t.Errorf("%s within: %s", field, got)
 			}
-			if got := has.lacks(key(c.more)); !slices.Equal(got, []string{field}) {
+			if got := has.excess(key(c.more)); !slices.Equal(got, []string{field}) {
 				t.Errorf("%s beyond: %s", field, got)
 			}
 		}
 	}
 	all := grantable{key: mediagate.Key{Unlimited: true, Scopes: mediagate.Scopes(), Group: "half"}, catalog: models}
-	if got := all.lacks(key()); len(got) > 0 {
+	if got := all.excess(key()); len(got) > 0 {
 		t.Errorf("a key without limits lacks %s", got)
 	}
 }

@@ -24,7 +24,7 @@ func (a answer) text(name string) string {
 	return s
 }
 
-// A customer runs its keys without an operator.
+// TestOwnKeys checks that a customer manages its keys without an operator.
 func TestOwnKeys(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -62,8 +62,8 @@ func TestOwnKeys(t *testing.T) {
 	g.manage(fresh, http.MethodGet, "", "").wantError(t, 401, "authentication_error", "invalid API key")
 }
 
-// Another account's key, one that was never made and what is no key's id are unknown,
-// whatever is asked. TestTenancyOfEveryRoute sees that they cannot be told apart.
+// TestUnknownKeys checks that a key of another account, one that never existed and an invalid id
+// get the same answer on each route. TestTenancyOfEveryRoute compares the answers.
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -80,11 +80,11 @@ func TestUnknownKeys(t *testing.T) {
 			g.operate(call.method, "/keys/"+id+call.path, call.body).wantError(t, 404, "not_found_error", "key not found")
 		}
 	}
-	g.manage(g.key, http.MethodGet, "?after="+foreign.ID, "").wantError(t, 400, "invalid_request_error", "after must be an id of this list")
+	g.manage(g.key, http.MethodGet, "?after="+foreign.ID, "").wantError(t, 400, "invalid_request_error", "after must be the id of an entry in this list")
 }
 
-// A key gives nothing that it lacks: TestLacks has each setting. What it gives of its
-// quota is taken from it.
+// TestKeysGiveNoMoreThanTheyHave checks that a key cannot grant a right that it lacks, and that a
+// granted quota is taken from its own. TestLacks has each setting.
 func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -104,7 +104,7 @@ func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 		`{` + rest + `"quota":"1","caps":{"day":"1"},"group":"half"}`:           "group",
 	} {
 		g.manage(giver, http.MethodPost, "", body).
-			wantError(t, 403, "permission_error", field+" goes beyond what this API key has itself")
+			wantError(t, 403, "permission_error", field+" exceeds what this API key has itself")
 	}
 	if left := g.manage(giver, http.MethodGet, "/"+row.ID, "").at("quota"); left != "7.00" {
 		t.Errorf("%s is left", left)
@@ -121,9 +121,9 @@ func TestKeysGiveNoMoreThanTheyHave(t *testing.T) {
 	}
 }
 
-// A limited key pays from its own quota for all the quota that comes into its hands,
-// whatever the call. The store's own test has what is held, and what is too much.
-func TestQuotaThatAKeyTakesHoldOfIsTaken(t *testing.T) {
+// TestChangedKeysUseTheGiversQuota checks that a limited key pays from its own quota for the
+// quota that a call makes usable. The store's test checks amounts held and amounts too large.
+func TestChangedKeysUseTheGiversQuota(t *testing.T) {
 	t.Parallel()
 	const unit = mediagate.MicrosPerUnit
 	for name, test := range map[string]struct {
@@ -165,8 +165,8 @@ func TestQuotaThatAKeyTakesHoldOfIsTaken(t *testing.T) {
 	}
 }
 
-// Of two keys that one quota would pay for, a key that rotates both at once comes
-// to have one.
+// TestOneQuotaBuysOneRotation checks that a key that rotates two keys at once, with quota for one
+// of them, gets one.
 func TestOneQuotaBuysOneRotation(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -195,8 +195,8 @@ func TestOneQuotaBuysOneRotation(t *testing.T) {
 	}
 }
 
-// Any key may be narrowed, and none becomes more than its changer; nor does a
-// stronger key's secret come into its hands.
+// TestChangesOfStrongerKeys checks that a key may narrow any key but cannot extend one beyond its
+// own rights, and cannot rotate a stronger key to get its secret.
 func TestChangesOfStrongerKeys(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -231,12 +231,12 @@ func TestChangesOfStrongerKeys(t *testing.T) {
 			}
 			continue
 		}
-		a.wantError(t, 403, "permission_error", step.field+" goes beyond")
+		a.wantError(t, 403, "permission_error", step.field+" exceeds")
 		if after := g.operate(http.MethodGet, "/keys/"+step.id, "").body; after != before {
 			t.Errorf("%s: refused, and the key is %s", step.body, after)
 		}
 	}
-	g.manage(weak, http.MethodPost, "/"+g.keyRow.ID+"/rotate", "").wantError(t, 403, "permission_error", "scopes goes beyond")
+	g.manage(weak, http.MethodPost, "/"+g.keyRow.ID+"/rotate", "").wantError(t, 403, "permission_error", "scopes exceeds")
 	if a := g.operate(http.MethodGet, "/keys/"+g.keyRow.ID, ""); a.at("rotated_to") != nil || a.at("expires_at") != nil {
 		t.Errorf("the key that was not rotated: %s", a.body)
 	}
@@ -245,7 +245,8 @@ func TestChangesOfStrongerKeys(t *testing.T) {
 	}
 }
 
-// A key does not fill the audit, nor the table of keys, by any number of keys.
+// TestChangesOfKeysAreBounded checks that changes of keys are limited for all keys of an account
+// together.
 func TestChangesOfKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -261,9 +262,9 @@ func TestChangesOfKeysAreBounded(t *testing.T) {
 	}
 }
 
-// What keys share by a rotation is widened for all of them at once. So a key that
-// could not make the stronger one of a pair does not widen its limits through the
-// weaker one.
+// TestLimitsOfAPairAreThoseOfBoth checks that limits shared after a rotation can be raised only
+// by a key that could make both. Otherwise a key could raise those of the stronger key through
+// the weaker one.
 func TestLimitsOfAPairAreThoseOfBoth(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -283,7 +284,7 @@ func TestLimitsOfAPairAreThoseOfBoth(t *testing.T) {
 	for field, body := range map[string]string{
 		"unlimited": `{"unlimited":true}`, "quota": `{"quota":"1000"}`, "caps": `{"caps":null}`, "rate": `{"rate":null}`, "in_flight": `{"in_flight":9}`,
 	} {
-		g.manage(weak, http.MethodPatch, "/"+row.ID, body).wantError(t, 403, "permission_error", "models goes beyond what this API key has itself")
+		g.manage(weak, http.MethodPatch, "/"+row.ID, body).wantError(t, 403, "permission_error", "models exceeds what this API key has itself")
 		if after := g.operate(http.MethodGet, "/keys/"+strong, "").body; after != before {
 			t.Errorf("%s: refused, and the stronger key is %s", field, after)
 		}
@@ -298,8 +299,8 @@ func TestLimitsOfAPairAreThoseOfBoth(t *testing.T) {
 	}
 }
 
-// What was taken from a key a moment ago elsewhere it does not give any more,
-// though this process still lets it in.
+// TestLostPowersAreNotGiven checks that a key cannot grant a right that another process has just
+// removed from it, even while this process still accepts the key.
 func TestLostPowersAreNotGiven(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -11,8 +11,8 @@ import (
 // lastUseEvery is how often the last uses of keys are written.
 const lastUseEvery = 5 * time.Second
 
-// lastUses collects when keys were last used and writes them in batches: one
-// row written a request would cost more than reading a task does.
+// lastUses collects when keys were last used and writes that in batches. One write a request
+// would cost more than reading a task.
 type lastUses struct {
 	store CallerStore
 	log   *slog.Logger
@@ -47,17 +47,17 @@ func (t *lastUses) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastUseEvery)
 	defer cancel()
 	if err := t.store.TouchKeys(ctx, used); err != nil {
-		t.log.Warn("last use of keys not written", "keys", len(used), "error", err)
+		t.log.Warn("the last uses of keys were not written", "keys", len(used), "error", err)
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if len(used) < maxCachedKeys { // a database that stays away must not cost memory
+		if len(used) < maxCachedKeys { // so that a long outage of the database does not use up the memory
 			maps.Copy(used, t.used)
 			t.used = used
 		}
 	}
 }
 
-// close writes what is left.
+// close writes the remaining uses.
 func (t *lastUses) close() {
 	t.mu.Lock()
 	t.closed = true

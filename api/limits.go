@@ -7,22 +7,24 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// take has so much of a limit for the call at once, or says that there is no room.
-func (c *call) take(of *limit.Limit, n int64, what string) (*limit.Permit, error) {
-	lease, ok := of.TryAcquire(c.tenant(), n)
+// tryAcquire takes n units of a limit for the call without waiting, or returns an error that says
+// that there is no room. what names the units.
+func (c *call) tryAcquire(of *limit.Limit, n int64, what string) (*limit.Permit, error) {
+	permit, ok := of.TryAcquire(c.tenant(), n)
 	if !ok {
-		return nil, c.noRoom(of, what)
+		return nil, c.errNoRoom(of, what)
 	}
-	return lease, nil
+	return permit, nil
 }
 
-// noRoom says that the call gets nothing of a limit: its account has its share, or the
-// process all that it can hold.
-func (c *call) noRoom(of *limit.Limit, what string) error {
+// errNoRoom is the error of a call that gets no units of a limit: its account uses its whole
+// share, or the process has none left. what names the units, such as "request bodies in
+// progress".
+func (c *call) errNoRoom(of *limit.Limit, what string) error {
 	if of.Uses(c.tenant()) {
 		return &mediagate.Error{
 			Kind: mediagate.KindRateLimited, RetryAfter: time.Second,
-			Message: "too many requests: " + what + " of this account leave no room for another",
+			Message: "too many requests: this account has its share of the " + what + ", try again when one has ended",
 		}
 	}
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no room for " + what}

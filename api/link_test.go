@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// Links live as long as is set, which the answer says. Only the client's own cache may keep
-// the answer to a read of one task, and none a list.
+// TestLinks checks that links live as long as the setting, and that the answer says so. Only the
+// client's own cache may store a read of one task, and no cache a list.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.LinkTTL = 90 * time.Minute })

@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// With a listener of its own the admin API is there and nowhere else, however
-// its path is written, and nothing else is there but health.
+// TestAdminListener checks that with its own listener the admin API is served only there, for any
+// spelling of its path, and that nothing else is served there but health.
 func TestAdminListener(t *testing.T) {
 	t.Parallel()
 	own, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// looked is a store that counts the questions about keys.
+// looked is a store that counts lookups of keys.
 type looked struct {
 	api.Store
 	asked, under, most atomic.Int64
@@ -32,14 +32,14 @@ func (s *looked) KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, m
 	}
 }
 
-// newLooked is a gateway that stands behind a proxy.
+// newLooked returns a gateway behind a proxy, with such a store.
 func newLooked(t *testing.T) (*gateway, *looked) {
 	t.Helper()
 	store := &looked{}
 	g := newGateway(t, func(c *api.Config) {
 		store.Store = c.Store
 		c.Store, c.TrustedProxies.Hops = store, 1
-		c.Limits.Suspects = limit.New("", 2)
+		c.Limits.UnknownKeys = limit.New("", 2)
 	})
 	return g, store
 }
@@ -50,7 +50,7 @@ func (g *gateway) try(client, path, key string) answer {
 	return g.send(request{path: path, key: key, header: http.Header{"X-Forwarded-For": {client}}})
 }
 
-// guess tries so many made-up keys from an address, all at once.
+// guess tries n made-up keys from an address at once.
 func (g *gateway) guess(client string, n int) {
 	g.t.Helper()
 	var guesses sync.WaitGroup
@@ -65,9 +65,9 @@ func (g *gateway) guess(client string, n int) {
 	guesses.Wait()
 }
 
-// A made-up key that comes again is not asked for again, for as long as a key is
-// believed.
-func TestUnknownKeysAreRememberedForAMoment(t *testing.T) {
+// TestUnknownKeysAreCached checks that an unknown key is looked up once within the time that a
+// known key is cached.
+func TestUnknownKeysAreCached(t *testing.T) {
 	t.Parallel()
 	g, store := newLooked(t)
 	made, _ := api.NewKey()
@@ -84,9 +84,9 @@ func TestUnknownKeysAreRememberedForAMoment(t *testing.T) {
 	}
 }
 
-// A key that was unknown works as soon as there is one: at once in this process,
-// within a second elsewhere.
-func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
+// TestExtendedKeyWorksAtOnce checks that a key that was unknown works once it exists: at once in
+// this process, within a second in others.
+func TestExtendedKeyWorksAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	row, key := g.newKey(mediagate.Key{Unlimited: true, ExpiresAt: g.clock.now().Add(time.Hour)})
@@ -118,8 +118,8 @@ func TestKeyThatExpiredLivesAgainAtOnce(t *testing.T) {
 	}
 }
 
-// Who tries keys without end has two questions to the database under way at a time, and
-// shuts out nobody at the same address.
+// TestTriesOfAnAddress checks that an address that tries keys has at most two lookups under way
+// at a time, and that other clients at the same address are served.
 func TestTriesOfAnAddress(t *testing.T) {
 	t.Parallel()
 	g, store := newLooked(t)
@@ -128,8 +128,8 @@ func TestTriesOfAnAddress(t *testing.T) {
 	if a := g.try(here, "/v1/tasks", g.key); a.status != 200 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	g.guess(here, api.TriesOfOne)
-	suspects := func() int64 { return g.limits.Suspects.Figures().Held }
+	g.guess(here, api.MaxFailuresOfNetwork)
+	suspects := func() int64 { return g.limits.UnknownKeys.Figures().Held }
 	store.most.Store(0)
 	var several sync.WaitGroup
 	for i := range 4 {
@@ -170,11 +170,11 @@ func TestTriesOfAnAddress(t *testing.T) {
 	g.try(here, "/v1/tasks", made).wantError(t, 401, "authentication_error", "invalid API key") // under suspicion no more
 }
 
-// waitsItsTurn sees that a try from a suspect address waits while the turns are taken, and
-// what comes of it then.
+// waitsItsTurn checks that a try from an address with failures waits while all permits are held, and
+// checks its answer afterwards.
 func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func()) {
 	g.t.Helper()
-	taken, err := g.limits.Suspects.Acquire(g.t.Context(), "taken", 2)
+	taken, err := g.limits.UnknownKeys.Acquire(g.t.Context(), "taken", 2)
 	g.must(err)
 	defer taken.Release()
 	var waiting sync.WaitGroup
@@ -183,21 +183,21 @@ func (g *gateway) waitsItsTurn(client, key string, status int, meanwhile func())
 			g.t.Errorf("%d %s", a.status, a.body)
 		}
 	})
-	eventually(g.t, "it waits", func() bool { return g.limits.Suspects.Figures().Waiting > 0 })
+	eventually(g.t, "it waits", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 	meanwhile()
 	taken.Release()
 	waiting.Wait()
 }
 
-// Tries from many addresses come under the same bound, and none of them is kept
-// beyond it.
+// TestTriesOfAll checks that tries from many addresses share a limit, and that the number of
+// recorded addresses is limited.
 func TestTriesOfAll(t *testing.T) {
 	t.Parallel()
 	g, _ := newLooked(t)
-	for i := range api.TriesOfAll {
+	for i := range api.MaxFailures {
 		g.try(fmt.Sprintf("198.51.%d.%d", i/256, i%256), "/v1/tasks", "mgk_malformed")
 	}
-	if n := api.Suspects(g.server); n > api.TriesOfAll {
+	if n := api.Suspects(g.server); n > api.MaxFailures {
 		t.Errorf("%d addresses are remembered", n)
 	}
 	if a := g.try("203.0.113.1", "/v1/tasks", g.key); a.status != 200 {
@@ -207,14 +207,15 @@ func TestTriesOfAll(t *testing.T) {
 	g.waitsItsTurn("203.0.113.1", other, 200, func() {})
 }
 
-// Failed logins of operators are told: once, then in sums.
+// TestFailedLoginsOfOperators checks that failed logins of operators are logged: the first one,
+// then totals.
 func TestFailedLoginsOfOperators(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for range 30 {
 		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "invalid admin key")
 	}
-	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "takes no API key")
 	lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`)
 	if lines != 1 || !strings.Contains(g.log.String(), `"client":"192.0.2.1","times":1`) {
 		t.Errorf("%d lines: %s", lines, g.log)

@@ -26,7 +26,7 @@ const (
 	mcpPath = "/mcp"
 	mcpBody = 28 << 20        // a picture of 20 MiB in base64, and the rest of the message
 	mcpTime = 2 * time.Minute // tools answer within 45 s
-	// commentEvery keeps a stream alive that says nothing else.
+	// commentEvery is how often a silent stream sends a comment, which keeps it open.
 	commentEvery = 10 * time.Second
 
 	typeJSON   = "application/json"
@@ -34,14 +34,16 @@ const (
 )
 
 // handleMCP answers a message of the Model Context Protocol over streamable HTTP, without
-// sessions. Its tools call this very API, within the process, as the caller. A client that
-// leaves ends the wait for its task, not the task.
+// sessions. The tools call this same API as the caller, within the process. A client that leaves
+// ends the wait for its task, but not the task.
 func (s *Server) handleMCP(c *call) error {
 	if c.credential.session {
-		return errNoHeader // a page of another program: keys only
+		return errNoHeader // pages of the console have no use for it: keys only
 	}
 	if s.isForeign(c.Request()) {
-		return mediagate.Errorf(mediagate.KindForbidden, "the Origin %s may not use this address", mediagate.Quote(c.Request().Header.Get("Origin")))
+		return mediagate.Errorf(
+			mediagate.KindForbidden, "the Origin %s may not use this address", mediagate.Quote(c.Request().Header.Get("Origin")),
+		)
 	}
 	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err != nil || kind != typeJSON {
 		return c.refuseMCP(http.StatusUnsupportedMediaType, "Content-Type must be "+typeJSON)
@@ -49,9 +51,9 @@ func (s *Server) handleMCP(c *call) error {
 	accept := c.Request().Header.Values("Accept")
 	asEvents := accepts(accept, typeEvents)
 	if !asEvents && !accepts(accept, typeJSON) {
-		return c.refuseMCP(http.StatusNotAcceptable, "Accept must leave "+typeJSON+" or "+typeEvents)
+		return c.refuseMCP(http.StatusNotAcceptable, "Accept must allow "+typeJSON+" or "+typeEvents)
 	}
-	// One message, as strict as any body: a batch would be thousands of calls for one.
+	// The body is one message, parsed as strictly as others. A batch could hold thousands of calls.
 	raw, _, err := s.readBody(c, nil)
 	if err == nil {
 		err = checkMessage(raw)
@@ -59,29 +61,29 @@ func (s *Server) handleMCP(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.place.Release() // who waits holds nothing that others need
+	c.requestPermit.Release() // a waiting call holds nothing that others need
 	s.serveMCP(c, raw, asEvents)
 	return nil
 }
 
-// serveMCP hands a message to the SDK, and what it refuses back in our form.
+// serveMCP passes a message to the SDK. It rewrites the SDK's refusals into our envelope.
 func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), mcpTime)
 	defer cancel()
 	defer context.AfterFunc(c.server, cancel)()
 	request := c.Request().Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(raw))
-	request.Header.Set("Accept", typeJSON+", "+typeEvents) // the SDK wants both; asEvents says what it was
-	answer := &mcpAnswer{out: c.paced(mcpTime)}
+	request.Header.Set("Accept", typeJSON+", "+typeEvents) // the SDK requires both; asEvents has the client's choice
+	answer := &mcpResponse{out: c.paced(mcpTime)}
 	if asEvents {
-		c.Response().Header().Set("X-Accel-Buffering", "no") // proxies would keep the events back
+		c.Response().Header().Set("X-Accel-Buffering", "no") // proxies would hold the events back
 	}
 	server := mcp.NewServer(s.cfg.Version, &client.Client{
 		URL: "http://gateway", Key: c.credential.token, HTTP: &http.Client{Transport: loopback{s, c.Request()}},
 	}, func(tool context.Context) (context.Context, context.CancelFunc) {
 		answer.begin()
 		tool, cancel := context.WithCancel(tool)
-		left := context.AfterFunc(ctx, cancel) // the SDK does this for the newest protocol alone
+		left := context.AfterFunc(ctx, cancel) // the SDK does this for the newest protocol only
 		return tool, func() {
 			left()
 			cancel()
@@ -89,7 +91,7 @@ func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 	})
 	sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: !asEvents, Logger: s.log, MaxRequestBodyBytes: mcpBody,
-		DisableLocalhostProtection:   true, // a page that got here by another name has no key, and proxies stand on the same machine
+		DisableLocalhostProtection:   true, // calls need a key, and a proxy on the same machine is common
 		PropagateRequestCancellation: true,
 	}).ServeHTTP(answer, request)
 	answer.finish()
@@ -98,14 +100,15 @@ func (s *Server) serveMCP(c *call, raw []byte, asEvents bool) {
 	}
 }
 
-// refuseMCP answers in our form with a status that no kind of error has.
+// refuseMCP answers in our envelope with a status that no kind of error has.
 func (c *call) refuseMCP(status int, message string) error {
 	return c.json(status, envelopeBody{Error: errorA{
-		Code: status, Message: message, Type: wordInvalid, Reason: renderings[mediagate.KindInvalid].reason, RequestID: c.requestID,
+		Code: status, Message: message, Type: wordInvalid, Reason: renderings[mediagate.KindInvalid].reason,
+		RequestID: c.requestID,
 	}})
 }
 
-// plainRefusal is what the SDK refused, without the words of Go's packages.
+// plainRefusal returns the SDK's refusal without the terms of Go packages.
 func plainRefusal(text string) string {
 	if text = strings.TrimSpace(text); strings.Contains(text, "json") || strings.Contains(text, "marshal") {
 		return errMessage.Message
@@ -113,9 +116,10 @@ func plainRefusal(text string) string {
 	return text
 }
 
-var errMessage = mediagate.Invalid("", "the body must be a message of JSON-RPC 2.0, as the protocol has them")
+var errMessage = mediagate.Invalid("", "the body must be one JSON-RPC 2.0 message of the Model Context Protocol")
 
-// checkMessage reads those parts of a message of which the SDK would tell by their types in Go.
+// checkMessage checks the types of those parts of a message for which the SDK's error would name
+// Go types.
 func checkMessage(raw []byte) error {
 	var m struct {
 		Method string
@@ -133,14 +137,15 @@ func checkMessage(raw []byte) error {
 	return nil
 }
 
-// isForeign reports a page of another origin than ours and those that may use the API.
+// isForeign reports whether the request comes from a page of an origin that is neither ours nor
+// allowed to use the API.
 func (s *Server) isForeign(r *http.Request) bool {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
 		return false
 	}
 	own := originOf(s.cfg.PublicURL)
-	if own == "" && isLocal(r.Host) { // by any other name a page may have led its own to us
+	if own == "" && isLocal(r.Host) { // by any other name a page may reach us through its own DNS
 		own = strings.ToLower("http://" + r.Host)
 	}
 	return slices.ContainsFunc(origins, func(origin string) bool {
@@ -148,49 +153,50 @@ func (s *Server) isForeign(r *http.Request) bool {
 	})
 }
 
-// isLocal reports a name of the machine itself, with or without a port.
+// isLocal reports whether the host is the machine itself, with or without a port.
 func isLocal(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	address, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || err == nil && address.IsLoopback()
 }
 
-// accepts reads Accept (RFC 9110): the most exact of the ranges that cover the type decides.
-// Without any every type is accepted.
+// accepts reads Accept (RFC 9110): the most specific range that covers the type decides. Without
+// the header every type is accepted.
 func accepts(values []string, wanted string) bool {
 	if strings.TrimSpace(strings.Join(values, "")) == "" {
 		return true
 	}
 	class, _, _ := strings.Cut(wanted, "/")
-	ranges := []string{"*/*", class + "/*", wanted} // the most exact last
-	exact, accepted := -1, false
+	ranges := []string{"*/*", class + "/*", wanted} // the most specific last
+	best, accepted := -1, false
 	for text := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, parameters, err := mime.ParseMediaType(text)
-		if at := slices.Index(ranges, name); err == nil && at > exact {
+		if at := slices.Index(ranges, name); err == nil && at > best {
 			q, bad := strconv.ParseFloat(parameters["q"], 64)
-			exact, accepted = at, bad != nil || q > 0
+			best, accepted = at, bad != nil || q > 0
 		}
 	}
 	return accepted
 }
 
-// mcpAnswer is the SDK's answer on its way. The header of a stream goes out when the tool
-// begins, and comments follow while it is silent. What the SDK refuses in plain text is kept.
-type mcpAnswer struct {
+// mcpResponse writes the SDK's answer. It sends the header of a stream when the tool begins, and
+// comments while the stream is silent. It holds refusals in plain text back, for serveMCP to
+// rewrite.
+type mcpResponse struct {
 	out http.ResponseWriter
 
 	mu      sync.Mutex
-	silent  *time.Timer // until the next comment; nil before the stream has begun
+	silent  *time.Timer // fires for the next comment; nil before the stream has begun
 	ended   bool
-	refused int // the status, 0 for none
+	refused int // the status of a refusal; 0 for none
 	reason  strings.Builder
 }
 
 // Header implements http.ResponseWriter.
-func (a *mcpAnswer) Header() http.Header { return a.out.Header() }
+func (a *mcpResponse) Header() http.Header { return a.out.Header() }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *mcpAnswer) WriteHeader(status int) {
+func (a *mcpResponse) WriteHeader(status int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if status >= http.StatusBadRequest && !strings.HasPrefix(a.out.Header().Get("Content-Type"), typeJSON) {
@@ -200,7 +206,7 @@ func (a *mcpAnswer) WriteHeader(status int) {
 	a.out.WriteHeader(status)
 }
 
-func (a *mcpAnswer) Write(b []byte) (int, error) {
+func (a *mcpResponse) Write(b []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.refused != 0 {
@@ -213,14 +219,14 @@ func (a *mcpAnswer) Write(b []byte) (int, error) {
 }
 
 // FlushError lets http.ResponseController flush.
-func (a *mcpAnswer) FlushError() error {
+func (a *mcpResponse) FlushError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return http.NewResponseController(a.out).Flush()
 }
 
 // begin sends the header of a stream.
-func (a *mcpAnswer) begin() {
+func (a *mcpResponse) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.silent != nil || a.refused != 0 || a.out.Header().Get("Content-Type") != typeEvents {
@@ -231,8 +237,8 @@ func (a *mcpAnswer) begin() {
 	a.silent = time.AfterFunc(commentEvery, a.comment)
 }
 
-// comment is an event that says nothing.
-func (a *mcpAnswer) comment() {
+// comment sends a comment, which clients ignore.
+func (a *mcpResponse) comment() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended {
@@ -243,8 +249,8 @@ func (a *mcpAnswer) comment() {
 	a.silent.Reset(commentEvery)
 }
 
-// finish ends the comments.
-func (a *mcpAnswer) finish() {
+// finish stops the comments.
+func (a *mcpResponse) finish() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended = true
@@ -253,25 +259,26 @@ func (a *mcpAnswer) finish() {
 	}
 }
 
-// withinProcess is the key under which the context of a request says that it comes from
-// within: its context ends only when the caller has left, as no half of a connection closes.
-type withinProcess struct{}
+// inProcess is the context key of requests from within the process. Their context ends only when
+// the caller has left, since no connection can be half closed.
+type inProcess struct{}
 
-// loopback carries the calls of a request's tools to the server that answers it.
+// loopback carries the calls of a request's tools to the server that answers the request.
 type loopback struct {
 	server *Server
 	from   *http.Request
 }
 
-// RoundTrip answers the call as one of whoever sent the request.
+// RoundTrip answers the call on behalf of the client that sent the request.
 func (l loopback) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	defer func() {
-		if recover() != nil { // a connection that net/http would cut: here it would end the process
+		// The panic is http.ErrAbortHandler. net/http would cut the connection; here it would end the process.
+		if recover() != nil {
 			answer, err = nil, errCut
 		}
 	}()
-	// The call is on no connection: what belongs to one must not count it twice.
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), withinProcess{}, true))
+	// The call has no connection of its own, or it would count twice in the limits on connections.
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), inProcess{}, true))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
 	r = r.Clone(ctx)
@@ -279,7 +286,7 @@ func (l loopback) RoundTrip(r *http.Request) (answer *http.Response, err error) 
 	if forwarded := l.from.Header.Values("X-Forwarded-For"); len(forwarded) > 0 {
 		r.Header["X-Forwarded-For"] = forwarded
 	}
-	a := &recorded{header: http.Header{}, status: http.StatusOK}
+	a := &recorder{header: http.Header{}, status: http.StatusOK}
 	l.server.ServeHTTP(a, r)
 	return &http.Response{
 		StatusCode: a.status, Header: a.header, Body: io.NopCloser(&a.body), ContentLength: int64(a.body.Len()), Request: r,
@@ -287,13 +294,13 @@ func (l loopback) RoundTrip(r *http.Request) (answer *http.Response, err error) 
 	}, nil
 }
 
-// recorded is an answer that is kept.
-type recorded struct {
+// recorder keeps an answer in memory.
+type recorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (a *recorded) Header() http.Header         { return a.header }
-func (a *recorded) WriteHeader(status int)      { a.status = status }
-func (a *recorded) Write(b []byte) (int, error) { return a.body.Write(b) }
+func (a *recorder) Header() http.Header         { return a.header }
+func (a *recorder) WriteHeader(status int)      { a.status = status }
+func (a *recorder) Write(b []byte) (int, error) { return a.body.Write(b) }

@@ -9,10 +9,9 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The protocol's own conformance suite finds nothing. It has more scenarios, each of which
-// needs tools, prompts or resources of a reference server, logging, or sessions. None of them
-// applies to a server of seven tools without sessions. Later releases of the suite need a
-// newer Node than ours.
+// TestMCPConformance runs the protocol's own conformance suite. Its other scenarios need tools,
+// prompts or resources of a reference server, logging, or sessions, and do not apply to a server
+// of seven tools without sessions. Later releases of the suite need a newer Node.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
 	folder := npmtest.Install(t, "conformance", "")

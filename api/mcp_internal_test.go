@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A stream that says nothing has a comment every ten seconds, until its answer.
+// TestMCPComments checks that a silent stream sends a comment every ten seconds until its answer.
 func TestMCPComments(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out := httptest.NewRecorder()
-		a := &mcpAnswer{out: out}
+		a := &mcpResponse{out: out}
 		a.Header().Set("Content-Type", typeEvents)
 		a.begin()
 		a.mu.Lock() // the comments are written beside this test

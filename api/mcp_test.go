@@ -28,7 +28,7 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connect is a session of the SDK's own client.
+// connect opens a session with the SDK's own client.
 func (g *gateway) connect(address, key string, options *sdk.ClientOptions) *sdk.ClientSession {
 	g.t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, options)
@@ -40,7 +40,7 @@ func (g *gateway) connect(address, key string, options *sdk.ClientOptions) *sdk.
 	return session
 }
 
-// said is the text of a result.
+// said returns the text of a result.
 func said(r *sdk.CallToolResult) (text string) {
 	for _, content := range r.Content {
 		if t, ok := content.(*sdk.TextContent); ok {
@@ -50,7 +50,8 @@ func said(r *sdk.CallToolResult) (text string) {
 	return text
 }
 
-// The SDK's own client lists and calls every tool, over HTTP, with the caller's key.
+// TestMCP checks that the SDK's client lists and calls every tool over HTTP with the caller's
+// key.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -147,7 +148,8 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// Nothing is heard without a key that may read; what is no message is refused.
+// TestMCPAccess checks that every call needs a key that may read, and that invalid messages are
+// refused.
 func TestMCPAccess(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -174,7 +176,8 @@ func TestMCPAccess(t *testing.T) {
 	}
 }
 
-// Tools never change: whoever listens for that is answered, and holds no connection.
+// TestMCPListen checks that a client that listens for changes of the tools is answered at once
+// and holds no connection: the tools never change.
 func TestMCPListen(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -217,8 +220,8 @@ func rawRun(key, version string) (r request, fields []string) {
 	return request{method: http.MethodPost, path: "/mcp", key: key, body: fmt.Sprintf(runCall, meta)}, fields
 }
 
-// A client that leaves ends the wait, and not the task, in every version of the protocol. The
-// same run gets its task, and one after the answer a task of its own.
+// TestMCPLeave checks that a client that leaves ends the wait but not the task, in every version
+// of the protocol. The same run gets the same task; a run after the answer makes its own.
 func TestMCPLeave(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
@@ -251,8 +254,8 @@ func TestMCPLeave(t *testing.T) {
 	}
 }
 
-// The header of a stream goes out before there is anything to say. A process that stops
-// answers at once who waits.
+// TestMCPStop checks that a stream sends its header at once, and that a stopping process answers
+// waiting clients at once.
 func TestMCPStop(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -287,7 +290,8 @@ func TestMCPStop(t *testing.T) {
 	}
 }
 
-// A host is answered in what it accepts, and told in our own form what is refused.
+// TestMCPForms checks that a host is answered in a form that it accepts, and that refusals have
+// our own form.
 func TestMCPForms(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
@@ -339,7 +343,8 @@ func TestMCPForms(t *testing.T) {
 	}
 }
 
-// Browsers leave the port of the scheme out of an origin, whatever public_url says.
+// TestMCPOriginWithPort checks that an origin without the scheme's default port is allowed,
+// whatever public_url says. Browsers omit the port.
 func TestMCPOriginWithPort(t *testing.T) {
 	t.Parallel()
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
@@ -358,8 +363,8 @@ func TestMCPOriginWithPort(t *testing.T) {
 	}
 }
 
-// A picture asked for in OpenAI's words is a task as any other to our own clients: they
-// are told its id at once, and what became of it by the task.
+// TestMCPPicture checks that a picture requested with OpenAI's fields is a task like any other
+// for our own clients: they get its id at once and its result from the task.
 func TestMCPPicture(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// twin lets a call's twin be taken in just after the call has looked for one.
+// twin lets an equal call finish right after the first one has looked for its like.
 type twin struct {
 	api.Store
 	goes func()
@@ -25,9 +25,9 @@ func (s *twin) Replay(ctx context.Context, accountID, key, path string, body [32
 	return taskID, found, err
 }
 
-// Of two that arrive at once the later one finds a task that waits no more: for
-// its own parameters, that is.
-func TestModalTwinsBothGetTheAcknowledgement(t *testing.T) {
+// TestConcurrentModalCallsBothSucceed checks that the later of two concurrent calls is
+// acknowledged if it has the same parameters, though the task no longer waits.
+func TestConcurrentModalCallsBothSucceed(t *testing.T) {
 	t.Parallel()
 	store := new(twin)
 	g := newGateway(t, func(c *api.Config) {

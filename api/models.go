@@ -14,39 +14,39 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// models is what clients can ask for: a catalog, the routes to vendors that go
-// with it, and all that follows from the two. It never changes; a new catalog
-// makes a new one, and a call uses one from its beginning to its end.
+// models is what clients can ask for: a catalog, the routes to vendors that go with it, and what
+// follows from the two. It is immutable. A new catalog makes a new value, and a call uses the
+// same one from beginning to end.
 type models struct {
-	catalog   *catalog.Catalog
-	routes    Routes
-	endpoints map[string]bool             // that take submits
-	outlines  map[string]*catalog.Outline // of their bodies, and of the quote's
-	bounds    map[string]int64            // of the same
-	list      []listed                    // by id
+	catalog    *catalog.Catalog
+	routes     Routes
+	endpoints  map[string]bool               // the paths that take submits
+	fieldMasks map[string]*catalog.FieldMask // for their bodies and the quote's
+	bounds     map[string]int64              // in bytes, for the same bodies
+	list       []listedModel                 // sorted by id
 
-	document  func() (*published, error) // their OpenAPI document, made when it is first asked for
-	reference func() (*published, error) // and the page of it
+	document  func() (*published, error) // the OpenAPI document, made on first use
+	reference func() (*published, error) // its page, likewise
 }
 
 // newModels prepares a catalog.
 func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 	m := &models{
 		catalog: c, routes: routes,
-		endpoints: map[string]bool{}, outlines: map[string]*catalog.Outline{}, bounds: map[string]int64{},
+		endpoints: map[string]bool{}, fieldMasks: map[string]*catalog.FieldMask{}, bounds: map[string]int64{},
 	}
 	for _, endpoint := range catalog.Endpoints() {
 		m.endpoints[endpoint.Path] = true
-		m.outlines[endpoint.Path] = c.Outline(endpoint.Path)
+		m.fieldMasks[endpoint.Path] = c.FieldMask(endpoint.Path)
 		m.bounds[endpoint.Path] = largestBody(c, endpoint.Path)
 	}
-	m.outlines[openAIVideosPath], m.bounds[openAIVideosPath] = openAIOutline(c), m.bounds[videosPath]
+	m.fieldMasks[openAIVideosPath], m.bounds[openAIVideosPath] = openAIFieldMask(c), m.bounds[videosPath]
 	for _, name := range append(catalog.OpenAIPictureFields(), formatField) {
-		m.outlines[imagesPath].Fields[name] = &catalog.Outline{}
+		m.fieldMasks[imagesPath].Fields[name] = &catalog.FieldMask{}
 	}
 	m.bounds[editsPath] = formLimit
-	m.outlines[quotePath] = c.Outline("")
-	m.outlines[quotePath].Fields["endpoint"] = &catalog.Outline{}
+	m.fieldMasks[quotePath] = c.FieldMask("")
+	m.fieldMasks[quotePath].Fields["endpoint"] = &catalog.FieldMask{}
 	m.bounds[quotePath] = largestBody(c, "") + endpointRoom
 	m.document = sync.OnceValues(func() (*published, error) { return s.publishedDocument(c) })
 	m.reference = sync.OnceValues(func() (*published, error) { return publishedReference(m.document) })
@@ -55,9 +55,8 @@ func (s *Server) newModels(c *catalog.Catalog, routes Routes) (*models, error) {
 	return m, err
 }
 
-// Replace puts a new catalog in the place of the present one, and with it the
-// routes that ask the adapters for its models. Calls under way go on with what
-// they began with.
+// Replace puts a new catalog in force, together with the routes that ask the adapters about its
+// models. Calls in progress keep the ones that they began with.
 func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
 	m, err := s.newModels(c, routes)
 	if err != nil {
@@ -67,11 +66,12 @@ func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
 	return nil
 }
 
-// endpointRoom is enough for what the body of a quote has beside the submit's:
-// its endpoint.
+// endpointRoom is how much larger the body of a quote may be than that of its submit, since it
+// also names the endpoint.
 const endpointRoom = 256
 
-// largestBody is that of the models of an endpoint, without one of all models.
+// largestBody returns the largest body limit among the models of an endpoint, or among all models
+// if endpoint is empty.
 func largestBody(c *catalog.Catalog, endpoint string) int64 {
 	var most int64
 	for _, m := range c.Models() {
@@ -87,8 +87,8 @@ func largestBody(c *catalog.Catalog, endpoint string) int64 {
 	return most
 }
 
-// canonical is the model's id where the name is an alias of it. One that is
-// switched off by now has the name that it had.
+// canonical returns the model id that the name is an alias of. A model that is switched off by
+// now keeps its name.
 func (m *models) canonical(name string) string {
 	if known, ok := m.catalog.Model(name); ok {
 		return known.Canonical
@@ -99,22 +99,22 @@ func (m *models) canonical(name string) string {
 // ownedBy is the owner that lists give for every model.
 const ownedBy = "mediagate"
 
-// listed is a model as the lists have it.
-type listed struct {
+// listedModel is a model as the lists show it.
+type listedModel struct {
 	id, canonical string
 	category      string
-	operation     string // its word in contracts, empty without one
+	operation     string // its name in contracts; empty for a model without one
 	created       int64
-	items         [detailAll + 1]json.RawMessage // by how much was asked for
+	items         [detailAll + 1]json.RawMessage // by level of detail
 }
 
-// detail is how much of a model a list tells.
+// detail is how much a list shows of a model.
 type detail int
 
 const (
 	detailBasic      detail = iota
-	detailCategory          // and what kind of model it is
-	detailParameters        // and what a request may hold
+	detailCategory          // also the category and tags
+	detailParameters        // also what a request may hold
 	detailAll        = detailParameters
 )
 
@@ -130,10 +130,9 @@ type modelItem struct {
 	Parameters    *parameters `json:"parameters,omitempty"`
 }
 
-// listModels makes the list of a catalog: whatever a client may see of a model
-// is written once.
-func listModels(c *catalog.Catalog) ([]listed, error) {
-	list := make([]listed, 0, len(c.Models()))
+// listModels makes the list of a catalog. Each item is encoded only once.
+func listModels(c *catalog.Catalog) ([]listedModel, error) {
+	list := make([]listedModel, 0, len(c.Models()))
 	for _, m := range c.Models() {
 		one, err := listModel(m)
 		if err != nil {
@@ -144,24 +143,26 @@ func listModels(c *catalog.Catalog) ([]listed, error) {
 	return list, nil
 }
 
-func listModel(m *catalog.Model) (listed, error) {
+func listModel(m *catalog.Model) (listedModel, error) {
 	facts, _ := m.Type.Facts()
-	one := listed{id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix()}
+	one := listedModel{
+		id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix(),
+	}
 	return one, one.write(m.Tags, parametersOf(m))
 }
 
-// unlisted is a model that a key names and the catalog lacks. It has a contract
-// where a channel serves it.
-func unlisted(c *catalog.Catalog, id string, created int64) (listed, error) {
+// unlistedModel returns a model that a key names but the catalog does not have. It has a contract
+// if a channel passes it through.
+func unlistedModel(c *catalog.Catalog, id string, created int64) (listedModel, error) {
 	if m, ok := c.Passthrough(id); ok {
 		return listModel(m)
 	}
-	one := listed{id: id, canonical: id, category: mediagate.CategoryUnknown, created: created}
+	one := listedModel{id: id, canonical: id, category: mediagate.CategoryUnknown, created: created}
 	return one, one.write(nil, nil)
 }
 
-// write makes the items.
-func (l *listed) write(tags []string, p *parameters) error {
+// write encodes the items.
+func (l *listedModel) write(tags []string, p *parameters) error {
 	item := modelItem{ID: l.id, Object: "model", Created: l.created, OwnedBy: ownedBy, EndpointTypes: []string{"openai"}}
 	for detail := range l.items {
 		switch detail {
@@ -178,53 +179,52 @@ func (l *listed) write(tags []string, p *parameters) error {
 	return nil
 }
 
-// visible lists what the caller may see, by id: the models of the catalog that
-// its group and its key allow, and those that its key names to the letter.
-func (s *Server) visible(c *call) ([]listed, error) {
+// visible lists the models that the caller may see, by id: those in the catalog that its group
+// and its key allow, and those that its key names literally.
+func (s *Server) visible(c *call) ([]listedModel, error) {
 	rights := s.rightsOf(c)
-	var list []listed
+	var list []listedModel
 	for _, one := range c.models.list {
 		if rights.allow(one.id, one.canonical) {
 			list = append(list, one)
 		}
 	}
 	for _, name := range c.caller.key.Models {
-		if !literal(name) || !rights.allow(name) {
+		if !isLiteral(name) || !rights.allow(name) {
 			continue
 		}
 		if _, ok := c.models.catalog.Model(name); ok {
 			continue
 		}
-		one, err := unlisted(c.models.catalog, name, c.caller.key.CreatedAt.Unix())
+		one, err := unlistedModel(c.models.catalog, name, c.caller.key.CreatedAt.Unix())
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, one)
 	}
 	slices.SortFunc(list, byID)
-	return slices.CompactFunc(list, func(a, b listed) bool { return a.id == b.id }), nil
+	return slices.CompactFunc(list, func(a, b listedModel) bool { return a.id == b.id }), nil
 }
 
-func byID(a, b listed) int { return cmp.Compare(a.id, b.id) }
+func byID(a, b listedModel) int { return cmp.Compare(a.id, b.id) }
 
-// literal reports an entry of a key's list that names one model.
-func literal(pattern string) bool { return !strings.Contains(pattern, "*") }
+// isLiteral reports whether an entry of a key's list names a single model.
+func isLiteral(pattern string) bool { return !strings.Contains(pattern, "*") }
 
-// modelList is the list in its own shape, of items that are written already or
-// not yet.
+// modelList is the list in our own form. Its items may be encoded already.
 type modelList[T any] struct {
 	Success bool   `json:"success"`
 	Object  string `json:"object"`
 	Data    []T    `json:"data"`
 }
 
-// categories are the words of the list's filter.
+// categories are the values of the list's filter.
 var categories = []string{"chat", "image", "video", "audio", mediagate.CategoryUnknown}
 
-// handleModels lists the models in the shape of those whose client asks.
+// handleModels lists the models in the form that the client's service uses.
 func (s *Server) handleModels(c *call) error {
 	q := c.query()
-	switch c.asked() {
+	switch c.listDialect() {
 	case dialectAnthropic:
 		return s.listForAnthropic(c, q)
 	case dialectGemini:
@@ -252,7 +252,7 @@ func (s *Server) handleModels(c *call) error {
 	return c.cacheable(page)
 }
 
-// dialect is the service whose clients expect an answer of that shape.
+// dialect is the service in whose form a client reads lists.
 type dialect uint8
 
 const (
@@ -261,8 +261,8 @@ const (
 	dialectGemini
 )
 
-// asked is the dialect of whoever asks for models.
-func (c *call) asked() dialect {
+// listDialect returns the dialect of a call for models, by its headers.
+func (c *call) listDialect() dialect {
 	switch header := c.Request().Header; {
 	case header.Get("Anthropic-Version") != "":
 		return dialectAnthropic
@@ -279,7 +279,7 @@ func (s *Server) handleModel(c *call) error {
 	if err != nil {
 		return err
 	}
-	switch c.asked() {
+	switch c.listDialect() {
 	case dialectAnthropic:
 		return c.cacheable(one.forAnthropic())
 	case dialectGemini:
@@ -297,21 +297,23 @@ func (s *Server) handleGeminiModel(c *call) error {
 	return c.cacheable(one.forGemini())
 }
 
-// pathModel is the model of the list that the path names.
-func (s *Server) pathModel(c *call) (listed, error) {
+// pathModel returns the listed model in the path.
+func (s *Server) pathModel(c *call) (listedModel, error) {
 	id := c.pathText("model")
 	models, err := s.visible(c)
 	if err != nil {
-		return listed{}, err
+		return listedModel{}, err
 	}
-	i, ok := slices.BinarySearchFunc(models, listed{id: id}, byID)
+	i, ok := slices.BinarySearchFunc(models, listedModel{id: id}, byID)
 	if !ok {
-		return listed{}, &mediagate.Error{Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found", Param: "model"}
+		return listedModel{}, &mediagate.Error{
+			Kind: mediagate.KindNotFound, Message: "model " + mediagate.Quote(id) + " not found", Param: "model",
+		}
 	}
 	return models[i], nil
 }
 
-// pathText is a parameter of the path, which Echo leaves as it is where it is escaped.
+// pathText returns a parameter of the path, unescaped. Echo leaves escaped ones as they are.
 func (c *call) pathText(name string) string {
 	id := c.Param(name)
 	if c.Request().URL.RawPath != "" {
@@ -322,7 +324,7 @@ func (c *call) pathText(name string) string {
 	return id
 }
 
-// readExpand reads a list of words. With one that is none, none counts.
+// readExpand reads the words of expand. One unknown word makes it ignore all of them.
 func readExpand(text string) detail {
 	most := detailBasic
 	for word := range strings.SplitSeq(text, ",") {
@@ -338,12 +340,12 @@ func readExpand(text string) detail {
 	return most
 }
 
-// The lists in the shapes of other services, for their clients.
+// The rest of this file lists the models in the forms of other services.
 
-// mostListed is the largest page of such a list.
+// mostListed is the largest page of these lists.
 const mostListed = 1000
 
-// anthropicList is a page as clients of Anthropic read it.
+// anthropicList is a page in Anthropic's form.
 type anthropicList struct {
 	Data    []anthropicModel `json:"data"`
 	FirstID *string          `json:"first_id"`
@@ -358,8 +360,10 @@ type anthropicModel struct {
 	CreatedAt   string `json:"created_at"`
 }
 
-func (l listed) forAnthropic() anthropicModel {
-	return anthropicModel{Type: "model", ID: l.id, DisplayName: l.id, CreatedAt: time.Unix(l.created, 0).UTC().Format(time.RFC3339)}
+func (l listedModel) forAnthropic() anthropicModel {
+	return anthropicModel{
+		Type: "model", ID: l.id, DisplayName: l.id, CreatedAt: time.Unix(l.created, 0).UTC().Format(time.RFC3339),
+	}
 }
 
 func (s *Server) listForAnthropic(c *call, q url.Values) error {
@@ -372,10 +376,10 @@ func (s *Server) listForAnthropic(c *call, q url.Values) error {
 		return err
 	}
 	begin, end := 0, len(models)
-	if begin, err = place(models, q, "after_id", begin-1); err != nil {
+	if begin, err = indexOfParam(models, q, "after_id", begin-1); err != nil {
 		return err
 	}
-	if end, err = place(models, q, "before_id", end); err != nil {
+	if end, err = indexOfParam(models, q, "before_id", end); err != nil {
 		return err
 	}
 	models = models[min(begin+1, end):end]
@@ -383,7 +387,7 @@ func (s *Server) listForAnthropic(c *call, q url.Values) error {
 	switch {
 	case !more:
 	case q.Get("before_id") != "" && q.Get("after_id") == "":
-		models = models[len(models)-limit:] // those right before it
+		models = models[len(models)-limit:] // the ones next to before_id
 	default:
 		models = models[:limit]
 	}
@@ -397,20 +401,20 @@ func (s *Server) listForAnthropic(c *call, q url.Values) error {
 	return c.cacheable(page)
 }
 
-// place is where the model stands that a parameter names.
-func place(models []listed, q url.Values, name string, absent int) (int, error) {
+// indexOfParam returns the index of the model that a parameter names, or absent if the query lacks it.
+func indexOfParam(models []listedModel, q url.Values, name string, absent int) (int, error) {
 	id := q.Get(name)
 	if id == "" {
 		return absent, nil
 	}
-	i, ok := slices.BinarySearchFunc(models, listed{id: id}, byID)
+	i, ok := slices.BinarySearchFunc(models, listedModel{id: id}, byID)
 	if !ok {
 		return 0, mediagate.Invalid(name, "%s must be the id of a model in the list", name)
 	}
 	return i, nil
 }
 
-// geminiList is a page as clients of Gemini read it.
+// geminiList is a page in Gemini's form.
 type geminiList struct {
 	Models []geminiModel `json:"models"`
 	Next   string        `json:"nextPageToken,omitempty"`
@@ -422,7 +426,7 @@ type geminiModel struct {
 	Methods     []string `json:"supportedGenerationMethods"`
 }
 
-func (l listed) forGemini() geminiModel {
+func (l listedModel) forGemini() geminiModel {
 	item := geminiModel{Name: "models/" + l.id, DisplayName: l.id, Methods: []string{}}
 	if l.operation != "" {
 		item.Methods = append(item.Methods, l.operation)
@@ -430,7 +434,7 @@ func (l listed) forGemini() geminiModel {
 	return item
 }
 
-// defaultPageSize is how many models a page of Gemini's shape has.
+// defaultPageSize is the default of pageSize, in Gemini's form.
 const defaultPageSize = 50
 
 func (s *Server) handleGeminiModels(c *call) error {
@@ -446,10 +450,10 @@ func (s *Server) handleGeminiModels(c *call) error {
 	if token := q.Get("pageToken"); token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return mediagate.Invalid("pageToken", "pageToken must be the nextPageToken of a page before")
+			return mediagate.Invalid("pageToken", "pageToken must be the nextPageToken of the previous page")
 		}
-		// The model itself may be gone since.
-		begin, there := slices.BinarySearchFunc(models, listed{id: string(last)}, byID)
+		// The model of the token may be gone by now.
+		begin, there := slices.BinarySearchFunc(models, listedModel{id: string(last)}, byID)
 		if there {
 			begin++
 		}
@@ -466,7 +470,7 @@ func (s *Server) handleGeminiModels(c *call) error {
 	return c.cacheable(page)
 }
 
-// foreignKeys are the keys where clients of Anthropic and Gemini put them.
+// foreignKeys returns the keys that stand where clients of Anthropic and Gemini put them.
 func (c *call) foreignKeys() []string {
 	header := c.Request().Header
 	keys := slices.Concat(header.Values("X-Api-Key"), header.Values("X-Goog-Api-Key"), c.query()["key"])

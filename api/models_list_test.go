@@ -27,7 +27,7 @@ func allModels(t *testing.T) []string {
 	return ids
 }
 
-// contracted are the built-in models that have a contract.
+// contracted lists the built-in models that have a contract.
 func contracted(t *testing.T) []*catalog.Model {
 	t.Helper()
 	return slices.DeleteFunc(mustCatalog(t).Models(), func(m *catalog.Model) bool {
@@ -36,7 +36,7 @@ func contracted(t *testing.T) []*catalog.Model {
 	})
 }
 
-// ids are those of a list's items, below the field.
+// ids returns the ids of a list's items.
 func (a answer) ids(field, name string) []string {
 	items, _ := a.data[field].([]any)
 	list := []string{}
@@ -48,7 +48,7 @@ func (a answer) ids(field, name string) []string {
 	return list
 }
 
-// item is the one with the id.
+// item returns the item with the id.
 func (a answer) item(t *testing.T, id string) map[string]any {
 	t.Helper()
 	items, _ := a.data["data"].([]any)
@@ -70,7 +70,7 @@ func keysOf(m map[string]any) []string {
 	return keys
 }
 
-// TestModelList: what a list says of a model by what was asked for.
+// TestModelList checks the fields of a model for each combination of requested details.
 func TestModelList(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -113,7 +113,7 @@ func TestModelList(t *testing.T) {
 	}
 }
 
-// TestModelListCategory: the filter.
+// TestModelListCategory checks the filter by category.
 func TestModelListCategory(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -134,8 +134,8 @@ func TestModelListCategory(t *testing.T) {
 	g.get("/v1/models?expand=category&category=movies").wantError(t, 400, "invalid_request_error", "category must be one of")
 }
 
-// TestVisibleModels: what a key sees in each of the lists is what it may use, by its own list
-// and its group's; what it names and nobody knows is listed as unknown.
+// TestVisibleModels checks that each list has the models that the key may use, by its own list
+// and its group's. A model that only the key names is listed as unknown.
 func TestVisibleModels(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -170,8 +170,8 @@ func TestVisibleModels(t *testing.T) {
 	}
 }
 
-// TestModelListKeys: the lists take the key from wherever clients of other
-// services put it, other endpoints do not.
+// TestModelListKeys checks that the lists accept the key wherever clients of other services send
+// it, and that other endpoints do not.
 func TestModelListKeys(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -225,7 +225,7 @@ func TestModelListKeys(t *testing.T) {
 	}
 }
 
-// TestSeveralCredentials: of keys that differ none is believed.
+// TestSeveralCredentials checks that a request with different keys is refused.
 func TestSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -347,8 +347,8 @@ func TestGeminiPages(t *testing.T) {
 	}
 }
 
-// TestCacheable: large answers are packed for who can unpack, and not sent
-// again to who has them.
+// TestCacheable checks that large answers are compressed for clients that accept it, and are not
+// sent again to clients that have them.
 func TestCacheable(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -407,8 +407,8 @@ func TestCacheable(t *testing.T) {
 	}
 }
 
-// TestContract: each model has the contract by which it is judged, at both addresses and in
-// the list. The golden file has all of one, and the document the shape of all.
+// TestContract checks that both addresses and the list return the contract that validates a
+// model's requests. The golden file has one contract; the OpenAPI document has the shape of all.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -439,7 +439,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestNoContract: the ways in which there is none look the same.
+// TestNoContract checks that all reasons for a missing contract give the same answer.
 func TestNoContract(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -466,8 +466,8 @@ func TestNoContract(t *testing.T) {
 	}
 }
 
-// TestPricingIsTheQuotes: what the contract says of prices is what is quoted,
-// at the prices of the caller's group.
+// TestPricingIsTheQuotes checks that the prices of the contract are those that are quoted, for
+// the caller's group.
 func TestPricingIsTheQuotes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -515,8 +515,8 @@ func TestPricingIsTheQuotes(t *testing.T) {
 	}
 }
 
-// TestContractsOfSeveralEndpoints: a model that has more than one names them,
-// and tells of the one that is asked for.
+// TestContractsOfSeveralEndpoints checks that a model with several contracts lists them and
+// returns the requested one.
 func TestContractsOfSeveralEndpoints(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// overlay is the catalog with a file over the built-in ones.
+// overlay returns the built-in catalog with a file added.
 func overlay(t *testing.T, text string) *catalog.Catalog {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,8 +31,8 @@ func overlay(t *testing.T, text string) *catalog.Catalog {
 
 const withoutTheta = "id: theta-image-turbo\nenabled: false\n"
 
-// TestReplace: another catalog is in force for the next call, in every answer
-// that follows from one; tasks keep what they have.
+// TestReplace checks that a new catalog applies to the next call in every answer, and that tasks
+// keep their values.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -57,7 +57,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceChangesBounds: the largest body that is read follows the catalog.
+// TestReplaceChangesBounds checks that the maximum body size follows the catalog.
 func TestReplaceChangesBounds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t))
@@ -70,8 +70,8 @@ func TestReplaceChangesBounds(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileServing: calls under way use one catalog throughout, whatever
-// comes after it.
+// TestReplaceWhileServing checks that a call uses one catalog throughout, even if it is replaced
+// meanwhile.
 func TestReplaceWhileServing(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -109,8 +109,7 @@ func TestReplaceWhileServing(t *testing.T) {
 	replacing.Wait()
 }
 
-// TestBrokenCatalogIsVisible: who asks whether we are ready learns that the
-// files are not in use.
+// TestBrokenCatalogIsVisible checks that readiness reports files that are not in use.
 func TestBrokenCatalogIsVisible(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("a.yaml: price: is missing")

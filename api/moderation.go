@@ -8,56 +8,55 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// ModerationTime is what a submit may take to be judged for its content: a
-// Moderator has failed by then.
+// ModerationTime is how long the check of a submit's content may take. A Moderator that takes
+// longer has failed.
 const ModerationTime = 5 * time.Second
 
-// errContent tells neither what was refused nor by which rule: who tries words
-// out learns as little as can be.
+// errContent names neither the refused text nor the rule, so that trial and error reveals as
+// little as possible about the rules.
 var errContent = &mediagate.Error{Kind: mediagate.KindModerated, Message: "the content was refused"}
 
-// affords refuses what cannot be paid for before anybody is asked about it. What was read
-// of account and key within the last second may be out of date: where it says no, the
-// database is asked.
-func (s *Server) affords(c *call, o validated) error {
-	key, hold := c.caller.key, o.hold()
+// checkHold refuses a submit that cannot be paid for, before the moderation endpoint is called
+// for it. Account and key are cached for a second: if they say no, the database decides.
+func (s *Server) checkHold(c *call, v validated) error {
+	key, hold := c.caller.key, v.hold()
 	if c.caller.account.Available >= hold && (key.Unlimited || key.Quota-key.Held-key.Spent >= hold) {
 		return nil
 	}
 	return s.cfg.Store.CheckHold(c.ctx, key.AccountID, key.ID, hold)
 }
 
-// moderate judges what the client wrote for the vendor. Nothing is held or
-// stored by then, and of what is refused nothing stays but the line of the log.
-func (s *Server) moderate(c *call, o validated) error {
-	if s.cfg.Moderator == nil || len(o.Prose) == 0 {
+// moderate checks what the client wrote for the vendor. Nothing is held or stored before it. Of a
+// refused request only the log line remains.
+func (s *Server) moderate(c *call, v validated) error {
+	if s.cfg.Moderator == nil || len(v.Prose) == 0 {
 		return nil
 	}
-	if s.cfg.ModeratorAsks {
-		if err := s.affords(c, o); err != nil {
+	if s.cfg.ModeratorCalls {
+		if err := s.checkHold(c, v); err != nil {
 			return err
 		}
 	}
 	var verdict mediagate.Verdict
 	var err error
-	c.uncounted(func() {
-		ctx, cancel := c.lasting(ModerationTime)
+	c.withoutTimeout(func() {
+		ctx, cancel := c.detachedContext(ModerationTime)
 		defer cancel()
-		if s.cfg.ModeratorAsks {
-			lease, waited := s.cfg.Limits.Moderation.Acquire(ctx, c.tenant(), 1)
-			if waited != nil {
-				err = c.noRoom(s.cfg.Limits.Moderation, "the texts that are judged")
+		if s.cfg.ModeratorCalls {
+			permit, acquireErr := s.cfg.Limits.Moderation.Acquire(ctx, c.tenant(), 1)
+			if acquireErr != nil {
+				err = c.errNoRoom(s.cfg.Limits.Moderation, "content checks in progress")
 				return
 			}
-			defer lease.Release()
+			defer permit.Release()
 		}
-		verdict, err = s.cfg.Moderator.Judge(ctx, o.Prose)
+		verdict, err = s.cfg.Moderator.Check(ctx, v.Prose)
 	})
 	if err != nil {
 		return err
 	}
 	attrs := []slog.Attr{
-		slog.String("request", c.requestID), slog.String("route", c.Path()), slog.String("model", o.model),
+		slog.String("request", c.requestID), slog.String("route", c.Path()), slog.String("model", v.model),
 		slog.String("account", c.caller.key.AccountID), slog.String("key", c.caller.key.Prefix),
 	}
 	switch {
@@ -65,8 +64,10 @@ func (s *Server) moderate(c *call, o validated) error {
 		attrs = append(attrs, slog.String("rule", verdict.Rule), slog.String("sha256", hex.EncodeToString(verdict.Digest[:])))
 		s.log.LogAttrs(c.ctx, slog.LevelInfo, "content refused", attrs...)
 		return errContent
-	case verdict.Unjudged != nil:
-		s.log.LogAttrs(c.ctx, slog.LevelWarn, "content not judged, it passes", append(attrs, slog.Any("error", verdict.Unjudged))...)
+	case verdict.Unchecked != nil:
+		s.log.LogAttrs(
+			c.ctx, slog.LevelWarn, "content not judged, it passes", append(attrs, slog.Any("error", verdict.Unchecked))...,
+		)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 
 const secretWord = "xylograph"
 
-// censor refuses texts with the secret word, and notes what it is asked.
+// censor refuses texts with the secret word and records its calls.
 type censor struct {
 	mu    sync.Mutex
 	asked [][]string
@@ -29,13 +29,13 @@ type censor struct {
 	open  bool
 }
 
-func (c *censor) Judge(_ context.Context, texts []string) (mediagate.Verdict, error) {
+func (c *censor) Check(_ context.Context, texts []string) (mediagate.Verdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, texts)
 	switch {
 	case c.fail != nil && c.open:
-		return mediagate.Verdict{Unjudged: c.fail}, nil
+		return mediagate.Verdict{Unchecked: c.fail}, nil
 	case c.fail != nil:
 		return mediagate.Verdict{}, c.fail
 	}
@@ -68,8 +68,8 @@ func censored(t *testing.T) (*gateway, *censor) {
 	return newGateway(t, func(cfg *api.Config) { cfg.Moderator = c }), c
 }
 
-// Each family of submits is judged by all that it writes for a vendor, and by
-// nothing else. WORD stands for a text that is fine or not.
+// TestModeration checks that each kind of submit is moderated by all texts that it sends to a
+// vendor, and by no others. WORD stands for an allowed or a refused text.
 func TestModeration(t *testing.T) {
 	t.Parallel()
 	g, c := censored(t)
@@ -145,7 +145,7 @@ func TestModeration(t *testing.T) {
 	}
 }
 
-// balance is what the account has, and how many tasks.
+// balance returns the account's available amount and its number of tasks.
 func (g *gateway) balance() string {
 	g.t.Helper()
 	account, err := g.store.Account(g.t.Context(), g.account.ID)
@@ -155,9 +155,9 @@ func (g *gateway) balance() string {
 	return fmt.Sprint(account.Available, account.Held, account.Spent, len(list))
 }
 
-// Moderation stands between validation and money; a repeated submit was judged
-// before, and a quote sends nothing to anybody.
-func TestModerationsPlace(t *testing.T) {
+// TestModerationComesBeforeMoney checks that moderation follows validation and precedes the hold.
+// A replayed submit is not moderated again, and a quote sends nothing.
+func TestModerationComesBeforeMoney(t *testing.T) {
 	t.Parallel()
 	g, c := censored(t)
 	if a := g.post(videos, `{"model":"alpha-v3","prompt":"`+secretWord+`","duration":99}`); a.status != http.StatusBadRequest {
@@ -199,11 +199,12 @@ func TestModerationThatFails(t *testing.T) {
 	}
 }
 
-// Where that costs, nobody is asked about what cannot be paid for.
-func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
+// TestModerationOfUnpaidRequests checks that the endpoint gets no request that the account cannot
+// pay, if calls cost money.
+func TestModerationOfUnpaidRequests(t *testing.T) {
 	t.Parallel()
 	c := &censor{}
-	g := newGateway(t, func(cfg *api.Config) { cfg.Moderator, cfg.ModeratorAsks = c, true })
+	g := newGateway(t, func(cfg *api.Config) { cfg.Moderator, cfg.ModeratorCalls = c, true })
 	_, poor := g.newKey(mediagate.Key{Quota: 1})
 	g.send(request{method: "POST", path: videos, key: poor, body: videoBody}).wantError(t, 402, "payment_required", "")
 	if n := c.count(); n != 0 {
@@ -215,13 +216,14 @@ func TestModerationOfWhatCannotBePaidFor(t *testing.T) {
 	}
 }
 
-// An account has its share of the questions under way, and leaves some for others.
+// TestModerationIsShared checks that an account has a share of the concurrent calls and leaves
+// some to others.
 func TestModerationIsShared(t *testing.T) {
 	t.Parallel()
-	h := slowJudge{make(chan struct{}, 100), make(chan struct{})}
+	h := slowModerator{make(chan struct{}, 100), make(chan struct{})}
 	l := limit.New("moderation", 4)
 	g := newGateway(t, func(cfg *api.Config) {
-		cfg.Moderator, cfg.ModeratorAsks, cfg.Limits = h, true, &limit.Process{Moderation: l}
+		cfg.Moderator, cfg.ModeratorCalls, cfg.Limits = h, true, &limit.Process{Moderation: l}
 	})
 	key := g.other()
 	var calls sync.WaitGroup

@@ -22,7 +22,7 @@ const (
 	fullWords = `"start_s":1,"end_s":2`
 )
 
-// made ends the task as one that made what is given, by its attempt.
+// made completes the task with the given outcome of its attempt.
 func (g *gateway) made(id string, made *mediagate.Made, results ...mediagate.Result) {
 	g.t.Helper()
 	g.make(id, mediagate.Outcome{Made: made}, results...)
@@ -59,8 +59,8 @@ func (a answer) wantErrorB(t *testing.T, status int, kind, code, param, message 
 	}
 }
 
-// The songs of a task, by both polls and in the list. docs/results.md has the songs of
-// each model with all that they may have.
+// TestMusicClips checks the songs of a task, by both polls and in the list. docs/results.md has
+// the songs of each model with all their fields.
 func TestMusicClips(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -113,7 +113,8 @@ func TestMusicClips(t *testing.T) {
 	}
 }
 
-// A song that could not be delivered keeps its place, and nothing can be made of it.
+// TestMusicWithoutOneSong checks that a song that could not be delivered keeps its index and
+// cannot be a source.
 func TestMusicWithoutOneSong(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -209,8 +210,8 @@ func TestMusicSources(t *testing.T) {
 		"unknown":        {"/remaster", task1(nobody, ""), "task_id", "task_id is unknown"},
 		"a video":        {"/remaster", task1(film, ""), "task_id", "must be of music-a"},
 		"other family":   {"/remaster", task1(flow, ""), "task_id", "must be of music-a"},
-		"not ended":      {"/stemsAll", task1(open, ""), "task_id", "must be of a completed task, not of one that is pending"},
-		"failed":         {"/stemsAll", task1(failed, ""), "task_id", "must be of a completed task, not of one that is failed"},
+		"not ended":      {"/stemsAll", task1(open, ""), "task_id", "must be of a completed task, and the task is pending"},
+		"failed":         {"/stemsAll", task1(failed, ""), "task_id", "must be of a completed task, and the task is failed"},
 		"index 3 of 2":   {"/remaster", task1(song, `,"audio_index":3`), "audio_index", "between 1 and 2, the number of clips of the task"},
 		"beyond the end": {"/replaceMusic", task1(song, `,"start_s":1,"end_s":12.51`), "end_s", "within the clip, which is 12.5 seconds long"},
 		"of the second":  {"/replaceMusic", task1(song, `,"audio_index":2,"start_s":1,"end_s":20.001`), "end_s", "which is 20 seconds long"},
@@ -231,14 +232,14 @@ func TestMusicSources(t *testing.T) {
 	}
 }
 
-// What a vendor's account alone can do with a source is refused by the field
-// that the client knows.
+// TestMusicSourceThatNoRouteTakes checks that an operation that needs the vendor account of the
+// source is refused with the client's field.
 func TestMusicSourceThatNoRouteTakes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	song := g.song(songBody)
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-		return api.Expression{Err: mediagate.Invalid(mediagate.SourceParam, "the source was made elsewhere")}
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+		return api.Support{Err: mediagate.Invalid(mediagate.SourceParam, "the source was made elsewhere")}
 	}
 	g.post(music+"/remaster", `{"task_id":"`+song+`"}`).
 		wantErrorB(t, 400, "invalid_request", "invalid_request", "task_id", "task_id: the source was made elsewhere")

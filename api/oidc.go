@@ -63,7 +63,7 @@ type oidcView struct {
 // signsInHere reports whether the listener by which the call came signs in by OpenID Connect: one
 // that has the admin API.
 func (s *Server) signsInHere(c *call) bool {
-	return s.cfg.IdentityProvider != nil && s.servedHere(c.Request(), admin+"/")
+	return s.cfg.IdentityProvider != nil && s.isServedHere(c.Request(), admin+"/")
 }
 
 func (s *Server) handleOIDC(c *call) error {
@@ -89,7 +89,7 @@ func (s *Server) handleOIDCStart(c *call) error {
 		return errRoute(c.Request())
 	}
 	token, _ := NewSessionToken()
-	ctx, cancel := c.lasting(oidcTime)
+	ctx, cancel := c.detachedContext(oidcTime)
 	defer cancel()
 	address, err := s.cfg.IdentityProvider.Begin(ctx, token)
 	if err != nil {
@@ -136,19 +136,19 @@ func (s *Server) handleOIDCCallback(c *call) error {
 // finishFlow finds out whom the identity provider sends back. A failed try counts as a failed login.
 func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 	query := c.Request().URL.Query()
-	err = s.throttled(c.ctx, c, func(turn turn) error {
+	err = s.throttleLogin(c.ctx, c, func(acquire permitFunc) error {
 		if refused := query.Get("error"); refused != "" {
 			return mediagate.Errorf(mediagate.KindUnauthenticated, "%s did not sign you in: %.40q", s.cfg.IdentityProvider.Host(), refused)
 		}
 		var permit *limit.Permit
-		if turn != nil {
-			if permit, err = turn(c.ctx); err != nil {
+		if acquire != nil {
+			if permit, err = acquire(c.ctx); err != nil {
 				return err
 			}
 		}
 		defer permit.Release()
-		c.uncounted(func() {
-			ctx, cancel := c.lasting(oidcTime)
+		c.withoutTimeout(func() {
+			ctx, cancel := c.detachedContext(oidcTime)
 			defer cancel()
 			who.name, who.role, err = s.cfg.IdentityProvider.Finish(ctx, token, query.Get("state"), query.Get("code"))
 		})

@@ -21,25 +21,26 @@ import (
 	"github.com/mediagate/mediagate/media/imagefile"
 )
 
-// Forms of OpenAI's clients: a part of a form is a field of the body, or a piece of one.
+// OpenAI's clients may send forms. Each part of a form is a field of the body, or a piece of one:
+// the parts a[b][0] and a[b][1] make the list b in the object a.
 
-// openAIForm is a form as the body that it stands for.
+// openAIForm is a form, as the body that it stands for.
 type openAIForm struct {
 	body     map[string]any // without the pictures
-	pictures []picture      // of the field that takes them, in the order of the form
-	names    []string       // of the fields, pictures included
+	pictures []picture      // in the order of the form
+	names    []string       // the names of all fields, pictures included
 	digest   [sha256.Size]byte
-	size     int // of the texts
+	size     int // of the texts, in bytes
 }
 
-// readParts reads a form whose pictures belong to one field. The outline says which texts
-// may be JSON: those of fields that a model takes as a list or an object.
-func (s *Server) readParts(c *call, keep *catalog.Outline, pictures string) (f openAIForm, err error) {
+// readParts reads a form whose pictures all belong to one field. The mask says which texts may be
+// JSON: those of fields that a model takes as a list or an object.
+func (s *Server) readParts(c *call, mask *catalog.FieldMask, pictures string) (f openAIForm, err error) {
 	_, parameters, _ := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
 	var raw []byte
-	c.uncounted(func() { raw, err = s.readLimited(c, min(c.route.bound, formLimit)) })
+	c.withoutTimeout(func() { raw, err = s.readLimited(c, min(c.route.bound, formLimit)) })
 	if err == nil {
-		err = s.again(c.ctx, c)
+		err = s.reauthorize(c.ctx, c)
 	}
 	if err != nil {
 		return openAIForm{}, err
@@ -59,12 +60,14 @@ func (s *Server) readParts(c *call, keep *catalog.Outline, pictures string) (f o
 			f.pictures = append(f.pictures, picture{field: pictures, part: part.content})
 			continue
 		}
-		value, err := part.value(keep, path)
+		value, err := part.value(mask, path)
 		if err != nil {
 			return openAIForm{}, err
 		}
 		if !child(&fields, path[0]).put(path[1:], value) {
-			return openAIForm{}, mediagate.Invalid(path[0], "%s is given in two ways that exclude each other", part.name)
+			return openAIForm{}, mediagate.Invalid(
+				path[0], "%s is given both as a whole and in parts: send one of them", part.name,
+			)
 		}
 		f.size += len(part.content)
 	}
@@ -76,12 +79,14 @@ func (s *Server) readParts(c *call, keep *catalog.Outline, pictures string) (f o
 	return f, nil
 }
 
-// order is the submit that the form makes, without its pictures.
-func (f openAIForm) order(endpoint string) order {
-	return order{
+// submitRequest returns the submit that the form makes, without its pictures.
+func (f openAIForm) submitRequest(endpoint string) submitRequest {
+	return submitRequest{
 		endpoint: endpoint, body: f.body, size: f.size, digest: f.digest,
 		translate: func(o *catalog.Operation, body map[string]any) (map[string]any, map[string]string, error) {
-			names := slices.DeleteFunc(slices.Clone(f.names), func(name string) bool { return name == formatField && endpoint == imagesPath })
+			names := slices.DeleteFunc(
+				slices.Clone(f.names), func(name string) bool { return name == formatField && endpoint == imagesPath },
+			)
 			return o.FromOpenAI(o.FromForm(body), names)
 		},
 	}
@@ -91,13 +96,12 @@ func (f openAIForm) order(endpoint string) order {
 type formPart struct {
 	name    string
 	content []byte
-	named   bool // it has the name of a file
+	named   bool // it has a file name
 }
 
-// partsOf are the parts of a form, in its order. Only the items of a list, a[], may have
-// the same name.
+// partsOf splits a form into its parts. Only the items of a list, a[], may share a name.
 func partsOf(raw []byte, boundary string) ([]formPart, error) {
-	broken := mediagate.Errorf(mediagate.KindInvalid, "the form %s", noForm)
+	broken := mediagate.Errorf(mediagate.KindInvalid, "the form %s", malformedForm)
 	form := multipart.NewReader(bytes.NewReader(raw), boundary)
 	var parts []formPart
 	seen := map[string]bool{}
@@ -111,7 +115,9 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 		}
 		name := part.FormName()
 		if name == "" || seen[name] && !strings.Contains(name, "[]") {
-			return nil, mediagate.Invalid(name, "each part of the form has a name, and each name one part, but for the items of a list: name[]")
+			return nil, mediagate.Invalid(
+				name, "each part of the form must have a name of its own; only the items of a list, name[], share one",
+			)
 		}
 		seen[name] = true
 		content, err := io.ReadAll(part)
@@ -123,12 +129,14 @@ func partsOf(raw []byte, boundary string) ([]formPart, error) {
 	return nil, mediagate.Errorf(mediagate.KindInvalid, "the form has more than %d parts", formParts)
 }
 
-// digestOf is that of what the parts of a form say. Clients draw the boundary anew each
-// time: the same request is one whose parts say the same. Of the parts of one field the order
-// counts, as it is that of a list.
+// digestOf returns the digest of a form's parts. Clients choose a new boundary each time, so two
+// forms are the same request if their parts are the same. The order of parts counts only within a
+// field, where it is the order of a list.
 func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	sum := sha256.New()
-	sorted := slices.SortedStableFunc(slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) })
+	sorted := slices.SortedStableFunc(
+		slices.Values(parts), func(a, b formPart) int { return cmp.Compare(fieldPath(a.name)[0], fieldPath(b.name)[0]) },
+	)
 	for _, part := range sorted {
 		for _, text := range [][]byte{[]byte(part.name), part.content} {
 			_ = binary.Write(sum, binary.BigEndian, int64(len(text))) // a hash does not fail
@@ -139,8 +147,7 @@ func digestOf(parts []formPart) (digest [sha256.Size]byte) {
 	return digest
 }
 
-// isFile reports a part that holds a file, with a name or without one: then its bytes say
-// so.
+// isFile reports whether the part is a file: it has a file name, or its bytes look like one.
 func (p formPart) isFile() bool {
 	return p.named || p.isPicture() || !storable(string(p.content))
 }
@@ -150,8 +157,8 @@ func (p formPart) isPicture() bool {
 	return ok
 }
 
-// value is the text of a part, or what it says in JSON where a list or an object may stand.
-func (p formPart) value(keep *catalog.Outline, path []string) (any, error) {
+// value returns the text of a part, or the parsed JSON if a list or an object may stand there.
+func (p formPart) value(mask *catalog.FieldMask, path []string) (any, error) {
 	text := string(p.content)
 	if p.isPicture() || p.named && !storable(text) {
 		return nil, mediagate.Invalid(path[0], "%s takes no file", path[0]).Because(mediagate.ReasonWrongType)
@@ -159,31 +166,32 @@ func (p formPart) value(keep *catalog.Outline, path []string) (any, error) {
 	if !storable(p.name) || !storable(text) {
 		return nil, mediagate.Errorf(mediagate.KindInvalid, "a part of the form is not valid UTF-8, or holds U+0000")
 	}
-	keep = keep.Field(path[0])
+	mask = mask.Field(path[0])
 	for _, step := range path[1:] {
 		if isItem(step) {
-			keep = keep.At(0)
+			mask = mask.At(0)
 		} else {
-			keep = keep.Field(step)
+			mask = mask.Field(step)
 		}
 	}
 	trimmed := strings.TrimSpace(text)
-	if keep == nil || !keep.Whole && keep.Fields == nil && keep.Item == nil || !strings.HasPrefix(trimmed, "[") && !strings.HasPrefix(trimmed, "{") {
+	mayNest := mask != nil && (mask.Whole || mask.Fields != nil || mask.Item != nil)
+	if !mayNest || !strings.HasPrefix(trimmed, "[") && !strings.HasPrefix(trimmed, "{") {
 		return text, nil
 	}
 	if len(text) > bodyLimit {
 		return nil, mediagate.Errorf(mediagate.KindTooLarge, "%s must be at most %d bytes", path[0], bodyLimit)
 	}
 	json := parser{decoder: jsontext.NewDecoder(bytes.NewBufferString(trimmed))}
-	value, err := json.value(keep)
+	value, err := json.value(mask)
 	if _, end := json.decoder.ReadToken(); err != nil || !errors.Is(end, io.EOF) {
-		return nil, mediagate.Invalid(path[0], "%s is no acceptable JSON", p.name).Because(mediagate.ReasonInvalidJSON)
+		return nil, mediagate.Invalid(path[0], "%s is not valid JSON", p.name).Because(mediagate.ReasonInvalidJSON)
 	}
 	return value, nil
 }
 
-// fieldPath takes the name of a part apart: a[b][0] is the first item of b in a, and a[]
-// the next item of a. A name of another form is a field's own.
+// fieldPath splits the name of a part: a[b][0] is the first item of b in a, and a[] the next item
+// of a. A name of another form is a field's own name.
 func fieldPath(name string) []string {
 	field, rest, nested := strings.Cut(name, "[")
 	inner, closed := strings.CutSuffix(rest, "]")
@@ -197,23 +205,23 @@ func fieldPath(name string) []string {
 	return append([]string{field}, steps...)
 }
 
-// isItem reports a step that leads to an item of a list: the next one, or one by its place.
+// isItem reports whether a step leads to an item of a list: to the next one, or to one by its
+// index.
 func isItem(step string) bool {
 	_, err := strconv.ParseUint(step, 10, 16)
 	return step == "" || err == nil
 }
 
-// formNode is a value that is put together from the parts of a form.
+// formNode is a value that is assembled from the parts of a form.
 type formNode struct {
-	whole  any                  // what a part says of it
-	set    bool                 // a part says so
-	fields map[string]*formNode // of an object
-	items  map[int]*formNode    // of a list, by their places
-	next   int                  // place of the next item
+	whole  any                  // the value, if one part has all of it
+	set    bool                 // whole is set
+	fields map[string]*formNode // if it is an object
+	items  map[int]*formNode    // if it is a list, by index
+	next   int                  // index of the next item
 }
 
-// put adds what a part says. It reports false where another part says something else of the
-// same value.
+// put adds the value of a part. It reports false if another part contradicts it.
 func (n *formNode) put(path []string, value any) bool {
 	if len(path) == 0 {
 		fresh := !n.set && n.fields == nil && n.items == nil
@@ -228,7 +236,7 @@ func (n *formNode) put(path []string, value any) bool {
 		return child(&n.fields, step).put(rest, value)
 	}
 	place, err := strconv.Atoi(step)
-	if err != nil { // a[]: the next item, or one more value within the last, if that is an object
+	if err != nil { // a[]: the next item, or another value in the last item, if that is an object
 		place = n.next
 		if last := n.items[place-1]; last != nil && last.fields != nil && last.takes(rest) {
 			place--
@@ -238,8 +246,8 @@ func (n *formNode) put(path []string, value any) bool {
 	return child(&n.items, place).put(rest, value)
 }
 
-// takes reports whether the value has room for what the path names: a field that it lacks, or
-// one more item of a list in it.
+// takes reports whether the value has room at the path: the object lacks the field, or the list
+// can get one more item.
 func (n *formNode) takes(path []string) bool {
 	switch {
 	case n == nil:
@@ -253,13 +261,13 @@ func (n *formNode) takes(path []string) bool {
 	}
 }
 
-// placeOf is the place that an item's step names.
+// placeOf returns the index in an item's step.
 func placeOf(step string) int {
 	place, _ := strconv.Atoi(step)
 	return place
 }
 
-// child is the node of a key, which it makes.
+// child returns the node of a key, and creates it if necessary.
 func child[K comparable](nodes *map[K]*formNode, key K) *formNode {
 	if *nodes == nil {
 		*nodes = map[K]*formNode{}
@@ -270,7 +278,7 @@ func child[K comparable](nodes *map[K]*formNode, key K) *formNode {
 	return (*nodes)[key]
 }
 
-// value is the value as JSON would have it.
+// value returns the value as parsed JSON would be.
 func (n *formNode) value() any {
 	switch {
 	case n.fields != nil:

@@ -17,14 +17,14 @@ import (
 	"github.com/mediagate/mediagate/task/view"
 )
 
-// OpenAI's pictures: a submit of an image whose answer is the picture itself.
+// OpenAI's clients submit an image and expect the picture itself as the answer.
 
 const (
 	formatField = "response_format"
 	formatURL   = "url"
 	formatBytes = "b64_json"
 
-	pictureField = "image" // of a form with pictures to change
+	pictureField = "image" // the field for the pictures to edit
 
 	asyncPreference = "respond-async"
 
@@ -32,22 +32,22 @@ const (
 	pictureWait = 120 * time.Second
 )
 
-// handleImages takes an image in, and where the body is in OpenAI's form answers with
-// what came of it.
+// handleImages accepts an image submit. If the body is in OpenAI's form, it waits and answers
+// with the pictures.
 func (s *Server) handleImages(c *call) error { return s.answerImages(c, s.readImages) }
 
-// handleImageEdits does the same for a form with pictures to change.
+// handleImageEdits accepts a form with pictures to edit, and answers like handleImages.
 func (s *Server) handleImageEdits(c *call) error { return s.answerImages(c, s.readImageEdits) }
 
-// answerImages makes the task of a body that is read so, and answers in the format that
-// reading finds: with an acknowledgement where that is empty.
-func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) error {
+// answerImages makes the task of the body that read returns. It answers with pictures in the
+// format that read found, or with an acknowledgement if that is empty.
+func (s *Server) answerImages(c *call, read func(*call) (submitRequest, string, error)) error {
 	format := ""
 	_, async := preference(c.Request().Header, asyncPreference)
-	_, _, err := s.takeIn(c, func(c *call) (o order, err error) {
+	_, _, err := s.acceptSubmit(c, func(c *call) (o submitRequest, err error) {
 		o, format, err = read(c)
 		if format != "" && !async {
-			o.adoptable = c.adoptableFor(pictureWait)
+			o.adoptionWait = c.adoptionWaitFor(pictureWait)
 		}
 		return o, err
 	})
@@ -61,12 +61,12 @@ func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) 
 		return s.acknowledge(c)
 	}
 	header := c.Response().Header()
-	header.Set(shouldRetryHeader, "false") // a repetition would be another task
-	t, err := s.outcome(c, pictureWait)
+	header.Set(shouldRetryHeader, "false") // a retry would make another task
+	t, err := s.awaitOutcome(c, pictureWait)
 	if err == nil {
-		if err := came(&t); err != nil {
-			if !faulty(err) { // which nobody repeats
-				return c.untold(err)
+		if err := pictureFailure(&t); err != nil {
+			if !isServerFault(err) { // clients do not retry these
+				return c.dropTaskHeaders(err)
 			}
 			return err
 		}
@@ -75,19 +75,22 @@ func (s *Server) answerImages(c *call, read func(*call) (order, string, error)) 
 	if err != nil && !errors.Is(err, errCut) {
 		return &mediagate.Error{
 			Kind: mediagate.KindTimeout, Err: err,
-			Message: fmt.Sprintf("task %s was taken in, and nothing can be told of its pictures now: GET /v1/tasks/%s will", c.taskID, c.taskID),
+			Message: fmt.Sprintf(
+				"task %s was accepted, but its pictures cannot be read now: ask for it with GET /v1/tasks/%s", c.taskID, c.taskID,
+			),
 		}
 	}
 	return err
 }
 
-// readImages reads a body, and the format of its answer where it is in OpenAI's form.
-func (s *Server) readImages(c *call) (o order, format string, err error) {
-	raw, body, err := s.readBody(c, c.models.outlines[imagesPath])
+// readImages reads a body. If it is in OpenAI's form, format says how the answer has to show the
+// pictures.
+func (s *Server) readImages(c *call) (o submitRequest, format string, err error) {
+	raw, body, err := s.readBody(c, c.models.fieldMasks[imagesPath])
 	if err != nil {
-		return order{}, "", err
+		return submitRequest{}, "", err
 	}
-	o = order{endpoint: imagesPath, body: body, size: len(raw), digest: sha256.Sum256(raw)}
+	o = submitRequest{endpoint: imagesPath, body: body, size: len(raw), digest: sha256.Sum256(raw)}
 	size, _ := body["size"].(string)
 	if asked := body[formatField]; (asked == nil || asked == "") && !catalog.Pixels(size) && !fromOpenAISDK(c.Request()) {
 		delete(body, formatField)
@@ -98,43 +101,46 @@ func (s *Server) readImages(c *call) (o order, format string, err error) {
 	o.translate = fromOpenAI(names)
 	format, err = takeFormat(body)
 	if err == nil {
-		err = c.needs(mediagate.ScopeRead)
+		err = c.requireScope(mediagate.ScopeRead)
 	}
 	return o, format, err
 }
 
-// readImageEdits reads a form with pictures, which is always in OpenAI's form.
-func (s *Server) readImageEdits(c *call) (o order, format string, err error) {
-	form, err := s.readParts(c, c.models.outlines[imagesPath], pictureField)
+// readImageEdits reads a form with pictures to edit, which is always in OpenAI's form.
+func (s *Server) readImageEdits(c *call) (o submitRequest, format string, err error) {
+	form, err := s.readParts(c, c.models.fieldMasks[imagesPath], pictureField)
 	if err != nil {
-		return order{}, "", err
+		return submitRequest{}, "", err
 	}
-	o = form.order(imagesPath)
+	o = form.submitRequest(imagesPath)
 	var pictures []any
 	for _, p := range form.pictures {
-		address, err := s.refer(&o, p)
+		address, err := s.attach(&o, p)
 		if err != nil {
-			return order{}, "", err
+			return submitRequest{}, "", err
 		}
 		pictures = append(pictures, address)
 	}
 	if len(pictures) == 0 || o.body[pictureField] != nil {
-		return order{}, "", mediagate.Invalid(pictureField, "%s is required: one picture or more, as files", pictureField).Because(mediagate.ReasonRequired)
+		return submitRequest{}, "", mediagate.Invalid(
+			pictureField, "%s is required: one picture or more, as files", pictureField,
+		).Because(mediagate.ReasonRequired)
 	}
 	o.body[pictureField] = pictures
 	format, err = takeFormat(o.body)
 	if err == nil {
-		err = c.needs(mediagate.ScopeRead)
+		err = c.requireScope(mediagate.ScopeRead)
 	}
 	return o, format, err
 }
 
-// fromOpenAISDK reports a request of one of OpenAI's SDKs. They read no acknowledgement.
+// fromOpenAISDK reports whether one of OpenAI's SDKs sent the request. They cannot read an
+// acknowledgement.
 func fromOpenAISDK(r *http.Request) bool {
 	return r.Header.Get("X-Stainless-Lang") != "" || strings.HasPrefix(r.UserAgent(), "OpenAI/")
 }
 
-// takeFormat takes the format of the answer out of a body in OpenAI's form.
+// takeFormat removes response_format from a body in OpenAI's form and returns its value.
 func takeFormat(body map[string]any) (format string, err error) {
 	asked := body[formatField]
 	delete(body, formatField)
@@ -144,19 +150,24 @@ func takeFormat(body map[string]any) (format string, err error) {
 	case formatBytes:
 		return formatBytes, nil
 	default:
-		return "", mediagate.Invalid(formatField, "%s must be %s or %s", formatField, formatURL, formatBytes).Because(mediagate.ReasonNotOneOf)
+		return "", mediagate.Invalid(
+			formatField, "%s must be %s or %s", formatField, formatURL, formatBytes,
+		).Because(mediagate.ReasonNotOneOf)
 	}
 }
 
-// came is nil where the task has pictures, and else says what became of it.
-func came(t *mediagate.Task) error {
+// pictureFailure returns nil if the task has pictures, and otherwise why not.
+func pictureFailure(t *mediagate.Task) error {
 	switch {
 	case t.Status == mediagate.StatusCompleted:
 		return nil
 	case t.Status == mediagate.StatusCancelled:
 		return mediagate.Errorf(mediagate.KindFailed, "task %s was cancelled", t.ID)
 	case !t.Status.Terminal():
-		return mediagate.Errorf(mediagate.KindTimeout, "task %s has not ended within %d s: it goes on, and GET /v1/tasks/%s tells of it", t.ID, int(pictureWait/time.Second), t.ID)
+		return mediagate.Errorf(
+			mediagate.KindTimeout, "task %[1]s has not ended within %[2]d s and goes on: ask for it with GET /v1/tasks/%[1]s",
+			t.ID, int(pictureWait/time.Second),
+		)
 	}
 	failure := view.Of(t, 1, nil).Error
 	kind := mediagate.KindFailed
@@ -170,7 +181,7 @@ func came(t *mediagate.Task) error {
 	return mediagate.Errorf(kind, "task %s failed, %s: %s", t.ID, failure.Code, failure.Message)
 }
 
-// pictures in OpenAI's form.
+// openAIPictures is the answer in OpenAI's form.
 type openAIPictures struct {
 	Created int64             `json:"created"`
 	Data    []openAIPictureAt `json:"data"`
@@ -200,10 +211,10 @@ func (s *Server) answerPictures(c *call, t *mediagate.Task, format string) error
 	return c.linked(http.StatusOK, answer)
 }
 
-// sendPictures answers with the pictures themselves, as they come out of the bucket:
-// none is held in memory.
+// sendPictures answers with the pictures themselves. It streams them from the bucket and holds
+// none in memory.
 func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
-	ctx, cancel := c.lasting(fileTime)
+	ctx, cancel := c.detachedContext(fileTime)
 	defer cancel()
 	var pictures []io.Reader
 	for n := 1; ; n++ {
@@ -223,7 +234,7 @@ func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	out := bufio.NewWriter(c.paced(fileTime))
-	_, _ = fmt.Fprintf(out, `{"created":%d,"data":[`, t.EndedAt.Unix()) // Flush tells of each failed write
+	_, _ = fmt.Fprintf(out, `{"created":%d,"data":[`, t.EndedAt.Unix()) // Flush reports any failed write
 	for i, picture := range pictures {
 		if i > 0 {
 			_ = out.WriteByte(',')
@@ -231,10 +242,10 @@ func (s *Server) sendPictures(c *call, t *mediagate.Task) error {
 		_, _ = out.WriteString(`{"b64_json":"`)
 		encoder := base64.NewEncoder(base64.StdEncoding, out)
 		if _, err := io.Copy(encoder, picture); err != nil {
-			if _, left := out.Write(nil); left != nil { // it was the client that broke off
+			if _, left := out.Write(nil); left != nil { // the client broke off, not the bucket
 				return fmt.Errorf("%w: %w", errCut, err)
 			}
-			return err // the answer ends here, as no JSON: where the connection is cut, OpenAI's clients submit again
+			return err // the answer ends here, as broken JSON: after a cut connection OpenAI's clients would submit again
 		}
 		_ = encoder.Close()
 		_, _ = out.WriteString(`"}`)

@@ -28,7 +28,7 @@ import (
 
 const openAIVideos = "/v1/videos"
 
-// TestOpenAIVideo follows a video through OpenAI's paths, beside our own.
+// TestOpenAIVideo makes a video through OpenAI's paths and reads it there and on our own.
 func TestOpenAIVideo(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -85,7 +85,7 @@ func TestOpenAIVideo(t *testing.T) {
 	}
 }
 
-// What went wrong is told in OpenAI's words.
+// TestOpenAIVideoEnds checks that a failure has OpenAI's form.
 func TestOpenAIVideoEnds(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -169,7 +169,7 @@ func TestOpenAIVideoList(t *testing.T) {
 	}
 }
 
-// videoForm is a form with a picture, under a boundary of its own.
+// videoForm returns a form with a picture and a fixed boundary.
 func videoForm(t *testing.T, file []byte, fields ...string) (body string, header http.Header) {
 	t.Helper()
 	if file == nil {
@@ -178,7 +178,7 @@ func videoForm(t *testing.T, file []byte, fields ...string) (body string, header
 	return pictureForm(t, "input_reference", [][]byte{file}, fields...)
 }
 
-// pictureForm is a form with pictures of one field.
+// pictureForm returns a form with several pictures in one field.
 func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (body string, header http.Header) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -203,7 +203,7 @@ func pictureForm(t *testing.T, of string, pictures [][]byte, fields ...string) (
 	return buf.String(), http.Header{"Content-Type": {w.FormDataContentType()}}
 }
 
-// pngOf is a picture of that many pixels.
+// pngOf returns a picture of the size.
 func pngOf(t *testing.T, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -213,7 +213,7 @@ func pngOf(t *testing.T, width, height int) []byte {
 	return b.Bytes()
 }
 
-// A form brings its picture along, which is stored once the request is known to be good.
+// TestOpenAIVideoForm checks that the picture of a form is stored once the request is valid.
 func TestOpenAIVideoForm(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -283,8 +283,8 @@ func TestOpenAIVideoForm(t *testing.T) {
 	}
 }
 
-// The texts of a form become what the model's schema has, and names with brackets lists and
-// objects. A picture needs no file name.
+// TestOpenAIVideoFormFields checks that the texts of a form become the types of the model's
+// schema, and names with brackets lists and objects. A picture needs no file name.
 func TestOpenAIVideoFormFields(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -335,8 +335,8 @@ func TestOpenAIVideoFormFields(t *testing.T) {
 	}
 }
 
-// Two forms whose parts of one field come in another order are two requests: the order is
-// that of a list.
+// TestOpenAIFormOrder checks that forms whose parts of one field come in another order are
+// different requests: the parts are a list.
 func TestOpenAIFormOrder(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -354,7 +354,7 @@ func TestOpenAIFormOrder(t *testing.T) {
 	}
 }
 
-// A form with pictures is answered with what came of them.
+// TestOpenAIPictureEdits checks that a form with pictures is answered with the results.
 func TestOpenAIPictureEdits(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -394,7 +394,8 @@ func TestOpenAIPictureEdits(t *testing.T) {
 	}
 }
 
-// A body of OpenAI's form is answered with the pictures; every other one is ours.
+// TestOpenAIPictures checks that a body of OpenAI's form is answered with the pictures, and every
+// other body with our own acknowledgement.
 func TestOpenAIPictures(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -480,9 +481,9 @@ func TestOpenAIPictures(t *testing.T) {
 	}
 }
 
-// What goes wrong once there is a task is never told as a refusal of the submit: the
-// client would submit another.
-func TestOpenAITaken(t *testing.T) {
+// TestOpenAITimeoutNamesTheTask checks that an error after the submit is not a refusal, which
+// would make the client submit another task.
+func TestOpenAITimeoutNamesTheTask(t *testing.T) {
 	t.Parallel()
 	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"b64_json"}`
 	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 0) }))
@@ -511,8 +512,8 @@ func TestOpenAITaken(t *testing.T) {
 	}
 }
 
-// A request for pictures whose answer nobody got gives its task to the same request. Others
-// make tasks of their own.
+// TestOpenAIPicturesAdopted checks that the same request adopts the task of a request for
+// pictures whose answer was lost. Other requests make their own tasks.
 func TestOpenAIPicturesAdopted(t *testing.T) {
 	t.Parallel()
 	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
@@ -543,14 +544,14 @@ func TestOpenAIPicturesAdopted(t *testing.T) {
 	}
 }
 
-// forgetful is the store of a process that dies before it notes how a wait ended.
+// forgetful is the store of a process that dies before it records the end of a wait.
 type forgetful struct{ api.Store }
 
 func (forgetful) Answered(context.Context, string, string) error   { return errors.New("killed") }
 func (forgetful) Unanswered(context.Context, string, string) error { return errors.New("killed") }
 
-// The task of a process that was killed while its client waited is adopted once that wait
-// must be over.
+// TestOpenAIPicturesAdoptedFromTheDead checks that the task of a process that was killed during a
+// client's wait is adopted once that wait must be over.
 func TestOpenAIPicturesAdoptedFromTheDead(t *testing.T) {
 	t.Parallel()
 	const images, still = "/v1/images/generations", `{"model":"theta-image-turbo","prompt":"a red boat","response_format":"url"}`
@@ -571,9 +572,9 @@ func (breaking) OpenAt(context.Context, string, int64) (io.ReadCloser, error) {
 	return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 64<<10)), iotest.ErrReader(errors.New("reset")))), nil
 }
 
-// OpenAI's client for Python repeats a request whose answer was cut off, which would make
-// another task: pictures that break off in the bucket are an answer that ends, and cannot
-// be read.
+// TestOpenAIPicturesBreakOff checks that pictures which break off in the bucket give a complete
+// but unreadable answer. OpenAI's client for Python would repeat a request whose answer was cut
+// off, and make another task.
 func TestOpenAIPicturesBreakOff(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.Files = breaking{c.Files} })

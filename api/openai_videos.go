@@ -15,76 +15,79 @@ import (
 	"github.com/mediagate/mediagate/task/view"
 )
 
-// OpenAI's videos: the same submits, tasks and files under the names that OpenAI's
-// clients use. Nothing is judged, priced or stored in another way.
+// These routes serve OpenAI's video clients: the same submits, tasks and files, under OpenAI's names.
+// They are validated, priced and stored like all others.
 
 const referenceField = "input_reference"
 
-// openAIOutline is what is looked at in a body of OpenAI's form.
-func openAIOutline(c *catalog.Catalog) *catalog.Outline {
-	o := c.Outline(videosPath)
-	o.Fields["seconds"], o.Fields["size"] = &catalog.Outline{}, &catalog.Outline{}
-	o.Fields[referenceField] = &catalog.Outline{Fields: map[string]*catalog.Outline{"image_url": {}, "file_id": {}}}
-	return o
+// openAIFieldMask selects the fields of a body in OpenAI's form.
+func openAIFieldMask(c *catalog.Catalog) *catalog.FieldMask {
+	mask := c.FieldMask(videosPath)
+	mask.Fields["seconds"] = &catalog.FieldMask{}
+	mask.Fields["size"] = &catalog.FieldMask{}
+	mask.Fields[referenceField] = &catalog.FieldMask{Fields: map[string]*catalog.FieldMask{"image_url": {}, "file_id": {}}}
+	return mask
 }
 
-// handleOpenAIVideo takes a video in.
+// handleOpenAIVideo accepts a video submit.
 func (s *Server) handleOpenAIVideo(c *call) error {
 	read := s.readOpenAIVideo
-	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && strings.HasPrefix(kind, "multipart/") {
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil &&
+		strings.HasPrefix(kind, "multipart/") {
 		read = s.readOpenAIForm
 	}
 	wait := preferredWait(c.Request().Header)
-	t, replayed, err := s.takeIn(c, func(c *call) (order, error) {
+	t, replayed, err := s.acceptSubmit(c, func(c *call) (submitRequest, error) {
 		o, err := read(c)
-		o.adoptable = c.adoptableFor(wait)
+		o.adoptionWait = c.adoptionWaitFor(wait)
 		return o, err
 	})
 	if err != nil {
 		return err
 	}
-	switch may := c.needs(mediagate.ScopeRead) == nil; {
-	case may && (replayed || wait > 0):
-		seen, err := s.outcome(c, wait)
+	switch mayRead := c.requireScope(mediagate.ScopeRead) == nil; {
+	case mayRead && (replayed || wait > 0):
+		seen, err := s.awaitOutcome(c, wait)
 		if err == nil {
 			if t = seen; wait > 0 {
-				c.waited(wait)
+				c.noteWait(wait)
 			}
-		} else if replayed { // a task that was just made is never told as a refusal: the client would make another
-			return c.untold(err)
+		} else if replayed { // for a new task an error is no answer: the client would make another task
+			return c.dropTaskHeaders(err)
 		}
-	case replayed: // who may not read sees no more of it than was asked for
+	case replayed: // a key without the scope read sees only what it submitted
 		if t, err = s.readTask(c, t.ID); err != nil {
-			return c.untold(err)
+			return c.dropTaskHeaders(err)
 		}
 		t.Status, t.Progress = mediagate.StatusPending, 0
 	}
 	return s.answerVideo(c, &t)
 }
 
-// untold takes out of the answer what names the task that an error tells nothing of.
-func (c *call) untold(err error) error {
+// dropTaskHeaders removes the headers that name the task from an error's answer, and returns the
+// error.
+func (c *call) dropTaskHeaders(err error) error {
 	for _, name := range []string{"Location", shouldRetryHeader, replayedHeader} {
 		c.Response().Header().Del(name)
 	}
 	return err
 }
 
-// needs refuses a key that lacks the scope, beside the route's own.
-func (c *call) needs(scope mediagate.Scope) error {
+// requireScope refuses a key without the scope, in addition to the route's own.
+func (c *call) requireScope(scope mediagate.Scope) error {
 	if slices.Contains(c.caller.key.Scopes, scope) {
 		return nil
 	}
 	return errScope(scope)
 }
 
-// readOpenAIVideo reads a body of JSON.
-func (s *Server) readOpenAIVideo(c *call) (order, error) {
-	raw, body, err := s.readBody(c, c.models.outlines[openAIVideosPath])
+// readOpenAIVideo reads a JSON body.
+func (s *Server) readOpenAIVideo(c *call) (submitRequest, error) {
+	raw, body, err := s.readBody(c, c.models.fieldMasks[openAIVideosPath])
 	if err != nil {
-		return order{}, err
+		return submitRequest{}, err
 	}
-	o := order{
+	o := submitRequest{
 		endpoint: videosPath, body: body, size: len(raw), digest: sha256.Sum256(raw), translate: fromOpenAI(namesIn(raw)),
 	}
 	if body[referenceField] != nil {
@@ -93,35 +96,38 @@ func (s *Server) readOpenAIVideo(c *call) (order, error) {
 	return o, err
 }
 
-// readReference puts the address of the reference in its place, where it is one within
-// the body that which it will have.
-func (s *Server) readReference(o *order) error {
+// readReference replaces the reference in the body with its address. A picture within the body
+// gets the address that it will have as an upload.
+func (s *Server) readReference(o *submitRequest) error {
 	value, err := referenceURL(o.body[referenceField])
 	o.body[referenceField] = value
 	uri, _ := value.(string)
 	if err != nil || !strings.HasPrefix(uri, "data:") {
 		return err
 	}
-	o.size -= len(uri) // it is no part of what the model judges
-	o.body[referenceField], err = s.refer(o, picture{field: referenceField, uri: uri})
+	o.size -= len(uri) // the model's limit does not count it
+	o.body[referenceField], err = s.attach(o, picture{field: referenceField, uri: uri})
 	return err
 }
 
-// fromOpenAI translates a body in which the client wrote these fields.
+// fromOpenAI returns the translation of a body in which the client wrote these fields.
 func fromOpenAI(names []string) translation {
 	return func(o *catalog.Operation, body map[string]any) (map[string]any, map[string]string, error) {
 		return o.FromOpenAI(body, names)
 	}
 }
 
-// referenceURL reads {image_url}, or the address alone.
+// referenceURL reads {image_url}, or the bare address.
 func referenceURL(value any) (any, error) {
 	fields, isObject := value.(map[string]any)
 	switch {
 	case !isObject:
 		return value, nil
 	case fields["file_id"] != nil:
-		return nil, mediagate.Invalid(referenceField+".file_id", "%s.file_id names nothing here: give image_url, or the file itself in a form", referenceField)
+		return nil, mediagate.Invalid(
+			referenceField+".file_id", "%s.file_id is not supported: send image_url, or the file itself in a form",
+			referenceField,
+		)
 	case fields["image_url"] == nil:
 		return nil, mediagate.Invalid(referenceField+".image_url", "%s.image_url is required", referenceField)
 	default:
@@ -129,7 +135,8 @@ func referenceURL(value any) (any, error) {
 	}
 }
 
-// namesIn are the fields of a JSON object that was found correct, nulls left out.
+// namesIn returns the field names of a JSON object that was parsed before, without those that are
+// null.
 func namesIn(raw []byte) []string {
 	var names []string
 	decoder := jsontext.NewDecoder(bytes.NewReader(raw))
@@ -152,18 +159,18 @@ func namesIn(raw []byte) []string {
 	return names
 }
 
-// readOpenAIForm reads a form: its texts are fields of the body, its file the reference.
-func (s *Server) readOpenAIForm(c *call) (order, error) {
-	form, err := s.readParts(c, c.models.outlines[openAIVideosPath], referenceField)
+// readOpenAIForm reads a form: its texts are fields of the body, its file is the reference.
+func (s *Server) readOpenAIForm(c *call) (submitRequest, error) {
+	form, err := s.readParts(c, c.models.fieldMasks[openAIVideosPath], referenceField)
 	if err != nil {
-		return order{}, err
+		return submitRequest{}, err
 	}
-	o := form.order(videosPath)
+	o := form.submitRequest(videosPath)
 	switch {
 	case len(form.pictures) > 1, len(form.pictures) == 1 && o.body[referenceField] != nil:
-		return order{}, mediagate.Invalid(referenceField, "%s must be one picture", referenceField)
+		return submitRequest{}, mediagate.Invalid(referenceField, "%s must be one picture", referenceField)
 	case len(form.pictures) == 1:
-		o.body[referenceField], err = s.refer(&o, form.pictures[0])
+		o.body[referenceField], err = s.attach(&o, form.pictures[0])
 	case o.body[referenceField] != nil:
 		err = s.readReference(&o)
 	}
@@ -172,11 +179,11 @@ func (s *Server) readOpenAIForm(c *call) (order, error) {
 
 var errNoVideo = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "video not found", Param: "video_id"}
 
-// pathVideo reads the video that the path names. Ids that are malformed, unknown,
-// someone else's, or of another task than a video's are told apart in no way.
+// pathVideo reads the video in the path. Malformed and unknown ids, other accounts' tasks and
+// tasks that are no video all get the same answer.
 func (s *Server) pathVideo(c *call) (mediagate.Task, error) {
 	id := c.Param("video_id")
-	if !looksLike(id, taskPrefix) {
+	if !isID(id, taskPrefix) {
 		return mediagate.Task{}, errNoVideo
 	}
 	c.taskID = id
@@ -191,12 +198,12 @@ func (s *Server) answerVideo(c *call, t *mediagate.Task) error {
 	return c.linked(http.StatusOK, s.videoOf(c, t))
 }
 
-// videoOf is a task in OpenAI's words.
+// videoOf shows a task in OpenAI's terms.
 func (s *Server) videoOf(c *call, t *mediagate.Task) view.Video {
 	var seconds, size string
 	if m, ok := c.models.catalog.Model(t.Model); ok {
 		if o, ok := m.Operation(videosPath); ok {
-			seconds, size = o.InOpenAI(t.Params)
+			seconds, size = o.ToOpenAI(t.Params)
 		}
 	}
 	return view.VideoOf(t, seconds, size, s.cfg.Keep.FilesUntil(t))
@@ -232,7 +239,7 @@ func (s *Server) handleOpenAIVideos(c *call) error {
 	return c.linked(http.StatusOK, page)
 }
 
-// handleOpenAIVideoFile answers with the video, or with the picture that stands for it.
+// handleOpenAIVideoFile answers with the video, or with its cover picture.
 func (s *Server) handleOpenAIVideoFile(c *call) error {
 	variant, err := oneOfQuery(c.query(), "variant", "video", "thumbnail")
 	if err != nil {
@@ -253,7 +260,7 @@ func (s *Server) handleOpenAIVideoFile(c *call) error {
 	return s.answerFile(c, &t, file, "")
 }
 
-// erasedVideo is the answer to an erasure.
+// erasedVideo is the answer to the deletion of a video.
 type erasedVideo struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`

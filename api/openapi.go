@@ -15,27 +15,26 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// openAPIFile is the document without what follows from the catalog: the schemas that
-// submits refer to, and that of the quote.
+// openAPIFile is the document without the parts that follow from the catalog: the request schemas
+// of the submits and of the quote.
 //
 //go:embed openapi.yaml
 var openAPIFile []byte
 
-// adminOpenAPIFile is the document of the admin API, which shares components with openAPIFile:
-// those that it lacks.
+// adminOpenAPIFile is the document of the admin API. It takes the components that it lacks from
+// openAPIFile.
 //
 //go:embed openapi_admin.yaml
 var adminOpenAPIFile []byte
 
-// openAPIText is the document in JSON. Reading its YAML takes far longer than all that is
-// put in, and each catalog is put into the same one.
+// openAPIText is the document as JSON. Parsing the YAML takes far longer than adding a catalog,
+// so it is done only once.
 var openAPIText = sync.OnceValues(func() ([]byte, error) { return yaml.YAMLToJSON(openAPIFile) })
 
 type object map[string]any
 
-// describe puts a catalog into the document. Models that are passed on to a vendor are for
-// the keys that name them, so they are not in it. Without an address the API is where the
-// document came from.
+// describe adds a catalog to the document. Passed-through models are not in it, since only keys
+// that name them may use them. An empty address stands for the server that serves the document.
 func describe(models *catalog.Catalog, version, address string) ([]byte, error) {
 	text, err := openAPIText()
 	if err != nil {
@@ -53,7 +52,9 @@ func describe(models *catalog.Catalog, version, address string) ([]byte, error) 
 	if d.paths, err = openapi.Members(paths); err != nil {
 		return nil, err
 	}
-	if info, err = openapi.Edit(info, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "version"); err != nil {
+	if info, err = openapi.Edit(
+		info, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "version",
+	); err != nil {
 		return nil, err
 	}
 	components, err = openapi.Edit(components, func(schemas json.RawMessage) (any, error) {
@@ -82,11 +83,11 @@ func describe(models *catalog.Catalog, version, address string) ([]byte, error) 
 type describer struct {
 	models  *catalog.Catalog
 	paths   openapi.Map[json.RawMessage]
-	schemas openapi.Map[json.RawMessage] // of the components
+	schemas openapi.Map[json.RawMessage] // components.schemas
 	library openapi.Library
 }
 
-// requests describes what submits and the quote take.
+// requests describes the bodies of the submits and of the quote.
 func (d *describer) requests() error {
 	var quotes []any
 	for _, endpoint := range catalog.Endpoints() {
@@ -108,7 +109,7 @@ func (d *describer) requests() error {
 	return d.component(name, object{"description": "The body of a submit, with the path that it is for.", "oneOf": quotes})
 }
 
-// bodyOf is the component that is the body of a POST, which is given the examples.
+// bodyOf names the component for the body of a POST, and adds the examples to that body.
 func (d *describer) bodyOf(path string, examples openapi.Map[any]) (name string, err error) {
 	item, _ := d.paths.Get(path)
 	item, err = openapi.Edit(item, func(text json.RawMessage) (any, error) {
@@ -126,14 +127,15 @@ func (d *describer) bodyOf(path string, examples openapi.Map[any]) (name string,
 	return name, err
 }
 
-// component makes a schema of the components.
+// component adds a schema to the components.
 func (d *describer) component(name string, schema any) error {
 	text, err := openapi.Marshal(schema)
 	d.schemas.Set(name, text)
 	return err
 }
 
-// submitted describes the body of an endpoint, one of the models' schemas, and names it.
+// submitted describes the body of an endpoint, which is one of its models' schemas, and names the
+// component.
 func (d *describer) submitted(path string) (name string, err error) {
 	var operations []*catalog.Operation
 	var examples openapi.Map[any]
@@ -163,11 +165,12 @@ func (d *describer) submitted(path string) (name string, err error) {
 		d.schemas.Set(component, schema)
 		one = append(one, openapi.RefTo(component))
 	}
-	about := object{"description": "One of the models' requests, told apart by model. A model of no catalog, which a key must name, takes what its contract says."}
+	about := object{"description": "One of the models' requests, told apart by model. " +
+		"A model of no catalog, which a key must name, takes what its contract says."}
 	switch len(operations) {
-	case 0: // no model is switched on
+	case 0: // all models are switched off
 		about["type"] = "object"
-	case 1: // its schema has that name
+	case 1: // the component is the model's own schema
 		return name, nil
 	default:
 		about["oneOf"] = one
@@ -175,8 +178,7 @@ func (d *describer) submitted(path string) (name string, err error) {
 	return name, d.component(name, about)
 }
 
-// componentName is a model's id in the letters that a component's name may
-// have.
+// componentName replaces the characters of a model id that the name of a component must not have.
 func componentName(id string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -188,8 +190,8 @@ func componentName(id string) string {
 	}, id)
 }
 
-// exampleBody is a request with as little as the operation takes, written from
-// its schema: nil where the schema does not say enough.
+// exampleBody builds a minimal request from the operation's schema, or returns nil if the schema
+// does not say enough.
 func exampleBody(o *catalog.Operation) json.RawMessage {
 	var schema struct {
 		Properties map[string]exampleSchema `json:"properties"`
@@ -202,10 +204,10 @@ func exampleBody(o *catalog.Operation) json.RawMessage {
 		return nil
 	}
 	names := schema.Required
-	if len(schema.AnyOf) > 0 { // one of which is needed besides
+	if len(schema.AnyOf) > 0 { // one of these is required, too
 		names = append(names, schema.AnyOf[0].Required...)
 	}
-	names = append(names, "prompt") // where it is not required, something else would be
+	names = append(names, "prompt") // a request without a prompt would need something else
 	var body openapi.Map[json.RawMessage]
 	for _, name := range names {
 		property, ok := schema.Properties[name]
@@ -234,7 +236,7 @@ func exampleBody(o *catalog.Operation) json.RawMessage {
 	return raw
 }
 
-// exampleSchema is what a schema says of values that it takes.
+// exampleSchema holds the keywords of a schema from which a value can be taken.
 type exampleSchema struct {
 	Const    json.RawMessage   `json:"const"`
 	Examples []json.RawMessage `json:"examples"`
@@ -257,7 +259,7 @@ func (s exampleSchema) value() json.RawMessage {
 	}
 }
 
-// publishedDocument is the OpenAPI document of a catalog as it is sent.
+// publishedDocument renders the OpenAPI document of a catalog.
 func (s *Server) publishedDocument(models *catalog.Catalog) (*published, error) {
 	text, err := describe(models, s.cfg.Version, s.cfg.PublicURL)
 	if err != nil {
@@ -266,7 +268,7 @@ func (s *Server) publishedDocument(models *catalog.Catalog) (*published, error) 
 	return publish(text), nil
 }
 
-// describeAdmin writes the document of the admin API.
+// describeAdmin returns the document of the admin API.
 func describeAdmin(version string) ([]byte, error) {
 	shared, err := openAPIText()
 	if err != nil {
@@ -280,18 +282,22 @@ func describeAdmin(version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err = openapi.Edit(doc, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "info", "version")
+	doc, err = openapi.Edit(
+		doc, func(json.RawMessage) (any, error) { return cmp.Or(version, "dev"), nil }, "info", "version",
+	)
 	if err != nil {
 		return nil, err
 	}
 	return yaml.JSONToYAML(doc)
 }
 
-// publishedAdminDocument is the document of the admin API as it is sent.
+// publishedAdminDocument renders the document of the admin API.
 func (s *Server) publishedAdminDocument() (*published, error) {
 	text, err := describeAdmin(s.cfg.Version)
 	if err != nil {
-		return nil, &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the admin API's OpenAPI document", Err: err}
+		return nil, &mediagate.Error{
+			Kind: mediagate.KindInternal, Message: "writing the admin API's OpenAPI document", Err: err,
+		}
 	}
 	p := publish(text)
 	p.format, p.caching = "application/yaml", "private, max-age=60"

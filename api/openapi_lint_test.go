@@ -11,9 +11,8 @@ import (
 	"github.com/mediagate/mediagate/internal/npmtest"
 )
 
-// The linters of Redocly and Stoplight (Spectral) find nothing in the documents
-// that are served, by the strictest of their rule sets; testdata/lint has the
-// rules that are off.
+// TestOpenAPILint checks the served documents with the linters of Redocly and Stoplight
+// (Spectral), by their strictest rule sets. testdata/lint lists the disabled rules.
 func TestOpenAPILint(t *testing.T) {
 	t.Parallel()
 	folder := npmtest.Install(t, "lint", filepath.Join("testdata", "lint"))
@@ -28,8 +27,8 @@ func TestOpenAPILint(t *testing.T) {
 	npmtest.Run(t, folder, nil, quiet, filepath.Join(bin, "spectral"), "lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint", "openapi.json", "admin.yaml")
 }
 
-// oapi-codegen makes a client of the document that is served. It compiles, lists
-// models, submits a video and reads its task.
+// TestOpenAPIGoClient compiles a client that oapi-codegen makes of the served document, lists
+// models with it, submits a video and reads its task.
 func TestOpenAPIGoClient(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -23,11 +23,10 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// contracts are those of the catalogs seen so far: most servers of the tests
-// have the same.
+// contracts caches the contract of each catalog, since most servers of the tests have the same.
 var contracts sync.Map
 
-// contractOf is the contract that the server's own OpenAPI document is.
+// contractOf returns the contract of the server's OpenAPI document.
 func contractOf(server *api.Server) (*openapitest.Contract, error) {
 	models, document := api.Document(server)
 	if known, ok := contracts.Load(models); ok {
@@ -45,7 +44,7 @@ func contractOf(server *api.Server) (*openapitest.Contract, error) {
 	return c, err
 }
 
-// adminContract is the contract that the admin API's document is.
+// adminContract returns the contract of the admin API's document.
 var adminContract = sync.OnceValues(func() (*openapitest.Contract, error) {
 	text, err := api.AdminDocument()
 	if err != nil {
@@ -54,8 +53,8 @@ var adminContract = sync.OnceValues(func() (*openapitest.Contract, error) {
 	return openapitest.Parse(text)
 })
 
-// judgeAnswers holds all that the server answers against its two documents.
-func judgeAnswers(t *testing.T, server *api.Server) {
+// checkAnswers checks all answers of the server against its two documents.
+func checkAnswers(t *testing.T, server *api.Server) {
 	t.Helper()
 	api.Watch(server, func(r *http.Request, status int, header http.Header, body []byte) {
 		operators := strings.HasPrefix(r.URL.Path, "/admin/v1/")
@@ -89,8 +88,8 @@ func asksForAnotherShape(r *http.Request, answer http.Header) bool {
 	return models || r.Header.Get("Prefer") != "" || answer.Get("X-Should-Retry") != ""
 }
 
-// The document describes one way to ask for the list of models and one shape of
-// it: generators make one type of several, which fits none.
+// TestOpenAPIModelList checks that the document describes one request for the model list and one
+// shape of it. Generators would make one type of several shapes, which fits none.
 func TestOpenAPIModelList(t *testing.T) {
 	t.Parallel()
 	_, doc := newGateway(t).document()
@@ -119,7 +118,7 @@ func TestOpenAPIModelList(t *testing.T) {
 	}
 }
 
-// The server is where the operator says that clients reach it.
+// TestOpenAPIServers checks that the server of the document is public_url.
 func TestOpenAPIServers(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"": "/", "https://api.example.com/media": "https://api.example.com/media"} {
@@ -148,8 +147,8 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// Operators alone read the document of the admin API, which has the version of the
-// program and every component that it refers to.
+// TestAdminOpenAPIDocument checks that only operators read the admin API's document, and that it
+// has the program's version and all referenced components.
 func TestAdminOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -181,8 +180,8 @@ func (g *gateway) document() (text string, doc map[string]any) {
 	return a.body, a.data
 }
 
-// The document needs no key. A client that has it is told so, and one that
-// unpacks gets it packed.
+// TestOpenAPIDocument checks that the document needs no key, is not sent again to a client that
+// has it, and is compressed for clients that accept it.
 func TestOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -229,7 +228,7 @@ func TestOpenAPIDocument(t *testing.T) {
 	}
 }
 
-// The document is that of the catalog in force.
+// TestOpenAPIFollowsTheCatalog checks that the document describes the current catalog.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -254,7 +253,7 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	}
 }
 
-// What the document says of a body is what a submit is judged by.
+// TestOpenAPIBodies checks that submits are validated as the document says.
 func TestOpenAPIBodies(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -285,8 +284,8 @@ func TestOpenAPIBodies(t *testing.T) {
 	}
 }
 
-// Each parameter of a query takes what its schema takes, and refuses what that
-// refuses.
+// TestOpenAPIParameters checks that each query parameter accepts and refuses the values that its
+// schema accepts and refuses.
 func TestOpenAPIParameters(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -305,8 +304,7 @@ func TestOpenAPIParameters(t *testing.T) {
 	}
 }
 
-// tryParameters sends values for each parameter of each query that a document describes,
-// and returns how many.
+// tryParameters sends values for each query parameter of a document and returns their number.
 func (g *gateway) tryParameters(doc map[string]any, key, taskID string) (tried int) {
 	g.t.Helper()
 	names := strings.NewReplacer("{task_id}", taskID, "{model}", "alpha-v3", "{account_id}", g.account.ID, "{key_id}", g.keyRow.ID)
@@ -335,7 +333,7 @@ func (g *gateway) tryParameters(doc map[string]any, key, taskID string) (tried i
 	return tried
 }
 
-// parametersOf are those of an operation.
+// parametersOf returns the parameters of an operation.
 func parametersOf(doc map[string]any, operation any) (parameters []map[string]any) {
 	list, _ := operation.(map[string]any)["parameters"].([]any)
 	for _, p := range list {
@@ -349,7 +347,7 @@ func parametersOf(doc map[string]any, operation any) (parameters []map[string]an
 	return parameters
 }
 
-// valuesFor are some that a schema takes, and some that it refuses.
+// valuesFor returns values that a schema accepts and values that it refuses.
 func valuesFor(schema map[string]any) (good, bad []string) {
 	if enum, ok := schema["enum"].([]any); ok {
 		for _, word := range enum {

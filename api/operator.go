@@ -20,11 +20,11 @@ type operator struct {
 	role mediagate.OperatorRole
 }
 
-// operatorsTenant is the tenant whose share of the limits all operators use together.
+// operatorsTenant is the tenant that all operators share in the limits.
 const operatorsTenant = "operators"
 
-// ReplaceOperators puts other operators in force. Keys that are not among theirs stop working
-// at once, and so do the sessions that began with them.
+// ReplaceOperators puts another list of operators in force. Other keys stop working at once, and
+// so do the sessions that began with them.
 func (s *Server) ReplaceOperators(list []Operator) { s.operators.Store(&list) }
 
 // operatorOfKey finds the operator whose key has the hash. It compares the hash with those of
@@ -38,9 +38,10 @@ func (s *Server) operatorOfKey(hash [32]byte) (found operator, ok bool) {
 	return found, ok
 }
 
-// operatorOfSession finds the operator whom a session stands for. After a sign-in with a key
-// that is the operator whose key it is now, with the role of now. After a sign-in by OpenID
-// Connect it is the person whom the identity provider named, until other settings are in force.
+// operatorOfSession finds the operator whom a session stands for. A session that began with a key
+// stands for the operator who has that key now, with today's role. A session that began with
+// OpenID Connect stands for the person whom the identity provider named, until the settings
+// change.
 func (s *Server) operatorOfSession(session mediagate.Session) (operator, bool) {
 	if session.Operator == "" {
 		return s.operatorOfKey(session.OperatorHash)
@@ -49,8 +50,8 @@ func (s *Server) operatorOfSession(session mediagate.Session) (operator, bool) {
 	return operator{session.Operator, session.Role}, ok
 }
 
-// admitOperator admits the call of an operator whose role suffices for the route. It tells an
-// ordinary key (403) from no key at all (401).
+// admitOperator admits the call of an operator whose role suffices for the route. It answers an
+// API key with 403, and an unknown key with 401.
 func (s *Server) admitOperator(c *call) error {
 	who, err := s.operatorOf(c)
 	if err != nil {
@@ -60,15 +61,17 @@ func (s *Server) admitOperator(c *call) error {
 	return c.mustHave(c.route.role)
 }
 
-// mustHave refuses the call of an operator whose role does not include the role.
+// mustHave refuses an operator without the role.
 func (c *call) mustHave(role mediagate.OperatorRole) error {
 	if c.operator.role.Includes(role) {
 		return nil
 	}
-	return mediagate.Errorf(mediagate.KindForbidden, "this needs the role %s, and %s has the role %s", role, c.operator.name, c.operator.role)
+	return mediagate.Errorf(
+		mediagate.KindForbidden, "this needs the role %s, but %s has the role %s", role, c.operator.name, c.operator.role,
+	)
 }
 
-// operatorOf finds the operator by the key that the call came with, or by its session.
+// operatorOf finds the operator by the call's key or session.
 func (s *Server) operatorOf(c *call) (operator, error) {
 	token := c.credential.token
 	if c.credential.session {

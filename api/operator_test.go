@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/internal/signin/issuertest"
 )
 
-// Operators beside the one of adminKey.
+// Operators other than that of adminKey.
 const (
 	readKey    = "the-key-of-rose-who-reads-0123456789"
 	operateKey = "the-key-of-ada-who-operates-012345678"
@@ -33,8 +33,8 @@ func newNamed(t *testing.T) *gateway {
 	return newGateway(t, func(c *api.Config) { c.Operators = named() })
 }
 
-// Each kind of route admits the roles from one on, with a key and with a session. What the
-// others are told names the role that is needed.
+// TestRolesDecide checks the least role for each kind of route, with a key and with a session. A
+// refusal names the required role.
 func TestRolesDecide(t *testing.T) {
 	t.Parallel()
 	g := newNamed(t)
@@ -77,7 +77,7 @@ func TestRolesDecide(t *testing.T) {
 	}
 }
 
-// Changes are noted under the operator's name.
+// TestOperatorsAreNamed checks that changes are recorded under the operator's name.
 func TestOperatorsAreNamed(t *testing.T) {
 	t.Parallel()
 	g := newNamed(t)
@@ -101,7 +101,8 @@ func TestOperatorsAreNamed(t *testing.T) {
 	}
 }
 
-// A key that is taken out stops working at once, and ends its sessions. Another role is in force at once.
+// TestOperatorsAreReplaced checks that a removed key stops working at once and ends its sessions,
+// and that a new role applies at once.
 func TestOperatorsAreReplaced(t *testing.T) {
 	t.Parallel()
 	g := newNamed(t)
@@ -117,7 +118,7 @@ func TestOperatorsAreReplaced(t *testing.T) {
 
 const oidc = "/console/oidc"
 
-// withIssuer signs in by OpenID Connect at a small issuer.
+// withIssuer configures sign-in by OpenID Connect at a small issuer.
 func withIssuer(t *testing.T, roles map[string]mediagate.OperatorRole) (*gateway, *issuertest.Issuer) {
 	t.Helper()
 	i := issuertest.New(t)
@@ -133,8 +134,8 @@ func withIssuer(t *testing.T, roles map[string]mediagate.OperatorRole) (*gateway
 	return newGateway(t, func(c *api.Config) { c.PublicURL, c.IdentityProvider = "https://api.example.com", provider }), i
 }
 
-// begin is what a browser has after the start: its cookie, and the callback that the issuer
-// sends it to.
+// begin starts a sign-in and returns the browser's cookie and the callback to which the issuer sends
+// it.
 func begin(t *testing.T, g *gateway, i *issuertest.Issuer) (cookie, callback string) {
 	t.Helper()
 	start := g.send(request{path: oidc + "/start"})
@@ -197,7 +198,7 @@ func TestSignInByOpenIDConnect(t *testing.T) {
 	b.read("/admin/v1/audit").wantError(t, 401, "authentication_error", "no session")
 }
 
-// Who is not signed in reads a page that says why.
+// TestSignInByOpenIDConnectFails checks that a failed sign-in shows a page with the reason.
 func TestSignInByOpenIDConnectFails(t *testing.T) {
 	t.Parallel()
 	g, i := withIssuer(t, map[string]mediagate.OperatorRole{"groups=ops": mediagate.RoleOperate})
@@ -230,7 +231,8 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 	}
 }
 
-// Other settings of the provider end the sessions that it began, and without any there is no way in.
+// TestSessionsEndWithTheProvider checks that other settings of the provider end its sessions, and
+// that there is no sign-in without a provider.
 func TestSessionsEndWithTheProvider(t *testing.T) {
 	t.Parallel()
 	roles := map[string]mediagate.OperatorRole{"groups=ops": mediagate.RoleOperate}
@@ -259,12 +261,12 @@ func TestSessionsEndWithTheProvider(t *testing.T) {
 	}
 }
 
-// otherProvider is one of other settings.
+// otherProvider is a provider with other settings.
 type otherProvider struct{ api.IdentityProvider }
 
 func (otherProvider) Fingerprint() [32]byte { return [32]byte{1} }
 
-// An issuer that is away keeps nobody out who has a key.
+// TestIssuerIsAway checks that keys work while the issuer is away.
 func TestIssuerIsAway(t *testing.T) {
 	t.Parallel()
 	i := issuertest.New(t)

@@ -22,8 +22,8 @@ func withPassthrough(t *testing.T) func(*api.Config) {
 	return func(c *api.Config) { c.Catalog = models }
 }
 
-// TestPassthroughModels: a model of no catalog is for keys that name it to the
-// letter, and called with the base contract where a channel serves it.
+// TestPassthroughModels checks that a model outside the catalog is only for keys that name it
+// exactly. It has the base contract if a channel serves it.
 func TestPassthroughModels(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, withPassthrough(t))

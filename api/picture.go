@@ -14,16 +14,16 @@ import (
 	"github.com/mediagate/mediagate/media/imagefile"
 )
 
-// uploadTime is what a submit may take to store the media that came within it.
+// uploadTime bounds how long a submit may take to store the media in its body.
 const uploadTime = 15 * time.Second
 
-// picture is one that came within a request, as a data URI, which is never decoded as a
-// whole, or as a part of a form.
+// picture is a picture in the body of a request: a data URI, which is never decoded as a whole,
+// or a part of a form.
 type picture struct {
 	field string
 	uri   string
 	part  []byte
-	bytes int64 // that are stored of it
+	bytes int64 // its size after cleaning
 }
 
 func (p picture) open() io.Reader {
@@ -33,8 +33,8 @@ func (p picture) open() io.Reader {
 	return catalog.ImageData(p.uri)
 }
 
-// clean writes the picture without what does not show, as an upload is stored. It
-// runs in a goroutine of its own, where a panic would end the process.
+// clean writes the picture without its metadata, as uploads are stored. It runs in its own
+// goroutine, where a panic would end the process.
 func (p picture) clean(w io.Writer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -45,14 +45,13 @@ func (p picture) clean(w io.Writer) (err error) {
 	return err
 }
 
-// pictures are the media of a request, by field. Their form and size have been
-// judged by the catalog; they are held to what an upload is held to, whatever the
-// data URI says of its type.
+// pictures returns the pictures of a request, by field. The catalog has checked their form and
+// size. They must also pass the checks of an upload, whatever type the data URI claims.
 func pictures(uploads map[string]string) ([]picture, error) {
 	var list []picture
 	for _, field := range slices.Sorted(maps.Keys(uploads)) {
 		p := picture{field: field, uri: uploads[field]}
-		size := &sized{to: io.Discard}
+		size := &countingWriter{to: io.Discard}
 		_, err := imagefile.Clean(size, p.open())
 		if words, bad := errors.AsType[imagefile.Unusable](err); bad {
 			return nil, mediagate.Invalid(field, "%s %s", field, words)
@@ -66,42 +65,41 @@ func pictures(uploads map[string]string) ([]picture, error) {
 	return list, nil
 }
 
-// storePictures puts the order's pictures into the bucket and notes their keys
-// in the plan. They count as uploads do. What a submit that is refused afterwards leaves
-// there is swept with the uploads that no task names; a caller who cannot pay leaves
-// nothing.
-func (s *Server) storePictures(c *call, o *validated) error {
-	if len(o.pictures) == 0 {
+// storePictures stores the request's pictures in the bucket and notes their keys in the plan.
+// They count as uploads. If the submit is refused later, they are removed with the uploads that
+// no task names. A caller who cannot pay stores nothing.
+func (s *Server) storePictures(c *call, v *validated) error {
+	if len(v.pictures) == 0 {
 		return nil
 	}
-	if err := s.affordable(c, o.hold()); err != nil {
+	if err := s.checkFunds(c, v.hold()); err != nil {
 		return err
 	}
 	var bytes int64
-	for _, p := range o.pictures {
+	for _, p := range v.pictures {
 		bytes += p.bytes
 	}
 	err := s.countUpload(c.ctx, c, bytes)
 	if err != nil {
 		return err
 	}
-	keys := make(map[string]string, len(o.pictures))
-	c.uncounted(func() {
-		ctx, cancel := c.lasting(c.route.time)
+	keys := make(map[string]string, len(v.pictures))
+	c.withoutTimeout(func() {
+		ctx, cancel := c.detachedContext(c.route.time)
 		defer cancel()
-		for _, p := range o.pictures {
+		for _, p := range v.pictures {
 			if keys[p.field], err = s.storePicture(ctx, c.caller.key.AccountID, p); err != nil {
 				return
 			}
 		}
 	})
-	o.Plan.Uploads = keys
-	o.pictures, o.Uploads = nil, nil
+	v.Plan.Uploads = keys
+	v.pictures, v.Uploads = nil, nil
 	return err
 }
 
 func (s *Server) storePicture(ctx context.Context, accountID string, p picture) (key string, err error) {
-	p.cleaned(func(content io.Reader) {
+	p.streamCleaned(func(content io.Reader) {
 		key, err = s.cfg.Uploads.PutUpload(ctx, accountID, s.newID(""), content)
 	})
 	switch {
@@ -118,63 +116,65 @@ func errNotKept(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "storing the media of a request", Err: err}
 }
 
-// cleaned has the picture put somewhere while it is cleaned.
-func (p picture) cleaned(put func(content io.Reader)) {
+// streamCleaned cleans the picture while put stores it.
+func (p picture) streamCleaned(put func(content io.Reader)) {
 	content, clean := io.Pipe()
-	defer func() { _ = content.Close() }()                   // ends the cleaning, if put ended first
-	go func() { _ = clean.CloseWithError(p.clean(clean)) }() // nil: the end of the file
+	defer func() { _ = content.Close() }()                   // ends the cleaning if put returns first
+	go func() { _ = clean.CloseWithError(p.clean(clean)) }() // nil ends the file
 	put(content)
 }
 
-// reference is a picture that came within a request whose model takes addresses alone: it
-// is stored as an upload, whose address is known before.
-type reference struct {
+// attachment is a picture in the body of a request whose model takes addresses only. It is stored as
+// an upload, whose address is known beforehand.
+type attachment struct {
 	picture
 	file mediagate.File
 }
 
-// refer notes the picture, if it is one that could be uploaded, and returns the address that
+// attach adds the picture to the request, if it could be uploaded, and returns the address that
 // it will have.
-func (s *Server) refer(o *order, p picture) (address string, err error) {
+func (s *Server) attach(o *submitRequest, p picture) (address string, err error) {
 	head := make([]byte, imagefile.SniffLen)
-	n, _ := io.ReadFull(p.open(), head) // what is too short is no picture
+	n, _ := io.ReadFull(p.open(), head) // a shorter file is no picture
 	format, _ := imagefile.Detect(head[:n])
 	file, _ := mediagate.NewFile(s.now(), string(format))
-	size := &sized{to: io.Discard}
-	_, err = imagefile.Clean(size, &bounded{r: p.open(), left: uploadLimit, full: io.ErrShortWrite})
+	size := &countingWriter{to: io.Discard}
+	_, err = imagefile.Clean(size, &boundedReader{r: p.open(), left: uploadLimit, full: io.ErrShortWrite})
 	if words, bad := errors.AsType[imagefile.Unusable](err); bad {
 		return "", mediagate.Invalid(p.field, "%s %s", p.field, words)
 	}
 	if err != nil {
-		return "", mediagate.Invalid(p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit)
+		return "", mediagate.Invalid(
+			p.field, "%s must be a picture of at most %d bytes, in base64 where it is a data URI", p.field, uploadLimit,
+		)
 	}
 	p.bytes = size.n
-	o.references = append(o.references, reference{picture: p, file: file})
+	o.attachments = append(o.attachments, attachment{picture: p, file: file})
 	return s.cfg.FileURL(file), nil
 }
 
-// storeReferences puts the references into the bucket and notes their addresses in the
-// plan. They count as uploads do, and a caller who cannot pay for the task leaves none.
-func (s *Server) storeReferences(c *call, sub *submit) (err error) {
-	if len(sub.references) == 0 {
+// storeAttachments stores the attachments in the bucket and notes their addresses in the plan.
+// They count as uploads. A caller who cannot pay stores nothing.
+func (s *Server) storeAttachments(c *call, sub *submit) (err error) {
+	if len(sub.attachments) == 0 {
 		return nil
 	}
-	if err := s.affordable(c, sub.validated.hold()); err != nil {
+	if err := s.checkFunds(c, sub.validated.hold()); err != nil {
 		return err
 	}
 	var bytes int64
-	for _, r := range sub.references {
-		bytes += r.bytes
-		sub.validated.Plan.Attached = append(sub.validated.Plan.Attached, s.cfg.FileURL(r.file))
+	for _, a := range sub.attachments {
+		bytes += a.bytes
+		sub.validated.Plan.Attached = append(sub.validated.Plan.Attached, s.cfg.FileURL(a.file))
 	}
 	if err := s.countUpload(c.ctx, c, bytes); err != nil {
 		return err
 	}
-	c.uncounted(func() {
-		ctx, cancel := c.lasting(c.route.time)
+	c.withoutTimeout(func() {
+		ctx, cancel := c.detachedContext(c.route.time)
 		defer cancel()
-		for _, r := range sub.references {
-			r.cleaned(func(content io.Reader) { _, err = s.cfg.Files.PutFile(ctx, r.file, content, r.bytes) })
+		for _, a := range sub.attachments {
+			a.streamCleaned(func(content io.Reader) { _, err = s.cfg.Files.PutFile(ctx, a.file, content, a.bytes) })
 			if err != nil {
 				return
 			}
@@ -186,9 +186,9 @@ func (s *Server) storeReferences(c *call, sub *submit) (err error) {
 	return nil
 }
 
-// affordable looks whether the caller could pay at this moment, so that nobody
-// fills the bucket without money. The submit's own transaction decides.
-func (s *Server) affordable(c *call, hold mediagate.Micros) error {
+// checkFunds refuses a caller who cannot pay at this moment, before anything is stored in the
+// bucket. The submit's own transaction decides later.
+func (s *Server) checkFunds(c *call, hold mediagate.Micros) error {
 	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return errUnknownKey
@@ -200,11 +200,11 @@ func (s *Server) affordable(c *call, hold mediagate.Micros) error {
 	if err != nil {
 		return err
 	}
-	switch { // in the store's words
+	switch { // the errors are those of the store
 	case !key.Unlimited && key.Remaining() < hold:
-		return mediagate.Short("the key's quota is not enough", hold, key.Remaining())
+		return mediagate.NotEnough("the key's quota is not enough", hold, key.Remaining())
 	case account.Available < hold:
-		return mediagate.Short("insufficient balance", hold, account.Available)
+		return mediagate.NotEnough("insufficient balance", hold, account.Available)
 	}
 	return nil
 }

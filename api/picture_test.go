@@ -43,7 +43,7 @@ func encoded(t *testing.T, kind string) string {
 	return b.String()
 }
 
-// noted is a JPEG with a comment of its place and more behind its end.
+// noted returns a JPEG with its location in a comment and more bytes after its end.
 func noted(jpeg string) string {
 	return jpeg[:2] + "\xff\xfe\x00\x0c" + secretPlace + jpeg[2:] + jpeg
 }
@@ -52,8 +52,8 @@ func dataURI(kind, file string) string {
 	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(file))
 }
 
-// The content decides, not what the data URI says of itself, and by the same verdict as
-// of an upload.
+// TestPictures checks that the content of a picture decides its type, not its data URI, with the
+// same result as for an upload.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -84,7 +84,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// shelf is a bucket, and the shared quota of who fills it.
+// shelf is a bucket with the shared quota of its accounts.
 type shelf struct {
 	Store
 	account mediagate.Account
@@ -108,8 +108,8 @@ func (s *shelf) PutUpload(ctx context.Context, accountID, id string, picture io.
 	return "uploads/" + accountID + "/" + id, nil
 }
 
-// Pictures are stored for those who can pay, under keys of the account, as uploads
-// are: without what does not show. Nothing of them stays in the order.
+// TestStorePictures checks that pictures are stored like uploads, under keys of the account and
+// without invisible data, once the account can pay. The request then holds only their keys.
 func TestStorePictures(t *testing.T) {
 	t.Parallel()
 	const price = 500_000
@@ -131,8 +131,8 @@ func TestStorePictures(t *testing.T) {
 			s := serverWith(t, store)
 			ec := echo.New().NewContext(httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), httptest.NewRecorder())
 			c := &call{Context: ec, server: t.Context(), route: route{time: time.Minute}, caller: &caller{key: store.key}}
-			c.within(time.Minute)
-			defer c.release()
+			c.setTimeout(time.Minute)
+			defer c.cancelContext()
 			uploads := map[string]string{"first_frame_image": dataURI("image/png", first), "last_frame_image": dataURI("image/jpeg", noted(last))}
 			list, err := pictures(uploads)
 			if err != nil {
@@ -171,7 +171,7 @@ func TestStorePictures(t *testing.T) {
 	}
 }
 
-// serverWith is a server of which only the store and the bucket are used.
+// serverWith returns a server that has only a store and a bucket.
 func serverWith(t *testing.T, store *shelf) *Server {
 	t.Helper()
 	models, err := catalog.Load("")
@@ -186,7 +186,7 @@ func serverWith(t *testing.T, store *shelf) *Server {
 	return s
 }
 
-// idle is never asked.
+// idle is a service that is never called.
 type idle struct {
 	Files
 	Starter

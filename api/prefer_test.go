@@ -10,15 +10,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// acknowledges reports an answer that is the acknowledgement of the task.
+// acknowledges reports whether an answer acknowledges the task.
 func acknowledges(a answer, id string) bool {
 	return a.status == http.StatusOK && strings.Contains(a.body, `"status":"submitted","task_id":"`+id+`"`)
 }
 
 const boatBody = `{"model":"alpha-v3","prompt":"a red boat"}`
 
-// A submit that prefers to wait is answered with the task if that ends in time, else
-// acknowledged, and names the task's address in either case.
+// TestPreferWait checks that a submit with Prefer: wait is answered with the task if it ends in
+// time, otherwise with the acknowledgement. Both have the task's address.
 func TestPreferWait(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -80,7 +80,8 @@ func TestPreferWait(t *testing.T) {
 	}
 }
 
-// A file of a task has an address that leads to fresh links for as long as it is kept.
+// TestResultFiles checks that a task's file has an address that redirects to a new link for as
+// long as the file is kept.
 func TestResultFiles(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -125,7 +126,7 @@ func TestResultFiles(t *testing.T) {
 	}
 }
 
-// One model is what the list has of it, in the shape that the list would have.
+// TestOneModel checks that one model has the fields and the shape of the list.
 func TestOneModel(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

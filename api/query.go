@@ -11,15 +11,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Bounds and default of lists.
+// The default and the maximum of limit.
 const (
 	defaultLimit = 20
 	maxLimit     = 100
 )
 
-// query reads the query's parameters. One that is not well escaped, or holds a
-// semicolon, is taken as it stands: url.ParseQuery would leave it out, and a
-// list without the filter that was asked for is a wrong answer.
+// query parses the query. It keeps a parameter that is badly escaped or holds a semicolon as it
+// is. url.ParseQuery would drop it, and a list without a requested filter is a wrong answer.
 func (c *call) query() url.Values {
 	q := url.Values{}
 	for pair := range strings.SplitSeq(c.Request().URL.RawQuery, "&") {
@@ -36,7 +35,8 @@ func unescaped(s string) string {
 	return s
 }
 
-// intQuery reads a query parameter within bounds; absent and empty are absent.
+// intQuery reads an integer from least to most. It returns absent if the parameter is missing or
+// empty.
 func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
 	s := q.Get(name)
 	if s == "" {
@@ -44,15 +44,17 @@ func intQuery(q url.Values, name string, least, most, absent int) (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < least || n > most || strings.HasPrefix(s, "+") {
-		return 0, mediagate.Invalid(name, "%s must be an integer between %d and %d", name, least, most).Because(mediagate.ReasonOutOfRange)
+		return 0, mediagate.Invalid(
+			name, "%s must be an integer between %d and %d", name, least, most,
+		).Because(mediagate.ReasonOutOfRange)
 	}
 	return n, nil
 }
 
-// maxUnix is the last second of the year 9999, beyond which RFC 3339 ends.
+// maxUnix is the last second of the year 9999, where RFC 3339 ends.
 const maxUnix = 253402300799
 
-// timeQuery reads Unix seconds or RFC 3339.
+// timeQuery reads Unix seconds or an RFC 3339 time.
 func timeQuery(q url.Values, name string) (time.Time, error) {
 	s := q.Get(name)
 	if s == "" {
@@ -61,7 +63,9 @@ func timeQuery(q url.Values, name string) (time.Time, error) {
 	if t, ok := parseTime(s); ok {
 		return t, nil
 	}
-	return time.Time{}, mediagate.Invalid(name, "%s must be Unix seconds or an RFC 3339 time", name).Because(mediagate.ReasonMalformed)
+	return time.Time{}, mediagate.Invalid(
+		name, "%s must be Unix seconds or an RFC 3339 time", name,
+	).Because(mediagate.ReasonMalformed)
 }
 
 func parseTime(s string) (time.Time, bool) {
@@ -71,7 +75,7 @@ func parseTime(s string) (time.Time, bool) {
 	return parseRFC3339(s)
 }
 
-// smallLetters are the two that RFC 3339 takes in either case, and Go does not.
+// smallLetters maps the two letters that RFC 3339 allows in lower case and package time does not.
 var smallLetters = strings.NewReplacer("t", "T", "z", "Z")
 
 func parseRFC3339(s string) (time.Time, bool) {
@@ -79,7 +83,7 @@ func parseRFC3339(s string) (time.Time, bool) {
 	return t.UTC(), err == nil
 }
 
-// oneOfQuery reads a parameter that takes only the given words.
+// oneOfQuery reads a parameter that must be one of the words.
 func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	s := q.Get(name)
 	if s == "" {
@@ -88,27 +92,31 @@ func oneOfQuery(q url.Values, name string, words ...string) (string, error) {
 	if slices.Contains(words, s) {
 		return s, nil
 	}
-	return "", mediagate.Invalid(name, "%s must be one of %s", name, strings.Join(words, ", ")).Because(mediagate.ReasonNotOneOf)
+	return "", mediagate.Invalid(
+		name, "%s must be one of %s", name, strings.Join(words, ", "),
+	).Because(mediagate.ReasonNotOneOf)
 }
 
-// textQuery reads a text, as names and ids are: within the bound of names, without what the
-// database cannot hold.
+// textQuery reads a text such as a name or an id. It bounds the length and refuses what the
+// database cannot store.
 func textQuery(q url.Values, name string) (string, error) {
 	s := q.Get(name)
 	if utf8.RuneCountInString(s) > maxText || !storable(s) {
-		return "", mediagate.Invalid(name, "%s must be a text of at most %d characters", name, maxText).Because(mediagate.ReasonTooLong)
+		return "", mediagate.Invalid(
+			name, "%s must be a text of at most %d characters", name, maxText,
+		).Because(mediagate.ReasonTooLong)
 	}
 	return s, nil
 }
 
-// yes is the word for a wish in a query, and yesNo those that are taken.
+// The values of a boolean parameter.
 const yes = "true"
 
 var yesNo = []string{yes, "false"}
 
-// looksLike reports whether s has the form of an id of ours: the prefix and a
-// ULID. What does not is never asked of the database.
-func looksLike(s, prefix string) bool {
+// isID reports whether s has the form of our ids: the prefix and a ULID. Other text is never
+// looked up in the database.
+func isID(s, prefix string) bool {
 	digits, ok := strings.CutPrefix(s, prefix)
 	if !ok || len(digits) != 26 || digits[0] > '7' {
 		return false
@@ -121,7 +129,7 @@ func looksLike(s, prefix string) bool {
 	return true
 }
 
-// words are the texts of a list of words of ours.
+// words converts a list of constants to strings.
 func words[T ~string](list []T) []string {
 	texts := make([]string, len(list))
 	for i, word := range list {

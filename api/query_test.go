@@ -57,7 +57,7 @@ func TestTimeQuery(t *testing.T) {
 	}
 }
 
-func TestLooksLike(t *testing.T) {
+func TestIsID(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]bool{
 		"task_01JZZZZZZZZZZZZZZZZZZZZZZZ":   true,
@@ -72,7 +72,7 @@ func TestLooksLike(t *testing.T) {
 		"01JZZZZZZZZZZZZZZZZZZZZZZZ":        false,
 		"":                                  false, "task_": false,
 	} {
-		if got := looksLike(id, taskPrefix); got != want {
+		if got := isID(id, taskPrefix); got != want {
 			t.Errorf("%q: %t", id, got)
 		}
 	}

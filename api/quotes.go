@@ -6,7 +6,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// quote is what a submit would hold.
+// quote is the hold that a submit would make.
 type quote struct {
 	Cost        json.Number `json:"cost"`
 	CreditsCost json.Number `json:"credits_cost"`
@@ -21,39 +21,42 @@ type quoteLine struct {
 	Amount    json.Number `json:"amount"`
 }
 
-// handleQuote prices a submit by the very steps that a submit takes, and
-// touches nothing.
+// handleQuote prices a submit by the same steps that a submit takes, and changes nothing.
 func (s *Server) handleQuote(c *call) error {
-	raw, body, err := s.readBody(c, c.models.outlines[quotePath])
+	raw, body, err := s.readBody(c, c.models.fieldMasks[quotePath])
 	if err != nil {
 		return err
 	}
 	endpoint, isText := body["endpoint"].(string)
 	switch {
 	case body["endpoint"] == nil, isText && endpoint == "":
-		return mediagate.Invalid("endpoint", "endpoint is required: the full path of the submit").Because(mediagate.ReasonRequired)
+		return mediagate.Invalid(
+			"endpoint", "endpoint is required: the full path of the submit",
+		).Because(mediagate.ReasonRequired)
 	case !isText:
 		return mediagate.Invalid("endpoint", "endpoint must be a string").Because(mediagate.ReasonWrongType)
 	case !c.models.endpoints[endpoint]:
-		return mediagate.Invalid("endpoint", "unknown endpoint %s", mediagate.Quote(endpoint)).Because(mediagate.ReasonNotOneOf)
+		return mediagate.Invalid(
+			"endpoint", "unknown endpoint %s", mediagate.Quote(endpoint),
+		).Because(mediagate.ReasonNotOneOf)
 	}
 	delete(body, "endpoint")
-	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // of the submit
+	size := len(raw) - len(`"endpoint":"",`) - len(endpoint) // the submit's size
 	names, err := c.strictNames(raw, "endpoint")
 	if err != nil {
 		return err
 	}
-	o, err := s.validate(c, order{endpoint: endpoint, body: body, size: size, strict: names})
+	v, err := s.validate(c, submitRequest{endpoint: endpoint, body: body, size: size, strict: names})
 	if err != nil {
 		return err
 	}
-	c.held.Release()
-	sum := o.hold()
+	c.bodyPermit.Release()
+	sum := v.hold()
 	answer := quote{
 		Cost: sum.Number(), CreditsCost: sum.Credits(s.cfg.CreditsPerUnit), Currency: s.cfg.Currency,
-		Breakdown: make([]quoteLine, 0, len(o.Charges)),
+		Breakdown: make([]quoteLine, 0, len(v.Charges)),
 	}
-	for _, charge := range o.Charges {
+	for _, charge := range v.Charges {
 		answer.Breakdown = append(answer.Breakdown, quoteLine{
 			Item: charge.Item, Quantity: charge.Quantity,
 			UnitPrice: charge.UnitPrice.Number(), Amount: charge.Amount().Number(),

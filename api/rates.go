@@ -11,26 +11,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The header fields by which clients learn of rates, after
-// draft-ietf-httpapi-ratelimit-headers.
+// The headers that report rates to clients, after draft-ietf-httpapi-ratelimit-headers.
 const (
 	ratePolicyHeader = "RateLimit-Policy"
 	rateLeftHeader   = "RateLimit"
 )
 
-// counted reports whether rates count the calls of the route: those that ask for
-// media, or leave a file with us. A quote only reads.
-func (r route) counted() bool {
+// isRated reports whether the rates of key and account count calls of the route: submits and
+// uploads. A quote only reads.
+func (r route) isRated() bool {
 	return r.bound == modelsBody && r.path != quotePath || r.body == bodyForm
 }
 
-// ownPerMinute is how often an account may change itself, its keys or its endpoints, have callbacks
-// delivered again or tested, and sign in, each by itself. Each leaves a row of the audit, which no
-// client may fill, or is sent to an address that a client chose.
-const ownPerMinute = 120
+// selfServicePerMinute bounds how often an account may change itself, its keys or its endpoints,
+// test or repeat callbacks, and sign in. Each of these has its own count. Each call adds a row to
+// the audit, which no client may fill, or sends a request to an address that the client chose.
+const selfServicePerMinute = 120
 
-// own is what calls of the route do that is counted so; empty for others.
-func (r route) own() (what, told string) {
+// selfService returns which count the calls of the route belong to, and words for the refusal. It
+// returns "" for routes that are not counted.
+func (r route) selfService() (what, refusal string) {
 	switch {
 	case strings.HasPrefix(r.path, keysPath) && r.method != http.MethodGet:
 		return "keys", "the keys of an account may be changed"
@@ -47,60 +47,64 @@ func (r route) own() (what, told string) {
 	}
 }
 
-// countOwn counts a call of those that ownPerMinute is of.
-func (s *Server) countOwn(c *call) error {
-	what, told := c.route.own()
+// countSelfService counts the call if its route is one of self-service.
+func (s *Server) countSelfService(c *call) error {
+	what, refusal := c.route.selfService()
 	if what == "" {
 		return nil
 	}
-	return s.countOf(c.ctx, c.caller.key.AccountID, what, told)
+	return s.countAction(c.ctx, c.caller.key.AccountID, what, refusal)
 }
 
-// countOf counts something of which ownPerMinute is, for an account.
-func (s *Server) countOf(ctx context.Context, accountID, what, told string) error {
-	limit := mediagate.RateLimit{Of: accountID + "/" + what, PerMinute: ownPerMinute}
+// countAction counts an action of self-service for an account.
+func (s *Server) countAction(ctx context.Context, accountID, what, refusal string) error {
+	limit := mediagate.RateLimit{Of: accountID + "/" + what, PerMinute: selfServicePerMinute}
 	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{limit})
 	if err != nil || admitted {
 		return err
 	}
 	return &mediagate.Error{
 		Kind: mediagate.KindRateLimited, RetryAfter: left[0].Next,
-		Message: fmt.Sprintf("too many requests: %s %d times a minute", told, ownPerMinute),
+		Message: fmt.Sprintf("too many requests: %s %d times a minute", refusal, selfServicePerMinute),
 	}
 }
 
 // rate is a limit of submits a minute.
 type rate struct {
-	name string // in the header
-	who  string // in words
+	name string // in the headers
+	who  string // in messages
 	mediagate.RateLimit
 	mediagate.RateLeft
 }
 
-// rates are those of the caller's key, which is one with the key that it was
-// rotated from, and of its account.
+// rates returns the limits of the caller's key and account. A key shares its rate with the key
+// that it was rotated from.
 func (c *caller) rates(defaults mediagate.AccountLimits) (list []rate) {
 	if c.key.Rate != nil {
-		list = append(list, rate{name: "key", who: "this API key", RateLimit: mediagate.RateLimit{Of: c.key.QuotaID, PerMinute: *c.key.Rate}})
+		list = append(
+			list,
+			rate{name: "key", who: "this API key", RateLimit: mediagate.RateLimit{Of: c.key.QuotaID, PerMinute: *c.key.Rate}},
+		)
 	}
 	if most := c.account.Or(defaults).Rate; most != nil {
-		list = append(list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *most}})
+		list = append(
+			list, rate{name: "account", who: "the account", RateLimit: mediagate.RateLimit{Of: c.account.ID, PerMinute: *most}},
+		)
 	}
 	return list
 }
 
-// count counts a call of those whose key or account has a rate. Every answer to
-// it then tells what is left.
-func (s *Server) count(c *call) error {
+// takeRates counts a call whose key or account has a rate. The answer then reports what is left.
+func (s *Server) takeRates(c *call) error {
 	rates := c.caller.rates(s.cfg.AccountDefaults)
 	if len(rates) == 0 {
 		return nil
 	}
 	header := c.Response().Header()
-	header.Set(ratePolicyHeader, join(rates, rate.policy))
+	header.Set(ratePolicyHeader, joinRates(rates, rate.policy))
 	limits := make([]mediagate.RateLimit, len(rates))
 	for i, r := range rates {
-		if r.PerMinute == 0 { // nobody needs to count
+		if r.PerMinute == 0 { // no need to count
 			header.Set(rateLeftHeader, r.left())
 			return r.refusal(0) // waiting does not help
 		}
@@ -117,15 +121,15 @@ func (s *Server) count(c *call) error {
 			refusing = rates[i]
 		}
 	}
-	header.Set(rateLeftHeader, join(rates, rate.left))
+	header.Set(rateLeftHeader, joinRates(rates, rate.left))
 	if !admitted {
 		return refusing.refusal(refusing.Next)
 	}
 	return nil
 }
 
-// join writes a list of a header.
-func join(rates []rate, item func(rate) string) string {
+// joinRates formats a list for a header.
+func joinRates(rates []rate, item func(rate) string) string {
 	items := make([]string, len(rates))
 	for i, r := range rates {
 		items[i] = item(r)
@@ -133,12 +137,12 @@ func join(rates []rate, item func(rate) string) string {
 	return strings.Join(items, ", ")
 }
 
-// policy writes what the rate is.
+// policy formats the rate.
 func (r rate) policy() string {
 	return strconv.Quote(r.name) + ";q=" + strconv.Itoa(r.PerMinute) + ";w=60"
 }
 
-// left writes what is left of the rate.
+// left formats what is left of the rate.
 func (r rate) left() string {
 	item := strconv.Quote(r.name) + ";r=" + strconv.Itoa(r.Submits)
 	if r.Next > 0 {

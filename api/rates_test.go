@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// ratedStore counts what rates cost, and may be broken.
+// ratedStore counts the calls for rates, and may fail.
 type ratedStore struct {
 	testStore
 	taken, accounts atomic.Int64
@@ -52,7 +52,7 @@ func (g *gateway) rateAccount(rate *int) {
 	g.must(err)
 }
 
-// wantRates checks what the answer says of rates.
+// wantRates checks the rate headers of an answer.
 func (a answer) wantRates(t *testing.T, policy, left string) {
 	t.Helper()
 	if p, l := a.header.Get("RateLimit-Policy"), a.header.Get("RateLimit"); p != policy || l != left {
@@ -135,7 +135,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// newest is the task that was made last.
+// newest returns the task that was made last.
 func (g *gateway) newest(key string) string {
 	g.t.Helper()
 	id, _ := g.send(request{path: "/v1/tasks?limit=1", key: key}).at("data", 0, "id").(string)
@@ -181,8 +181,8 @@ func TestRateOfZero(t *testing.T) {
 	a.wantError(t, 429, "rate_limit_error", "this API key may submit once a minute")
 }
 
-// A store that cannot count admits nobody who has a rate: what a submit needs
-// next is the same database.
+// TestRatesWithoutTheirStore checks that a request with a rate is refused while the store cannot
+// count. A submit needs the same database next.
 func TestRatesWithoutTheirStore(t *testing.T) {
 	t.Parallel()
 	g, store := newRated(t)
@@ -225,7 +225,8 @@ func TestARotatedKeySharesItsRate(t *testing.T) {
 	}
 }
 
-// What is refused is not read: neither parsed nor asked for.
+// TestARefusedBodyIsNotRead checks that the body of a refused request is neither requested nor
+// parsed.
 func TestARefusedBodyIsNotRead(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// A look that panics finds the part away.
+// TestReadyOutlivesAPanic checks that a check that panics reports its part as away.
 func TestReadyOutlivesAPanic(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.Checks = api.Checks{Bucket: func(context.Context) error { panic("a bug") }} })
@@ -24,9 +24,9 @@ func TestReadyOutlivesAPanic(t *testing.T) {
 	}
 }
 
-// TestReadyLooksOnceForAll: who has no key cannot have us ask the bucket as
-// often as it asks us.
-func TestReadyLooksOnceForAll(t *testing.T) {
+// TestReadyChecksOnceForAll checks that concurrent requests share a check of the bucket, since
+// anyone can call readiness without a key.
+func TestReadyChecksOnceForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		models, err := catalog.Load("")

@@ -13,9 +13,9 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// Who repeats a submit is answered within a request's time, also while somebody keeps
-// the account's row: the repetition takes no money.
-func TestReplayBesideKeptAccount(t *testing.T) {
+// TestReplayWithCachedAccount checks that a repeated submit is answered in time while another
+// transaction locks the account's row: it takes no money.
+func TestReplayWithCachedAccount(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ capacity, writers int }{
 		"the lane is full":             {0, 2},
@@ -60,9 +60,9 @@ func TestReplayBesideKeptAccount(t *testing.T) {
 	}
 }
 
-// Of two that arrive at once with a picture in them, the later one is not refused for
-// the money that the first one holds.
-func TestTwinsWithAPictureBothGetTheAcknowledgement(t *testing.T) {
+// TestConcurrentSubmitsWithAPictureBothSucceed checks that the later of two equal submits with a
+// picture is not refused for the money that the first one holds.
+func TestConcurrentSubmitsWithAPictureBothSucceed(t *testing.T) {
 	t.Parallel()
 	store := new(twin)
 	g := newGateway(t, func(c *api.Config) {

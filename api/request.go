@@ -17,21 +17,21 @@ import (
 // validated is a request that the caller may make, at the prices of its group.
 type validated struct {
 	catalog.Request
-	endpoint string // the path that takes it in our own words
-	model    string // its id, or the alias by which it was named
+	endpoint string // the path that takes the request in our own form
+	model    string // the model's id, or the alias that the request names
 	kind     mediagate.Type
-	pictures []picture // that came within it
+	pictures []picture // pictures in the body
 	sources  []mediagate.TaskFile
-	group    string // on whose terms it is
-	capacity int    // of the group
+	group    string // the caller's group, which sets prices and models
+	capacity int    // the group's
 }
 
-// hold is what the request costs at most.
-func (o validated) hold() mediagate.Micros { return price.Total(o.Charges) }
+// hold returns the most that the request can cost.
+func (v validated) hold() mediagate.Micros { return price.Total(v.Charges) }
 
-// validate checks a body in the contract's sequence: model known, model allowed,
-// validation, of which the last part is that a vendor can be asked for it.
-func (s *Server) validate(c *call, from order) (validated, error) {
+// validate checks a body in the order of the contract: the model is known, the caller may use it,
+// the request is valid, and a vendor can make it.
+func (s *Server) validate(c *call, from submitRequest) (validated, error) {
 	operation, err := c.models.catalog.Find(from.endpoint, from.body)
 	if err != nil {
 		return validated{}, err
@@ -45,50 +45,61 @@ func (s *Server) validate(c *call, from order) (validated, error) {
 	}
 	rights := s.rightsOf(c)
 	if !rights.allow(model.ID, model.Canonical) {
-		return validated{}, mediagate.Errorf(mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID))
+		return validated{}, mediagate.Errorf(
+			mediagate.KindForbidden, "this API key may not use model %s", mediagate.Quote(model.ID),
+		)
 	}
 	request, err := accept(operation, from)
 	if err != nil {
 		return validated{}, err
 	}
-	// The room is for media: what else a large body brings would be parsed and
-	// written anew for each route, and stay in the task's row.
+	// The larger limit is for media. Other fields are parsed and written again for each route, and
+	// they stay in the task's row.
 	if operation.MaxBody > bodyLimit && len(request.Params) > bodyLimit {
-		return validated{}, mediagate.Errorf(mediagate.KindTooLarge, "the body must be at most %d bytes beside the media in it", bodyLimit)
+		return validated{}, mediagate.Errorf(
+			mediagate.KindTooLarge, "the body must be at most %d bytes, without the media in it", bodyLimit,
+		)
 	}
-	o := validated{Request: request.WithFactor(rights.factor), endpoint: from.endpoint, model: model.ID, kind: model.Type, group: rights.group, capacity: rights.capacity}
-	if o.pictures, err = pictures(request.Uploads); err != nil {
+	v := validated{
+		Request:  request.WithFactor(rights.factor),
+		endpoint: from.endpoint,
+		model:    model.ID,
+		kind:     model.Type,
+		group:    rights.group,
+		capacity: rights.capacity,
+	}
+	if v.pictures, err = pictures(request.Uploads); err != nil {
 		return validated{}, err
 	}
 	if from.endpoint == catalog.ModalEndpoint {
 		if err := s.noTaskFiles(request); err != nil {
 			return validated{}, err
 		}
-		o.Params, err = s.resumed(c, request)
-		return o, err
+		v.Params, err = s.modalParams(c, request)
+		return v, err
 	}
-	if o.Plan.Source, err = s.source(c, request.Source); err != nil {
+	if v.Plan.Source, err = s.resolveSource(c, request.Source); err != nil {
 		return validated{}, err
 	}
-	if o.sources, err = s.taskFiles(c, request); err != nil {
+	if v.sources, err = s.taskFiles(c, request); err != nil {
 		return validated{}, err
 	}
-	turn, err := s.cfg.Limits.Quotes.Acquire(c.ctx, c.tenant(), 1)
+	permit, err := s.cfg.Limits.Quotes.Acquire(c.ctx, c.tenant(), 1)
 	if err != nil {
-		return validated{}, c.noRoom(s.cfg.Limits.Quotes, "the requests that are judged")
+		return validated{}, c.errNoRoom(s.cfg.Limits.Quotes, "requests being validated")
 	}
-	defer turn.Release()
-	if o.Plan, o.Charges, err = s.express(c.ctx, c.models.routes, model.ID, o); err != nil {
+	defer permit.Release()
+	if v.Plan, v.Charges, err = s.selectRoutes(c.ctx, c.models.routes, model.ID, v); err != nil {
 		return validated{}, err
 	}
-	return o, nil
+	return v, nil
 }
 
-// accept judges the body once it is in our words. What is wrong with it is said of the
-// fields that the client wrote.
-func accept(operation *catalog.Operation, from order) (catalog.Request, error) {
+// accept validates a body after its translation into our own form. Errors name the fields that
+// the client wrote.
+func accept(operation *catalog.Operation, from submitRequest) (catalog.Request, error) {
 	if from.translate == nil {
-		if err := operation.Known(from.strict); err != nil {
+		if err := operation.RefuseUnknown(from.strict); err != nil {
 			return catalog.Request{}, err
 		}
 		return operation.Accept(from.body)
@@ -99,7 +110,7 @@ func accept(operation *catalog.Operation, from order) (catalog.Request, error) {
 	}
 	request, err := operation.Accept(body)
 	if err != nil {
-		return catalog.Request{}, asSent(err, sent)
+		return catalog.Request{}, withSentName(err, sent)
 	}
 	if request.Folded == nil {
 		request.Folded = map[string]string{}
@@ -108,16 +119,16 @@ func accept(operation *catalog.Operation, from order) (catalog.Request, error) {
 	return request, nil
 }
 
-// rights are what a call may use, and at which prices.
+// rights says which models a call may use, and at which prices.
 type rights struct {
 	group    string
 	factor   price.Factor
-	capacity int        // of the group
-	lists    [][]string // of patterns: the group's and the key's
+	capacity int        // the group's
+	lists    [][]string // patterns of models: the group's, and the key's
 }
 
-// rightsOf are those of the caller's key and group. A group that is no setting
-// gives none.
+// rightsOf returns the rights of the caller's key and group. A group that is not configured gives
+// none.
 func (s *Server) rightsOf(c *call) rights {
 	name := c.caller.group()
 	g, ok := s.groups[name]
@@ -127,7 +138,7 @@ func (s *Server) rightsOf(c *call) rights {
 	return rights{group: name, factor: g.factor, capacity: g.capacity, lists: [][]string{g.models, c.caller.key.Models}}
 }
 
-// allow reports whether a model may be used that has one of the names.
+// allow reports whether the caller may use a model that has one of these names.
 func (r rights) allow(names ...string) bool {
 	for _, patterns := range r.lists {
 		if !matchesAny(patterns, names...) {
@@ -137,8 +148,8 @@ func (r rights) allow(names ...string) bool {
 	return r.lists != nil
 }
 
-// matchesAny reports whether one of the patterns matches one of the names; no
-// pattern at all matches everything.
+// matchesAny reports whether one of the patterns matches one of the names. An empty list matches
+// everything.
 func matchesAny(patterns []string, names ...string) bool {
 	if len(patterns) == 0 {
 		return true
@@ -153,15 +164,14 @@ func matchesAny(patterns []string, names ...string) bool {
 	return false
 }
 
-// matches reports whether the pattern, in which * stands for any text,
-// matches the whole name.
+// matches reports whether the pattern matches the whole name. A * stands for any text.
 func matches(pattern, name string) bool {
-	begin, rest, some := strings.Cut(pattern, "*")
-	if !some {
+	begin, rest, hasStar := strings.Cut(pattern, "*")
+	if !hasStar {
 		return pattern == name
 	}
-	// Clients write patterns, and each call compares all of its key's with all
-	// models: what cannot fit is known without a look at its pieces.
+	// Clients write the patterns, and each call compares all patterns of its key with all models, so
+	// a pattern that is too long is ruled out first.
 	if len(pattern)-strings.Count(pattern, "*") > len(name) {
 		return false
 	}
@@ -182,64 +192,64 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// Expression is what a route's adapter says of a request.
-type Expression struct {
-	Sync   bool     // the submit call itself brings the result
-	Fields []string // of a request that the route takes
-	// Unserved says that no channel of ours serves the route. One may come while
-	// the task waits.
+// Support is a route's answer to whether it can make a request.
+type Support struct {
+	Sync   bool     // the submit call itself returns the result
+	Fields []string // the request fields that the route takes
+	// Unserved is set if none of our channels serves the route. One may be added while the task
+	// waits.
 	Unserved bool
-	// Err says why the route cannot express the request: KindInvalid, naming
-	// field and rule, never what the client wrote. Of any other kind it is a
-	// fault of ours, which says nothing of the request.
+	// Err says why the route does not support the request: a KindInvalid that names the field and the
+	// rule, but quotes nothing that the client wrote. Any other kind is an internal error, which says
+	// nothing about the request.
 	Err error
 }
 
-// express asks each route of the request whether it can express it, and leaves
-// those out that cannot, with the reason. So what a vendor could not be told is
-// refused before money is held, and a task has only routes that it can take.
+// selectRoutes returns the plan with only the routes that support the request, and the reasons
+// why the others were left out. So a request that no vendor can make is refused before money is
+// held, and a task has only routes that it can take.
 //
-// Where any route has a channel, one of those must be able to: a request that
-// only routes without a channel could take would wait for an account that
-// nobody has. Beside one that can, and where no route has a channel, they stay.
+// If some routes have a channel, one of them must support the request. Otherwise the task would
+// wait for a vendor account that we do not have. Supporting routes without a channel stay in the
+// plan.
 //
-// A route that would make another thing than is asked for is left out beside one
-// that makes what is: it stands in where there is no other, at its own price.
+// A route that makes something other than the request asks for is used only if no other route is
+// left, at its own price.
 //
-// When no route is left, the error is the reason of the nearest one: the route
-// that takes most of the request's fields, and of equals the last one of the
-// provider that comes first. Its routes stand behind others to do what those
-// cannot; those of another provider stand there to do the same. Where any route
-// has a channel, those without are not looked at for it. A route whose adapter
-// failed is left out while another can; when none can, it is a fault: nobody
-// knows whether the request was to blame.
-func (s *Server) express(ctx context.Context, routes Routes, model string, r validated) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
+// If no route is left, the error is the refusal of the nearest route: the one that takes most of
+// the request's fields. Among equals it is the last route of the first provider, since a
+// provider's later routes can do what its earlier ones cannot. If any route has a channel, routes
+// without one are not considered. If no route is left and an adapter failed, the error is
+// internal, since the request may be valid.
+func (s *Server) selectRoutes(
+	ctx context.Context, routes Routes, model string, r validated,
+) (plan mediagate.Plan, charges []mediagate.Charge, err error) {
 	plan, charges = r.Plan, r.Charges
 	plan.Routes, plan.Skipped = nil, nil
-	params, fields, err := withMedia(r.Request)
+	params, fields, err := withUploads(r.Request)
 	if err != nil {
 		return plan, charges, err
 	}
-	if params, err = withComing(params, r.sources); err != nil {
+	if params, err = withPlaceholders(params, r.sources); err != nil {
 		return plan, charges, err
 	}
-	said := make([]Expression, len(r.Plan.Routes))
-	served := false // any of them
+	answers := make([]Support, len(r.Plan.Routes))
+	served := false // some route has a channel
 	for i, route := range r.Plan.Routes {
-		said[i] = routes.Express(model, route, mediagate.Job{Params: params, Source: plan.Source})
-		served = served || !said[i].Unserved
+		answers[i] = routes.Supports(model, route, mediagate.Job{Params: params, Source: plan.Source})
+		served = served || !answers[i].Unserved
 	}
-	exact := false // any that counts makes what is asked for
-	for i, e := range said {
-		exact = exact || e.Err == nil && (!served || !e.Unserved) && r.Instead[i] == nil
+	exact := false // some route that counts makes what the request asks for
+	for i, a := range answers {
+		exact = exact || a.Err == nil && (!served || !a.Unserved) && r.Instead[i] == nil
 	}
-	var obstacle, fault error
+	var refusal, fault error
 	most, nearest, possible := -1, "", false
 	for i, route := range r.Plan.Routes {
-		e := said[i]
-		counts, instead := !served || !e.Unserved, r.Instead[i]
-		if e.Err == nil && (instead == nil || !exact) {
-			route.Sync = e.Sync
+		a := answers[i]
+		counts, instead := !served || !a.Unserved, r.Instead[i]
+		if a.Err == nil && (instead == nil || !exact) {
+			route.Sync = a.Sync
 			plan.Routes = append(plan.Routes, route)
 			possible = possible || counts
 			if instead != nil {
@@ -248,19 +258,19 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r val
 			continue
 		}
 		skipped := mediagate.SkippedRoute{Provider: route.Provider, Upstream: route.Upstream}
-		if e.Err == nil {
-			skipped.Reason = "it makes another thing than is asked for"
-		} else if mediagate.Is(e.Err, mediagate.KindInvalid) {
-			refusal := domainError(e.Err)
-			skipped.Reason = nameField(refusal.Message, refusal.Param)
-			if takes := countIn(fields, e.Fields); counts && (takes > most || takes == most && route.Provider == nearest) {
-				most, nearest, obstacle = takes, route.Provider, e.Err
+		if a.Err == nil {
+			skipped.Reason = "it makes something other than the request asks for"
+		} else if mediagate.Is(a.Err, mediagate.KindInvalid) {
+			why := domainError(a.Err)
+			skipped.Reason = nameField(why.Message, why.Param)
+			if takes := countIn(fields, a.Fields); counts && (takes > most || takes == most && route.Provider == nearest) {
+				most, nearest, refusal = takes, route.Provider, a.Err
 			}
 		} else {
 			skipped.Reason = "its adapter failed"
-			fault = cmp.Or(fault, fmt.Errorf("asking %s for %s: %w", route.Provider, route.Upstream, e.Err))
-			s.log.ErrorContext(ctx, "a route was left out, its adapter failed",
-				"provider", route.Provider, "upstream", route.Upstream, "error", e.Err)
+			fault = cmp.Or(fault, fmt.Errorf("asking %s for %s: %w", route.Provider, route.Upstream, a.Err))
+			s.log.ErrorContext(ctx, "a route was left out: its adapter failed",
+				"provider", route.Provider, "upstream", route.Upstream, "error", a.Err)
 		}
 		plan.Skipped = append(plan.Skipped, skipped)
 	}
@@ -269,16 +279,16 @@ func (s *Server) express(ctx context.Context, routes Routes, model string, r val
 		return plan, charges, nil
 	case fault != nil:
 		return plan, charges, &mediagate.Error{Kind: mediagate.KindInternal, Message: "no route can be asked", Err: fault}
-	case obstacle != nil:
-		return plan, charges, asSent(obstacle, r.Folded)
+	case refusal != nil:
+		return plan, charges, withSentName(refusal, r.Folded)
 	default:
 		return plan, charges, mediagate.Errorf(mediagate.KindInternal, "%s has no route", model)
 	}
 }
 
-// asSent is a refusal that names what the client sent, where what is refused
-// came of another field.
-func asSent(refusal error, folded map[string]string) error {
+// withSentName returns the refusal with the name of the field that the client sent, if the
+// refused field was derived from it.
+func withSentName(refusal error, folded map[string]string) error {
 	e := domainError(refusal)
 	field, _, _ := strings.Cut(e.Param, "[")
 	sent, ok := folded[field]
@@ -288,8 +298,9 @@ func asSent(refusal error, folded map[string]string) error {
 	return mediagate.Invalid(sent, "%s: %s", sent, nameField(e.Message, e.Param)).Because(e.Code)
 }
 
-// withMedia are the parameters as a job will have them, and their names.
-func withMedia(r catalog.Request) (json.RawMessage, map[string]json.RawMessage, error) {
+// withUploads returns the parameters as a job will have them, with a placeholder for each upload,
+// and their fields.
+func withUploads(r catalog.Request) (json.RawMessage, map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(r.Params, &fields); err != nil {
 		return nil, nil, mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
@@ -316,11 +327,11 @@ func countIn(fields map[string]json.RawMessage, names []string) (n int) {
 	return n
 }
 
-// source finds what the client names that an earlier task of the account made,
-// with the job that made it; nil for none. Its errors are the client's, but for
-// a database that is away: they name the field and say what is wrong with what
-// it names, alike for tasks that are unknown and someone else's.
-func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, error) {
+// resolveSource finds the earlier result of the account that the request names, and the job that
+// made it. It returns nil if the request names none. Its errors name the client's field and the
+// rule, unless the database is away. A task of another account gets the same error as an unknown
+// task.
+func (s *Server) resolveSource(c *call, named *catalog.Source) (*mediagate.Source, error) {
 	if named == nil {
 		return nil, nil
 	}
@@ -331,7 +342,7 @@ func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, erro
 	job, err := s.cfg.Store.Producer(c.ctx, found.TaskID)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
-		return nil, unusable(named, "names a task whose job is not known any more")
+		return nil, errSource(named, "names a task whose job is no longer known")
 	case err != nil:
 		return nil, err
 	}
@@ -342,8 +353,8 @@ func (s *Server) source(c *call, named *catalog.Source) (*mediagate.Source, erro
 	return &found, nil
 }
 
-// findSource reads the task that the source is of. There are several ways to
-// name one, each a case.
+// findSource reads the task that made the source. A request can name a source by a button, a
+// task, a clip or a voice.
 func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, error) {
 	switch {
 	case named.Rule.Button != "":
@@ -359,7 +370,7 @@ func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, e
 		}
 		return clipOf(&task, named, named.Index-1)
 	case named.Clip != "":
-		at, err := s.maker(c.ctx, c.caller.key.AccountID, mediagate.MadeClip, named, named.Clip)
+		at, err := s.findMaker(c.ctx, c.caller.key.AccountID, mediagate.MadeClip, named, named.Clip)
 		if err != nil {
 			return mediagate.Source{}, err
 		}
@@ -369,7 +380,7 @@ func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, e
 		}
 		return clipOf(&task, named, at.Index)
 	default:
-		at, err := s.maker(c.ctx, c.caller.key.AccountID, mediagate.MadeVoice, named, named.Voice)
+		at, err := s.findMaker(c.ctx, c.caller.key.AccountID, mediagate.MadeVoice, named, named.Voice)
 		if err != nil {
 			return mediagate.Source{}, err
 		}
@@ -381,78 +392,86 @@ func (s *Server) findSource(c *call, named *catalog.Source) (mediagate.Source, e
 	}
 }
 
-// maker is the task of the account that made what a vendor's id names.
-func (s *Server) maker(ctx context.Context, account string, kind mediagate.MadeKind, named *catalog.Source, vendorID string) (mediagate.MadeAt, error) {
+// findMaker finds the task of the account that made what a vendor's id names.
+func (s *Server) findMaker(
+	ctx context.Context, account string, kind mediagate.MadeKind, named *catalog.Source, vendorID string,
+) (mediagate.MadeAt, error) {
 	if !storable(vendorID) {
-		return mediagate.MadeAt{}, unusable(named, "is unknown")
+		return mediagate.MadeAt{}, errSource(named, "is unknown")
 	}
 	at, err := s.cfg.Store.MadeBy(ctx, account, kind, vendorID)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		return mediagate.MadeAt{}, unusable(named, "is unknown")
+		return mediagate.MadeAt{}, errSource(named, "is unknown")
 	}
 	return at, err
 }
 
-// sourceTask reads the completed task of the account that the source is of.
+// sourceTask reads the completed task of the account that made the source.
 func (s *Server) sourceTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
 	task, err := s.accountTask(c, named, id)
 	if err == nil && task.Status != mediagate.StatusCompleted {
-		err = unusable(named, "must be of a completed task, not of one that is "+string(task.Status))
+		err = errSource(named, "must be of a completed task, and the task is "+string(task.Status))
 	}
 	return task, err
 }
 
-// accountTask reads the task of the account that the source is of, whatever has
-// become of it.
+// accountTask reads the task of the account that made the source, in any state.
 func (s *Server) accountTask(c *call, named *catalog.Source, id string) (mediagate.Task, error) {
-	if !looksLike(id, taskPrefix) {
-		return mediagate.Task{}, unusable(named, "is unknown")
+	if !isID(id, taskPrefix) {
+		return mediagate.Task{}, errSource(named, "is unknown")
 	}
 	task, err := s.cfg.Store.Task(c.ctx, c.caller.key.AccountID, id)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound):
-		return mediagate.Task{}, unusable(named, "is unknown")
+		return mediagate.Task{}, errSource(named, "is unknown")
 	case err != nil:
 		return mediagate.Task{}, err
 	case !slices.Contains(named.Rule.Of, c.models.canonical(task.Model)):
-		return mediagate.Task{}, unusable(named, "must be of "+strings.Join(named.Rule.Of, " or ")+", the task's type is "+string(task.Type)+" and its model "+task.Model)
+		return mediagate.Task{}, errSource(named, fmt.Sprintf("must be of %s, the task's type is %s and its model %s",
+			strings.Join(named.Rule.Of, " or "), task.Type, task.Model))
 	}
 	if until := s.cfg.Keep.FilesUntil(&task); !until.IsZero() && !s.now().Before(until) {
+		// The files are about to be removed, so only the vendor account that made them can use the source.
 		for i := range task.Results {
-			task.Results[i].Key = "" // about to be removed: only the account that made it can go on with it
+			task.Results[i].Key = ""
 		}
 	}
 	return task, nil
 }
 
-// buttonOf is the task with the button of it that the request presses.
+// buttonOf returns the task as a source, with the button that the request presses.
 func buttonOf(task *mediagate.Task, named *catalog.Source) (mediagate.Source, error) {
-	button, err := named.Pick(task)
+	button, err := named.PickButton(task)
 	return mediagate.Source{TaskID: task.ID, Button: button.CustomID}, err
 }
 
-// clipOf is one of a task's songs, by its index from 0, with the length of its
-// file, which is the one that counts. What a task has beside songs, such as an
-// archive, is no source.
+// clipOf returns one of the task's songs as a source, by its index from 0, with the length of its
+// file. A task's other results, such as an archive, are no sources.
 func clipOf(task *mediagate.Task, named *catalog.Source, index int) (mediagate.Source, error) {
 	songs := task.Made.Songs(task.Results)
 	if len(songs) == 0 {
-		return mediagate.Source{}, unusable(named, "must be of a task that made songs, the task's type is "+string(task.Type)+" and its model "+task.Model)
+		return mediagate.Source{}, errSource(
+			named, "must be of a task that made songs, the task's type is "+string(task.Type)+" and its model "+task.Model,
+		)
 	}
 	if index < 0 || index >= len(songs) {
-		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs))
+		return mediagate.Source{}, mediagate.Invalid(
+			named.Rule.Index, "%s must be between 1 and %d, the number of clips of the task", named.Rule.Index, len(songs),
+		)
 	}
 	song := songs[index]
 	if song.File == (mediagate.Result{}) {
-		return mediagate.Source{}, mediagate.Invalid(named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index)
+		return mediagate.Source{}, mediagate.Invalid(
+			named.Rule.Index, "%s names a clip that could not be delivered", named.Rule.Index,
+		)
 	}
-	if err := named.Fits(song.Seconds); err != nil {
+	if err := named.CheckTimes(song.Seconds); err != nil {
 		return mediagate.Source{}, err
 	}
 	return mediagate.Source{TaskID: task.ID, Index: index, VendorID: song.ID, Key: song.File.Key, Clip: &song.Clip}, nil
 }
 
-// unusable is the refusal of a source, which names the field that names it.
-func unusable(named *catalog.Source, rule string) error {
+// errSource is the refusal of a source. It names the field that names the source.
+func errSource(named *catalog.Source, rule string) error {
 	return mediagate.Invalid(named.Field(), "%s %s", named.Field(), rule)
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// sayings are what adapters say, by the route's upstream.
-type sayings map[string]Expression
+// sayings has the answers of adapters by the route's upstream.
+type sayings map[string]Support
 
-func (s sayings) Express(_ string, route mediagate.Route, _ mediagate.Job) Expression {
+func (s sayings) Supports(_ string, route mediagate.Route, _ mediagate.Job) Support {
 	return s[route.Upstream]
 }
 
-// Which routes stay, which are left out and why, and whose reason the client
-// reads when none stays.
-func TestExpress(t *testing.T) {
+// TestSelectRoutes checks which routes are kept and which are left out, and whose reason the
+// client gets if none is left.
+func TestSelectRoutes(t *testing.T) {
 	t.Parallel()
-	no := func(field string, fields ...string) Expression {
-		return Expression{Fields: fields, Err: mediagate.Invalid(field, "%s is not possible here", field)}
+	no := func(field string, fields ...string) Support {
+		return Support{Fields: fields, Err: mediagate.Invalid(field, "%s is not possible here", field)}
 	}
-	unserved := func(e Expression) Expression {
+	unserved := func(e Support) Support {
 		e.Unserved = true
 		return e
 	}
-	broken := Expression{Err: errors.New("secret detail")}
+	broken := Support{Err: errors.New("secret detail")}
 	why := func(upstream, reason string) mediagate.SkippedRoute {
 		return mediagate.SkippedRoute{Provider: "p", Upstream: upstream, Reason: reason}
 	}
@@ -76,11 +76,11 @@ func TestExpress(t *testing.T) {
 			kind: mediagate.KindInvalid, param: "one",
 		},
 		"no channel beside one that can": {
-			says:   sayings{"a": unserved(Expression{}), "c": unserved(Expression{})},
+			says:   sayings{"a": unserved(Support{}), "c": unserved(Support{})},
 			routes: []mediagate.Route{{Provider: "p", Upstream: "a"}, {Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}},
 		},
 		"no channel at all": {
-			says:    sayings{"a": unserved(no("mode")), "b": unserved(Expression{}), "c": unserved(Expression{})},
+			says:    sayings{"a": unserved(no("mode")), "b": unserved(Support{}), "c": unserved(Support{})},
 			routes:  []mediagate.Route{{Provider: "p", Upstream: "b"}, {Provider: "p", Upstream: "c"}},
 			skipped: []mediagate.SkippedRoute{why("a", "mode is not possible here")},
 		},
@@ -89,7 +89,7 @@ func TestExpress(t *testing.T) {
 			kind: mediagate.KindInvalid, param: "three",
 		},
 		"only those without a channel can": {
-			says: sayings{"a": unserved(Expression{}), "b": no("two"), "other": unserved(Expression{})},
+			says: sayings{"a": unserved(Support{}), "b": no("two"), "other": unserved(Support{})},
 			kind: mediagate.KindInvalid, param: "two",
 		},
 		"none can: one without a channel takes more of the request": {
@@ -97,7 +97,7 @@ func TestExpress(t *testing.T) {
 			kind: mediagate.KindInvalid, param: "two",
 		},
 		"only one without a channel can, another is broken": {
-			says: sayings{"a": unserved(Expression{}), "b": broken, "c": no("three")},
+			says: sayings{"a": unserved(Support{}), "b": broken, "c": no("three")},
 			kind: mediagate.KindInternal,
 		},
 		"none can, one is broken": {
@@ -112,7 +112,7 @@ func TestExpress(t *testing.T) {
 			if _, two := test.says["other"]; two {
 				offered[2] = mediagate.Route{Provider: "q", Upstream: "other"}
 			}
-			plan, _, err := s.express(t.Context(), test.says, "m", validated{Request: catalog.Request{
+			plan, _, err := s.selectRoutes(t.Context(), test.says, "m", validated{Request: catalog.Request{
 				Params: json.RawMessage(`{"mode":"4k","prompt":"secret of the client"}`),
 				Plan:   mediagate.Plan{Routes: offered, Media: "video"},
 			}})
@@ -136,11 +136,11 @@ func TestExpress(t *testing.T) {
 	}
 }
 
-// An adapter sees a link where the media came within the request, and all else
-// as it is.
-func TestExpressSeesUploadsAsLinks(t *testing.T) {
+// TestSelectRoutesSeesUploadsAsLinks checks that an adapter sees a link in place of media in the
+// request, and all other fields as they are.
+func TestSelectRoutesSeesUploadsAsLinks(t *testing.T) {
 	t.Parallel()
-	params, fields, err := withMedia(catalog.Request{
+	params, fields, err := withUploads(catalog.Request{
 		Params: json.RawMessage(`{"prompt":"a <b>","n":1.50}`), Uploads: map[string]string{"first_frame_image": "data:image/png;base64,AAAA"},
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ func (g *gateway) quote(path, body string) answer {
 	return g.post("/v1/quote", strings.Replace(body, "{", `{"endpoint":"`+path+`",`, 1))
 }
 
-// untouched fails when anything of a refused submit is left.
+// untouched expects that a refused submit left nothing.
 func (g *gateway) untouched() {
 	g.t.Helper()
 	list := g.get("/v1/tasks")
@@ -35,9 +35,9 @@ func (g *gateway) untouched() {
 	}
 }
 
-// What no vendor can be told is refused in the words of an adapter, by submit
-// and quote alike, and leaves nothing.
-func TestWhatNoVendorTakesIsRefused(t *testing.T) {
+// TestUnsupportedRequestIsRefused checks that submit and quote refuse a request that no vendor
+// supports with the adapter's message, and leave nothing.
+func TestUnsupportedRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for name, test := range map[string]struct {
@@ -50,8 +50,8 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 		"adapter at fault": {errors.New("secret detail"), 500, "server_error", "internal error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-				return api.Expression{Err: test.err}
+			g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+				return api.Support{Err: test.err}
 			}
 			g.post(videos, videoBody).wantError(t, test.status, test.kind, test.message)
 			g.quote(videos, videoBody).wantError(t, test.status, test.kind, test.message)
@@ -60,8 +60,8 @@ func TestWhatNoVendorTakesIsRefused(t *testing.T) {
 	}
 }
 
-// A route that makes another thing than was asked for stands in where no other
-// route has a channel, and at the price of what it makes.
+// TestRoutesThatMakeAnotherThing checks that a route with another result is used if no other
+// route has a channel, at the price of its result.
 func TestRoutesThatMakeAnotherThing(t *testing.T) {
 	t.Parallel()
 	const silent = `{"model":"epsilon3.1-fast-official","prompt":"a cat","generate_audio":false}`
@@ -79,8 +79,8 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 		"both, as asked": {[]string{"vertex", "veo"}, sounded, "1.2", []string{"vertex", "veo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
-				return api.Expression{Unserved: !slices.Contains(test.served, route.Provider)}
+			g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Support {
+				return api.Support{Unserved: !slices.Contains(test.served, route.Provider)}
 			}
 			if quote := g.quote(videos, test.body); fmt.Sprint(quote.at("cost")) != test.cost {
 				t.Errorf("quoted %d %s, want %s", quote.status, quote.body, test.cost)
@@ -97,22 +97,22 @@ func TestRoutesThatMakeAnotherThing(t *testing.T) {
 		})
 	}
 	_, key := g.newKey(mediagate.Key{Unlimited: true, Group: "half"})
-	g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Expression {
-		return api.Expression{Unserved: route.Provider == "vertex"}
+	g.vendors.says = func(_ string, route mediagate.Route, _ json.RawMessage) api.Support {
+		return api.Support{Unserved: route.Provider == "vertex"}
 	}
 	if quote := g.send(request{method: http.MethodPost, path: "/v1/quote", key: key, body: strings.Replace(silent, "{", `{"endpoint":"`+videos+`",`, 1)}); fmt.Sprint(quote.at("cost")) != "0.6" {
 		t.Errorf("at half the price: %s", quote.body)
 	}
 }
 
-// A refusal names what the client sent, where that was folded into the field
-// that an adapter refuses.
-func TestRefusalNamesWhatWasSent(t *testing.T) {
+// TestRefusalNamesTheSentField checks that a refusal names the client's field if that was folded
+// into the field that the adapter refuses.
+func TestRefusalNamesTheSentField(t *testing.T) {
 	t.Parallel()
 	const said = `"messages":[{"role":"user","content":"a cat"}]`
 	g := newGateway(t)
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
-		return api.Expression{Err: mediagate.Invalid("prompt", "prompt is too long here")}
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
+		return api.Support{Err: mediagate.Invalid("prompt", "prompt is too long here")}
 	}
 	for name, test := range map[string]struct{ body, message string }{
 		"messages alone":  {`{"model":"gamma2.6",` + said + `}`, "messages: prompt is too long here"},
@@ -125,9 +125,9 @@ func TestRefusalNamesWhatWasSent(t *testing.T) {
 	}
 }
 
-// The order of the checks is the contract's: what the schema refuses no vendor
-// is asked for, and who may not use the model learns nothing of vendors.
-func TestVendorsAreAskedLast(t *testing.T) {
+// TestSupportIsCheckedLast checks the contract's order of checks: the schema and the rights of
+// the key come before the adapters.
+func TestSupportIsCheckedLast(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	_, onlyTheta := g.newKey(mediagate.Key{Unlimited: true, Models: []string{"theta-*"}})
@@ -138,19 +138,19 @@ func TestVendorsAreAskedLast(t *testing.T) {
 	}
 }
 
-// Vendors are asked with the parameters that a job will have, for the model
-// that the client named, and what they say of the routes is stored.
-func TestPlanHoldsWhatVendorsSay(t *testing.T) {
+// TestPlanHoldsSupport checks that adapters get the parameters of the later job and the model
+// that the client named, and that the plan stores their answers.
+func TestPlanHoldsSupport(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	var model, prompt string
-	g.vendors.says = func(m string, _ mediagate.Route, params json.RawMessage) api.Expression {
+	g.vendors.says = func(m string, _ mediagate.Route, params json.RawMessage) api.Support {
 		var p struct{ Prompt string }
 		if err := json.Unmarshal(params, &p); err != nil {
 			t.Error(err)
 		}
 		model, prompt = m, p.Prompt
-		return api.Expression{Sync: true}
+		return api.Support{Sync: true}
 	}
 	row, err := g.store.TaskByID(t.Context(), g.submit(videos, videoBody))
 	g.must(err)

@@ -36,8 +36,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// Patterns are a client's, and all of a key's are compared with all models at
-// each call: that makes no garbage, whatever they are.
+// TestMatchesMakesNoGarbage checks that matching allocates nothing: each call compares all
+// patterns of a key, which clients choose, with all models.
 func TestMatchesMakesNoGarbage(t *testing.T) {
 	const name = "alpha-v3-turbo"
 	for _, pattern := range []string{strings.Repeat("*", maxText), strings.Repeat("a*", maxText/2), strings.Repeat("*-", maxText/2), "alpha-*", name} {

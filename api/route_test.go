@@ -246,7 +246,7 @@ func TestPanicIsAFault(t *testing.T) {
 	}
 }
 
-func TestLogTellsNoSecrets(t *testing.T) {
+func TestLogHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	a := g.send(request{method: http.MethodPost, path: videos + "?token=query-secret", key: g.key, body: `{"model":"alpha-v3","prompt":"prompt-secret"}`})

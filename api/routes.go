@@ -11,27 +11,27 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// route is one row of the table: all that is particular about an endpoint.
+// route is one row of the table: everything that is particular to an endpoint.
 type route struct {
 	method   string
 	path     string
-	envelope envelope // form A where a row says nothing
+	envelope envelope // the zero value is form A
 	access   access
-	scope    mediagate.Scope        // that a key must have; empty for balances and where there is none
-	role     mediagate.OperatorRole // that an operator must have; empty where the route is not of the admin API
+	scope    mediagate.Scope        // that the key must have; empty for balances and routes without a key
+	role     mediagate.OperatorRole // that the operator must have; empty for routes outside the admin API
 	body     body
-	bound    int64 // of the body, in bytes; modelsBody: as the catalog says
-	// time is what the call may take beside reading its body and asking the
-	// database, which have bounds of their own.
+	bound    int64 // of the body, in bytes; modelsBody: the catalog's limit
+	// time bounds the rest of the call: reading its body and querying the database have their own
+	// bounds.
 	time    time.Duration
 	handler func(*Server, *call) error
 }
 
-// streamClass is that of answers that last as long as their clients read.
+// streamClass is the class of answers that last as long as the client reads them.
 const streamClass = "stream"
 
-// class is what the route's requests are counted as: streams and speeches last for as
-// long as their clients listen, and a request without a route is anything.
+// class is the metrics label of the route's requests. Streams and speeches have classes of their
+// own, since they last as long as the client listens.
 func (r route) class() string {
 	switch {
 	case r.path == "":
@@ -49,22 +49,22 @@ func (r route) class() string {
 	}
 }
 
-// body is what a request brings beside its path, query and header.
+// body says what a request has in its body.
 type body uint8
 
 const (
-	bodyNone  body = iota // what comes all the same is skipped
+	bodyNone  body = iota // none; one that comes anyway is skipped
 	bodyJSON              // one object
-	bodyMaybe             // one object, or nothing at all, which is an empty one
+	bodyMaybe             // one object; an empty body counts as {}
 	bodyForm              // multipart, with one file
 )
 
 const (
-	smallBody  = bodyLimit // of settings
-	modelsBody = -1        // what the largest of the endpoint's models takes
+	smallBody  = bodyLimit // for settings
+	modelsBody = -1        // the largest limit of the endpoint's models
 )
 
-// longestWait is how long a call waits for a task at most.
+// longestWait bounds how long a call waits for a task.
 const longestWait = 60 * time.Second
 
 const (
@@ -209,7 +209,7 @@ func routes() []route {
 	}...)
 }
 
-// submitRoutes are the paths of the catalog's table of endpoints: each takes a submit.
+// submitRoutes returns the catalog's endpoints, each of which takes a submit.
 func submitRoutes() []route {
 	var list []route
 	for _, e := range catalog.Endpoints() {
@@ -245,7 +245,7 @@ func submitRoutes() []route {
 	return list
 }
 
-// mount registers the table with Echo. Whatever answers GET answers HEAD.
+// mount registers the routes with Echo. A route for GET also serves HEAD.
 func (s *Server) mount(e *echo.Echo) {
 	for _, r := range routes() {
 		s.envelopes[r.path] = r.envelope
@@ -255,36 +255,36 @@ func (s *Server) mount(e *echo.Echo) {
 			if r.bound == modelsBody {
 				c.route.bound = c.models.bounds[r.path]
 			}
-			c.within(s.cfg.StoreTimeout)
-			defer c.release()
+			c.setTimeout(s.cfg.StoreTimeout)
+			defer c.cancelContext()
 			if err := s.authenticate(c, r); err != nil {
-				return c.late(err)
+				return c.asTimeout(err)
 			}
 			if c.caller != nil && r.body != bodyNone {
 				var err error
-				if c.place, err = c.take(s.cfg.Limits.Requests, 1, "the requests under way"); err != nil {
+				if c.requestPermit, err = c.tryAcquire(s.cfg.Limits.Requests, 1, "requests in progress"); err != nil {
 					return err
 				}
-				defer func() { c.place.Release() }()
+				defer func() { c.requestPermit.Release() }()
 			}
-			if r.counted() {
-				if err := s.count(c); err != nil {
-					return c.late(err)
+			if r.isRated() {
+				if err := s.takeRates(c); err != nil {
+					return c.asTimeout(err)
 				}
 			}
-			if err := s.countOwn(c); err != nil {
-				return c.late(err)
+			if err := s.countSelfService(c); err != nil {
+				return c.asTimeout(err)
 			}
 			if !r.access.keyless() && r.method != http.MethodGet {
-				c.acts(c.asActor())
+				c.setActor(c.asActor())
 			}
 			if err := c.plainBody(); err != nil {
 				return err
 			}
-			defer func() { c.held.Release() }()
+			defer func() { c.bodyPermit.Release() }()
 			err := r.handler(s, c)
-			s.endWait(c, err)
-			return c.late(err)
+			s.noteAnswer(c, err)
+			return c.asTimeout(err)
 		}
 		methods := []string{r.method}
 		if r.method == http.MethodGet {

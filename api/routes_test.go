@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A row says what it needs and no more: each fact has its other half, and the
-// bounds of a connection leave room for the row's time.
+// TestRows checks that each row of the table is complete and has nothing needless, and that the
+// limits of a connection leave time for the row's.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	defaults, _ := Config{}.withDefaults()
@@ -26,8 +26,8 @@ func TestRows(t *testing.T) {
 	}
 	for _, r := range routes() {
 		name := r.method + " " + r.path
-		if want := r.access == accessKey && r.method == http.MethodPost && !uncounted[name]; r.counted() != want {
-			t.Errorf("%s: whether rates count it is %t", name, r.counted())
+		if want := r.access == accessKey && r.method == http.MethodPost && !uncounted[name]; r.isRated() != want {
+			t.Errorf("%s: whether rates count it is %t", name, r.isRated())
 		}
 		if seen[name] {
 			t.Errorf("%s is there twice", name)
@@ -58,8 +58,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRolesOfRoutes lists what each role of operators may do: its own routes, and those of the
-// roles before it. A new route of the admin API has its line here.
+// TestRolesOfRoutes lists the routes that each role of operators may use in addition to those of
+// lower roles. A new route of the admin API needs a line here.
 func TestRolesOfRoutes(t *testing.T) {
 	t.Parallel()
 	want := map[mediagate.OperatorRole][]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// Each call asks for one scope, or for none, and says which one is missing: after
-// it knows the key, and before it looks at anything else.
+// TestScopes checks that a call needs one scope at most and that the refusal names it: after the
+// key is known, before anything else is checked.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -48,8 +48,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A key that may not read tasks sees of one that it cancels which it is and how it
-// stands.
+// TestCancelWithoutReading checks that a key that may cancel but not read tasks gets only the id
+// and the status of a cancelled task.
 func TestCancelWithoutReading(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -67,7 +67,7 @@ func TestCancelWithoutReading(t *testing.T) {
 	}
 }
 
-// What each class of calls needs, as clients are promised.
+// TestScopesOfRoutes checks the scope of each class of calls that the contract promises.
 func TestScopesOfRoutes(t *testing.T) {
 	t.Parallel()
 	want := map[string]mediagate.Scope{

@@ -21,58 +21,56 @@ import (
 	"github.com/mediagate/mediagate/api/listener"
 )
 
-// Server answers the API's requests. It is an http.Handler; Serve runs it on
-// a listener.
+// Server answers the API's requests. It is an http.Handler. Serve runs it on a listener.
 type Server struct {
-	cfg         Config
-	now         func() time.Time
-	log         *slog.Logger
-	echo        *echo.Echo
-	envelopes   map[string]envelope // by route path
-	methods     map[string][]string // by route path
-	models      atomic.Pointer[models]
-	operators   atomic.Pointer[[]Operator]
-	groups      map[string]group
-	connections *listener.Connections
-	keys        *recall[*caller]
-	sessions    *recall[mediagate.Session]
-	crossOrigin *http.CrossOriginProtection // of those who sign in
-	console     *console
-	throttle    *loginThrottle
-	logins      *listener.SampledLog // of operators, that failed
-	lastUses    *lastUses
-	starts      *starts
-	watch       *watcher
-	rest        time.Duration // of streams, see streamRest
-	hints       *hints
-	speeches    sync.WaitGroup // under way, and the ends of their holds
-	ready       *Recent[parts]
-	life        context.Context // ends with Close
-	end         context.CancelFunc
+	cfg            Config
+	now            func() time.Time
+	log            *slog.Logger
+	echo           *echo.Echo
+	envelopes      map[string]envelope // by route path
+	methods        map[string][]string // by route path
+	models         atomic.Pointer[models]
+	operators      atomic.Pointer[[]Operator]
+	groups         map[string]group
+	connections    *listener.Connections
+	keys           *lookupCache[*caller]
+	sessions       *lookupCache[mediagate.Session]
+	crossOrigin    *http.CrossOriginProtection // for sign-ins
+	console        *console
+	throttle       *loginThrottle
+	logins         *listener.SampledLog // failed logins of operators
+	lastUses       *lastUses
+	starts         *starts
+	watch          *watcher
+	streamInterval time.Duration // see the constant
+	hints          *hints
+	speeches       sync.WaitGroup // in progress, with the ends of their holds
+	ready          *Recent[partsReport]
+	life           context.Context // ends with Close
+	end            context.CancelFunc
 
 	adminDocument func() (*published, error)
 
 	entropy ulid.MonotonicReader
 }
 
-// New makes a Server. Close must be called when it is no longer used; Serve
-// does so itself.
+// New makes a Server. Close must be called when it is no longer used. Serve does that itself.
 func New(cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
-	groups, groupsErr := readyGroups(cfg.Groups)
+	groups, groupsErr := parseGroups(cfg.Groups)
 	if err = errors.Join(err, groupsErr); err != nil {
 		return nil, err
 	}
 	s := &Server{
 		cfg: cfg, now: cfg.Now, log: cfg.Logger, echo: echo.New(),
 		envelopes: map[string]envelope{}, methods: map[string][]string{}, groups: groups,
-		throttle: &loginThrottle{now: cfg.Now},
-		logins:   listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
-		lastUses: newLastUses(cfg.Store, cfg.Logger),
-		starts:   newStarts(cfg.Starter, cfg.Store, cfg.Limits, cfg.Logger),
-		watch:    newWatcher(cfg.Store, cfg.Logger),
-		rest:     streamRest,
-		entropy:  &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
+		throttle:       &loginThrottle{now: cfg.Now},
+		logins:         listener.NewSampledLog(cfg.Logger, "failed logins of operators"),
+		lastUses:       newLastUses(cfg.Store, cfg.Logger),
+		starts:         newStarts(cfg.Starter, cfg.Store, cfg.Limits, cfg.Logger),
+		watch:          newWatcher(cfg.Store, cfg.Logger),
+		streamInterval: streamInterval,
+		entropy:        &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 	}
 	s.adminDocument = sync.OnceValues(s.publishedAdminDocument)
 	if err := s.Replace(cfg.Catalog, cfg.Routes); err != nil {
@@ -83,17 +81,17 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.crossOrigin = http.NewCrossOriginProtection()
-	if origin := originOf(cfg.PublicURL); origin != "" { // which a proxy may have replaced by another Host
+	if origin := originOf(cfg.PublicURL); origin != "" { // a proxy may send another Host
 		if err := s.crossOrigin.AddTrustedOrigin(origin); err != nil {
 			return nil, err
 		}
 	}
-	s.keys = newRecall(cfg.Now, s.readCaller)
-	s.sessions = newRecall(cfg.Now, cfg.Store.Session)
-	s.connections = s.newConnections(cfg.Limits.Connections, cfg.Limits.Spare)
+	s.keys = newLookupCache(cfg.Now, s.readCaller)
+	s.sessions = newLookupCache(cfg.Now, cfg.Store.Session)
+	s.connections = s.newConnections(cfg.Limits.Connections, cfg.Limits.Overflow)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.hints = newHints(s.life, cfg.OpenHint, cfg.Store, cfg.Logger)
-	s.ready = NewRecent(cfg.Now, s.lookAtParts)
+	s.ready = NewRecent(cfg.Now, s.checkParts)
 	s.echo.Use(s.observe)
 	s.mount(s.echo)
 	return s, nil
@@ -102,21 +100,20 @@ func New(cfg Config) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
 
-// Bounds of a connection. net/http counts both from the end of the header, so
-// an answer has what is left after the slowest body: enough for the database
-// to be too late. A request that waits for a task for 60 s ends within either.
-// Pieces of a body have bounds of their own, see pieces.
+// The bounds of a connection. net/http counts requestTimeout and answerTimeout from the end of the
+// header, so after the slowest body an answer still has 30 s. That is more than StoreTimeout, so the
+// client hears of a database that is too slow. A request that waits 60 s for a task ends within
+// both. The pieces of a body have their own deadlines, see arrival.
 const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 100 * time.Second
 	answerTimeout  = 130 * time.Second
-	cutTime        = 3 * time.Second // for the ends of calls that are cut off
+	cutTime        = 3 * time.Second // for calls that are cut off to end
 )
 
-// Serve answers on the listener, and on the admin API's own, until ctx ends, then
-// hands long polls back, lets running requests finish, speeches among them, starts
-// the workflows that wait for it, and returns nil. What does not end within the
-// grace time is cut off.
+// Serve answers on the listener, and on the admin API's own, until ctx ends. Then it releases
+// long polls, lets running requests and speeches finish, starts the runs of the tasks that wait
+// for that, and returns nil. It cuts off what does not end within the grace time.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	listeners := s.listeners(l)
 	failed := make(chan error, len(listeners))
@@ -138,12 +135,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.watch.close()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
-	err := shutDown(grace, listeners, s.end) // so that those that are cut off know by whom
+	err := shutDown(grace, listeners, s.end) // so that cut calls can tell that the server did it
 	s.starts.drain(grace)
 	s.awaitSpeeches()
 	for range listeners {
 		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-			s.log.WarnContext(ctx, "the API had stopped by itself", "error", served)
+			s.log.WarnContext(ctx, "the API stopped without being told to", "error", served)
 		}
 	}
 	s.Close()
@@ -153,8 +150,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// awaitSpeeches gives the ends of speeches that are cut off time to be stored.
-// What is not is voided later, by another process or the next one.
+// awaitSpeeches gives speeches that are cut off time to store their ends. Another process voids
+// the holds of the others later.
 func (s *Server) awaitSpeeches() {
 	ended := make(chan struct{})
 	go func() {
@@ -167,8 +164,8 @@ func (s *Server) awaitSpeeches() {
 	}
 }
 
-// Close hands waiting requests back, ends those that have not ended by
-// themselves, and writes what is still in memory.
+// Close releases waiting requests, ends those that have not ended by themselves, and writes what
+// is still in memory.
 func (s *Server) Close() {
 	s.watch.close()
 	s.end()
@@ -176,10 +173,10 @@ func (s *Server) Close() {
 	s.lastUses.close()
 }
 
-// newID makes an id that sorts by time.
+// newID returns a new id that sorts by time.
 func (s *Server) newID(prefix string) string { return s.newIDAt(prefix, s.now()) }
 
-// newIDAt is newID for what was made at that time.
+// newIDAt is newID for something made at that time.
 func (s *Server) newIDAt(prefix string, made time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(made), s.entropy).String()
 }
@@ -189,11 +186,11 @@ func callOf(ec echo.Context) *call {
 	return c
 }
 
-// observe surrounds every request, routed or not: it names it, renders its
-// error, and writes its log line.
+// observe surrounds every request, with or without a route: it gives the request an id, renders
+// its error, and writes its log line.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
-		beyond := s.begin(ec.Request())
+		overLimit := s.beginCall(ec.Request())
 		c := &call{Context: ec, requestID: s.newID("req_"), started: time.Now(), server: s.life}
 		c.client = listener.ClientAddress(ec.Request(), s.cfg.TrustedProxies)
 		ec.Set(callKey, c)
@@ -201,23 +198,23 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		ec.Response().Before(c.skipBody)
 		route := s.routePath(ec)
 		known, routed := s.envelopes[route]
-		if routed = routed && s.servedHere(ec.Request(), route); routed {
+		if routed = routed && s.isServedHere(ec.Request(), route); routed {
 			c.envelope = known
 		} else {
 			c.envelope = envelopeFor(ec.Request().URL.Path)
 		}
 		preflight := s.cors(c)
-		if beyond {
+		if overLimit {
 			c.giveUpBody()
 		}
-		if listener.EndInDoubt(ec.Request()) {
+		if listener.HasUncertainEnd(ec.Request()) {
 			c.Response().Header().Set("Connection", "close")
 		}
 		var err error
 		switch {
-		case beyond && route != healthPath && route != readyPath:
+		case overLimit && route != healthPath && route != readyPath:
 			err = errConnections
-		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether we live
+		case ec.Request().Method == http.MethodOptions && ec.Request().RequestURI == "*": // asks whether the server is alive
 			err = ec.NoContent(http.StatusOK)
 		case !routed && s.asksForConsole(ec.Request()):
 			ec.Response().Header().Set("Vary", "Accept")
@@ -230,7 +227,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			ec.Response().Header().Set("Allow", strings.Join(s.methods[route], ", "))
 			err = errMethod(ec.Request())
 		default:
-			err = s.guarded(next, c)
+			err = s.callHandler(next, c)
 		}
 		if err == nil && !c.Response().Committed {
 			err = errNoAnswer
@@ -238,25 +235,25 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		cut := errors.Is(err, errCut)
 		switch {
 		case cut:
-			err = nil // of the client's making: no fault
+			err = nil // the client did it
 		case err != nil:
-			err = s.conclude(c, err)
+			err = s.answerError(c, err)
 		}
 		if !c.Response().Committed {
 			cut, c.Response().Status = true, statusCut
 		}
 		s.cfg.Observe(c.class(), c.Response().Status, time.Since(c.started))
 		s.logCall(c, err)
-		if cut { // net/http would make a success of it
+		if cut { // or net/http would end the answer as if it were complete
 			panic(http.ErrAbortHandler)
 		}
 		return nil
 	}
 }
 
-// routePath is the path of the route that the request names, or "". A path
-// that is a route's own is that route whatever the method: Echo's router looks
-// for another one that takes the method, such as one with a parameter there.
+// routePath returns the path of the route that the request names, or "". An exact path is that
+// route for every method: Echo's router would look for another route that takes the method, such
+// as one with a parameter in that place.
 func (s *Server) routePath(ec echo.Context) string {
 	switch own := echo.GetPath(ec.Request()); {
 	case s.methods[own] != nil:
@@ -268,17 +265,18 @@ func (s *Server) routePath(ec echo.Context) string {
 	}
 }
 
-// sameShape refuses what Echo's router takes for the same path: a last
-// parameter that swallows further segments, and an empty one.
+// sameShape reports whether the path has as many segments as the route. Echo's router also
+// accepts a last parameter that spans several segments, and an empty one.
 func sameShape(ec echo.Context) bool {
 	path := echo.GetPath(ec.Request())
 	return !strings.HasSuffix(path, "/") && !strings.Contains(path, "//") &&
 		strings.Count(path, "/") == strings.Count(ec.Path(), "/")
 }
 
-// guarded runs the handler and turns a panic into a fault. The panic that
-// net/http asks for to cut a connection does that once its line is written.
-func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
+// callHandler runs the handler and turns a panic into an internal error. http.ErrAbortHandler,
+// the panic that asks net/http to cut the connection, becomes errCut, so that the request still
+// gets its log line.
+func (s *Server) callHandler(next echo.HandlerFunc, c *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler { //nolint:errorlint // a panic value, compared as net/http does
@@ -291,19 +289,18 @@ func (s *Server) guarded(next echo.HandlerFunc, c *call) (err error) {
 	return next(c.Context)
 }
 
-// statusCut is what the log says of a connection that was ended without an
-// answer.
+// statusCut is the status in the log for a connection that was cut without an answer.
 const statusCut = 499
 
 var (
 	errNoAnswer = &mediagate.Error{Kind: mediagate.KindInternal, Message: "the handler wrote no answer"}
-	// errCut asks to end the connection without an answer: there is nobody to
-	// read it, or none that would be true.
+	// errCut asks to end the connection without an answer, because the client has left or because
+	// every answer would be wrong.
 	errCut = errors.New("connection cut")
 )
 
-// conclude answers a failed call and returns the error for the log.
-func (s *Server) conclude(c *call, err error) error {
+// answerError answers a failed call and returns the error for the log.
+func (s *Server) answerError(c *call, err error) error {
 	if c.Response().Committed {
 		return err
 	}
@@ -317,13 +314,13 @@ func (s *Server) conclude(c *call, err error) error {
 	return err
 }
 
-// faulty reports whether the error is ours, whatever the client was told.
-func faulty(err error) bool {
+// isServerFault reports whether the error is the server's fault, whatever the client was told.
+func isServerFault(err error) bool {
 	r, ok := renderings[domainError(err).Kind]
 	return !ok || r.status >= http.StatusInternalServerError
 }
 
-// shortMethod cuts what is no method: anyone may fill a header with it.
+// shortMethod bounds the method in the log, since a client may send any text.
 func shortMethod(method string) string {
 	const most = 20
 	if len(method) > most {
@@ -332,11 +329,11 @@ func shortMethod(method string) string {
 	return method
 }
 
-// logCall writes the one line of the request. Only faults tell their cause:
-// what a client did wrong may quote what it sent.
+// logCall writes the one log line of the request. Only server faults are logged with their cause:
+// other errors may quote what the client sent.
 func (s *Server) logCall(c *call, err error) {
 	status, level := c.Response().Status, slog.LevelInfo
-	if status >= http.StatusInternalServerError || err != nil && faulty(err) {
+	if status >= http.StatusInternalServerError || err != nil && isServerFault(err) {
 		level = slog.LevelError
 	}
 	if c.quiet {

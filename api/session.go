@@ -18,37 +18,41 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A browser signs in to the console with a key, and has a session from then on: a cookie
-// that counts where no key is sent. It stands for its key, which is judged at each call
-// as if it had come itself, or for an operator.
+// A browser signs in to the console with a key and gets a session: a cookie that counts if the call
+// has no key. The session stands for an operator, or for the key, which is checked at each call as
+// if the call had brought it.
 
 const (
 	sessionPath = consolePath + "/session"
 	csrfHeader  = "X-Csrf-Token"
 	sessionLife = 12 * time.Hour
-	signInBody  = 4 << 10 // anybody may send one
+	signInBody  = 4 << 10 // without a key, so it is small
 
-	// SignInLinkLife is how long a link signs in.
+	// SignInLinkLife is how long a sign-in link works.
 	SignInLinkLife = time.Hour
 )
 
 var (
 	errNoSession = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "no session: sign in"}
 	errSignInKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid key"}
-	errLink      = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "the link was used or has ended: sign in with a key"}
+	errLink      = &mediagate.Error{
+		Kind: mediagate.KindUnauthenticated, Message: "the link was used or has expired: sign in with a key",
+	}
 	errCSRF      = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "X-CSRF-Token must be the csrf of the session"}
 	errCrossSite = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "a page of another site must not sign in"}
-	errOperator  = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an operator's session has no account: it is for the admin API"}
+	errOperator  = &mediagate.Error{
+		Kind: mediagate.KindForbidden, Message: "an operator's session has no account: it is for the admin API",
+	}
 )
 
-// sessionView is who is signed in.
+// sessionView says who is signed in.
 type sessionView struct {
 	Object         string          `json:"object"`
 	Operator       bool            `json:"operator"`
-	Name           *string         `json:"name"`    // of the operator; null: a key's
-	Role           *string         `json:"role"`    // the same
-	Account        *sessionAccount `json:"account"` // null: an operator's
-	Key            *apiKey         `json:"key"`     // the same
+	Name           *string         `json:"name"`    // of the operator; null in a key's session
+	Role           *string         `json:"role"`    // likewise
+	Account        *sessionAccount `json:"account"` // null in an operator's session
+	Key            *apiKey         `json:"key"`     // likewise
 	CSRF           string          `json:"csrf"`
 	ExpiresAt      int64           `json:"expires_at"`
 	Currency       string          `json:"currency"`
@@ -61,8 +65,8 @@ type sessionAccount struct {
 	Name string `json:"name"`
 }
 
-// NewSessionToken makes the token of a session or of a link, and the hash under which it
-// is stored. The token itself is stored nowhere.
+// NewSessionToken makes the token of a session or a link, and the hash under which it is stored.
+// The token itself is not stored.
 func NewSessionToken() (token string, hash [32]byte) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails: the runtime aborts the program instead
@@ -72,22 +76,22 @@ func NewSessionToken() (token string, hash [32]byte) {
 
 func hashToken(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// isToken reports whether the text could be a token of ours.
+// isToken reports whether the text has the form of a session token.
 func isToken(text string) bool {
 	random, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	return err == nil && len(random) == 32
 }
 
-// csrfOf is what a page has to send along that changes something with the session. Only
-// who has been told the session knows it.
+// csrfOf returns the value that a page must send with every change. Only a page that was told the
+// session knows it.
 func csrfOf(token string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	_, _ = mac.Write([]byte("mediagate csrf")) // never fails
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// checkCSRF refuses a call that changes something and that the cookie alone stands for: a
-// browser sends that for pages of others too.
+// checkCSRF refuses a change that is authenticated by the cookie alone, since a browser also
+// sends the cookie for other sites' pages.
 func (c *call) checkCSRF(token string) error {
 	if method := c.Request().Method; method == http.MethodGet || method == http.MethodHead {
 		return nil
@@ -98,9 +102,9 @@ func (c *call) checkCSRF(token string) error {
 	return errCSRF
 }
 
-// sessionCookie is the cookie at the listener by which the request came, without a token.
-// Over TLS no other host can set it. Whether there is TLS before the admin API's own
-// listener is not known.
+// sessionCookie returns the session cookie, without a token, for the listener that the request
+// came by. Over TLS it has the prefix __Host-, so that no other host can set it. Whether there is
+// TLS in front of the admin API's own listener is not known.
 func (s *Server) sessionCookie(r *http.Request) *http.Cookie {
 	cookie := &http.Cookie{Name: "mediagate_session", Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	if strings.HasPrefix(originOf(s.cfg.PublicURL), "https:") && r.Context().Value(throughAdmin{}) == nil {
@@ -109,8 +113,8 @@ func (s *Server) sessionCookie(r *http.Request) *http.Cookie {
 	return cookie
 }
 
-// originOf is the origin of an address as browsers write it, without the scheme's own port;
-// empty where it has none.
+// originOf returns the origin of an address as browsers write it, without the scheme's default
+// port. It returns "" for an address without a host.
 func originOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -123,9 +127,9 @@ func originOf(address string) string {
 	return origin
 }
 
-// sessionToken is the token of the cookie, empty where there is none that could be ours or
-// where a header has a key, which comes before. A proxy before us may have put other
-// credentials of the browser there: those of Basic auth, or the token of an identity provider.
+// sessionToken returns the token of the cookie. It returns "" if none can be ours, or if a header
+// has a key, which takes precedence. Headers may also hold other credentials, which a proxy in
+// front uses: those of Basic auth, or an identity provider's token.
 func (s *Server) sessionToken(c *call) string {
 	r := c.Request()
 	given := slices.Concat(r.Header.Values("X-Api-Key"), r.Header.Values("X-Goog-Api-Key"))
@@ -142,7 +146,7 @@ func (s *Server) sessionToken(c *call) string {
 	return cookies[0].Value
 }
 
-// mayBeKey reports whether the text has the form of an API key, or is the key of an operator.
+// mayBeKey reports whether the text has the form of an API key, or is an operator's key.
 func (s *Server) mayBeKey(text string) bool {
 	if wellFormed(text) {
 		return true
@@ -151,11 +155,11 @@ func (s *Server) mayBeKey(text string) bool {
 	return ok
 }
 
-// findSession returns the live session of the token: KindUnauthenticated when there is
-// none, and the store's errors. An operator's ends with the operator's key.
+// findSession returns the live session of the token: KindUnauthenticated if there is none, and
+// the store's errors. An operator's session ends with the operator's key.
 func (s *Server) findSession(ctx context.Context, c *call, token string) (session mediagate.Session, err error) {
-	err = s.throttled(ctx, c, func(turn turn) error {
-		session, err = s.sessions.find(ctx, hashToken(token), turn)
+	err = s.throttleLogin(ctx, c, func(acquire permitFunc) error {
+		session, err = s.sessions.find(ctx, hashToken(token), acquire)
 		if mediagate.Is(err, mediagate.KindNotFound) || err == nil && !s.lives(session) {
 			return errNoSession
 		}
@@ -187,7 +191,7 @@ func (s *Server) callerOfSession(ctx context.Context, session mediagate.Session)
 	return who, err
 }
 
-// viewSession tells who the token's session stands for.
+// viewSession says who the token's session stands for.
 func (s *Server) viewSession(c *call, token string) (view sessionView, err error) {
 	session, err := s.findSession(c.ctx, c, token)
 	if err != nil {
@@ -228,11 +232,11 @@ func (s *Server) handleSession(c *call) error {
 	return c.ok(view)
 }
 
-var signInFields = outlineOf("key", "link")
+var signInFields = fieldMaskOf("key", "link")
 
-// checkTLS refuses a sign-in from a page of ours without TLS where the cookie needs TLS: the
-// browser would drop the cookie, and the console ask for the key again. Browsers keep it for
-// their own machine.
+// checkTLS refuses a sign-in from our own page without TLS if the cookie needs TLS. The browser
+// would drop the cookie, and the console would ask for the key again. Browsers accept the cookie
+// on their own machine.
 func (s *Server) checkTLS(r *http.Request) error {
 	public := originOf(s.cfg.PublicURL)
 	page, err := url.Parse(r.Header.Get("Origin"))
@@ -240,18 +244,22 @@ func (s *Server) checkTLS(r *http.Request) error {
 		return nil
 	}
 	if own, err := url.Parse(public); err != nil || page.Host != r.Host && page.Hostname() != own.Hostname() {
-		return nil // the page of another site
+		return nil // another site's page
 	}
-	return mediagate.Errorf(mediagate.KindForbidden, "over http a browser keeps no session, since public_url is https: open %s%s", public, consolePath)
+	return mediagate.Errorf(
+		mediagate.KindForbidden, "over http a browser keeps no session, since public_url is https: open %s%s", public,
+		consolePath,
+	)
 }
 
-// isOwnMachine reports a host at which a browser finds its own machine.
+// isOwnMachine reports whether the host is the browser's own machine.
 func isOwnMachine(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// handleSignIn makes a session of a key or of a link. A session that the browser had ends.
+// handleSignIn makes a session from a key or a link. It ends the session that the browser had
+// before.
 func (s *Server) handleSignIn(c *call) error {
 	if err := s.checkTLS(c.Request()); err != nil {
 		return err
@@ -280,12 +288,12 @@ func (s *Server) handleSignIn(c *call) error {
 	}
 	view, err := s.viewSession(c, token)
 	if err == nil {
-		if before := s.sessionToken(c); before != "" {
-			err = s.endSession(c.ctx, before)
+		if previous := s.sessionToken(c); previous != "" {
+			err = s.endSession(c.ctx, previous)
 		}
 	}
 	if err != nil {
-		_ = s.cfg.Store.EndSession(c.ctx, hash) // else it expires: nobody has its token
+		_ = s.cfg.Store.EndSession(c.ctx, hash) // if this fails too, the session expires unused
 		return err
 	}
 	cookie := s.sessionCookie(c.Request()) //nolint:gosec // Secure where TLS is known, see there
@@ -295,18 +303,18 @@ func (s *Server) handleSignIn(c *call) error {
 	return c.json(http.StatusCreated, view)
 }
 
-// signInByKey makes a session with that hash of an API key, or of an operator's key where the
-// admin API is.
+// signInByKey makes a session with that hash for an API key. On the listener of the admin API it
+// also accepts an operator's key.
 func (s *Server) signInByKey(c *call, key string, hash [32]byte) error {
 	session := mediagate.Session{Hash: hash}
 	keyHash := HashKey(key)
-	if _, ok := s.operatorOfKey(keyHash); ok && s.servedHere(c.Request(), admin+"/") {
+	if _, ok := s.operatorOfKey(keyHash); ok && s.isServedHere(c.Request(), admin+"/") {
 		session.OperatorHash = keyHash
 		return s.cfg.Store.AddSession(c.ctx, session, sessionLife)
 	}
 	who, err := s.identify(c.ctx, c, key)
 	if mediagate.Is(err, mediagate.KindUnauthenticated) {
-		if !wellFormed(key) { // perhaps meant to be the key of an operator
+		if !wellFormed(key) { // probably meant as an operator's key
 			s.logins.Count(slog.String("client", c.client.String()))
 		}
 		return errSignInKey
@@ -314,7 +322,7 @@ func (s *Server) signInByKey(c *call, key string, hash [32]byte) error {
 	if err != nil {
 		return err
 	}
-	if err := s.countOf(c.ctx, who.account.ID, "sessions", "an account may sign in"); err != nil {
+	if err := s.countAction(c.ctx, who.account.ID, "sessions", "an account may sign in"); err != nil {
 		return err
 	}
 	session.KeyID = who.key.ID
@@ -322,12 +330,12 @@ func (s *Server) signInByKey(c *call, key string, hash [32]byte) error {
 }
 
 func (s *Server) signInByLink(c *call, link string, hash [32]byte) error {
-	return s.throttled(c.ctx, c, func(turn turn) error {
+	return s.throttleLogin(c.ctx, c, func(acquire permitFunc) error {
 		if !isToken(link) {
 			return errLink
 		}
-		if turn != nil {
-			permit, err := turn(c.ctx)
+		if acquire != nil {
+			permit, err := acquire(c.ctx)
 			if err != nil {
 				return err
 			}

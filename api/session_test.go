@@ -20,7 +20,7 @@ import (
 
 const session = "/console/session"
 
-// browser is one that is signed in.
+// browser is a signed-in browser.
 type browser struct {
 	*gateway
 	cookie, csrf string
@@ -38,7 +38,7 @@ func (g *gateway) signIn(key string) browser {
 	return browser{g, cookie, csrf}
 }
 
-// ask sends a request with the cookie, and with the CSRF token where that is needed.
+// ask sends a request with the cookie, and with the CSRF token if it is needed.
 func (b browser) ask(r request) answer {
 	b.t.Helper()
 	r.header = r.header.Clone()
@@ -95,13 +95,14 @@ func TestSessionOfKey(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
-	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "no admin key")
+	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "takes no API key")
 	if log := g.log.String(); strings.Contains(log, g.key) || strings.Contains(log, csrf) || strings.Contains(log, strings.TrimPrefix(cookie, "mediagate_session=")) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
 }
 
-// What a session changes is noted as by its key, and by the operator's name.
+// TestSessionsAreActors checks that a change through a session is recorded for its key or under
+// the operator's name.
 func TestSessionsAreActors(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -146,7 +147,7 @@ func TestSessionOfOperator(t *testing.T) {
 	g.send(request{method: http.MethodPost, path: session, body: `{"key":"` + adminKey + `x"}`}).wantError(t, 401, "authentication_error", "invalid key")
 }
 
-// another is one more process over the same database.
+// another returns another process over the same database.
 func (g *gateway) another(change func(*api.Config)) *gateway {
 	g.t.Helper()
 	cfg := api.Config{
@@ -214,9 +215,9 @@ func TestSignInRefusals(t *testing.T) {
 	}
 }
 
-// A proxy may have given the request another Host than the browser's. A page without TLS gets
-// no session where the cookie needs TLS, since the browser would drop the cookie; the answer
-// names the address to open. Browsers keep such a cookie for their own machine.
+// TestSignInBehindProxy checks that sign-in works though a proxy changed the Host. A page without
+// TLS gets no session if the cookie needs TLS, since the browser would drop the cookie; the
+// answer names the address to open. Browsers accept such a cookie for localhost.
 func TestSignInBehindProxy(t *testing.T) {
 	t.Parallel()
 	const plain, foreign = "over http a browser keeps no session, since public_url is https: open https://api.example.org/console", "another site"
@@ -293,7 +294,8 @@ func TestSessionCookies(t *testing.T) {
 	}
 }
 
-// With the cookie alone nothing is changed: a browser sends that for other pages too.
+// TestSessionsNeedCSRF checks that the cookie alone changes nothing, since a browser sends it for
+// other pages too.
 func TestSessionsNeedCSRF(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -334,8 +336,9 @@ func TestSessionsNeedCSRF(t *testing.T) {
 	}
 }
 
-// A key comes before a cookie, whatever it is. Credentials that can be no key do not: browsers
-// and proxies send those of Basic auth and of identity providers beside the cookie.
+// TestKeyComesBeforeCookie checks that a key takes precedence over a cookie. Credentials that
+// cannot be a key do not: browsers and proxies send Basic auth and tokens of identity providers
+// in addition to the cookie.
 func TestKeyComesBeforeCookie(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -377,7 +380,7 @@ func TestKeyComesBeforeCookie(t *testing.T) {
 	}
 }
 
-// Where nobody is asked for a key a cookie is none, good or bad.
+// TestKeylessRoutesIgnoreCookies checks that routes without a key ignore cookies, valid or not.
 func TestKeylessRoutesIgnoreCookies(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -395,7 +398,7 @@ func TestKeylessRoutesIgnoreCookies(t *testing.T) {
 	}
 }
 
-func TestCookiesThatAreNone(t *testing.T) {
+func TestInvalidCookies(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	b := g.signIn(g.key)
@@ -428,7 +431,8 @@ func TestCookiesThatAreNone(t *testing.T) {
 	}
 }
 
-// A session ends here at once, and on other processes within a second.
+// TestSessionEnds checks that a session ends at once in this process, and within a second in
+// others.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b browser, row mediagate.Key){
@@ -486,7 +490,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// A session is its key: what is taken from that is taken from it.
+// TestSessionOfNarrowedKey checks that a session has the rights of its key and loses them with
+// it.
 func TestSessionOfNarrowedKey(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -539,7 +544,7 @@ func TestSignInLink(t *testing.T) {
 	take(link(mediagate.Session{KeyID: away.ID})).wantError(t, 403, "permission_error", "address")
 }
 
-// sessionStore counts the questions about sessions.
+// sessionStore counts the lookups of sessions.
 type sessionStore struct {
 	api.Store
 	sessions atomic.Int64
@@ -555,12 +560,12 @@ func newSessionStore(t *testing.T) (*gateway, *sessionStore) {
 	store := &sessionStore{}
 	g := newGateway(t, func(c *api.Config) {
 		store.Store, c.TrustedProxies.Hops = c.Store, 1
-		c.Store, c.Limits.Suspects = store, limit.New("", 2)
+		c.Store, c.Limits.UnknownKeys = store, limit.New("", 2)
 	})
 	return g, store
 }
 
-func TestSessionsAreRememberedForAMoment(t *testing.T) {
+func TestSessionsAreCached(t *testing.T) {
 	t.Parallel()
 	g, store := newSessionStore(t)
 	b := g.signIn(g.key)
@@ -587,8 +592,8 @@ func TestSessionsAreRememberedForAMoment(t *testing.T) {
 	asked("no token", 0)
 }
 
-// Failed sign-ins and wrong cookies are tries like wrong keys: of them all there are so
-// many from one place.
+// TestSignInsAreThrottled checks that failed sign-ins and wrong cookies share the limit of wrong
+// keys from one address.
 func TestSignInsAreThrottled(t *testing.T) {
 	t.Parallel()
 	signIn := func(body string) request { return request{method: http.MethodPost, path: session, body: body} }
@@ -622,16 +627,16 @@ func TestSignInsAreThrottled(t *testing.T) {
 					t.Errorf("%d %s", a.status, a.body)
 				}
 			}
-			for range api.TriesOfOne {
+			for range api.MaxFailuresOfNetwork {
 				failed()
 			}
-			taken, err := g.limits.Suspects.Acquire(t.Context(), "taken", 2)
+			taken, err := g.limits.UnknownKeys.Acquire(t.Context(), "taken", 2)
 			g.must(err)
 			defer taken.Release()
 			var waiting sync.WaitGroup
 			waiting.Go(failed)
 			if name != "admin keys" { // which the database is not asked for
-				eventually(t, "it waits for its turn", func() bool { return g.limits.Suspects.Figures().Waiting > 0 })
+				eventually(t, "it waits for its turn", func() bool { return g.limits.UnknownKeys.Figures().Waiting > 0 })
 			}
 			if a := b.ask(request{path: "/v1/tasks", header: from}); a.status != 200 {
 				t.Errorf("a session that is known: %d %s", a.status, a.body)
@@ -642,7 +647,8 @@ func TestSignInsAreThrottled(t *testing.T) {
 	}
 }
 
-// Sign-ins leave rows: an account has so many in a minute, the operator any.
+// TestSignInsAreCounted checks that the sign-ins of an account are limited a minute, since each
+// stores a row, and that those of operators are not.
 func TestSignInsAreCounted(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -667,7 +673,8 @@ func TestSignInsAreCounted(t *testing.T) {
 	}
 }
 
-// Failed sign-ins that may be guesses at the admin key are in the log.
+// TestFailedSignInsAreLogged checks that failed sign-ins that may be guesses at the admin key are
+// logged.
 func TestFailedSignInsAreLogged(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -679,7 +686,8 @@ func TestFailedSignInsAreLogged(t *testing.T) {
 	}
 }
 
-// No page of another origin may call with the cookie, whatever cors_origins says.
+// TestSessionsAndCORS checks that no page of another origin may call with the cookie, whatever
+// cors_origins allows.
 func TestSessionsAndCORS(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.CORSOrigins = []string{"*", "https://app.example.com"} })
@@ -697,8 +705,9 @@ func TestSessionsAndCORS(t *testing.T) {
 	b.ask(request{method: http.MethodPost, path: session, body: `{"key":"` + g.key + `"}`, header: origin}).wantError(t, 403, "permission_error", "another site")
 }
 
-// At the admin API's own listener the operator signs in, and the console is at both. What
-// is before it is not known, so its cookie is not one of TLS.
+// TestSessionsOfAdminListener checks that the operator signs in at the admin API's own listener
+// and that both listeners serve the console. The cookie there is not one for TLS, since a proxy
+// before that listener is unknown.
 func TestSessionsOfAdminListener(t *testing.T) {
 	t.Parallel()
 	own, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

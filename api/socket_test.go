@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// serve answers on a real listener, as the program does, until the test ends.
+// serve serves on a real listener, as the program does, until the test ends.
 func (g *gateway) serve() (address string) {
 	g.t.Helper()
 	address, _ = g.serveUntil()
@@ -44,15 +44,14 @@ func (g *gateway) serveUntil() (address string, stop func()) {
 	return listener.Addr().String(), stop
 }
 
-// socket is a client that decides on every byte and on each half of its
-// connection.
+// socket is a client that controls every byte and each side of its connection.
 type socket struct {
 	t *testing.T
 	*net.TCPConn
 	answers *bufio.Reader
 }
 
-// patience bounds every wait for an answer; it is never what a test measures.
+// patience limits every wait for an answer. No test measures it.
 const patience = 30 * time.Second
 
 func dial(t *testing.T, address string) *socket {
@@ -121,7 +120,7 @@ func (s *socket) silence() {
 	}
 }
 
-// text is the request as it goes over the wire.
+// text returns the bytes of the request.
 func (r request) text(version string, fields ...string) string {
 	var b strings.Builder
 	method := r.method
@@ -144,8 +143,8 @@ func (r request) text(version string, fields ...string) string {
 // oftenEnough is how many times a race is run: the issue saw 11 of 20 fall.
 const oftenEnough = 20
 
-// TestHalfClose closes the sending side as soon as the request is out. A client that does
-// that still reads, and gets the true answer of a request that went on.
+// TestHalfClose closes the sending side right after the request. Such a client still reads, and
+// must get the real answer.
 func TestHalfClose(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {
@@ -203,8 +202,8 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// TestHalfClosedPipeline sends three requests at once and closes: each is
-// answered, in turn.
+// TestHalfClosedPipeline sends three requests at once and closes the sending side: each is
+// answered, in order.
 func TestHalfClosedPipeline(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -225,8 +224,8 @@ func TestHalfClosedPipeline(t *testing.T) {
 	}
 }
 
-// TestPollsOfOneAccount: clients that leave their long polls behind cost an account its
-// own, never the process its connections and memory.
+// TestPollsOfOneAccount checks that abandoned long polls use up the share of their account, but
+// not the connections and the memory of the process.
 func TestPollsOfOneAccount(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, bounds(func(p *limit.Process) { p.Waits = limit.New("", 6) }))
@@ -243,7 +242,7 @@ func TestPollsOfOneAccount(t *testing.T) {
 			return false // it waits, and this client goes
 		}
 		a := s.answer()
-		a.wantError(t, 429, "rate_limit_error", "those that wait for tasks of this account")
+		a.wantError(t, 429, "rate_limit_error", "waiting requests")
 		if after := a.header.Get("Retry-After"); after != "1" {
 			t.Errorf("Retry-After %q", after)
 		}
@@ -265,7 +264,7 @@ func TestPollsOfOneAccount(t *testing.T) {
 	eventually(t, "the seats are free again", func() bool { return !refused() })
 }
 
-// TestExpectContinue asks before it sends, and closes its side after it.
+// TestExpectContinue sends Expect: 100-continue, then the body, and closes the sending side.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -309,13 +308,13 @@ func TestExpectContinue(t *testing.T) {
 	})
 }
 
-// rough is a gateway that is soon tired of bodies.
+// rough returns a gateway with short time limits for bodies.
 func rough(t *testing.T) *gateway {
 	t.Helper()
 	return newGateway(t, func(c *api.Config) { c.BodyPace = 3 * time.Second })
 }
 
-// bodies are all kinds of routes that read one.
+// bodies has a request of each kind of route that reads a body.
 func (g *gateway) bodies() map[string]request {
 	account := "/admin/v1/accounts/" + g.account.ID
 	return map[string]request{
@@ -328,8 +327,8 @@ func (g *gateway) bodies() map[string]request {
 	}
 }
 
-// TestStalledBody stops before the body is complete and keeps the connection:
-// 408 in the route's envelope, and the connection is closed.
+// TestStalledBody stops before the body is complete and keeps the connection: the answer is 408
+// in the route's envelope, and the connection is closed.
 func TestStalledBody(t *testing.T) {
 	t.Parallel()
 	g := rough(t)
@@ -362,7 +361,7 @@ func TestStalledBody(t *testing.T) {
 	}
 }
 
-// TestSlowBody drips: who never stalls may still be too slow.
+// TestSlowBody sends a body that never stalls but is too slow.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) { c.BodyPace = 300 * time.Millisecond })
@@ -375,7 +374,7 @@ func TestSlowBody(t *testing.T) {
 	s.answer().wantError(t, 408, "invalid_request_error", "did not arrive in time")
 }
 
-// waits reports whether no answer comes for so long.
+// waits reports whether no answer comes within a duration.
 func (s *socket) waits(d time.Duration) bool {
 	s.t.Helper()
 	_ = s.SetReadDeadline(time.Now().Add(d))
@@ -384,8 +383,8 @@ func (s *socket) waits(d time.Duration) bool {
 	return err != nil
 }
 
-// TestBodyEndsEarly closes the sending side in the middle of the body: a true
-// 400 for who still reads.
+// TestBodyEndsEarly closes the sending side within the body: a client that still reads gets a
+// 400.
 func TestBodyEndsEarly(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -422,8 +421,8 @@ func TestBodyEndsEarly(t *testing.T) {
 	})
 }
 
-// TestBrokenChunks: what is no chunk is 400, and nothing behind it is taken
-// for a request.
+// TestBrokenChunks checks that an invalid chunk gives 400, and that following bytes are not read
+// as a request.
 func TestBrokenChunks(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -439,8 +438,8 @@ func TestBrokenChunks(t *testing.T) {
 	s.silence()
 }
 
-// TestUnreadBody sends no body where one was announced, to routes that never
-// read it: the answer does not wait for long, and the connection ends.
+// TestUnreadBody announces a body and sends none, on routes that never read it: the answer comes
+// soon and the connection ends.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, smallBodies(t))
@@ -481,9 +480,8 @@ func TestUnreadBody(t *testing.T) {
 	})
 }
 
-// TestAbortedConnection resets the connection after each byte of a submit.
-// However far it came: no task without a line in the log, and a repetition
-// under the same key makes one task of it.
+// TestAbortedConnection resets the connection after each byte of a submit. At every point, each
+// task has a line in the log, and a repetition with the same key makes one task.
 func TestAbortedConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -537,8 +535,8 @@ func TestAbortedConnection(t *testing.T) {
 	}
 }
 
-// TestCutIsLogged: where a connection ends without an answer its line is
-// written, and it says so.
+// TestCutIsLogged checks that a connection that ends without an answer has a log line that says
+// so.
 func TestCutIsLogged(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -555,8 +553,7 @@ func TestCutIsLogged(t *testing.T) {
 	}
 }
 
-// TestLogLinesAreShort: who has no key cannot fill the log any faster than by
-// one short line a request.
+// TestLogLinesAreShort checks that a client without a key adds only one short log line a request.
 func TestLogLinesAreShort(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -570,8 +567,8 @@ func TestLogLinesAreShort(t *testing.T) {
 	}
 }
 
-// TestHandlerCutsTheConnection: the panic that asks for it is heeded, after
-// the line is written.
+// TestHandlerCutsTheConnection checks that http.ErrAbortHandler cuts the connection after the log
+// line.
 func TestHandlerCutsTheConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, func(c *api.Config) {

@@ -8,10 +8,9 @@ import (
 	"github.com/mediagate/mediagate/media"
 )
 
-// taskFiles finds the fields of a request that name files of other tasks of the account,
-// which may still run (D21). Its errors name the field and say what is wrong with what it
-// names, alike for tasks that are unknown and someone else's. The submit looks again, under
-// locks.
+// taskFiles finds the fields of a request that name files of other tasks of the account, which
+// may still run (D21). Its errors name the field and say what is wrong. An unknown task and
+// another account's task get the same error. The submit checks them again, under locks.
 func (s *Server) taskFiles(c *call, r catalog.Request) (files []mediagate.TaskFile, err error) {
 	request, err := media.Decode(r.Params)
 	if err != nil {
@@ -27,12 +26,12 @@ func (s *Server) taskFiles(c *call, r catalog.Request) (files []mediagate.TaskFi
 		source, known := tasks[id]
 		if !known {
 			if source, err = s.fileTask(c, in.Field, id); err != nil {
-				return nil, asSent(err, r.Folded)
+				return nil, withSentName(err, r.Folded)
 			}
 			tasks[id] = source
 		}
-		if words := s.faultOf(in, &source, n); words != "" {
-			return nil, asSent(mediagate.Invalid(in.Field, "%s %s", in.Field, words), r.Folded)
+		if words := s.taskFileProblem(in, &source, n); words != "" {
+			return nil, withSentName(mediagate.Invalid(in.Field, "%s %s", in.Field, words), r.Folded)
 		}
 		files = append(files, mediagate.TaskFile{Field: in.Field, TaskID: id, N: n})
 	}
@@ -46,19 +45,19 @@ func (s *Server) taskFileOf(address string) (taskID string, n int, ok bool) {
 	return s.cfg.TaskFileOf(address)
 }
 
-// fileTask reads the task of the account that a field names a file of.
+// fileTask reads the task of the account whose file a field names.
 func (s *Server) fileTask(c *call, field, id string) (mediagate.Task, error) {
 	unknown := mediagate.Invalid(field, "%s names a task that is unknown", field)
-	if !looksLike(id, taskPrefix) {
+	if !isID(id, taskPrefix) {
 		return mediagate.Task{}, unknown
 	}
 	t, err := s.cfg.Store.Task(c.ctx, c.caller.key.AccountID, id)
 	return t, notFoundAs(err, unknown)
 }
 
-// faultOf says in words that follow the field's name why the task's n-th file cannot be the
-// input; empty where it can be, as far as is known.
-func (s *Server) faultOf(in mediagate.Input, t *mediagate.Task, n int) string {
+// taskFileProblem says, in words that follow the field's name, why the task's n-th file cannot be
+// the input. It returns "" if nothing is known to be wrong.
+func (s *Server) taskFileProblem(in mediagate.Input, t *mediagate.Task, n int) string {
 	switch {
 	case t.Status == mediagate.StatusFailed || t.Status == mediagate.StatusCancelled:
 		return "names a task that is " + string(t.Status)
@@ -71,7 +70,7 @@ func (s *Server) faultOf(in mediagate.Input, t *mediagate.Task, n int) string {
 	}
 	file, _ := t.File(n)
 	if until := s.cfg.Keep.FilesUntil(t); file.Key == "" || !until.IsZero() && !s.now().Before(until) {
-		return "names a file that is not kept any more"
+		return "names a file that is no longer kept"
 	}
 	return media.FaultOf(in, file)
 }
@@ -91,9 +90,9 @@ func (s *Server) noTaskFiles(r catalog.Request) error {
 	return nil
 }
 
-// withComing is a request as an adapter is asked about it: with an address in place of each
-// file that has none yet.
-func withComing(params json.RawMessage, files []mediagate.TaskFile) (json.RawMessage, error) {
+// withPlaceholders returns the parameters for a question to an adapter: each task file that has
+// no address yet gets a placeholder.
+func withPlaceholders(params json.RawMessage, files []mediagate.TaskFile) (json.RawMessage, error) {
 	if len(files) == 0 {
 		return params, nil
 	}

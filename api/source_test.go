@@ -16,8 +16,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// takesTaskFiles has the gateway take paths of tasks' files. How addresses are read is
-// tested where that is decided, in the program.
+// takesTaskFiles makes the gateway accept paths of tasks' files. The program's own tests check how
+// addresses are read.
 func takesTaskFiles(t *testing.T) func(*api.Config) {
 	t.Helper()
 	models, err := catalog.Load("", catalog.WithMediaURLCheck(func(raw string) error {
@@ -32,7 +32,7 @@ func takesTaskFiles(t *testing.T) func(*api.Config) {
 	return func(c *api.Config) { c.Catalog, c.TaskFileOf = models, mediagate.ParseTaskFile }
 }
 
-// filmOf is a video of a picture.
+// filmOf returns a request for a video of a picture.
 func filmOf(address string) string {
 	return `{"model":"beta-q3","prompt":"it moves","image_urls":["https://x.example.com/1.png","` + address + `"]}`
 }
@@ -41,8 +41,9 @@ func fileOf(id string, n int) string { return fmt.Sprintf("/v1/tasks/%s/files/%d
 
 var pictureFile = mediagate.Result{Key: "results/picture", MimeType: "image/png", Size: 1000, Width: 512, Height: 512}
 
-// A fault of a source that is known at once is the field's 400, in a quote as in a submit.
-func TestSourcesThatCannotBe(t *testing.T) {
+// TestInvalidSources checks that an invalid source gives a 400 for its field, in a quote and in a
+// submit.
+func TestInvalidSources(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, takesTaskFiles(t))
 	stranger := g.other()
@@ -73,7 +74,7 @@ func TestSourcesThatCannotBe(t *testing.T) {
 		fileOf(film, 1):                              "must name image, and its task makes video",
 		fileOf(small, 1):                             "is 100 × 512 pixels, at least 128 × 128 are required",
 		fileOf(large, 1):                             "has more than 52428800 bytes",
-		fileOf(gone, 1):                              "names a file that is not kept any more",
+		fileOf(gone, 1):                              "names a file that is no longer kept",
 		fileOf(text, 1):                              "is application/zip, not an image",
 		fileOf(running, 0):                           "is refused",
 		fileOf(running, 1) + "?x=1":                  "is refused",
@@ -93,7 +94,7 @@ func TestSourcesThatCannotBe(t *testing.T) {
 	}
 }
 
-// A file of a task that still runs is an input.
+// TestSourceThatRuns checks that a file of a running task can be an input.
 func TestSourceThatRuns(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, takesTaskFiles(t))
@@ -144,7 +145,8 @@ func TestSourceThatRuns(t *testing.T) {
 	}
 }
 
-// A source that ends between the look at it and the commit is refused by its field as well.
+// TestSourceErasedWhileSubmitted checks that a source that ends between the check and the commit
+// is refused by its field too.
 func TestSourceErasedWhileSubmitted(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, takesTaskFiles(t))
@@ -152,14 +154,14 @@ func TestSourceErasedWhileSubmitted(t *testing.T) {
 	g.complete(source, pictureFile)
 	body := filmOf(fileOf(source, 1))
 	once := false
-	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Expression {
+	g.vendors.says = func(string, mediagate.Route, json.RawMessage) api.Support {
 		if !once { // after the source was looked at
 			once = true
 			if _, err := g.store.EraseTask(t.Context(), g.account.ID, source); err != nil {
 				t.Errorf("erase: %v", err)
 			}
 		}
-		return api.Expression{}
+		return api.Support{}
 	}
 	a := g.send(request{method: http.MethodPost, path: videos, key: g.key, body: body})
 	a.wantError(t, 400, "invalid_request_error", "image_urls[1] names "+source+", which is erased")

@@ -24,38 +24,38 @@ type SpeechStore interface {
 	VoidSpeeches(ctx context.Context, limit int) (voided int, err error)
 }
 
-// Speaker has texts spoken by our vendors.
+// Speaker has texts spoken by vendors.
 type Speaker interface {
-	// Speak returns once there is sound, at least a byte of it. Errors are of the
-	// kinds that describe what a vendor did, and of KindShutOut and
-	// KindUnavailable; those of the sound's reader mean that it broke off. The
-	// end of ctx ends the vendor's call, as closing the sound does. Its cause is
-	// context.DeadlineExceeded where the vendor took too long.
+	// Speak returns once the first byte of sound has come. Its errors have the kinds that
+	// describe what a vendor did, or are KindShutOut or KindUnavailable. An error of the sound's
+	// reader means that the vendor broke off. The end of ctx ends the vendor's call, and so does
+	// closing the sound. The cause of ctx is context.DeadlineExceeded if the vendor took too
+	// long.
 	Speak(ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage) (io.ReadCloser, error)
 }
 
-// The bounds of a speech. Its hold has a lease, which whoever speaks renews: a
-// process that dies leaves it for speechLease and the time between two looks for
-// what is left, together less than a minute.
+// The bounds of a speech. Its hold has a lease, which its process renews. If the process dies, the
+// lease ends after speechLease, and another process voids the hold within speechRenew: in less than
+// a minute in all.
 const (
 	speechLease = 30 * time.Second
-	speechRenew = 10 * time.Second // also between two looks
+	speechRenew = 10 * time.Second // also how often each process looks for holds to void
 	speechBatch = 100
-	speechCall  = 5 * time.Second  // of one such call to the database
-	speechFirst = 60 * time.Second // until there is sound
-	speechStall = 30 * time.Second // for which a client may take nothing
-	speechError = 10 * time.Second // to send an error
+	speechCall  = 5 * time.Second  // for one such query
+	speechFirst = 60 * time.Second // until the first sound
+	speechStall = 30 * time.Second // how long a client may read nothing
+	speechError = 10 * time.Second // for sending an error
 	speechPiece = 32 << 10
-	endPatience = 2 * time.Second // for the money, before the client is told of the end
-	endEvery    = time.Second     // between two tries to end a hold
+	endPatience = 2 * time.Second // for settling the money before the client sees the end
+	endEvery    = time.Second     // between two attempts to end a hold
 )
 
-// soundTypes are the formats of answers, the first for requests of none.
+// soundTypes are the formats of answers. The first is the default.
 var soundTypes = []struct{ format, mimeType string }{
 	{"mp3", "audio/mpeg"}, {"opus", "audio/opus"}, {"aac", "audio/aac"}, {"flac", "audio/flac"}, {"wav", "audio/wav"}, {"pcm", "audio/pcm"},
 }
 
-// soundType is the type of the sound that a request asks for.
+// soundType returns the media type of the sound that a request asks for.
 func soundType(params json.RawMessage) (string, error) {
 	var asked struct {
 		Format string `json:"response_format"`
@@ -71,17 +71,15 @@ func soundType(params json.RawMessage) (string, error) {
 	return "", mediagate.Errorf(mediagate.KindInternal, "format %q has no type", asked.Format)
 }
 
-// soundBuffers hold the pieces on their way: a stream has one, whatever its
-// length.
+// soundBuffers are reused. A stream needs one, whatever its length.
 var soundBuffers = sync.Pool{New: func() any { return new([speechPiece]byte) }}
 
-// handleSpeech has a text spoken, and passes the sound on while the vendor makes
-// it. Money is held before the vendor is asked. It is charged when all has been
-// passed on, or the client has left; where the vendor fails, or we do, it is
-// given back and the connection cut. No task is made: the database only keeps
-// what the hold hangs on.
+// handleSpeech has a text spoken and passes the sound on while the vendor makes it. It holds the
+// money before it calls the vendor, and charges it once all sound was passed on or the client has
+// left. If the vendor or the gateway fails, it gives the money back and cuts the connection. A
+// speech makes no task: the database keeps only what the hold needs.
 func (s *Server) handleSpeech(c *call) error {
-	raw, body, err := s.readBody(c, c.models.outlines[speechPath])
+	raw, body, err := s.readBody(c, c.models.fieldMasks[speechPath])
 	if err != nil {
 		return err
 	}
@@ -92,38 +90,50 @@ func (s *Server) handleSpeech(c *call) error {
 	if err := c.caller.mayBegin(); err != nil {
 		return err
 	}
-	o, err := s.validate(c, order{endpoint: speechPath, body: body, size: len(raw), strict: names})
+	v, err := s.validate(c, submitRequest{endpoint: speechPath, body: body, size: len(raw), strict: names})
 	if err != nil {
 		return err
 	}
-	if err := s.moderate(c, o); err != nil {
+	if err := s.moderate(c, v); err != nil {
 		return err
 	}
-	if err := s.again(c.ctx, c); err != nil {
+	if err := s.reauthorize(c.ctx, c); err != nil {
 		return err
 	}
-	c.held.Release()
-	c.readBy(time.Time{}) // what is read from here on is whether the client is there
-	mimeType, err := soundType(o.Params)
+	c.bodyPermit.Release()
+	c.readBy(time.Time{}) // from here on reading only shows whether the client is still there
+	mimeType, err := soundType(v.Params)
 	if err != nil {
 		return err
 	}
-	lease, err := c.take(s.cfg.Limits.Speeches, 1, "the speeches under way")
+	permit, err := c.tryAcquire(s.cfg.Limits.Speeches, 1, "speeches in progress")
 	if err != nil {
 		return err
 	}
-	defer lease.Release()
+	defer permit.Release()
 	s.speeches.Add(1)
 	defer s.speeches.Done()
-	u := &speechRequest{server: s, call: c, validated: o, mimeType: mimeType, end: mediagate.SpeechVoided, speech: mediagate.Speech{
-		ID: s.newID("speech_"), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID, RequestID: c.requestID,
-		Model: o.model, Charges: o.Charges, Hold: o.hold(),
-	}}
+	u := &speechRequest{
+		server:    s,
+		call:      c,
+		validated: v,
+		mimeType:  mimeType,
+		end:       mediagate.SpeechVoided,
+		speech: mediagate.Speech{
+			ID:        s.newID("speech_"),
+			AccountID: c.caller.key.AccountID,
+			KeyID:     c.caller.key.ID,
+			RequestID: c.requestID,
+			Model:     v.model,
+			Charges:   v.Charges,
+			Hold:      v.hold(),
+		},
+	}
 	if err := s.cfg.Store.OpenSpeech(c.ctx, u.speech, speechLease); err != nil {
 		return err
 	}
 	c.speech = u
-	defer u.settle() // a panic too voids
+	defer u.settle() // also after a panic, which voids the hold
 	failpoint.Hit(failpoint.SpeechHeld)
 	return u.speak()
 }
@@ -136,13 +146,12 @@ type speechRequest struct {
 	mimeType  string
 	speech    mediagate.Speech
 
-	end  mediagate.SpeechState // that is due
+	end  mediagate.SpeechState // how the hold has to end
 	sent int64
 }
 
-// speak asks for the sound and passes it on. The context is the request's own,
-// unlike that of other calls: a client that has closed its side, if only the one
-// that sends, counts as gone, so that no vendor speaks to nobody.
+// speak gets the sound and passes it on. Unlike other calls it uses the request's own context: a
+// client that has closed its sending side counts as gone, so that no vendor speaks to nobody.
 func (u *speechRequest) speak() error {
 	c := u.call
 	ctx, end := context.WithCancelCause(c.Request().Context())
@@ -151,35 +160,35 @@ func (u *speechRequest) speak() error {
 	defer context.AfterFunc(c.server, cancel)()
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	go u.server.renew(renewing, u.speech.ID)
+	go u.server.renewHold(renewing, u.speech.ID)
 
 	began := time.Now()
 	patience := time.AfterFunc(speechFirst, func() { end(context.DeadlineExceeded) })
 	sound, err := u.server.cfg.Speaker.Speak(ctx, u.validated.model, u.validated.Plan.Routes, u.validated.Params)
 	if err != nil {
-		return u.unspoken(err, !patience.Stop())
+		return u.answerUnspoken(err, !patience.Stop())
 	}
 	defer sound.Close()
-	if !patience.Stop() { // in the very moment: what follows would be cut
-		return u.unspoken(mediagate.Errorf(mediagate.KindAmbiguous, "no sound came in time"), true)
+	if !patience.Stop() { // the time ran out just now, and the sound would be cut off
+		return u.answerUnspoken(mediagate.Errorf(mediagate.KindAmbiguous, "no sound came in time"), true)
 	}
 	failpoint.Hit(failpoint.SpeechBegun)
-	err = u.pass(ctx, sound, began)
+	err = u.relay(ctx, sound, began)
 	if err == nil {
 		failpoint.Hit(failpoint.SpeechSent)
 	}
 	return err
 }
 
-// gone reports whether the client has left, and not we.
-func (u *speechRequest) gone() bool {
+// clientLeft reports whether the client has left while the server goes on.
+func (u *speechRequest) clientLeft() bool {
 	return u.call.server.Err() == nil && u.call.Request().Context().Err() != nil
 }
 
-// unspoken is the answer where there was no sound. Who left before we knew of a
-// refusal is charged like whoever left later.
-func (u *speechRequest) unspoken(err error, late bool) error {
-	if u.gone() && !late {
+// answerUnspoken answers a call without any sound. A client that left before the vendor refused
+// is charged, like one that leaves later.
+func (u *speechRequest) answerUnspoken(err error, late bool) error {
+	if u.clientLeft() && !late {
 		if mediagate.Is(err, mediagate.KindAmbiguous) {
 			u.end = mediagate.SpeechPosted
 		}
@@ -189,24 +198,23 @@ func (u *speechRequest) unspoken(err error, late bool) error {
 	return speechFailure(err)
 }
 
-// pass passes the sound on, piece by piece as it comes. Nothing is read while
-// the client takes nothing.
-func (u *speechRequest) pass(ctx context.Context, sound io.Reader, began time.Time) error {
+// relay passes the sound on piece by piece, as it comes. It reads no more than the client takes.
+func (u *speechRequest) relay(ctx context.Context, sound io.Reader, began time.Time) error {
 	response := u.call.Response()
 	response.Header().Set("Content-Type", u.mimeType)
 	buffer, _ := soundBuffers.Get().(*[speechPiece]byte)
 	defer soundBuffers.Put(buffer)
 	limit := began.Add(min(u.validated.Plan.Timeout, u.server.cfg.TaskTimeout))
-	var vendor, client time.Duration // waited for
+	var vendor, client time.Duration // time spent waiting for each
 	for {
 		asked := time.Now()
 		n, err := sound.Read(buffer[:])
 		came := time.Now()
 		vendor += came.Sub(asked)
-		u.call.writeBy(came.Add(speechStall)) // also for the end of the answer, once the money is settled
+		u.call.writeBy(came.Add(speechStall)) // also covers the end of the answer, after the money is settled
 		if n > 0 {
 			if _, werr := response.Write(buffer[:n]); werr != nil || http.NewResponseController(response).Flush() != nil {
-				return u.left()
+				return u.endForClient()
 			}
 			client += time.Since(came)
 			u.sent += int64(n)
@@ -215,42 +223,44 @@ func (u *speechRequest) pass(ctx context.Context, sound io.Reader, began time.Ti
 		case errors.Is(err, io.EOF):
 			u.end = mediagate.SpeechPosted
 			return nil
-		case ctx.Err() != nil && u.gone():
-			return u.left()
+		case ctx.Err() != nil && u.clientLeft():
+			return u.endForClient()
 		case err != nil:
-			return u.broken("the vendor broke off", err)
+			return u.cut("the vendor broke off", err)
 		case u.sent > u.validated.Plan.MaxBytes:
-			return u.broken("the vendor does not end", nil)
+			return u.cut("the vendor does not end", nil)
 		case time.Now().After(limit):
-			if client > vendor { // who is slow to listen pays like who leaves
-				return u.left()
+			if client > vendor { // a slow client pays like one that leaves
+				return u.endForClient()
 			}
-			return u.broken("the vendor takes too long", nil)
+			return u.cut("the vendor takes too long", nil)
 		}
 	}
 }
 
-// left ends a speech that nobody listens to any more.
-func (u *speechRequest) left() error {
+// endForClient ends a speech whose client has left or is too slow. It charges the client.
+func (u *speechRequest) endForClient() error {
 	if u.call.server.Err() == nil {
 		u.end = mediagate.SpeechPosted
 	}
 	return errCut
 }
 
-// broken ends a speech in the middle. Nothing is charged, and the connection is
-// cut, so that the client does not take it for whole.
-func (u *speechRequest) broken(why string, err error) error {
-	u.server.log.WarnContext(u.call.Request().Context(), "a speech was cut", "speech", u.speech.ID, "why", why, "bytes", u.sent, "error", err)
+// cut ends a speech in the middle. It charges nothing and cuts the connection, so that the client
+// does not take the sound for complete.
+func (u *speechRequest) cut(why string, err error) error {
+	u.server.log.WarnContext(
+		u.call.Request().Context(), "a speech was cut", "speech", u.speech.ID, "why", why, "bytes", u.sent, "error", err,
+	)
 	return errCut
 }
 
-// settle ends the hold. Where the database is away it goes on trying for as long
-// as nobody else may end it.
+// settle ends the hold. While the database is away it keeps trying until another process may void
+// the hold.
 func (u *speechRequest) settle() {
 	s := u.server
 	ctx := context.WithoutCancel(u.call.Request().Context())
-	sure := true // that nothing of ours has ended it
+	sure := true // no earlier attempt of ours can have ended it
 	try := func(patience time.Duration) error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -258,7 +268,7 @@ func (u *speechRequest) settle() {
 		if err == nil && !won && sure {
 			s.log.WarnContext(ctx, "a speech had been voided before it ended", "speech", u.speech.ID, "end", string(u.end))
 		}
-		sure = sure && err == nil // it may be stored, and only the answer lost
+		sure = sure && err == nil // the end may be stored although its answer was lost
 		return err
 	}
 	if try(endPatience) == nil {
@@ -276,20 +286,22 @@ func (u *speechRequest) settle() {
 				return
 			}
 			if time.Now().After(until) || s.life.Err() != nil {
-				s.log.ErrorContext(ctx, "a speech was not ended: it will be voided", "speech", u.speech.ID, "end", string(u.end), "error", err)
+				s.log.ErrorContext(
+					ctx, "a speech was not ended: it will be voided", "speech", u.speech.ID, "end", string(u.end), "error", err,
+				)
 				return
 			}
 		}
 	})
 }
 
-// attrs tell of the speech in the call's log line.
+// attrs describe the speech in the call's log line.
 func (u *speechRequest) attrs() []slog.Attr {
 	return []slog.Attr{slog.String("speech", u.speech.ID), slog.String("end", string(u.end)), slog.Int64("bytes", u.sent)}
 }
 
-// renew keeps the hold from being voided while its process lives.
-func (s *Server) renew(ctx context.Context, id string) {
+// renewHold renews the lease of the hold, so that it is not voided while its process lives.
+func (s *Server) renewHold(ctx context.Context, id string) {
 	tick := time.NewTicker(speechRenew)
 	defer tick.Stop()
 	for {
@@ -302,7 +314,7 @@ func (s *Server) renew(ctx context.Context, id string) {
 		open, err := s.cfg.Store.RenewSpeech(try, id, speechLease)
 		cancel()
 		switch {
-		case ctx.Err() != nil || err == nil && !open: // settle says what became of it
+		case ctx.Err() != nil || err == nil && !open: // settle reports what happened to it
 			return
 		case err != nil:
 			s.log.WarnContext(ctx, "the hold of a speech was not renewed", "speech", id, "error", err)
@@ -310,10 +322,9 @@ func (s *Server) renew(ctx context.Context, id string) {
 	}
 }
 
-// sweepSpeeches voids the holds that processes have left behind, this one's
-// before it died among them, until the server ends. Each process that answers
-// clients looks, so that no other needs to run. While there is something to void
-// the next look follows at once.
+// sweepSpeeches voids the holds that dead processes have left behind, until the server ends.
+// Every process that serves the API does this, so no other process is needed. It continues at
+// once as long as it finds holds to void.
 func (s *Server) sweepSpeeches() {
 	tick := time.NewTicker(speechRenew)
 	defer tick.Stop()
@@ -325,7 +336,7 @@ func (s *Server) sweepSpeeches() {
 			return
 		}
 		if err != nil {
-			s.log.Warn("speeches that were left behind were not all voided", "error", err)
+			s.log.Warn("not all abandoned speeches were voided", "error", err)
 		}
 		if voided > 0 {
 			s.log.Info("speeches were left behind: their holds are voided", "speeches", voided)
@@ -339,7 +350,7 @@ func (s *Server) sweepSpeeches() {
 	}
 }
 
-// speechFailure is what a client is told where there was no sound.
+// speechFailure is the client's error for a speech without sound.
 func speechFailure(err error) error {
 	e := domainError(err)
 	switch e.Kind {
@@ -347,7 +358,8 @@ func speechFailure(err error) error {
 		return err
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		return &mediagate.Error{
-			Kind: mediagate.KindRateLimited, RetryAfter: max(e.RetryAfter, time.Second), Message: "too many speeches at the moment", Err: err,
+			Kind: mediagate.KindRateLimited, RetryAfter: max(e.RetryAfter, time.Second),
+			Message: "too many speeches at once, try again later", Err: err,
 		}
 	case mediagate.KindShutOut, mediagate.KindFunds, mediagate.KindCredentials:
 		return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "no channel is open", Err: err}

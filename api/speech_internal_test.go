@@ -20,7 +20,7 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// mute is vendors that say nothing.
+// mute is vendors that never answer.
 type mute struct{ cause error }
 
 func (m *mute) Speak(ctx context.Context, _ string, _ []mediagate.Route, _ json.RawMessage) (io.ReadCloser, error) {
@@ -29,7 +29,7 @@ func (m *mute) Speak(ctx context.Context, _ string, _ []mediagate.Route, _ json.
 	return nil, mediagate.Errorf(mediagate.KindAmbiguous, "the vendor's answer was lost")
 }
 
-// renewing is a database that only renews leases.
+// renewing is a store that only renews leases.
 type renewing struct {
 	Store
 	renewed int
@@ -40,8 +40,8 @@ func (r *renewing) RenewSpeech(context.Context, string, time.Duration) (bool, er
 	return true, nil
 }
 
-// Who asked for the sound learns why the wait for it is over: it is not the
-// vendor's fault when a client leaves, and is when it says nothing.
+// TestSpeechThatNeverComes checks the reason why a wait for sound ends: a silent vendor is an
+// error of the vendor, a client that leaves is not.
 func TestSpeechThatNeverComes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -79,7 +79,7 @@ func TestSpeechThatNeverComes(t *testing.T) {
 	}
 }
 
-// leftBehind is a database with holds that nobody renews, which two processes void.
+// leftBehind is a store with expired holds, which two processes void.
 type leftBehind struct {
 	Store
 	speeches int
@@ -93,8 +93,7 @@ func (l *leftBehind) VoidSpeeches(_ context.Context, limit int) (int, error) {
 	return found / 2, nil // the other process was first with the rest
 }
 
-// However many holds a process leaves behind, their end does not wait for the
-// next look.
+// TestSpeechesLeftBehindAtOnce checks that all holds that a process left are voided in one scan.
 func TestSpeechesLeftBehindAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +114,7 @@ func TestSpeechesLeftBehindAtOnce(t *testing.T) {
 	})
 }
 
-// deadlines is a connection that remembers until when it may be written to.
+// deadlines is a connection that records its write deadline.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	write time.Time
@@ -139,8 +138,8 @@ func (l late) Speak(context.Context, string, []mediagate.Route, json.RawMessage)
 	return r, nil
 }
 
-// However late the vendor's end comes, there is time to pass it on, also where
-// the money takes some before: else a speech is cut that is charged.
+// TestSpeechEndsLate checks that a late end of the vendor's sound is passed on, even if the
+// charge takes time before it. Otherwise a charged speech would be cut.
 func TestSpeechEndsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +159,7 @@ func TestSpeechEndsLate(t *testing.T) {
 	})
 }
 
-// forgetful is a database whose first answer to an end is lost.
+// forgetful is a store whose first answer to an end is lost.
 type forgetful struct {
 	Store
 	lost, ended bool
@@ -176,8 +175,8 @@ func (f *forgetful) EndSpeech(context.Context, string, mediagate.SpeechState) (b
 	return won, nil
 }
 
-// What the log says of the money is so: an end that was stored, and whose answer
-// was lost, is no void.
+// TestSpeechWhoseEndIsLost checks that the log reports the right end: an end that was stored
+// although its answer was lost is not a void.
 func TestSpeechWhoseEndIsLost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -27,7 +27,7 @@ const (
 	speechCost = characters * 60
 )
 
-// speaker is our vendors' side: it answers as the test says.
+// speaker replaces the vendors: it answers as the test says.
 type speaker struct {
 	mu    sync.Mutex
 	asked []string
@@ -50,7 +50,7 @@ func (s *speaker) calls() []string {
 	return s.asked
 }
 
-// pipes is a vendor that pipes its sound, whose call ends with ctx.
+// pipes is a vendor that streams its sound. Its call ends with ctx.
 func (s *speaker) pipes() *io.PipeWriter {
 	r, w := io.Pipe()
 	s.speak = func(ctx context.Context) (io.ReadCloser, error) {
@@ -64,7 +64,7 @@ func fails(err error) func(context.Context) (io.ReadCloser, error) {
 	return func(context.Context) (io.ReadCloser, error) { return nil, err }
 }
 
-// money waits until the account holds nothing, and compares what it has spent.
+// money waits until the account holds nothing, and compares the amount it has spent.
 func (g *gateway) wantSpent(want mediagate.Micros) {
 	g.t.Helper()
 	g.wantMoney(0, want)
@@ -126,7 +126,7 @@ func TestSpeech(t *testing.T) {
 	}
 }
 
-// What a quote says is what is held, and charged.
+// TestSpeechQuote checks that the quoted price is held and charged.
 func TestSpeechQuote(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -140,8 +140,8 @@ func TestSpeechQuote(t *testing.T) {
 	}
 }
 
-// Where there is no sound the answer is an error like all others, and nothing
-// is charged.
+// TestSpeechRefusals checks that a speech without sound is answered with an error like all others
+// and is not charged.
 func TestSpeechRefusals(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -185,8 +185,9 @@ func TestSpeechRefusals(t *testing.T) {
 	g.wantSpent(0)
 }
 
-// Nobody is asked for what breaks a rule or cannot be paid.
-func TestSpeechIsJudgedFirst(t *testing.T) {
+// TestSpeechIsModeratedFirst checks that the vendor gets no request that breaks a rule or cannot
+// be paid.
+func TestSpeechIsModeratedFirst(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for name, test := range map[string]struct {
@@ -215,8 +216,9 @@ func TestSpeechIsJudgedFirst(t *testing.T) {
 	g.wantSpent(0)
 }
 
-// Speech is no submit: an idempotency key is not looked at, whatever it is.
-func TestSpeechKnowsNoIdempotency(t *testing.T) {
+// TestSpeechHasNoIdempotency checks that an idempotency key is ignored: a speech is not stored as
+// a submit.
+func TestSpeechHasNoIdempotency(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for _, key := range []string{"once", "once", "not\u00a0ASCII", ""} {
@@ -228,7 +230,7 @@ func TestSpeechKnowsNoIdempotency(t *testing.T) {
 	g.wantSpent(4 * speechCost)
 }
 
-// listening is a gateway on a socket, with a client's connection to it.
+// listening returns a gateway on a socket and a client's connection to it.
 type listening struct {
 	*gateway
 	stop   func() // the server, and waits until it has
@@ -245,7 +247,7 @@ func listen(t *testing.T, changes ...func(*api.Config)) *listening {
 	return &listening{gateway: g, stop: stop, client: &http.Client{Transport: transport}, url: "http://" + address}
 }
 
-// hear begins a speech; cancel is how its client leaves.
+// hear begins a speech. Its client leaves by cancel.
 func (l *listening) hear() (answer *http.Response, cancel func()) {
 	l.t.Helper()
 	ctx, cancel := context.WithCancel(l.t.Context())
@@ -294,7 +296,7 @@ func TestSpeechPassesOnEachPieceAtOnce(t *testing.T) {
 	l.wantSpent(speechCost)
 }
 
-// The client must not take what broke for whole.
+// TestSpeechThatBreaks checks that the client can recognize a broken speech.
 func TestSpeechThatBreaks(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
@@ -312,8 +314,8 @@ func TestSpeechThatBreaks(t *testing.T) {
 	eventually(l.t, "the log line", func() bool { return strings.Contains(l.log.String(), `"end":"voided","bytes":4`) })
 }
 
-// Who leaves in the middle, or while the vendor has the request, is charged; the
-// vendor's call ends.
+// TestSpeechThatIsLeft checks that a client that leaves, once the vendor has the request, is
+// charged and that the vendor's call ends.
 func TestSpeechThatIsLeft(t *testing.T) {
 	t.Parallel()
 	t.Run("in the middle", func(t *testing.T) {
@@ -357,7 +359,8 @@ func TestSpeechThatIsLeft(t *testing.T) {
 	}
 }
 
-// Nothing is read of the vendor while the client takes nothing.
+// TestSpeechWaitsForItsClient checks that nothing is read from the vendor while the client reads
+// nothing.
 func TestSpeechWaitsForItsClient(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
@@ -393,7 +396,7 @@ func TestSpeechWaitsForItsClient(t *testing.T) {
 	l.wantSpent(speechCost)
 }
 
-// A vendor that never ends is cut where the model's file says so.
+// TestSpeechWithoutEnd checks that an endless speech is cut after the limit in the model's file.
 func TestSpeechWithoutEnd(t *testing.T) {
 	t.Parallel()
 	const shorter = "id: eta-4o-mini-tts\noperations: [{endpoint: /v1/audio/speech, max_bytes: 1MiB}]\n"
@@ -411,7 +414,8 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// The bounds of a request's body are none of its answer's.
+// TestSpeechOutlastsItsBody checks that the time limits of a request's body do not apply to its
+// answer.
 func TestSpeechOutlastsItsBody(t *testing.T) {
 	t.Parallel()
 	const stall = 500 * time.Millisecond // the body itself has to be read within it
@@ -428,8 +432,8 @@ func TestSpeechOutlastsItsBody(t *testing.T) {
 	l.wantSpent(speechCost)
 }
 
-// A server that stops lets speeches end within its grace, cuts the others, and
-// charges nothing for those.
+// TestSpeechAndTheEndOfTheServer checks that a stopping server lets speeches end within its grace
+// period, cuts the others and does not charge them.
 func TestSpeechAndTheEndOfTheServer(t *testing.T) {
 	t.Parallel()
 	t.Run("ends in time", func(t *testing.T) {
@@ -473,7 +477,8 @@ func TestSpeechAndTheEndOfTheServer(t *testing.T) {
 	})
 }
 
-// What a process leaves behind is voided by any other, its own successor too.
+// TestSpeechesLeftBehind checks that any process, also a successor, voids the holds that a
+// process left.
 func TestSpeechesLeftBehind(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -493,8 +498,8 @@ func TestSpeechesLeftBehind(t *testing.T) {
 	g.wantMoney(1000, 0)
 }
 
-// A client that writes no more and still reads cannot be told from one that has
-// left: for speech it has.
+// TestSpeechOfAHalfClosedConnection checks that a client that closes its sending side counts as
+// gone: it cannot be told from one that left.
 func TestSpeechOfAHalfClosedConnection(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)

@@ -23,7 +23,7 @@ import (
 
 var errNoTemporal = errors.New("temporal is away")
 
-// temporal is where starts are made.
+// temporal records the starts.
 type temporal struct {
 	does    atomic.Value // func(context.Context) error: what becomes of starts from now on
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func (p *temporal) Job(context.Context, string) (status mediagate.TaskJobStatus,
 	return status, "", "", nil
 }
 
-// count is how many starts were asked for, and how many of them went well.
+// count returns the number of requested and of successful starts.
 func (p *temporal) count() (asked, started int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ const (
 	starters   = 4 // of an account that is alone
 )
 
-// queue is starts under test, on the bubble's clock.
+// queue is the starts under test, on the bubble's clock.
 type queue struct {
 	*starts
 	t        *testing.T
@@ -106,7 +106,7 @@ func withQueue(t *testing.T, test func(*queue)) {
 	})
 }
 
-// submit adds so many tasks of the account, which takes no time.
+// submit adds n tasks of the account in no time.
 func (q *queue) submit(account string, n int) {
 	q.t.Helper()
 	began := time.Now()
@@ -119,8 +119,9 @@ func (q *queue) submit(account string, n int) {
 	}
 }
 
-// An account may have half of the room, the next one half of the rest, whatever
-// Temporal does; and one that submits a little is started beside those that crowd.
+// TestAccountsShareTheStarts checks that an account may use half of the room and the next one
+// half of the rest, whatever Temporal does. An account with few submits is started while others
+// submit many.
 func TestAccountsShareTheStarts(t *testing.T) {
 	t.Parallel()
 	withQueue(t, func(q *queue) {
@@ -144,8 +145,8 @@ func TestAccountsShareTheStarts(t *testing.T) {
 	})
 }
 
-// What cannot be started in time is left to the wake scan, and not started here. The log
-// says so once in a while, and why.
+// TestStartsExpire checks that a start that cannot be made in time is left to the wake scan and
+// that the log says so, with the reason, once in a while.
 func TestStartsExpire(t *testing.T) {
 	t.Parallel()
 	for name, does := range map[string]func(context.Context) error{"away": failing, "hangs": taking(time.Hour)} {
@@ -183,7 +184,8 @@ func TestStartsExpire(t *testing.T) {
 	}
 }
 
-// In a burst the starts are left to the wake scan, of which the log says nothing.
+// TestStartsOfABurst checks that the starts of a burst are left to the wake scan without a log
+// line.
 func TestStartsOfABurst(t *testing.T) {
 	t.Parallel()
 	withQueue(t, func(q *queue) {
@@ -202,7 +204,8 @@ func TestStartsOfABurst(t *testing.T) {
 	})
 }
 
-// A stop starts what waits, and ends within seconds. Nothing is started after it.
+// TestDrain checks that a stop makes the waiting starts, ends within seconds, and starts nothing
+// after it.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	const drainTime = startPatience + time.Second/2
@@ -247,7 +250,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Of a task's parts that may be long none is kept while its start waits.
+// TestForStart checks that the long parts of a task are not kept while its start waits.
 func TestForStart(t *testing.T) {
 	t.Parallel()
 	want := mediagate.Task{

@@ -30,13 +30,13 @@ func (c *counter) through(t *testing.T, cfg *api.Config) *databaseStore {
 	return openStore(t, c.before(t, store.address), cfg.Now)
 }
 
-// answered is a store whose statements after an answer are not counted: whether the process
-// starts the run itself.
+// answered is a store whose statements after an answer are not counted, since the process may start
+// the run itself.
 type answered struct{ *databaseStore }
 
 func (answered) MayStart(context.Context, string) (bool, error) { return true, nil }
 
-// before is an address that leads to the database at the other one.
+// before returns an address that leads to the database at another address.
 func (c *counter) before(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -64,7 +64,7 @@ func (c *counter) before(t *testing.T, address string) string {
 	return u.String()
 }
 
-// pass carries a connection over until either side ends it.
+// pass copies a connection until either side ends it.
 func (c *counter) pass(front net.Conn, behind string) {
 	defer front.Close()
 	back, err := net.Dial("tcp", behind)
@@ -79,8 +79,8 @@ func (c *counter) pass(front net.Conn, behind string) {
 	c.count(back, front)
 }
 
-// count carries a client's messages over, and counts those that run something.
-// The first has no type.
+// count copies a client's messages and counts those that run a statement. The first message has no
+// type.
 func (c *counter) count(to io.Writer, from io.Reader) {
 	head := make([]byte, 5)
 	for first := true; ; first = false {
@@ -104,9 +104,9 @@ func (c *counter) count(to io.Writer, from io.Reader) {
 	}
 }
 
-// A submit that everything bounds takes four statements, none of them in a transaction with
-// others: for the key with its account, the rates, the idempotency record, and the rows. BEGIN and
-// COMMIT would count. A message that runs a statement is a round trip once it is prepared.
+// TestStatementsOfASubmit checks that a submit with all limits takes four statements, each in a
+// transaction of its own: for the key with its account, the rates, the idempotency record, and
+// the rows. BEGIN and COMMIT would count. A prepared statement takes one round trip.
 func TestStatementsOfASubmit(t *testing.T) {
 	t.Parallel()
 	statements := &counter{}

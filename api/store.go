@@ -10,7 +10,7 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// Store is the database as the API sees it, one interface a concern.
+// Store is the database as the API sees it. Each concern has its own interface.
 type Store interface {
 	SubmitStore
 	StartStore
@@ -35,91 +35,94 @@ type Store interface {
 	RestoreStore
 }
 
-// SubmitStore takes tasks in.
+// SubmitStore stores submits.
 type SubmitStore interface {
 	Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error)
-	// SubmitModal takes the modal parameters of a task in.
+	// SubmitModal stores the modal parameters of a task.
 	SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error)
-	Replay(ctx context.Context, accountID, idempotencyKey, path string, body [32]byte) (taskID string, found bool, err error)
-	// CheckHold tells whether account and key can bear a hold: KindPayment where they
-	// cannot, KindUnauthenticated where the key is gone.
+	Replay(
+		ctx context.Context, accountID, idempotencyKey, path string, body [32]byte,
+	) (taskID string, found bool, err error)
+	// CheckHold checks whether account and key can pay for a hold: KindPayment if they cannot,
+	// KindUnauthenticated if the key is gone.
 	CheckHold(ctx context.Context, accountID, keyID string, hold mediagate.Micros) error
 }
 
-// StartStore is the queue of tasks that have no run yet.
+// StartStore decides who starts new tasks.
 type StartStore interface {
-	// MayStart reports whether the caller starts the task's run itself. If not, the wake
-	// scan starts it.
+	// MayStart reports whether the caller starts the task's run itself. If not, the wake scan
+	// does.
 	MayStart(ctx context.Context, taskID string) (bool, error)
 }
 
-// AdoptionStore knows of requests that wait for their tasks, and of those whose clients did
-// not get the answer.
+// AdoptionStore records the requests that wait for their tasks, and whether their clients got the
+// answer.
 type AdoptionStore interface {
-	// Adopt gives the waiter a task that an equal request made, and whose answer nobody got.
+	// Adopt returns the task of an equal request whose client did not get the answer, and records
+	// the waiter.
 	Adopt(ctx context.Context, accountID string, w mediagate.Waiter) (taskID string, found bool, err error)
 	Answered(ctx context.Context, accountID, waiterID string) error
 	Unanswered(ctx context.Context, accountID, waiterID string) error
 }
 
-// TaskStore reads the tasks of an account, notes its wish to cancel one, and
-// erases them.
+// TaskStore reads the tasks of an account, records its requests to cancel them, and erases them.
 type TaskStore interface {
 	Task(ctx context.Context, accountID, id string) (mediagate.Task, error)
 	Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error)
 	Versions(ctx context.Context, ids []string) (map[string]int64, error)
 	RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error)
-	// EraseTask erases a task that has ended, but for its files; it returns the
-	// keys of those that lie outside of its folder.
+	// EraseTask erases a task that has ended, but not its files. It returns the keys of the files
+	// outside of the task's folder.
 	EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error)
 }
 
-// StoryStore tells what became of tasks, and takes commands for them.
+// StoryStore reads the stories of tasks, and takes commands for them.
 type StoryStore interface {
 	Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error)
-	// Outlook reads what a task waits for, Story all that is stored of it, whoever's it is.
+	// Outlook reads what a task waits for, Story all that is stored of it, for tasks of any account.
 	Outlook(ctx context.Context, taskID string) (story.Story, error)
 	Story(ctx context.Context, taskID string) (story.Story, error)
-	// Command records a command and applies it. Returns KindConflict, naming what
-	// applies, for one that does not.
+	// Command records a command and applies it. It returns KindConflict, with the commands that
+	// apply, for one that does not.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
 	NotePromptRead(ctx context.Context, accountID, taskID string) error
-	// Labels reads what lists show beside tasks, StuckCounts how many of a filter are stuck and why.
+	// Labels reads the labels of tasks in lists. StuckCounts counts the stuck tasks of a filter by
+	// reason.
 	Labels(ctx context.Context, ids ...string) (map[string]mediagate.TaskLabel, error)
 	StuckCounts(ctx context.Context, f mediagate.TaskFilter) (map[string]int, error)
 }
 
-// SourceStore knows who made what later requests work on.
+// SourceStore finds the makers of results that later requests use.
 type SourceStore interface {
-	// Producer is the attempt that made what a completed task shows.
+	// Producer returns the attempt that made the result of a completed task.
 	Producer(ctx context.Context, taskID string) (task.Attempt, error)
 	// MadeBy finds the task of the account that made what a vendor's id names.
 	MadeBy(ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string) (mediagate.MadeAt, error)
 }
 
-// CallerStore knows who calls.
+// CallerStore reads keys and accounts.
 type CallerStore interface {
-	// KeyByHash finds a live key, and its account.
+	// KeyByHash finds a live key and its account.
 	KeyByHash(ctx context.Context, hash [32]byte) (mediagate.Key, mediagate.Account, error)
 	Key(ctx context.Context, id string) (mediagate.Key, error)
 	TouchKeys(ctx context.Context, usedAt map[string]time.Time) error
 	Account(ctx context.Context, id string) (mediagate.Account, error)
 }
 
-// SessionStore knows who is signed in.
+// SessionStore keeps the sessions of the console.
 type SessionStore interface {
 	AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error
-	// Session finds a live session, and the hash of its key.
+	// Session finds a live session and the hash of its key.
 	Session(ctx context.Context, hash [32]byte) (mediagate.Session, error)
 	EndSession(ctx context.Context, hash [32]byte) error
-	// TakeLink exchanges a link for a session with another hash, once.
+	// TakeLink exchanges a link, once, for a session with another hash.
 	TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error
 }
 
-// RateStore counts submits, for all processes.
+// RateStore counts submits for all processes.
 type RateStore interface {
-	// TakeRates takes a submit of each of the limits if all of them have one left,
-	// and otherwise of none. It tells what is left of each, in their order.
+	// TakeRates takes one submit from each of the limits if each has one left, and otherwise from
+	// none. It returns what is left of each, in their order.
 	TakeRates(ctx context.Context, limits []mediagate.RateLimit) (left []mediagate.RateLeft, admitted bool, err error)
 }
 
@@ -129,32 +132,38 @@ type SecretStore interface {
 	RotateWebhookSecret(ctx context.Context, accountID string, force bool) ([]mediagate.WebhookSecret, error)
 }
 
-// EndpointStore keeps the accounts' endpoints and what they are told. Returns KindNotFound
-// for what the account does not have.
+// EndpointStore keeps the accounts' endpoints and their deliveries. It returns KindNotFound for
+// what the account does not have.
 type EndpointStore interface {
-	// CreateEndpoint returns KindConflict where the account has as many as it may.
+	// CreateEndpoint returns KindConflict if the account has MaxEndpoints already.
 	CreateEndpoint(ctx context.Context, e mediagate.Endpoint) (mediagate.Endpoint, mediagate.Secret, error)
 	Endpoint(ctx context.Context, accountID, id string) (mediagate.Endpoint, error)
-	Endpoints(ctx context.Context, accountID, after string, limit int) (endpoints []mediagate.Endpoint, hasMore bool, err error)
-	UpdateEndpoint(ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error) (mediagate.Endpoint, error)
+	Endpoints(
+		ctx context.Context, accountID, after string, limit int,
+	) (endpoints []mediagate.Endpoint, hasMore bool, err error)
+	UpdateEndpoint(
+		ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error,
+	) (mediagate.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, accountID, id string) error
 	RotateEndpointSecret(ctx context.Context, accountID, id string, force bool) ([]mediagate.WebhookSecret, error)
-	// SendTest and Redeliver return KindConflict where the endpoint is disabled.
+	// SendTest and Redeliver return KindConflict if the endpoint is disabled.
 	SendTest(ctx context.Context, accountID, id string) (mediagate.EndpointDelivery, error)
 	Redeliver(ctx context.Context, accountID, id, eventID string) (mediagate.EndpointDelivery, error)
-	EndpointDeliveries(ctx context.Context, id string, state mediagate.EndpointState, after string, limit int) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error)
+	EndpointDeliveries(
+		ctx context.Context, id string, state mediagate.EndpointState, after string, limit int,
+	) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error)
 }
 
-// AdminAccountStore is what operators do with accounts.
+// AdminAccountStore manages accounts for operators.
 type AdminAccountStore interface {
 	CreateAccount(ctx context.Context, a mediagate.Account) (mediagate.Account, error)
 	Accounts(ctx context.Context, search, after string, limit int) (accounts []mediagate.Account, hasMore bool, err error)
 	UpdateAccount(ctx context.Context, id string, change func(a *mediagate.Account) error) (mediagate.Account, error)
-	// Abandoned tells of the jobs of an account's cancelled tasks that may still run.
+	// Abandoned counts the jobs of an account's cancelled tasks that may still run.
 	Abandoned(ctx context.Context, accountID string) (mediagate.Abandoned, error)
 }
 
-// AdminKeyStore is what operators do with keys.
+// AdminKeyStore manages keys for operators.
 type AdminKeyStore interface {
 	CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (mediagate.Key, error)
 	Keys(ctx context.Context, accountID, after string, limit int) (keys []mediagate.Key, hasMore bool, err error)
@@ -163,33 +172,45 @@ type AdminKeyStore interface {
 	DeleteKey(ctx context.Context, id string) error
 }
 
-// OwnKeyStore is what a key does with its account's keys. The functions decide
-// whether it may, while neither the giver nor the key can change.
+// OwnKeyStore manages keys on behalf of another key of the account, the giver. The functions
+// decide whether the giver may, while neither key can change.
 type OwnKeyStore interface {
-	GiveKey(ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error)) (mediagate.Key, error)
-	ChangeKey(ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error, check func(giver, was, is mediagate.Key) (widened bool, err error)) (mediagate.Key, error)
-	RenewKey(ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration, check func(giver, k mediagate.Key) error) (mediagate.Key, error)
+	GiveKey(
+		ctx context.Context, giver string, secret mediagate.KeySecret, grant func(giver mediagate.Key) (mediagate.Key, error),
+	) (mediagate.Key, error)
+	ChangeKey(
+		ctx context.Context, giver, id string, change func(giver mediagate.Key, k *mediagate.Key) error,
+		check func(giver, was, is mediagate.Key) (widened bool, err error),
+	) (mediagate.Key, error)
+	RenewKey(
+		ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration,
+		check func(giver, k mediagate.Key) error,
+	) (mediagate.Key, error)
 }
 
-// AuditStore knows who changed what.
+// AuditStore reads the audit.
 type AuditStore interface {
 	Audit(ctx context.Context, f mediagate.AuditFilter) (entries []mediagate.AuditEntry, hasMore bool, err error)
 }
 
 // LedgerStore is the money as operators see it.
 type LedgerStore interface {
-	Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
+	Grant(
+		ctx context.Context, accountID string, amount mediagate.Micros, reference string,
+	) (g mediagate.Transfer, available mediagate.Micros, created bool, err error)
 	Transfer(ctx context.Context, accountID, id string) (mediagate.Transfer, error)
-	Ledger(ctx context.Context, accountID, taskID, after string, limit int) (entries []mediagate.Transfer, hasMore bool, err error)
+	Ledger(
+		ctx context.Context, accountID, taskID, after string, limit int,
+	) (entries []mediagate.Transfer, hasMore bool, err error)
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
-	// Names reads the names of accounts and keys by their ids.
+	// Names returns the names of accounts and keys by id.
 	Names(ctx context.Context, ids []string) (map[string]string, error)
-	// Usage tells what was used, and whether there is more than the filter allows.
+	// Usage returns what was used, and whether there are more rows than the filter allows.
 	Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error)
 	Statement(ctx context.Context, f mediagate.StatementFilter) (mediagate.Statement, error)
 }
 
-// ChannelStore is what is known of our channels, and the operators' word on them.
+// ChannelStore holds the state of channels and lets operators change it.
 type ChannelStore interface {
 	ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error)
 	ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error)
@@ -198,106 +219,105 @@ type ChannelStore interface {
 	EnableChannel(ctx context.Context, channel string, enabled bool) (mediagate.ChannelState, error)
 }
 
-// Starter starts and signals the tasks' runs. A call that fails loses nothing: the
-// task's wake is due some seconds after each change of its row.
+// Starter starts and signals the runs of tasks. A failed call loses nothing: after each change of
+// a task's row its wake is due within seconds.
 type Starter interface {
-	// Start starts the run of a task as it was submitted, without parameters, media,
-	// source, prices and callback. Returns KindConflict where one was started before.
+	// Start starts the run of a submitted task. The task comes without parameters, media, source,
+	// prices and callback. It returns KindConflict if the run was started before.
 	Start(ctx context.Context, t mediagate.Task) error
 	// Wake has the task's run ask for its next step. It reports whether there is a run.
 	Wake(ctx context.Context, taskID string) (runs bool, err error)
-	// Run names the task's newest run, where there is one, and its page in Temporal's
-	// UI, where that is known. The page comes with an error too.
+	// Run returns the id of the task's newest run, if there is one, and its page in Temporal's
+	// UI, if that is known. The page comes with an error too.
 	Run(ctx context.Context, taskID string) (runID, page string, err error)
-	// StartJob starts a job that gives a command to many tasks. After an error it may
-	// have begun.
+	// StartJob starts a job that gives a command to many tasks. After an error the job may have
+	// begun.
 	StartJob(ctx context.Context, job mediagate.TaskJob) error
-	// Job says how far a job has come, and names its newest run and that run's page, as
-	// Run does. Returns KindNotFound where there is no such job.
+	// Job returns the progress of a job, and its newest run with that run's page, as Run does. It
+	// returns KindNotFound for an unknown job.
 	Job(ctx context.Context, id string) (status mediagate.TaskJobStatus, runID, page string, err error)
 }
 
-// Runs lists what Temporal knows of tasks' runs.
+// Runs lists the runs of tasks that Temporal knows.
 type Runs interface {
-	// RunsSince lists runs of tasks that began at that time or later, in any order and
-	// some of them twice. next is where the next page begins, empty after the last one.
-	// Returns KindInvalid for a page that is none.
-	RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.Doubted, next string, err error)
+	// RunsSince lists the runs of tasks that began at that time or later, in any order and some
+	// of them twice. It returns the token of the next page, or "" after the last one. It returns
+	// KindInvalid for a page token that is none.
+	RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.UncertainTask, next string, err error)
 }
 
-// RestoreStore is what is to be done after the database was restored (D17).
+// RestoreStore does what is needed after the database was restored (D17).
 type RestoreStore interface {
-	// OldestOpen is when the oldest open task was submitted; zero where there is none.
+	// OldestOpen returns when the oldest open task was submitted, or the zero time.
 	OldestOpen(ctx context.Context) (time.Time, error)
-	// NoteRestore notes that the database was restored to that time. It returns when that
-	// was noted first.
+	// NoteRestore records that the database was restored to that time, and returns when that was
+	// first recorded.
 	NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error)
-	// MarkRestored tells open tasks, up to limit, that they may lack attempts, once. Fewer
-	// than limit means that all know.
+	// MarkRestored marks up to limit open tasks, once each, because their rows may lack attempts.
+	// If it marks fewer than limit, all are marked.
 	MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error)
-	// DoubtedTasks lists tasks that wait for an operator since.
-	DoubtedTasks(ctx context.Context, after string, limit int) (tasks []mediagate.Doubted, hasMore bool, err error)
+	// UncertainTasks lists the marked tasks that wait for an operator.
+	UncertainTasks(ctx context.Context, after string, limit int) (tasks []mediagate.UncertainTask, hasMore bool, err error)
 	// Unknown returns those of the ids that no task has.
 	Unknown(ctx context.Context, ids []string) (unknown []string, err error)
 }
 
-// Routes asks the adapters of vendors. It makes no call.
+// Routes asks the vendors' adapters about requests. It calls no vendor.
 type Routes interface {
-	// Express says whether the route can express a request for the model on one
-	// of our accounts. Of the job, params and source are read.
-	Express(model string, route mediagate.Route, job mediagate.Job) Expression
+	// Supports says whether one of our channels supports a request for the model by this route.
+	// It reads only params and source of the job.
+	Supports(model string, route mediagate.Route, job mediagate.Job) Support
 }
 
-// Moderator judges what clients write for vendors.
+// Moderator checks what clients write for vendors.
 type Moderator interface {
-	// Judge returns an error where nobody can judge the texts, of
-	// KindUnavailable, if they are not to pass for that.
-	Judge(ctx context.Context, texts []string) (mediagate.Verdict, error)
+	// Check returns an error if the texts cannot be checked and must not pass: KindUnavailable.
+	Check(ctx context.Context, texts []string) (mediagate.Verdict, error)
 }
 
-// Uploads stores the media that came within a request.
+// Uploads stores the media in the bodies of requests.
 type Uploads interface {
-	// PutUpload stores a picture of an account and returns the object's key. id
-	// is unique within the account.
+	// PutUpload stores a picture of an account and returns the object's key. The id is unique
+	// within the account.
 	PutUpload(ctx context.Context, accountID, id string, picture io.Reader) (key string, err error)
 }
 
-// Remover takes the files of erased tasks out of the bucket.
+// Remover removes the files of erased tasks from the bucket.
 type Remover interface {
-	// Remove removes all that is stored below a folder, uploads that are under way
-	// among it, and the objects.
+	// Remove removes all objects below a folder, unfinished uploads included, and the objects
+	// with these keys.
 	Remove(ctx context.Context, folder string, objects ...string) error
 }
 
 // Files keeps the uploads that have a public link.
 type Files interface {
-	// PutFile stores a file of at most so many bytes as it comes, and returns how
-	// many there were. Where the file's reader fails nothing is stored.
+	// PutFile stores a file of at most maxBytes while it arrives, and returns its size. If the
+	// reader fails it stores nothing.
 	PutFile(ctx context.Context, f mediagate.File, file io.Reader, maxBytes int64) (bytes int64, err error)
-	// Size is the length of an object, and OpenAt reads it from a place within
-	// it. Both return KindGone where there is none.
+	// Size returns the length of an object. OpenAt reads it from an offset on. Both return KindGone
+	// if there is no such object.
 	Size(ctx context.Context, key string) (int64, error)
 	OpenAt(ctx context.Context, key string, offset int64) (io.ReadCloser, error)
 }
 
-// Signer makes links to stored results; it does no I/O.
+// Signer makes links to stored results, without I/O.
 type Signer interface {
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
-	// SignAs signs a link for a method, GET or HEAD, under which the file is saved by
-	// that name; empty: shown.
+	// SignAs signs a link for a method, GET or HEAD. The client saves the file under the name, or
+	// shows it if that is empty.
 	SignAs(ctx context.Context, r mediagate.Result, ttl time.Duration, method, name string) (mediagate.Link, error)
 }
 
-// Checks tell whether the parts that we need are there. A nil check passes.
+// Checks report whether the parts that the API depends on work. A nil check passes.
 type Checks struct {
 	Database func(ctx context.Context) error
 	Clock    func(ctx context.Context) error
 	Temporal func(ctx context.Context) error
 	Bucket   func(ctx context.Context) error
-	Catalog  func(ctx context.Context) error // whether its files as they are are in use
-	// Moderation is the same of the lists of words.
+	Catalog  func(ctx context.Context) error // whether the current files are in use
+	// Moderation reports whether the current lists of words are in use.
 	Moderation func(ctx context.Context) error
-	// Operators is the same of the settings file, as far as it names operators.
+	// Operators reports whether the operators in the current settings file are in force.
 	Operators func(ctx context.Context) error
 	// OIDC reports whether the identity provider answers.
 	OIDC func(ctx context.Context) error

@@ -28,46 +28,52 @@ type submittedTask struct {
 	TaskID string `json:"task_id"`
 }
 
-// order is the body of a submit as it came.
-type order struct {
-	endpoint   string // that it is for
-	body       map[string]any
-	size       int
-	digest     [sha256.Size]byte // of its bytes, or of what they say
-	strict     []string          // the fields that the client wrote, where each must be known
-	translate  translation       // nil where it is in our own words
-	references []reference       // that came within it
-	adoptable  time.Duration     // how long it may wait for its task, if a later one may adopt that; 0 if none may
+// submitRequest is the body of a submit, parsed but not yet validated.
+type submitRequest struct {
+	endpoint     string // the path of the submit
+	body         map[string]any
+	size         int
+	digest       [sha256.Size]byte // of the body's bytes, or of a form's parts
+	strict       []string          // in strict mode the fields that the client wrote, each of which must be known
+	translate    translation       // nil if the body is in our own form
+	attachments  []attachment      // pictures in the body
+	adoptionWait time.Duration     // how long it waits for its task, which a later submit may then adopt; 0: none may
 }
 
-// translation puts a body into the words of the operation. What the client called
-// otherwise is in sent, by our field.
-type translation func(o *catalog.Operation, body map[string]any) (ours map[string]any, sent map[string]string, err error)
+// translation converts a body into our own form. For each of our fields that the client named
+// differently, sent has the client's name.
+type translation func(
+	o *catalog.Operation, body map[string]any,
+) (ours map[string]any, sent map[string]string, err error)
 
-// readOrder reads the body of a submit in our own words.
-func (s *Server) readOrder(c *call) (order, error) {
-	raw, body, err := s.readBody(c, c.models.outlines[c.Path()])
+// readSubmitRequest reads the body of a submit in our own form.
+func (s *Server) readSubmitRequest(c *call) (submitRequest, error) {
+	raw, body, err := s.readBody(c, c.models.fieldMasks[c.Path()])
 	if err != nil {
-		return order{}, err
+		return submitRequest{}, err
 	}
 	names, err := c.strictNames(raw)
-	return order{endpoint: c.Path(), body: body, size: len(raw), digest: sha256.Sum256(raw), strict: names}, err // nothing else is needed of the bytes from here on
+	// The bytes themselves are not needed any more.
+	return submitRequest{endpoint: c.Path(), body: body, size: len(raw), digest: sha256.Sum256(raw), strict: names}, err
 }
 
 const strictHeader = "Mediagate-Strict"
 
-// strictNames are the fields of a body, but for those that the call knows itself, where
-// header or key ask that each be known; the header decides.
+// strictNames returns the field names of a body if header or key ask for strict mode, in which
+// every field must be known. The header takes precedence. Fields of the call itself, own, are
+// left out.
 func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 	strict := c.caller.key.Strict
-	switch said := c.Request().Header.Get(strictHeader); {
-	case said == "":
-	case strings.EqualFold(said, yes):
+	switch value := c.Request().Header.Get(strictHeader); {
+	case value == "":
+	case strings.EqualFold(value, yes):
 		strict = true
-	case strings.EqualFold(said, "false"):
+	case strings.EqualFold(value, "false"):
 		strict = false
 	default:
-		return nil, mediagate.Invalid(strictHeader, "%s must be true or false", strictHeader).Because(mediagate.ReasonNotOneOf)
+		return nil, mediagate.Invalid(
+			strictHeader, "%s must be true or false", strictHeader,
+		).Because(mediagate.ReasonNotOneOf)
 	}
 	if !strict {
 		return nil, nil
@@ -75,31 +81,32 @@ func (c *call) strictNames(raw []byte, own ...string) ([]string, error) {
 	return slices.DeleteFunc(namesIn(raw), func(name string) bool { return slices.Contains(own, name) }), nil
 }
 
-// submit is one that may be taken in.
+// submit is a validated submit.
 type submit struct {
-	validated  validated
-	key        string // its idempotency key; empty for none
-	path       string
-	digest     [sha256.Size]byte
-	references []reference
+	validated   validated
+	key         string // the idempotency key; empty for none
+	path        string
+	digest      [sha256.Size]byte
+	attachments []attachment
 }
 
-// readSubmit reads a submit and checks it, step by step in the order of the contract. If
-// the client repeats an earlier submit, replayed is the id of that one's task, and the rest
-// of the checks is left out.
-func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submit, replayed string, err error) {
+// readSubmit reads a submit and validates it in the order that the contract gives. If the client
+// repeats an earlier submit, it returns that one's task, replayed, and validates nothing.
+func (s *Server) readSubmit(c *call, read func(*call) (submitRequest, error)) (sub submit, replayed string, err error) {
 	o, err := read(c)
 	if err != nil {
 		return submit{}, "", err
 	}
-	sub.path, sub.digest, sub.references = c.Request().URL.Path, o.digest, o.references
+	sub.path = c.Request().URL.Path
+	sub.digest = o.digest
+	sub.attachments = o.attachments
 	if sub.key, err = readIdempotencyKey(c.Request().Header); err != nil {
 		return submit{}, "", err
 	}
-	if replayed, err = s.before(c, sub, nil); err != nil {
+	if replayed, err = s.replayedTask(c, sub, nil); err != nil {
 		return submit{}, "", err
 	}
-	if wait := c.adoptable(o); wait > 0 {
+	if wait := c.adoptionWait(o); wait > 0 {
 		adopted, err := s.adopt(c, sub, wait, replayed)
 		if err != nil || adopted != "" {
 			return submit{}, adopted, err
@@ -108,20 +115,20 @@ func (s *Server) readSubmit(c *call, read func(*call) (order, error)) (sub submi
 	if replayed != "" {
 		return submit{}, replayed, nil
 	}
-	if o.endpoint != catalog.ModalEndpoint { // which goes on with a task that runs
+	if o.endpoint != catalog.ModalEndpoint { // a modal call continues a running task
 		if err := c.caller.mayBegin(); err != nil {
 			return submit{}, "", err
 		}
 	}
 	if sub.validated, err = s.validate(c, o); err != nil {
-		return sub, "", err // by its key a modal call looks for its twin
+		return sub, "", err // a modal call looks for an equal one by sub.key
 	}
 	return sub, "", s.moderate(c, sub.validated)
 }
 
-// before is the task of a submit with the same idempotency key, if it has one, that
-// came before. Without such a task the refusal stands, if there is any.
-func (s *Server) before(c *call, sub submit, refusal error) (taskID string, err error) {
+// replayedTask returns the task of an earlier submit with the same idempotency key. If there is
+// none it returns the refusal, which may be nil.
+func (s *Server) replayedTask(c *call, sub submit, refusal error) (taskID string, err error) {
 	if sub.key == "" {
 		return "", refusal
 	}
@@ -132,52 +139,60 @@ func (s *Server) before(c *call, sub submit, refusal error) (taskID string, err 
 	return taskID, err
 }
 
-// handleSubmit takes a task in.
+// handleSubmit accepts a submit and acknowledges it.
 func (s *Server) handleSubmit(c *call) error {
-	if _, _, err := s.takeIn(c, s.readOrder); err != nil {
+	if _, _, err := s.acceptSubmit(c, s.readSubmitRequest); err != nil {
 		return err
 	}
 	return s.acknowledge(c)
 }
 
-// takeIn makes the task that a submit asks for, or finds the one that it made before, of
-// which it knows the id alone.
-func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.Task, replayed bool, err error) {
+// acceptSubmit makes the task that a submit asks for. If the submit was made before, it returns
+// that task, of which it knows only the id.
+func (s *Server) acceptSubmit(
+	c *call, read func(*call) (submitRequest, error),
+) (t mediagate.Task, replayed bool, err error) {
 	traced := s.traceSubmit(c)
 	defer func() {
-		if err == nil && t.ID != "" { // not after a panic
-			submitted(c, t.ID, replayed)
+		if err == nil && t.ID != "" { // t is empty after a panic
+			noteTask(c, t.ID, replayed)
 		}
 		traced(err)
 	}()
-	sub, before, err := s.readSubmit(c, read)
-	if err != nil || before != "" {
-		return mediagate.Task{ID: before}, true, err
+	sub, earlierID, err := s.readSubmit(c, read)
+	if err != nil || earlierID != "" {
+		return mediagate.Task{ID: earlierID}, true, err
 	}
 	if err = s.storePictures(c, &sub.validated); err == nil {
-		err = s.storeReferences(c, &sub)
+		err = s.storeAttachments(c, &sub)
 	}
 	if err != nil {
-		before, err = s.before(c, sub, err) // its twin may have taken the money since
-		return mediagate.Task{ID: before}, true, err
+		// An equal submit may have taken the money meanwhile.
+		earlierID, err = s.replayedTask(c, sub, err)
+		return mediagate.Task{ID: earlierID}, true, err
 	}
-	c.held.Release() // what follows needs nothing of the body
-	if err := s.again(c.ctx, c); err != nil {
+	c.bodyPermit.Release() // the body is not needed any more
+	if err := s.reauthorize(c.ctx, c); err != nil {
 		return t, false, err
 	}
 	task, made := s.newTask(c, sub.validated), time.Now()
 	c.mayHaveTask = sub.key == ""
 	id, replayed, err := s.cfg.Store.Submit(c.ctx, mediagate.NewTask{
-		Task: task, IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest, Group: sub.validated.group, Capacity: sub.validated.capacity,
-		Waiter: c.waiter,
+		Task:           task,
+		IdempotencyKey: sub.key,
+		Path:           sub.path,
+		BodySHA256:     sub.digest,
+		Group:          sub.validated.group,
+		Capacity:       sub.validated.capacity,
+		Waiter:         c.waiter,
 	})
-	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased since it was looked at
-		err = unusable(sub.validated.Source, "is unknown")
+	if mediagate.Is(err, mediagate.KindNotFound) && sub.validated.Source != nil { // erased meanwhile
+		err = errSource(sub.validated.Source, "is unknown")
 	}
-	if mediagate.Is(err, mediagate.KindInvalid) { // of a source, which has ended since
-		err = asSent(err, sub.validated.Folded)
+	if mediagate.Is(err, mediagate.KindInvalid) { // a source has ended meanwhile
+		err = withSentName(err, sub.validated.Folded)
 	}
-	if err != nil || replayed { // its twin, at work at this moment, has the workflow started
+	if err != nil || replayed { // an equal submit, which is in progress, starts the run
 		return mediagate.Task{ID: id}, replayed, err
 	}
 	if c.waiter != nil {
@@ -188,8 +203,8 @@ func (s *Server) takeIn(c *call, read func(*call) (order, error)) (t mediagate.T
 	return task, false, nil
 }
 
-// submitted notes the task of a submit in the header of its answer.
-func submitted(c *call, taskID string, replayed bool) {
+// noteTask names the task of a submit in the headers of the answer, and in the log.
+func noteTask(c *call, taskID string, replayed bool) {
 	c.taskID = taskID
 	if replayed {
 		c.Response().Header().Set(replayedHeader, "true")
@@ -197,12 +212,12 @@ func submitted(c *call, taskID string, replayed bool) {
 	c.Response().Header().Set("Location", "/v1/tasks/"+taskID)
 }
 
-// acknowledge answers a submit: with its task, where the client prefers to wait for the
-// end and that comes in time.
+// acknowledge answers a submit. If the client prefers to wait and the task ends in time, it
+// answers with the task.
 func (s *Server) acknowledge(c *call) error {
 	if wait := preferredWait(c.Request().Header); wait > 0 {
-		if t, err := s.outcome(c, wait); err == nil {
-			c.waited(wait)
+		if t, err := s.awaitOutcome(c, wait); err == nil {
+			c.noteWait(wait)
 			if t.Status.Terminal() {
 				return s.answerTask(c, http.StatusOK, &t)
 			}
@@ -211,15 +226,15 @@ func (s *Server) acknowledge(c *call) error {
 	return c.linked(http.StatusOK, acknowledgement{http.StatusOK, []submittedTask{{"submitted", c.taskID}}})
 }
 
-// outcome waits for the end of the call's task, and returns it as it is then. Whoever
-// waits holds nothing that others need to submit.
-func (s *Server) outcome(c *call, most time.Duration) (mediagate.Task, error) {
-	if err := c.needs(mediagate.ScopeRead); err != nil {
+// awaitOutcome waits for the end of the call's task, at most this long, and returns the task as
+// it is then. While it waits it holds nothing that other submits need.
+func (s *Server) awaitOutcome(c *call, most time.Duration) (mediagate.Task, error) {
+	if err := c.requireScope(mediagate.ScopeRead); err != nil {
 		return mediagate.Task{}, err
 	}
-	c.place.Release()
+	c.requestPermit.Release()
 	c.answerWithin(most)
-	c.within(s.cfg.StoreTimeout)
+	c.setTimeout(s.cfg.StoreTimeout)
 	t, err := s.readTask(c, c.taskID)
 	if err != nil || t.Status.Terminal() || most == 0 {
 		return t, err
@@ -227,7 +242,7 @@ func (s *Server) outcome(c *call, most time.Duration) (mediagate.Task, error) {
 	return s.awaitEnd(c, t, most)
 }
 
-// preference reads one of the preferences in Prefer (RFC 7240). The first one counts.
+// preference reads one of the preferences in Prefer (RFC 7240). The first occurrence counts.
 func preference(h http.Header, wanted string) (value string, found bool) {
 	for preference := range strings.SplitSeq(strings.Join(h.Values("Prefer"), ","), ",") {
 		preference, _, _ = strings.Cut(preference, ";")
@@ -239,8 +254,8 @@ func preference(h http.Header, wanted string) (value string, found bool) {
 	return "", false
 }
 
-// preferredWait reads Prefer: wait=N in whole seconds. A wait without a number, or above
-// 60 s, is 60 s; 0 where there is none, or none that can be read.
+// preferredWait reads Prefer: wait=N, in whole seconds. It returns 60 s for a wait without a
+// number or above 60, and 0 if there is none that can be read.
 func preferredWait(h http.Header) time.Duration {
 	value, found := preference(h, "wait")
 	seconds, err := strconv.ParseUint(value, 10, 32)
@@ -254,25 +269,25 @@ func preferredWait(h http.Header) time.Duration {
 	}
 }
 
-// waited says in the answer how long the call was ready to wait for its task.
-func (c *call) waited(most time.Duration) {
+// noteWait reports in the answer how long the call was ready to wait.
+func (c *call) noteWait(most time.Duration) {
 	c.Response().Header().Add(appliedHeader, fmt.Sprintf("wait=%d", seconds(most)))
 }
 
-// appliedHeader names the preferences that the answer follows (RFC 7240).
+// appliedHeader names the preferences that the answer honours (RFC 7240).
 const appliedHeader = "Preference-Applied"
 
-// How a submit is repeated.
+// The headers and bounds of repeated submits.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotency-Replayed"
-	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients repeat 408, 409, 429 and 5xx, unless it is false
+	shouldRetryHeader = "X-Should-Retry" // OpenAI's clients retry 408, 409, 429 and 5xx unless this is false
 	maxIdempotencyKey = 255
-	idempotencyTTL    = 24 * time.Hour // at least, see the store
+	idempotencyTTL    = 24 * time.Hour // at least; the store may keep keys longer
 )
 
-// readIdempotencyKey returns "" when the client sent none. A header that is
-// there must hold a usable key: ignoring it could charge a client twice.
+// readIdempotencyKey returns "" if the client sent no key. A header that is present must hold a
+// usable key: ignoring it could charge a client twice.
 func readIdempotencyKey(h http.Header) (string, error) {
 	values := h.Values(idempotencyHeader)
 	if len(values) == 0 {
@@ -289,33 +304,48 @@ func readIdempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// newTask makes the row of an order. The times are what the database can
-// hold. The time in the id is that of its creation: lists go by it.
-func (s *Server) newTask(c *call, o validated) mediagate.Task {
+// newTask makes the row of a validated submit. Its times have the database's precision. The time
+// in the id is that of the creation, by which lists are sorted.
+func (s *Server) newTask(c *call, v validated) mediagate.Task {
 	now := s.now().UTC().Truncate(time.Microsecond)
-	plan := o.Plan
+	plan := v.Plan
 	if plan.Timeout <= 0 || plan.Timeout > s.cfg.TaskTimeout {
 		plan.Timeout = s.cfg.TaskTimeout
 	}
-	plan.ParkTimeout, plan.ParkRetry, plan.QueueTimeout = s.cfg.ParkTimeout, s.cfg.ParkRetry, s.cfg.QueueTimeout
-	if o.kind == mediagate.TypeArt {
+	plan.ParkTimeout = s.cfg.ParkTimeout
+	plan.ParkRetry = s.cfg.ParkRetry
+	plan.QueueTimeout = s.cfg.QueueTimeout
+	if v.kind == mediagate.TypeArt {
 		plan.Modal = s.cfg.ModalTimeout
 	}
 	return mediagate.Task{
-		ID: s.newIDAt(taskPrefix, now), AccountID: c.caller.key.AccountID, KeyID: c.caller.key.ID,
-		Model: o.model, Type: o.kind, Status: mediagate.StatusPending, Version: 1,
-		Params: o.Params, Endpoint: o.endpoint, Reference: o.Reference, RequestID: c.requestID, TraceParent: c.traceParent,
-		Plan: plan, Sources: o.sources, Charges: o.Charges, Hold: o.hold(),
-		CreatedAt: now, DeadlineAt: now.Add(plan.Timeout),
-		Webhook: s.webhookOf(cmp.Or(o.Webhook, c.caller.account.Webhook)),
+		ID:          s.newIDAt(taskPrefix, now),
+		AccountID:   c.caller.key.AccountID,
+		KeyID:       c.caller.key.ID,
+		Model:       v.model,
+		Type:        v.kind,
+		Status:      mediagate.StatusPending,
+		Version:     1,
+		Params:      v.Params,
+		Endpoint:    v.endpoint,
+		Reference:   v.Reference,
+		RequestID:   c.requestID,
+		TraceParent: c.traceParent,
+		Plan:        plan,
+		Sources:     v.sources,
+		Charges:     v.Charges,
+		Hold:        v.hold(),
+		CreatedAt:   now,
+		DeadlineAt:  now.Add(plan.Timeout),
+		Webhook:     s.webhookOf(cmp.Or(v.Webhook, c.caller.account.Webhook)),
 	}
 }
 
-// maxWebhookURL bounds what is kept of an address, usable ones are shorter.
+// maxWebhookURL bounds how much of an unusable address is kept. Usable ones are shorter.
 const maxWebhookURL = 2048
 
-// webhookOf is the callback that a submit asks for. An address that nothing
-// may be sent to is kept, so that an operator can see it.
+// webhookOf returns the callback of a submit. It keeps an unusable address, so that operators can
+// see it.
 func (s *Server) webhookOf(address string) mediagate.Webhook {
 	if address == "" {
 		return mediagate.Webhook{}

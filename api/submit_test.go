@@ -160,7 +160,7 @@ func TestLargeBodiesAreForMedia(t *testing.T) {
 			t.Errorf("%s: large media: %d %s", name, a.status, a.body)
 		}
 		asked := len(g.vendors.asked)
-		send(body(2<<20, len(aPicture))).wantError(t, 413, "invalid_request_error", "beside the media")
+		send(body(2<<20, len(aPicture))).wantError(t, 413, "invalid_request_error", "without the media")
 		if len(g.vendors.asked) != asked {
 			t.Errorf("%s: adapters were asked for a request of 2 MiB", name)
 		}

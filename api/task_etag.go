@@ -9,13 +9,13 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// longestReuse bounds for how long a client may go on with the links of an answer that it has.
+// longestReuse bounds how long a client may keep using the links of an answer.
 const longestReuse = 24 * time.Hour
 
-// answerRead answers a read of a task: with what render makes of it and its links, or with
-// 304 where the client has that already. Only the client's own cache may keep the answer,
-// and has to ask each time whether it still holds ("no-cache"): no-store would forbid it to
-// keep what If-None-Match asks about.
+// answerRead answers a read of a task with what render makes of the task's links, or with 304 if
+// the client has that answer already. Only the client's own cache may keep the answer, and has to
+// revalidate it each time ("no-cache"). With no-store it could not keep what If-None-Match asks
+// about.
 func (s *Server) answerRead(
 	c *call, t *mediagate.Task, query string, render func(links []mediagate.Link) any,
 ) error {
@@ -34,11 +34,11 @@ func (s *Server) answerRead(
 	return c.json(http.StatusOK, render(links))
 }
 
-// taskETag names the answer to a read of a task. It is weak: the links of two equal answers
-// may end at different times. It changes with all that an answer shows: with the task's
-// version (D19), with the query, with the age of the links, and with the program and its
-// settings. Status and end are in it since a database that was restored counts versions once
-// more. Of the task's sources the answer shows the status, which is in here, too.
+// taskETag returns the ETag of the answer to a read of a task. It is weak, since the links of two
+// equal answers may end at different times. It depends on all that the answer shows: the task's
+// version (D19), the query, the age of the links, the status of the task's sources, and the
+// program and its settings. It also includes the status and the end, since a restored database
+// assigns versions a second time.
 func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, query string) string {
 	text := fmt.Appendf(nil, "%s %d %s %d %s %d",
 		s.cfg.Version, s.cfg.CreditsPerUnit, query, t.Version, t.Status, t.EndedAt.UnixMicro())
@@ -72,7 +72,7 @@ func (s *Server) linkAge(link mediagate.Link) string {
 	}
 }
 
-// has reports whether the client says that it has the answer with this tag.
+// has reports whether the client has the answer with this ETag.
 func (c *call) has(etag string) bool {
 	strong := strings.TrimPrefix(etag, "W/")
 	for _, line := range c.Request().Header.Values("If-None-Match") {

@@ -21,18 +21,18 @@ import (
 
 const taskPrefix = "task_"
 
-// errTaskID is the one answer to malformed, unknown and foreign ids: who
-// guesses learns nothing.
+// errTaskID is the one answer to malformed and unknown ids and those of other accounts, so that
+// guessing reveals nothing.
 var errTaskID = &mediagate.Error{Kind: mediagate.KindInvalid, Message: "invalid task id", Param: "task_id"}
 
-// pathTaskID is the id of the task that the path names, from here on also for the log.
+// pathTaskID returns the task id in the path, and adds it to the log line.
 func pathTaskID(c *call, unknown *mediagate.Error) (id string, err error) {
 	id, err = pathID(c, "task_id", taskPrefix, unknown)
 	c.taskID = id
 	return id, err
 }
 
-// pathTask reads the task that the path names.
+// pathTask reads the task in the path.
 func (s *Server) pathTask(c *call) (mediagate.Task, error) {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Server) handleTask(c *call) error {
 	})
 }
 
-// handleMusicTask shows a task in the words of the music endpoint, which knows
-// no others.
+// handleMusicTask shows a music task in the form of the music endpoint. Other tasks are unknown
+// there.
 func (s *Server) handleMusicTask(c *call) error {
 	t, err := s.pathTask(c)
 	if err != nil {
@@ -110,26 +110,26 @@ func (s *Server) answerTask(c *call, status int, t *mediagate.Task) error {
 	return c.linked(status, wrappedTask{status, v})
 }
 
-// waits are what Limits.Waits bounds, for messages: long polls and streams.
-const waits = "those that wait for tasks"
+// waits names what Limits.Waits bounds, for messages: long polls and streams.
+const waits = "waiting requests"
 
-// awaitEnd returns the task when it has ended, when the time is up, or when
-// the server stops, as it is stored then, if the key may still read it.
+// awaitEnd waits until the task ends, the time is up, or the server stops, and returns the stored
+// task then, if the key may still read it.
 func (s *Server) awaitEnd(c *call, t mediagate.Task, most time.Duration) (mediagate.Task, error) {
-	lease, err := c.take(s.cfg.Limits.Waits, 1, waits)
+	lease, err := c.tryAcquire(s.cfg.Limits.Waits, 1, waits)
 	if err != nil {
 		return mediagate.Task{}, err
 	}
 	defer lease.Release()
-	ctx, cancel := c.lasting(most)
+	ctx, cancel := c.detachedContext(most)
 	defer cancel()
-	if c.Request().Context().Value(withinProcess{}) != nil {
+	if c.Request().Context().Value(inProcess{}) != nil {
 		defer context.AfterFunc(c.Request().Context(), cancel)()
 	}
 	for {
 		changed := s.watch.wait(ctx, t.ID, t.Version)
-		c.within(s.cfg.StoreTimeout)
-		if err := s.again(c.ctx, c); err != nil {
+		c.setTimeout(s.cfg.StoreTimeout)
+		if err := s.reauthorize(c.ctx, c); err != nil {
 			return mediagate.Task{}, err
 		}
 		fresh, err := s.readTask(c, t.ID)
@@ -178,7 +178,7 @@ func (s *Server) handleTasks(c *call) error {
 	var tasks []mediagate.Task
 	var more bool
 	if none {
-		// after is judged all the same: an empty page must not hide a wrong id.
+		// after is checked even so: an empty page must not hide a wrong id.
 		if filter.After != "" {
 			_, err = s.cfg.Store.Task(ctx, filter.AccountID, filter.After)
 		}
@@ -203,26 +203,26 @@ func (s *Server) handleTasks(c *call) error {
 
 var errAfter = mediagate.Invalid("after", "after must be the id of a task in the list")
 
-// readFilter reads the list's query. none is set when a filter holds what no
-// stored row can hold, so that nothing can match.
+// readFilter reads the query of the list. It sets none if a filter has a value that no row can
+// have, so that nothing can match.
 func readFilter(c *call) (f mediagate.TaskFilter, none bool, err error) {
 	q := c.query()
 	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
 	}
 	f.AccountID, f.KeyID = c.caller.key.AccountID, q.Get("key")
-	if f.KeyID != "" && !looksLike(f.KeyID, keyIDPrefix) {
+	if f.KeyID != "" && !isID(f.KeyID, keyIDPrefix) {
 		return f, false, mediagate.Invalid("key", "key must be the id of a key")
 	}
 	return f, none, readPage(q, &f)
 }
 
-// readPage reads which page of a list of tasks is asked for.
+// readPage reads limit and after of a list of tasks.
 func readPage(q url.Values, f *mediagate.TaskFilter) (err error) {
 	if f.Limit, err = intQuery(q, "limit", 1, maxLimit, defaultLimit); err != nil {
 		return err
 	}
-	if f.After = q.Get("after"); f.After != "" && !looksLike(f.After, taskPrefix) {
+	if f.After = q.Get("after"); f.After != "" && !isID(f.After, taskPrefix) {
 		return errAfter
 	}
 	return nil
@@ -231,7 +231,7 @@ func readPage(q url.Values, f *mediagate.TaskFilter) (err error) {
 // filterOf reads the filters that clients and operators share.
 func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 	f = mediagate.TaskFilter{Model: q.Get("model"), Reference: q.Get("reference"), Source: q.Get("source")}
-	if f.Source != "" && !looksLike(f.Source, taskPrefix) {
+	if f.Source != "" && !isID(f.Source, taskPrefix) {
 		return f, false, mediagate.Invalid("source", "source must be the id of a task")
 	}
 	status, err := oneOfQuery(q, "status", words(mediagate.Statuses())...)
@@ -253,17 +253,19 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 	if f.CreatedBefore, err = timeQuery(q, "created_before"); err != nil {
 		return f, false, err
 	}
-	// The zero time is no filter to the store, and nothing is older.
+	// To the store the zero time means no filter, but no task is older than it.
 	none = f.CreatedBefore.IsZero() && q.Get("created_before") != ""
 	return f, none || !storable(f.Model) || !storable(f.Reference), nil
 }
 
 // operatorFilters are the names that operatorFilter reads.
-var operatorFilters = []string{"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
+var operatorFilters = []string{
+	"status", "model", "type", "reference", "source", "created_after", "created_before", "account", "channel", "stuck",
+	"webhook", "q",
+}
 
-// operatorFilter reads the filters of an operator, of lists and of commands for many
-// tasks alike. An account that is not known is an error: a wrong id must not hide
-// what is there.
+// operatorFilter reads an operator's filters, for lists and for commands to many tasks. An
+// unknown account is an error: a wrong id must not look like an empty list.
 func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 	if f, none, err = filterOf(q); err != nil {
 		return f, false, err
@@ -282,10 +284,10 @@ func (s *Server) operatorFilter(ctx context.Context, q url.Values) (f mediagate.
 	return f, none || !storable(f.Channel), nil
 }
 
-// storable reports whether the database can hold the text.
+// storable reports whether the database can store the text.
 func storable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// handleCancel stores the request first and signals the task's run second.
+// handleCancel stores the request to cancel, then signals the task's run.
 func (s *Server) handleCancel(c *call) error {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {
@@ -299,8 +301,8 @@ func (s *Server) handleCancel(c *call) error {
 	return s.answerAccepted(c, &t)
 }
 
-// answerAccepted shows the task that something was noted for, as far as the key may
-// read it.
+// answerAccepted answers a call that acts on a task with the task, or with its id and status
+// alone if the key may not read it.
 func (s *Server) answerAccepted(c *call, t *mediagate.Task) error {
 	if !slices.Contains(c.caller.key.Scopes, mediagate.ScopeRead) {
 		return c.linked(http.StatusAccepted, wrappedStub{http.StatusAccepted, taskStub{t.ID, t.Status}})
@@ -316,11 +318,11 @@ func (s *Server) handleLegacyPoll(c *call) error {
 	return s.answerRead(c, &t, "", func(links []mediagate.Link) any { return view.LegacyOf(&t, links) })
 }
 
-// wakeDeadline bounds how long a client waits for the signal about what is stored.
+// wakeDeadline bounds how long a client waits for the signal about a stored change.
 const wakeDeadline = 2 * time.Second
 
-// wake signals the run of the call's task. It outlives a client that leaves. Its
-// failure is only logged: the task's wake is due all the same.
+// wake signals the run of the call's task, even if the client leaves. It only logs a failure,
+// since the task's wake is due anyway.
 func (s *Server) wake(c *call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), wakeDeadline)
 	defer cancel()
@@ -330,11 +332,11 @@ func (s *Server) wake(c *call) {
 	}
 }
 
-// errNoArt is the art endpoint's one answer to ids that are malformed, unknown,
-// someone else's, or of no art task.
+// errNoArt is the art endpoint's one answer to malformed and unknown ids, tasks of other
+// accounts, and tasks that are not art.
 var errNoArt = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "task not found", Param: "task_id"}
 
-// handleArt shows a task in the words of the art family.
+// handleArt shows a task in the form of the art endpoint.
 func (s *Server) handleArt(c *call) error {
 	t, err := s.pathTask(c)
 	switch {
@@ -348,46 +350,46 @@ func (s *Server) handleArt(c *call) error {
 	})
 }
 
-// handleModal takes the parameters that a task in MODAL waits for. It is a
-// submit in all but this: there is no new task, and nothing is charged.
+// handleModal accepts the parameters that a task in MODAL waits for. It works like a submit,
+// except that it makes no task and charges nothing.
 func (s *Server) handleModal(c *call) error {
-	sub, replayed, err := s.readSubmit(c, s.readOrder)
-	if mediagate.Is(err, mediagate.KindConflict) { // the task waits no more: for these very parameters, if its twin came since
-		replayed, err = s.before(c, sub, err)
+	sub, replayed, err := s.readSubmit(c, s.readSubmitRequest)
+	if mediagate.Is(err, mediagate.KindConflict) { // an equal call may have given the task these parameters meanwhile
+		replayed, err = s.replayedTask(c, sub, err)
 	}
 	if err != nil {
 		return err
 	}
 	if replayed != "" {
-		submitted(c, replayed, true)
+		noteTask(c, replayed, true)
 		return s.acknowledge(c)
 	}
-	c.held.Release()
-	if err := s.again(c.ctx, c); err != nil {
+	c.bodyPermit.Release()
+	if err := s.reauthorize(c.ctx, c); err != nil {
 		return err
 	}
 	taskID := sub.validated.Source.Task
-	again, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
+	isReplay, err := s.cfg.Store.SubmitModal(c.ctx, mediagate.ModalCall{
 		AccountID: c.caller.key.AccountID, TaskID: taskID, Input: sub.validated.Params,
 		IdempotencyKey: sub.key, Path: sub.path, BodySHA256: sub.digest,
 	})
 	if err != nil {
 		return err
 	}
-	submitted(c, taskID, again)
-	if !again {
+	noteTask(c, taskID, isReplay)
+	if !isReplay {
 		failpoint.Hit(failpoint.ModalCommitted)
 		s.wake(c)
 	}
 	return s.acknowledge(c)
 }
 
-// actionInpaint is the action whose modal parameters must have a mask.
+// actionInpaint is the action whose modal parameters must include a mask.
 const actionInpaint = "INPAINT"
 
-// resumed judges modal parameters by the task that they are for, and returns
-// them at its speed: that is what is paid for, and the call itself costs nothing.
-func (s *Server) resumed(c *call, r catalog.Request) (json.RawMessage, error) {
+// modalParams checks modal parameters against their task, and returns them with the task's speed:
+// the task paid for that speed, and the modal call itself costs nothing.
+func (s *Server) modalParams(c *call, r catalog.Request) (json.RawMessage, error) {
 	task, err := s.accountTask(c, r.Source, r.Source.Task)
 	if err != nil {
 		return nil, err
@@ -395,34 +397,34 @@ func (s *Server) resumed(c *call, r catalog.Request) (json.RawMessage, error) {
 	if err := mayResume(&task, r); err != nil {
 		return nil, err
 	}
-	var said, paid map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(r.Params, &said), json.Unmarshal(task.Params, &paid)); err != nil {
+	var given, paid map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(r.Params, &given), json.Unmarshal(task.Params, &paid)); err != nil {
 		return nil, mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
 	}
 	const speed = "speed"
 	if paid[speed] != nil {
-		said[speed] = paid[speed]
+		given[speed] = paid[speed]
 	}
-	params, err := json.Marshal(said)
+	params, err := json.Marshal(given)
 	if err != nil {
 		return nil, mediagate.Errorf(mediagate.KindInternal, "the modal parameters cannot be written: %w", err)
 	}
 	return params, nil
 }
 
-// mayResume says whether the task takes these modal parameters.
+// mayResume returns an error unless the task accepts these modal parameters.
 func mayResume(task *mediagate.Task, r catalog.Request) error {
-	var said struct {
+	var given struct {
 		Prompt string `json:"prompt"`
 		Mask   string `json:"mask_url"`
 	}
-	if err := json.Unmarshal(r.Params, &said); err != nil {
+	if err := json.Unmarshal(r.Params, &given); err != nil {
 		return mediagate.Errorf(mediagate.KindInternal, "the accepted parameters are no object: %w", err)
 	}
 	switch {
-	case said.Mask == "" && task.Plan.Action == actionInpaint:
+	case given.Mask == "" && task.Plan.Action == actionInpaint:
 		return mediagate.Invalid("mask_url", "mask_url is required: the task inpaints")
-	case said.Mask == "" && strings.TrimSpace(said.Prompt) == "":
+	case given.Mask == "" && strings.TrimSpace(given.Prompt) == "":
 		return mediagate.Invalid("prompt", "prompt or mask_url is required")
 	case task.Status.Terminal() || !task.CancelRequestedAt.IsZero() || task.Modal.State != mediagate.ModalWaiting:
 		return mediagate.Errorf(mediagate.KindConflict, "the task does not wait for modal parameters")
@@ -430,7 +432,7 @@ func mayResume(task *mediagate.Task, r catalog.Request) error {
 	return nil
 }
 
-// view is the public view of a task, with links signed now.
+// view returns the public view of a task, with fresh links.
 func (s *Server) view(ctx context.Context, t *mediagate.Task) (view.Task, error) {
 	links, err := s.links(ctx, t)
 	if err != nil {
@@ -439,14 +441,14 @@ func (s *Server) view(ctx context.Context, t *mediagate.Task) (view.Task, error)
 	return s.viewWith(t, links), nil
 }
 
-// viewWith is the task as its account reads it, with links that are signed already.
+// viewWith returns the task as its account sees it, with the given links.
 func (s *Server) viewWith(t *mediagate.Task, links []mediagate.Link) view.Task {
 	v := view.Of(t, s.cfg.CreditsPerUnit, links)
 	v.Key = t.KeyID
 	return v
 }
 
-// links are those of the task's files, in their order.
+// links signs the links to the task's files, in their order.
 func (s *Server) links(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
 	links, err := s.linker().Of(ctx, t)
 	if err != nil {
@@ -463,10 +465,12 @@ func errSigning(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "signing a link", Err: err}
 }
 
-var errNoResult = &mediagate.Error{Kind: mediagate.KindNotFound, Message: "the task has no such file, or none yet, or keeps it no more"}
+var errNoResult = &mediagate.Error{
+	Kind: mediagate.KindNotFound, Message: "the task has no such file, has none yet, or no longer keeps it",
+}
 
-// handleResultFile leads to a file of a task by a fresh link, or passes the file itself
-// through, for as long as it is kept.
+// handleResultFile redirects to a file of a task by a fresh link, or streams the file itself, as
+// long as the file is kept.
 func (s *Server) handleResultFile(c *call) error {
 	t, err := s.pathTask(c)
 	if err != nil {
@@ -480,8 +484,8 @@ func (s *Server) handleResultFile(c *call) error {
 	return s.answerFile(c, &t, file, plainName(c.query().Get("download")))
 }
 
-// answerFile answers with a file of the task: with a link to it for the method of the
-// call, or with its bytes where the query says stream=true.
+// answerFile answers with a file of the task: with a link for the call's method, or with the
+// bytes if the query says stream=true.
 func (s *Server) answerFile(c *call, t *mediagate.Task, file mediagate.Result, name string) error {
 	stream, err := oneOfQuery(c.query(), "stream", yesNo...)
 	if err != nil {
@@ -504,8 +508,8 @@ func (s *Server) answerFile(c *call, t *mediagate.Task, file mediagate.Result, n
 	return c.NoContent(http.StatusFound)
 }
 
-// streamFile passes a file of a task through, for clients that a redirect to the bucket
-// does not serve: S3 refuses a link that is asked for with an Authorization header.
+// streamFile streams a file of a task, for clients that cannot follow a redirect to the bucket:
+// S3 refuses a signed link that comes with an Authorization header.
 func (s *Server) streamFile(c *call, file mediagate.Result, name string) error {
 	size, err := s.cfg.Files.Size(c.ctx, file.Key)
 	if mediagate.Is(err, mediagate.KindGone) {
@@ -525,7 +529,7 @@ func (s *Server) streamFile(c *call, file mediagate.Result, name string) error {
 	return s.serveObject(c, file.Key, size, time.Time{})
 }
 
-// linked answers with what has links in it, or may have once the task has ended.
+// linked answers with a body that has links in it, or may have them once the task has ended.
 func (c *call) linked(status int, body any) error {
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")
@@ -533,12 +537,12 @@ func (c *call) linked(status int, body any) error {
 	return c.json(status, body)
 }
 
-// removeTime is how long an erasure waits for the bucket.
+// removeTime bounds how long an erasure waits for the bucket.
 const removeTime = 5 * time.Second
 
-// handleErasure erases a task in the database, which decides, and then its files.
-// Those that the bucket keeps for now the workers remove: the row says that they
-// are to be swept.
+// handleErasure erases a task in the database, which decides, and then its files. The workers
+// remove the files that the bucket does not remove now: the row says that they are due for a
+// sweep.
 func (s *Server) handleErasure(c *call) error {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {
@@ -561,12 +565,13 @@ func (s *Server) erase(c *call, id string) error {
 	return nil
 }
 
-// removeFiles ends the links to what was erased. It outlives a client that
-// leaves.
+// removeFiles removes the files of an erased task, even if the client leaves.
 func (s *Server) removeFiles(c *call, id string, uploads []string) {
-	ctx, cancel := c.lasting(c.route.time)
+	ctx, cancel := c.detachedContext(c.route.time)
 	defer cancel()
 	if err := s.cfg.Remover.Remove(ctx, mediagate.ResultFolder(id), uploads...); err != nil {
-		s.log.WarnContext(ctx, "files of an erased task not removed yet, the workers will", "task", id, "request", c.requestID, "error", err)
+		s.log.WarnContext(
+			ctx, "files of an erased task not removed yet, the workers will", "task", id, "request", c.requestID, "error", err,
+		)
 	}
 }

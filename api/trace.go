@@ -11,9 +11,9 @@ import (
 	"github.com/mediagate/mediagate/internal/tracing"
 )
 
-// traceSubmit begins the span of a submit, below the client's. The task that is made
-// keeps the span's context, so that all that is done for it is in the same trace. Only
-// calls that were admitted get here, so that nobody fills a collector without a key.
+// traceSubmit begins the span of a submit, as a child of the client's. The task keeps the span's
+// context, so that all work for it belongs to the same trace. Only admitted calls get here, so a
+// collector cannot be flooded without a key.
 func (s *Server) traceSubmit(c *call) (end func(error)) {
 	if s.cfg.Tracer == nil {
 		return func(error) {}
@@ -32,7 +32,7 @@ func (s *Server) traceSubmit(c *call) (end func(error)) {
 				status = r.status
 			}
 			span.SetAttributes(attribute.String("error.type", domainError(err).Kind.String()))
-			if faulty(err) {
+			if isServerFault(err) {
 				span.SetStatus(codes.Error, "")
 			}
 		}

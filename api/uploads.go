@@ -21,13 +21,13 @@ import (
 
 // The bounds of an upload.
 const (
-	uploadLimit   = 20 << 20            // of a picture or a sound, in bytes
-	videoLimit    = 100 << 20           // the most that a model takes which bounds it
-	formLimit     = uploadLimit + 1<<20 // of the whole body
+	uploadLimit   = 20 << 20            // for a picture or a sound, in bytes
+	videoLimit    = 100 << 20           // the largest bound of any model
+	formLimit     = uploadLimit + 1<<20 // for the whole body
 	videoForm     = videoLimit + 1<<20
-	formHead      = 64 << 10 // of what stands before a part's content
+	formHead      = 64 << 10 // for the bytes before a part's content
 	formParts     = 100
-	maxUploadName = 255 // characters that are kept of a name
+	maxUploadName = 255 // in characters
 )
 
 const (
@@ -35,10 +35,10 @@ const (
 	unnamedUpload = "upload"
 )
 
-// uploadKind is what a route takes.
+// uploadKind says what an upload route accepts.
 type uploadKind struct {
 	class mediainfo.Class
-	limit int64 // of the file, in bytes
+	limit int64 // for the file, in bytes
 }
 
 const (
@@ -53,10 +53,10 @@ var uploadKinds = map[string]uploadKind{
 	uploadAudios: {mediainfo.ClassAudio, uploadLimit},
 }
 
-// file tells the type of a file that begins with head, and how it is passed on.
-// Pictures lose all but their pixels; others stay as they are, and the bucket's side finds
-// what is wrong with them.
-func (k uploadKind) file(head []byte) (mimeType string, pass func(to io.Writer, from io.Reader) error, err error) {
+// detect returns the media type of a file that begins with head, and the function that copies it.
+// Pictures are stripped of all but their pixels. Sounds and films are copied as they are, and
+// PutFile checks them.
+func (k uploadKind) detect(head []byte) (mimeType string, pass func(to io.Writer, from io.Reader) error, err error) {
 	if k.class == mediainfo.ClassImage {
 		format, ok := imagefile.Detect(head)
 		pass = func(to io.Writer, from io.Reader) error {
@@ -64,7 +64,7 @@ func (k uploadKind) file(head []byte) (mimeType string, pass func(to io.Writer, 
 			return err
 		}
 		if !ok {
-			err = pass(io.Discard, bytes.NewReader(head)) // which says why
+			err = pass(io.Discard, bytes.NewReader(head)) // Clean says why
 		}
 		return string(format), pass, err
 	}
@@ -87,11 +87,10 @@ type uploadResult struct {
 	CreatedAt   int64  `json:"created_at"`
 }
 
-// handleUpload takes a file in, while it arrives: nothing is stored unless
-// the whole form is as it should be.
+// handleUpload stores a file while it arrives. It keeps nothing unless the whole form is valid.
 func (s *Server) handleUpload(c *call) (err error) {
 	var result uploadResult
-	c.uncounted(func() { result, err = s.takeUpload(c) })
+	c.withoutTimeout(func() { result, err = s.takeUpload(c) })
 	if err != nil {
 		return err
 	}
@@ -112,8 +111,8 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	if err := s.mayUpload(c); err != nil {
 		return uploadResult{}, err
 	}
-	from := &uploading{arrival: s.arrival(c, s.cfg.Limits.Uploads, s.cfg.UploadWait, "the uploads under way")}
-	if err := from.grow(fileWeight(0)); err != nil {
+	from := &uploadBody{arrival: s.arrival(c, s.cfg.Limits.Uploads, s.cfg.UploadWait, "uploads in progress")}
+	if err := from.grow(uploadMemory(0)); err != nil {
 		return uploadResult{}, err
 	}
 	c.begun = true
@@ -140,46 +139,49 @@ func (s *Server) takeUpload(c *call) (uploadResult, error) {
 	return result, err
 }
 
-// uploading is the body of an upload on its way to the bucket.
-type uploading struct {
+// uploadBody is the body of an upload on its way to the bucket.
+type uploadBody struct {
 	*arrival
 	came int64
 }
 
-func (u *uploading) Read(b []byte) (int, error) {
+func (u *uploadBody) Read(b []byte) (int, error) {
 	n, err := u.arrival.Read(b)
 	u.came += int64(n)
-	if noRoom := u.grow(fileWeight(u.came)); noRoom != nil {
+	if noRoom := u.grow(uploadMemory(u.came)); noRoom != nil {
 		return 0, noRoom
 	}
 	return n, err
 }
 
-// fileWeight is what the bucket's side holds at most of an upload of which so many
-// bytes came: twice that and a little, and no more than three parts of 5 MiB.
-func fileWeight(came int64) int64 { return min(2*came+64<<10, 15<<20) }
+// uploadMemory returns the maximum memory that the bucket's client holds for an upload after came
+// bytes: twice that and 64 KiB, but at most three parts of 5 MiB.
+func uploadMemory(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
-// announced is how much an upload may turn out to be.
-func (k uploadKind) announced(length int64) int64 {
+// maxBytes bounds the upload's size by the announced length of its body.
+func (k uploadKind) maxBytes(length int64) int64 {
 	if length < 0 || length > k.limit {
 		return k.limit
 	}
 	return length
 }
 
-// badFile says what is wrong with the file, in words that follow its name.
+// badFile is an error of the file. The format continues a sentence that begins with "file".
 func badFile(format string, args ...any) error {
 	return mediagate.Invalid(uploadField, uploadField+" "+format, args...)
 }
 
-// noForm says what a body is not that cannot be taken apart.
-const noForm = "cannot be read: the body is no multipart/form-data with the boundary of its Content-Type, or ends before it is complete"
+// malformedForm says what is wrong with a body that cannot be parsed as a form.
+const malformedForm = "cannot be read: the body is not multipart/form-data with the boundary of its Content-Type, " +
+	"or it is incomplete"
 
 func (k uploadKind) tooLarge() error {
-	return &mediagate.Error{Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", k.limit)}
+	return &mediagate.Error{
+		Kind: mediagate.KindTooLarge, Param: uploadField, Message: fmt.Sprintf("file must be at most %d bytes", k.limit),
+	}
 }
 
-// readForm goes over the parts of a form and stores the one that is the file.
+// readForm goes through the parts of a form and stores the one that is the file.
 func (s *Server) readForm(c *call, f *form) (result uploadResult, err error) {
 	for {
 		part, err := f.next()
@@ -194,51 +196,50 @@ func (s *Server) readForm(c *call, f *form) (result uploadResult, err error) {
 	}
 }
 
-// storeFile streams the file into the bucket. The bucket has the file's end only
-// when the rest of the form has been read, so that it keeps nothing of a form
-// that goes wrong.
+// storeFile streams the file into the bucket. The bucket sees the file's end only after the rest
+// of the form was read, so it keeps nothing of an invalid form.
 func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult, error) {
 	upload := uploadKinds[c.route.path]
-	content := bufio.NewReader(&bounded{r: part, left: upload.limit, full: upload.tooLarge()})
+	content := bufio.NewReader(&boundedReader{r: part, left: upload.limit, full: upload.tooLarge()})
 	head, err := content.Peek(mediainfo.SniffLen)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return uploadResult{}, formError(err)
+		return uploadResult{}, asFormError(err)
 	}
-	mimeType, pass, err := upload.file(head)
+	mimeType, pass, err := upload.detect(head)
 	if err != nil {
-		return uploadResult{}, formError(err)
+		return uploadResult{}, asFormError(err)
 	}
 	file, ok := mediagate.NewFile(s.now(), mimeType)
 	if !ok {
 		return uploadResult{}, mediagate.Errorf(mediagate.KindInternal, "no name for a file of type %s", mimeType)
 	}
-	ctx, cancel := c.lasting(requestTimeout + c.route.time)
+	ctx, cancel := c.detachedContext(requestTimeout + c.route.time)
 	defer cancel()
 	cleaned, clean := io.Pipe()
 	stored := make(chan storedFile, 1)
 	go func() {
-		stored <- s.putFile(ctx, file, cleaned, upload.announced(c.Request().ContentLength)+imagefile.MaxGrowth)
+		stored <- s.putFile(ctx, file, cleaned, upload.maxBytes(c.Request().ContentLength)+imagefile.MaxGrowth)
 	}()
-	size := &sized{to: clean}
+	size := &countingWriter{to: clean}
 	err = pass(size, content)
-	if err == nil { // what was cut off counts as well
+	if err == nil { // bytes behind the picture's end count too
 		_, err = io.Copy(io.Discard, content)
 	}
 	if err == nil {
 		err = f.finish()
 	}
-	if err == nil { // or the bucket would keep it
-		judging, judged := c.lasting(s.cfg.StoreTimeout)
-		if err = s.again(judging, c); err == nil {
-			err = s.countUpload(judging, c, size.n)
+	if err == nil { // checked before the bucket sees the end and keeps the file
+		checkCtx, cancelCheck := c.detachedContext(s.cfg.StoreTimeout)
+		if err = s.reauthorize(checkCtx, c); err == nil {
+			err = s.countUpload(checkCtx, c, size.n)
 		}
-		judged()
+		cancelCheck()
 	}
-	_ = clean.CloseWithError(err) // nil: the end of the file
+	_ = clean.CloseWithError(err) // nil ends the file
 	got := <-stored
 	switch {
 	case err != nil && !errors.Is(err, errNotStored):
-		return uploadResult{}, formError(err)
+		return uploadResult{}, asFormError(err)
 	case mediagate.Is(got.err, mediagate.KindInvalid):
 		return uploadResult{}, badFile("is refused: %s", domainError(got.err).Message)
 	case got.err != nil:
@@ -250,38 +251,43 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	}, nil
 }
 
-// mayUpload refuses what would be refused in the end, before it is read. Files cost us, so
-// an account leaves none that is suspended or never had any money.
+// mayUpload refuses, before it is read, an upload that would be refused in the end. Files cost
+// money, so an account that is suspended, or never had any money, may store none.
 func (s *Server) mayUpload(c *call) error {
 	if err := c.caller.mayBegin(); err != nil {
 		return err
 	}
 	a := c.caller.account
 	if a.Available+a.Held+a.Spent <= 0 {
-		a, err := s.cfg.Store.Account(c.ctx, a.ID) // what is known is of the last second
+		a, err := s.cfg.Store.Account(c.ctx, a.ID) // the cached account may be a second old
 		if err != nil {
 			return err
 		}
 		if a.Available+a.Held+a.Spent <= 0 {
-			return &mediagate.Error{Kind: mediagate.KindPayment, Message: "an upload needs a balance, and the account has never had one"}
+			return &mediagate.Error{
+				Kind: mediagate.KindPayment, Message: "an upload needs a balance, and the account has never had one",
+			}
 		}
 	}
 	return s.countUpload(c.ctx, c, 1)
 }
 
-// countUpload takes bytes of those that the account may upload in a day.
+// countUpload takes bytes from those that the account may upload in a day.
 func (s *Server) countUpload(ctx context.Context, c *call, bytes int64) error {
 	most := c.caller.account.Or(s.cfg.AccountDefaults).UploadsPerDay
 	if most == nil {
 		return nil
 	}
 	refusal := &mediagate.Error{
-		Kind: mediagate.KindRateLimited, Message: fmt.Sprintf("too many requests: the account may upload %d bytes a day, its uploads_per_day", *most),
+		Kind:    mediagate.KindRateLimited,
+		Message: fmt.Sprintf("too many requests: the account may upload %d bytes a day, its uploads_per_day", *most),
 	}
-	if bytes > *most { // waiting does not help
+	if bytes > *most { // no wait would help
 		return refusal
 	}
-	left, admitted, err := s.cfg.Store.TakeRates(ctx, []mediagate.RateLimit{{Of: c.tenant() + "/uploads", Bytes: bytes, PerDay: *most}})
+	left, admitted, err := s.cfg.Store.TakeRates(
+		ctx, []mediagate.RateLimit{{Of: c.tenant() + "/uploads", Bytes: bytes, PerDay: *most}},
+	)
 	if err != nil || admitted {
 		return err
 	}
@@ -289,52 +295,54 @@ func (s *Server) countUpload(ctx context.Context, c *call, bytes int64) error {
 	return refusal
 }
 
-// sized counts what is written.
-type sized struct {
+// countingWriter counts the bytes that it writes.
+type countingWriter struct {
 	to io.Writer
 	n  int64
 }
 
-func (s *sized) Write(b []byte) (int, error) {
+func (s *countingWriter) Write(b []byte) (int, error) {
 	n, err := s.to.Write(b)
 	s.n += int64(n)
 	return n, err
 }
 
-// storedFile is what came of storing a file.
+// storedFile is the result of storing a file.
 type storedFile struct {
 	bytes int64
 	err   error
 }
 
-// errNotStored ends the reading of a file that the bucket does not take.
+// errNotStored stops the reading of a file that the bucket refused.
 var errNotStored = errors.New("the file could not be stored")
 
-// putFile stores a file as it comes out of the pipe, in a goroutine of its own,
-// where a panic would end the process.
-func (s *Server) putFile(ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64) (got storedFile) {
+// putFile stores a file as it comes out of the pipe. It runs in its own goroutine, where a panic
+// would end the process.
+func (s *Server) putFile(
+	ctx context.Context, file mediagate.File, cleaned *io.PipeReader, most int64,
+) (got storedFile) {
 	defer func() {
 		if p := recover(); p != nil {
 			got = storedFile{err: mediagate.Panicked(p)}
 		}
-		_ = cleaned.CloseWithError(errNotStored) // nobody reads on
+		_ = cleaned.CloseWithError(errNotStored) // stops the writer
 	}()
 	got.bytes, got.err = s.cfg.Files.PutFile(ctx, file, cleaned, most)
 	return got
 }
 
-// formError words what is wrong with a form or the file in it.
-func formError(err error) error {
+// asFormError turns an error of a form, or of the file in it, into the client's error.
+func asFormError(err error) error {
 	switch words, bad := errors.AsType[imagefile.Unusable](err); {
 	case bad:
 		return badFile("%s", words.Error())
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badFile(noForm)
+		return badFile(malformedForm)
 	}
 	return err
 }
 
-// formName is the name of a part's field.
+// formName returns the field name of a part.
 func formName(part *multipart.Part) string {
 	kind, parameters := disposition(part)
 	if kind != "form-data" {
@@ -343,9 +351,9 @@ func formName(part *multipart.Part) string {
 	return parameters["name"]
 }
 
-// disposition reads what a part says of itself. Many clients write names as they
-// are, without quotes, with blanks, in UTF-8: what cannot be read is read once more
-// with quotes around each value.
+// disposition parses the Content-Disposition of a part. Many clients write names without quotes,
+// with blanks or in UTF-8. If the header cannot be parsed, disposition puts quotes around each
+// value and tries again.
 func disposition(part *multipart.Part) (kind string, parameters map[string]string) {
 	header := part.Header.Get("Content-Disposition")
 	if kind, parameters, err := mime.ParseMediaType(header); err == nil {
@@ -362,7 +370,7 @@ func disposition(part *multipart.Part) (kind string, parameters map[string]strin
 			continue
 		}
 		seen[name] = true
-		if !strings.HasSuffix(name, "*") { // which has an encoding of its own
+		if !strings.HasSuffix(name, "*") { // name* has its own encoding
 			if len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"' {
 				value = value[1 : len(value)-1]
 			}
@@ -374,7 +382,7 @@ func disposition(part *multipart.Part) (kind string, parameters map[string]strin
 	return kind, parameters
 }
 
-// splitFields cuts a header at its semicolons, those within quotes aside.
+// splitFields splits a header at the semicolons outside of quotes.
 func splitFields(header string) []string {
 	quoted := false
 	var fields []string
@@ -390,15 +398,15 @@ func splitFields(header string) []string {
 	return append(fields, header[start:])
 }
 
-// uploadName is the name that the client gave the file: the last element of its
-// path, without what does not show.
+// uploadName returns the client's name for the file: the last element of its path, in visible
+// characters.
 func uploadName(part *multipart.Part) string {
 	_, parameters := disposition(part)
 	return cmp.Or(plainName(parameters["filename"]), unnamedUpload)
 }
 
-// plainName is the last element of a path that a client wrote, as a name that shows all
-// that it is; empty where nothing is left.
+// plainName returns the last element of a client's path without invisible characters, or "" if
+// nothing is left.
 func plainName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -417,7 +425,7 @@ func plainName(name string) string {
 	return name
 }
 
-// form is a multipart body, part by part.
+// form is a multipart body, read part by part.
 type form struct {
 	body  *formBody
 	parts *multipart.Reader
@@ -425,12 +433,12 @@ type form struct {
 	part  *multipart.Part
 }
 
-// next is the next part; io.EOF follows the last one. What is left of the part
-// before is read over, and what stands before a part's content is bounded.
+// next returns the next part, and io.EOF after the last one. It skips the rest of the previous
+// part, and limits the bytes before a part's content.
 func (f *form) next() (*multipart.Part, error) {
 	if f.part != nil {
 		if _, err := io.Copy(io.Discard, f.part); err != nil {
-			return nil, formError(err)
+			return nil, asFormError(err)
 		}
 	}
 	if f.count++; f.count > formParts {
@@ -443,46 +451,46 @@ func (f *form) next() (*multipart.Part, error) {
 	case nil:
 		f.part = part
 		return part, nil
-	case io.EOF: // of the closing boundary alone, see formBody
+	case io.EOF: // only after the closing boundary, see formBody
 		return nil, io.EOF
 	default:
-		return nil, badFile(noForm)
+		return nil, badFile(malformedForm)
 	}
 }
 
-// finish reads the form to its end, behind the file.
+// finish reads the form to its end, after the file.
 func (f *form) finish() error {
 	for {
 		part, err := f.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if _, err := io.Copy(io.Discard, f.body); !f.body.ended { // what follows the form is no part of it
+			if _, err := io.Copy(io.Discard, f.body); !f.body.ended { // skips what follows the form
 				return err
 			}
 			return nil
 		case err != nil:
 			return err
 		case formName(part) == uploadField:
-			return badFile("is given twice, once is allowed")
+			return badFile("is given twice, but is allowed once")
 		}
 	}
 }
 
 var (
 	errFormTooLarge = errors.New("the form is too large")
-	errFormHead     = errors.New("what stands before a part is too long")
+	errFormHead     = errors.New("too many bytes before a part")
 )
 
-// formBody is the body of a form on its way: bounded, its own errors kept apart
-// from what the parts make of them. Its end is one more line, and then an error:
-// to multipart.Reader an end within a part's head is otherwise the same as the
-// closing boundary.
+// formBody is the bounded body of a form while it arrives. It keeps its own errors apart from
+// those that multipart.Reader makes of them. At its end it delivers one more line and then
+// io.ErrUnexpectedEOF: otherwise multipart.Reader could not tell an end within a part's header
+// from the closing boundary.
 type formBody struct {
 	from   io.Reader
 	left   int64
-	head   int64 // how much more may be read before a part begins; -1: it has begun
+	head   int64 // how many bytes may still come before a part begins; -1 once it has begun
 	ended  bool
-	line   string // that is still to come then
+	line   string // what is left of the extra line
 	broken error
 }
 
@@ -502,7 +510,7 @@ func (b *formBody) Read(p []byte) (int, error) {
 	if b.head > 0 {
 		p = p[:min(int64(len(p)), b.head)]
 	}
-	p = p[:min(int64(len(p)), b.left+1)] // one more than allowed, to see the end
+	p = p[:min(int64(len(p)), b.left+1)] // one byte more than allowed, to see the end
 	n, err := b.from.Read(p)
 	b.left -= int64(n)
 	if b.head > 0 {
@@ -515,7 +523,7 @@ func (b *formBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF) && n > 0:
-		err = nil // it will say so again
+		err = nil // the next read returns it again
 	case errors.Is(err, io.EOF):
 		b.ended, b.line, err = true, "\r\n", nil
 	default:
@@ -524,14 +532,14 @@ func (b *formBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded ends a file that is larger than it may be.
-type bounded struct {
+// boundedReader fails with full if there are more than left bytes.
+type boundedReader struct {
 	r    io.Reader
 	left int64
 	full error
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), b.left+1)]
 	n, err := b.r.Read(p)
 	if b.left -= int64(n); b.left < 0 {

@@ -413,7 +413,7 @@ func TestUploadsOfOneAccountLeaveRoom(t *testing.T) {
 					return refused || g.held() >= before+each
 				})
 				if refused {
-					if a := s.answer(); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "uploads under way") {
+					if a := s.answer(); a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" || !strings.Contains(a.body, "uploads in progress") {
 						t.Errorf("%d %v %s", a.status, a.header, a.body)
 					}
 				}

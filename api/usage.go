@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	usageDays    = 30  // that are told without a beginning, besides the last one
-	maxUsageDays = 366 // of one question
+	usageDays    = 30  // covered by a query without from, in addition to the last day
+	maxUsageDays = 366 // for one query
 	maxUsageRows = 50_000
 )
 
 const day = 24 * time.Hour
 
-// momentQuery reads a time or a date, which is the beginning of its day in UTC.
-func momentQuery(q url.Values, name string) (time.Time, error) {
+// dateQuery reads a time or a date. A date is the beginning of its day in UTC.
+func dateQuery(q url.Values, name string) (time.Time, error) {
 	s := q.Get(name)
 	if s == "" {
 		return time.Time{}, nil
@@ -37,18 +37,20 @@ func momentQuery(q url.Values, name string) (time.Time, error) {
 		t, ok = parseTime(s)
 	}
 	if !ok || t.Unix() < 0 || t.Unix() > maxUnix {
-		return time.Time{}, mediagate.Invalid(name, "%s must be a date such as 2026-03-01, Unix seconds or an RFC 3339 time, from 1970 on", name)
+		return time.Time{}, mediagate.Invalid(
+			name, "%s must be a date such as 2026-03-01, Unix seconds or an RFC 3339 time, from 1970 on", name,
+		)
 	}
 	return t.UTC(), nil
 }
 
-// spanQuery reads from and to. Without to the time has no end; without from it
-// begins with a day, so many before its end.
+// spanQuery reads from and to. A missing to means no end. A missing from means the beginning of a
+// day, usageDays before the end.
 func (s *Server) spanQuery(q url.Values) (from, to time.Time, err error) {
-	if from, err = momentQuery(q, "from"); err != nil {
+	if from, err = dateQuery(q, "from"); err != nil {
 		return from, to, err
 	}
-	if to, err = momentQuery(q, "to"); err != nil {
+	if to, err = dateQuery(q, "to"); err != nil {
 		return from, to, err
 	}
 	end := to
@@ -67,7 +69,7 @@ func (s *Server) spanQuery(q url.Values) (from, to time.Time, err error) {
 	return from, to, nil
 }
 
-// usageQuery reads from, to, model, key, and group_by, which takes several of the words.
+// usageQuery reads from, to, model, key, and group_by, which takes several of the known words.
 func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagate.UsageFilter, err error) {
 	if f.From, f.To, err = s.spanQuery(q); err != nil {
 		return f, err
@@ -84,7 +86,9 @@ func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagat
 		switch {
 		case by == "":
 		case !slices.Contains(known, by):
-			return f, mediagate.Invalid("group_by", "group_by must be one or several of %s, with commas between", strings.Join(words(known), ", "))
+			return f, mediagate.Invalid(
+				"group_by", "group_by must be one or several of %s, with commas between", strings.Join(words(known), ", "),
+			)
 		case !slices.Contains(f.By, by):
 			f.By = append(f.By, by)
 		}
@@ -92,26 +96,28 @@ func (s *Server) usageQuery(q url.Values, known []mediagate.UsageBy) (f mediagat
 	if f.Model, err = textQuery(q, "model"); err != nil {
 		return f, err
 	}
-	if f.KeyID = q.Get("key"); f.KeyID != "" && !looksLike(f.KeyID, keyIDPrefix) {
+	if f.KeyID = q.Get("key"); f.KeyID != "" && !isID(f.KeyID, keyIDPrefix) {
 		return f, mediagate.Invalid("key", "key must be the id of a key")
 	}
 	f.Limit = maxUsageRows
 	return f, nil
 }
 
-// namedUsage is what was used, with the names of its accounts and keys.
+// namedUsage is usage with the names of its accounts and keys.
 type namedUsage struct {
 	mediagate.UsageFilter
 	rows  []mediagate.Usage
 	names map[string]string
 }
 
-// usageOf asks for usage, and for the names of what it tells apart.
+// usageOf reads usage, and the names of the accounts and keys in it.
 func (s *Server) usageOf(c *call, f mediagate.UsageFilter) (u namedUsage, err error) {
 	u.UsageFilter = f
 	rows, more, err := s.cfg.Store.Usage(c.ctx, f)
 	if err == nil && more {
-		err = mediagate.Invalid("group_by", "group_by makes more than %d rows: ask for a shorter time, or tell less apart", maxUsageRows)
+		err = mediagate.Invalid(
+			"group_by", "group_by gives more than %d rows: ask for a shorter time, or group by less", maxUsageRows,
+		)
 	}
 	if err != nil {
 		return u, err
@@ -132,7 +138,7 @@ type usageList struct {
 	Data   []usageItem `json:"data"`
 }
 
-// usageItem is a row of usage. What nobody asked to tell apart is left out.
+// usageItem is a row of usage. Columns that the query does not group by are left out.
 type usageItem struct {
 	Day         *string     `json:"day,omitempty"`
 	Model       *string     `json:"model,omitempty"`
@@ -159,7 +165,7 @@ func (s *Server) usageItem(of namedUsage, u mediagate.Usage) usageItem {
 	}
 }
 
-// name is that of an account or a key in a cell; nil where the cell is.
+// name returns the name of the account or key in a cell, or nil if the cell is nil.
 func (of namedUsage) name(cell *string) *string {
 	if cell == nil {
 		return nil
@@ -167,8 +173,7 @@ func (of namedUsage) name(cell *string) *string {
 	return new(of.names[*cell])
 }
 
-// cell is what a row has in one of the columns that tell rows apart; nil where
-// it was not asked for.
+// cell returns a row's value in a column, or nil if the query does not group by it.
 func (of namedUsage) cell(by mediagate.UsageBy, u mediagate.Usage) *string {
 	if !slices.Contains(of.By, by) {
 		return nil
@@ -187,7 +192,7 @@ func (of namedUsage) cell(by mediagate.UsageBy, u mediagate.Usage) *string {
 	}
 }
 
-// clientUsage and operatorUsage are what each may tell apart, in the order of columns.
+// clientUsage and operatorUsage list what each may group by, in the order of the columns.
 func clientUsage() []mediagate.UsageBy {
 	return []mediagate.UsageBy{mediagate.ByDay, mediagate.ByModel, mediagate.ByKey}
 }
@@ -196,7 +201,7 @@ func operatorUsage() []mediagate.UsageBy {
 	return append(clientUsage(), mediagate.ByAccount, mediagate.ByProvider)
 }
 
-// handleUsage tells what the caller's account used.
+// handleUsage answers with the usage of the caller's account.
 func (s *Server) handleUsage(c *call) error {
 	f, err := s.usageQuery(c.query(), clientUsage())
 	if err != nil {
@@ -222,20 +227,20 @@ type adminUsageItem struct {
 	Account     *string `json:"account,omitempty"`
 	AccountName *string `json:"account_name,omitempty"`
 	usageItem
-	Provider      *string                   `json:"provider,omitempty"` // empty of what no vendor was asked for
+	Provider      *string                   `json:"provider,omitempty"` // empty for tasks that no vendor was asked for
 	VendorCharges *[]mediagate.VendorCharge `json:"vendor_charges,omitempty"`
 }
 
-// handleAdminUsage tells what all accounts used, or one.
+// handleAdminUsage answers with the usage of all accounts, or of one.
 func (s *Server) handleAdminUsage(c *call) error {
-	c.within(checkTime)
+	c.setTimeout(checkTime)
 	q := c.query()
 	f, err := s.usageQuery(q, operatorUsage())
 	if err != nil {
 		return err
 	}
 	if f.AccountID = q.Get("account"); f.AccountID != "" {
-		if !looksLike(f.AccountID, accountPrefix) {
+		if !isID(f.AccountID, accountPrefix) {
 			return mediagate.Invalid("account", "account must be the id of an account")
 		}
 		if _, err := s.cfg.Store.Account(c.ctx, f.AccountID); err != nil {
@@ -244,7 +249,7 @@ func (s *Server) handleAdminUsage(c *call) error {
 	}
 	byProvider := slices.Contains(f.By, mediagate.ByProvider)
 	if byProvider && (f.From.Truncate(time.Hour) != f.From || f.To.Truncate(time.Hour) != f.To) {
-		return mediagate.Invalid("group_by", "group_by provider takes whole hours: what vendors charged is known by the hour")
+		return mediagate.Invalid("group_by", "group_by provider takes whole hours: move from and to to full hours")
 	}
 	used, err := s.usageOf(c, f)
 	if err != nil {
@@ -256,7 +261,8 @@ func (s *Server) handleAdminUsage(c *call) error {
 	return c.ok(listOf(used.rows, false, func(u mediagate.Usage) adminUsageItem {
 		account := used.cell(mediagate.ByAccount, u)
 		item := adminUsageItem{
-			Account: account, AccountName: used.name(account), usageItem: s.usageItem(used, u), Provider: used.cell(mediagate.ByProvider, u),
+			Account: account, AccountName: used.name(account), usageItem: s.usageItem(used, u),
+			Provider: used.cell(mediagate.ByProvider, u),
 		}
 		if byProvider {
 			charges := append([]mediagate.VendorCharge{}, u.VendorCharges...)
@@ -266,19 +272,21 @@ func (s *Server) handleAdminUsage(c *call) error {
 	}))
 }
 
-// named are what has a name beside its id.
-var named = []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByKey}
+// namedColumns are the columns with ids that also have names.
+var namedColumns = []mediagate.UsageBy{mediagate.ByAccount, mediagate.ByKey}
 
-// usageLines are the rows as lines.
+// usageLines returns the rows as lines of a CSV file.
 func (s *Server) usageLines(used namedUsage) [][]string {
 	var names []string
-	columns := []mediagate.UsageBy{mediagate.ByDay, mediagate.ByAccount, mediagate.ByKey, mediagate.ByModel, mediagate.ByProvider}
+	columns := []mediagate.UsageBy{
+		mediagate.ByDay, mediagate.ByAccount, mediagate.ByKey, mediagate.ByModel, mediagate.ByProvider,
+	}
 	for _, by := range columns {
 		if !slices.Contains(used.By, by) {
 			continue
 		}
 		names = append(names, string(by))
-		if slices.Contains(named, by) {
+		if slices.Contains(namedColumns, by) {
 			names = append(names, string(by)+"_name")
 		}
 	}
@@ -296,7 +304,7 @@ func (s *Server) usageLines(used namedUsage) [][]string {
 				continue
 			}
 			line = append(line, csvText(*cell))
-			if slices.Contains(named, by) {
+			if slices.Contains(namedColumns, by) {
 				line = append(line, csvText(*used.name(cell)))
 			}
 		}
@@ -316,15 +324,14 @@ func (s *Server) usageLines(used namedUsage) [][]string {
 	return lines
 }
 
-// The words for what a balance endpoint could not look up.
+// The messages of failed lookups on the balance endpoints.
 const (
 	noRecord      = "record not found"
 	noUser        = "user does not exist"
 	databaseError = "database error"
 )
 
-// lookupFailure is a failed look-up on a balance endpoint, which answers
-// HTTP 200 all the same.
+// lookupFailure is a failed lookup on a balance endpoint, which answers it with HTTP 200.
 type lookupFailure struct {
 	message string
 	err     error
@@ -333,8 +340,9 @@ type lookupFailure struct {
 func (f *lookupFailure) Error() string { return f.message + ": " + f.err.Error() }
 func (f *lookupFailure) Unwrap() error { return f.err }
 
-// failedLookup words the store's verdict; absent is the word for no row.
-func failedLookup(err error, absent string) error {
+// asLookupFailure turns the store's error into a lookupFailure. absent is the message if there is
+// no row.
+func asLookupFailure(err error, absent string) error {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindNotFound, mediagate.KindUnauthenticated:
 		return &lookupFailure{absent, err}
@@ -343,17 +351,17 @@ func failedLookup(err error, absent string) error {
 	}
 }
 
-type balanceTrouble struct {
+type balanceError struct {
 	Success bool   `json:"success"`
 	Message string `json:"message"`
 }
 
-func balanceFailure(err error) (balanceTrouble, bool) {
+func balanceFailure(err error) (balanceError, bool) {
 	var f *lookupFailure
 	if !errors.As(err, &f) {
-		return balanceTrouble{}, false
+		return balanceError{}, false
 	}
-	return balanceTrouble{Message: f.message}, true
+	return balanceError{Message: f.message}, true
 }
 
 type tokenBalance struct {
@@ -373,12 +381,12 @@ type userBalance struct {
 	UsedCredits   json.Number `json:"used_credits"`
 }
 
-// handleTokenBalance reads the key anew: the remembered one is good enough to
-// admit a call, not to tell amounts.
+// handleTokenBalance reads the key anew. The cached key suffices to admit the call, but its
+// amounts may be outdated.
 func (s *Server) handleTokenBalance(c *call) error {
 	key, err := s.cfg.Store.Key(c.ctx, c.caller.key.ID)
 	if err != nil {
-		return failedLookup(err, noRecord)
+		return asLookupFailure(err, noRecord)
 	}
 	b := tokenBalance{
 		Success: true, RemainBalance: "-1", RemainCredits: -1,
@@ -395,7 +403,7 @@ func (s *Server) handleTokenBalance(c *call) error {
 func (s *Server) handleUserBalance(c *call) error {
 	account, err := s.cfg.Store.Account(c.ctx, c.caller.key.AccountID)
 	if err != nil {
-		return failedLookup(err, noUser)
+		return asLookupFailure(err, noUser)
 	}
 	return c.ok(userBalance{
 		Success:       true,
@@ -406,7 +414,7 @@ func (s *Server) handleUserBalance(c *call) error {
 	})
 }
 
-// maxStatementLines is how many lines a statement has as a file.
+// maxStatementLines bounds the lines of a statement as a file.
 const maxStatementLines = 10_000
 
 type balanceView struct {
@@ -419,8 +427,8 @@ func viewBalance(b mediagate.Balance) balanceView {
 	return balanceView{b.Available.String(), b.Held.String(), b.Spent.String()}
 }
 
-// statementView is a page of a statement with balances and lines in one of two forms: what it
-// begins with and the changes of its lines sum to what it ends with.
+// statementView is a page of a statement, with balances and lines in one of two forms. The
+// opening balance and the changes of the lines sum to the closing balance.
 type statementView[B, L any] struct {
 	Object   string `json:"object"`
 	Account  string `json:"account"`
@@ -439,14 +447,15 @@ func viewStatement[B, L any](
 ) statementView[B, L] {
 	return statementView[B, L]{
 		Object: object, Account: f.AccountID, Currency: s.cfg.Currency, From: f.From.Unix(), To: unixOrNull(f.To),
-		Opening: balance(st.Opening), Data: listOf(st.Lines, st.HasMore, line).Data, Closing: balance(st.Closing), HasMore: st.HasMore,
+		Opening: balance(st.Opening), Data: listOf(st.Lines, st.HasMore, line).Data, Closing: balance(st.Closing),
+		HasMore: st.HasMore,
 	}
 }
 
-// byTask asks for a statement with one line a task.
+// byTask requests a statement with one line a task.
 const byTask = "task"
 
-// totalView is what an account has, be it held or not, and what it has spent.
+// totalView is what an account has, held or not, and what it has spent.
 type totalView struct {
 	Balance string `json:"balance"`
 	Spent   string `json:"spent"`
@@ -454,7 +463,8 @@ type totalView struct {
 
 func viewTotal(b mediagate.Balance) totalView { return totalView{b.Total().String(), b.Spent.String()} }
 
-// taskLine is the end of a task, or a grant: what it changed, and the balance after it.
+// taskLine is the end of a task, or a grant, with the change that it made and the balance after
+// it.
 type taskLine struct {
 	transferView
 	Model   *string `json:"model"`
@@ -467,8 +477,7 @@ func viewTaskLine(l mediagate.StatementLine) taskLine {
 	return v
 }
 
-// statementLine is an entry of the ledger, the model that it was about, and by
-// how much it changed the balance.
+// statementLine is an entry of the ledger with its model and the change of the balance.
 type statementLine struct {
 	transferView
 	Model  *string     `json:"model"`
@@ -479,19 +488,19 @@ func viewLine(l mediagate.StatementLine) statementLine {
 	return statementLine{viewTransfer(l.Transfer), orNull(l.Model), viewBalance(l.Change)}
 }
 
-// handleStatement answers the statement of an account. An operator's call may take long.
+// handleStatement answers with the statement of an account. An operator's call may take long.
 func (s *Server) handleStatement(c *call) error {
 	id, err := accountOf(c)
 	if err != nil {
 		return err
 	}
 	if c.isOperators() {
-		c.within(checkTime)
+		c.setTimeout(checkTime)
 	}
 	return notFoundAs(s.answerStatement(c, id), errNoAccount(c))
 }
 
-// answerStatement answers what moved an account's balance.
+// answerStatement answers with the entries that changed an account's balance.
 func (s *Server) answerStatement(c *call, id string) (err error) {
 	asFile := c.wantsCSV()
 	q := c.query()
@@ -511,7 +520,7 @@ func (s *Server) answerStatement(c *call, id string) (err error) {
 	if f.Limit, err = intQuery(q, "limit", 1, most, absent); err != nil {
 		return err
 	}
-	if f.After != "" && !looksLike(f.After, transferPrefix) {
+	if f.After != "" && !isID(f.After, transferPrefix) {
 		return errAfterPage
 	}
 	st, err := s.cfg.Store.Statement(c.ctx, f)
@@ -534,7 +543,7 @@ func (s *Server) answerStatement(c *call, id string) (err error) {
 	return c.ok(viewStatement(s, "statement", f, st, viewBalance, viewLine))
 }
 
-// keyNames are the names of the keys of a statement, by their ids.
+// keyNames returns the names of the keys in a statement, by id.
 func (s *Server) keyNames(c *call, lines []mediagate.StatementLine) (map[string]string, error) {
 	ids := map[string]bool{}
 	for _, l := range lines {
@@ -544,14 +553,14 @@ func (s *Server) keyNames(c *call, lines []mediagate.StatementLine) (map[string]
 	return s.cfg.Store.Names(c.ctx, slices.Collect(maps.Keys(ids)))
 }
 
-// linkNext tells where the lines go on.
+// linkNext adds the Link header of the next page.
 func (c *call) linkNext(q url.Values, after string) {
 	q.Set("after", after)
 	c.Response().Header().Set("Link", "<"+c.Request().URL.Path+"?"+q.Encode()+`>; rel="next"`)
 }
 
-// statementLines are the statement as lines. The first and the last one are its
-// balances, those between them changes.
+// statementLines returns the statement as lines of a CSV file. The first and last lines are
+// balances, the others changes.
 func statementLines(f mediagate.StatementFilter, st mediagate.Statement, names map[string]string) [][]string {
 	moment := func(t time.Time) string {
 		if t.IsZero() {
@@ -590,8 +599,7 @@ func statementLines(f mediagate.StatementFilter, st mediagate.Statement, names m
 
 const csvType = "text/csv; charset=utf-8"
 
-// wantsCSV reports that the client would rather have lines than JSON. What does
-// not name either type takes JSON.
+// wantsCSV reports whether the client prefers CSV to JSON. A client that names neither gets JSON.
 func (c *call) wantsCSV() bool {
 	c.Response().Header().Add("Vary", "Accept")
 	weights := map[string]float64{}
@@ -609,8 +617,7 @@ func (c *call) wantsCSV() bool {
 	return weights["text/csv"] > weights["application/json"]
 }
 
-// csv writes the answer as a file of lines, of which the first one has the names
-// of the columns.
+// csv answers with a CSV file. The first line has the names of the columns.
 func (c *call) csv(name string, lines [][]string) error {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)
@@ -618,12 +625,14 @@ func (c *call) csv(name string, lines [][]string) error {
 	if err := w.WriteAll(lines); err != nil {
 		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "writing the answer", Err: err}
 	}
-	c.Response().Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}))
+	c.Response().Header().Set(
+		"Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name + ".csv"}),
+	)
 	c.text(http.StatusOK, csvType, text.Bytes())
 	return nil
 }
 
-// csvText is a text as a cell that no spreadsheet takes for a formula.
+// csvText returns the text as a cell that no spreadsheet takes for a formula.
 func csvText(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
 		return "'" + s

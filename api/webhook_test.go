@@ -95,15 +95,15 @@ func TestAccountWebhook(t *testing.T) {
 		t.Errorf("a test: %s, %+v", a.body, r.took)
 	}
 	for body, says := range map[string]string{
-		`{"webhook":"http://127.0.0.1/"}`: "webhook is no address for callbacks",
+		`{"webhook":"http://127.0.0.1/"}`: "webhook is not an address for callbacks",
 		`{"webhook":7}`:                   "webhook must be a string",
-		`{"webhook":""}`:                  "webhook is no address for callbacks",
+		`{"webhook":""}`:                  "webhook is not an address for callbacks",
 		`{"webhook":null,"group":"half"}`: "group cannot be changed here",
 		`{"rate":5}`:                      "rate cannot be changed here",
 	} {
 		set(body).wantError(t, 400, "invalid_request_error", says)
 	}
-	g.post("/v1/webhooks/test", `{"url":"ftp://a.example.com"}`).wantError(t, 400, "invalid_request_error", "url is no address for callbacks")
+	g.post("/v1/webhooks/test", `{"url":"ftp://a.example.com"}`).wantError(t, 400, "invalid_request_error", "url is not an address for callbacks")
 	if a := g.get("/v1/account"); a.at("webhook") != "https://hooks.example.com/all" || a.at("group") != "default" {
 		t.Errorf("after what was refused: %s", a.body)
 	}

@@ -13,27 +13,28 @@ import (
 const (
 	redeliverPath   = "/v1/tasks/:task_id/redeliver"
 	webhookTestPath = "/v1/webhooks/test"
-	webhookTestTime = 15 * time.Second // more than an attempt has
+	webhookTestTime = 15 * time.Second // longer than an attempt may take
 )
 
-// Deliverer makes one attempt to deliver a callback. What the receiver does is a result.
+// Deliverer makes one attempt to deliver a callback. A failure of the receiver is a result, not
+// an error.
 type Deliverer interface {
 	Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error)
 }
 
-// testTaskID is that of the task in tests of webhooks, which there is not.
+// testTaskID is the id of the task in webhook tests, which does not exist.
 const testTaskID = taskPrefix + "00000000000000000000000000"
 
-// webhookTest is what came of a test.
+// webhookTest is the result of a test.
 type webhookTest struct {
 	URL        string  `json:"url"` // the base address
 	Delivered  bool    `json:"delivered"`
-	Status     *int    `json:"status"` // null where no answer came
+	Status     *int    `json:"status"` // null without an answer
 	Error      *string `json:"error"`
 	DurationMs int64   `json:"duration_ms"`
 }
 
-// webhookAddress reads an address that callbacks may go to.
+// webhookAddress reads an address for callbacks.
 func (s *Server) webhookAddress(f *fields, name string) string {
 	if !f.has(name) {
 		return ""
@@ -42,13 +43,13 @@ func (s *Server) webhookAddress(f *fields, name string) string {
 	if !ok {
 		f.refuse(mediagate.ReasonWrongType, name, "%s must be a string", name)
 	} else if err := s.cfg.CheckWebhookURL(address); err != nil {
-		f.refuse(mediagate.ReasonMalformed, name, "%s is no address for callbacks: %s", name, reasonOf(err))
+		f.refuse(mediagate.ReasonMalformed, name, "%s is not an address for callbacks: %s", name, reasonOf(err))
 	}
 	return address
 }
 
-// handleWebhookTest delivers the callback of a task that there is not, once, and tells
-// what the receiver did: to the address in the body, or else to the account's.
+// handleWebhookTest delivers the callback of a made-up task once, to the address in the body or
+// else to the account's, and reports what the receiver did.
 func (s *Server) handleWebhookTest(c *call) error {
 	f, err := s.fieldsOf(c, settingsFields)
 	if err != nil {
@@ -77,26 +78,34 @@ func (s *Server) handleWebhookTest(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.within(webhookTestTime)
+	c.setTimeout(webhookTestTime)
 	began := time.Now()
-	r, err := s.cfg.Deliverer.Deliver(c.ctx, testTaskID, mediagate.WebhookTarget{AccountID: c.caller.key.AccountID, URL: address, Body: body, Secrets: secrets})
+	r, err := s.cfg.Deliverer.Deliver(
+		c.ctx, testTaskID,
+		mediagate.WebhookTarget{AccountID: c.caller.key.AccountID, URL: address, Body: body, Secrets: secrets},
+	)
 	if err != nil {
 		return err
 	}
-	answer := webhookTest{URL: address, Delivered: r.Outcome == mediagate.DeliveryDone, Error: orNull(cmp.Or(r.Error, r.Reason)), DurationMs: time.Since(began).Milliseconds()}
+	answer := webhookTest{
+		URL:        address,
+		Delivered:  r.Outcome == mediagate.DeliveryDone,
+		Error:      orNull(cmp.Or(r.Error, r.Reason)),
+		DurationMs: time.Since(began).Milliseconds(),
+	}
 	if r.Status != 0 {
 		answer.Status = &r.Status
 	}
 	return c.ok(answer)
 }
 
-// deliveryAttempt is one attempt to deliver a callback. Attempts count from 1 in each
-// round: the end of the task begins the first one, each redelivery another.
+// deliveryAttempt is one attempt to deliver a callback. Attempts count from 1 in each round. The
+// task's end begins the first round, and each redelivery begins another.
 type deliveryAttempt struct {
 	Round         int     `json:"round"`
 	Attempt       int     `json:"attempt"`
 	At            int64   `json:"at"`
-	Status        *int    `json:"status"` // null where no answer came
+	Status        *int    `json:"status"` // null without an answer
 	Error         *string `json:"error"`
 	DurationMs    int64   `json:"duration_ms"`
 	NextAttemptAt *int64  `json:"next_attempt_at"` // null where none follows
@@ -104,7 +113,12 @@ type deliveryAttempt struct {
 
 func viewDelivery(d mediagate.Delivery) deliveryAttempt {
 	v := deliveryAttempt{
-		Round: d.Round, Attempt: d.Attempt, At: d.At.Unix(), Error: orNull(d.Error), DurationMs: d.Duration.Milliseconds(), NextAttemptAt: unixOrNull(d.NextAttemptAt),
+		Round:         d.Round,
+		Attempt:       d.Attempt,
+		At:            d.At.Unix(),
+		Error:         orNull(d.Error),
+		DurationMs:    d.Duration.Milliseconds(),
+		NextAttemptAt: unixOrNull(d.NextAttemptAt),
 	}
 	if d.Status != 0 {
 		v.Status = &d.Status
@@ -112,10 +126,10 @@ func viewDelivery(d mediagate.Delivery) deliveryAttempt {
 	return v
 }
 
-// deliveryList is those of a task, the first one first.
+// deliveryList is a page of a task's delivery attempts, oldest first.
 type deliveryList adminList[deliveryAttempt]
 
-// handleDeliveries lists the newest attempts, in their order.
+// handleDeliveries lists the newest attempts, oldest first.
 func (s *Server) handleDeliveries(c *call) error {
 	limit, err := intQuery(c.query(), "limit", 1, maxLimit, maxLimit)
 	if err != nil {
@@ -133,14 +147,16 @@ func (s *Server) handleDeliveries(c *call) error {
 	return c.ok(deliveryList(listOf(deliveries[cut:], cut > 0, viewDelivery)))
 }
 
-// handleRedelivery begins another round of the task's callback. The wake scan starts it
-// within seconds.
+// handleRedelivery begins another round of the task's callback. The wake scan starts it within
+// seconds.
 func (s *Server) handleRedelivery(c *call) error {
 	t, err := s.pathTask(c)
 	if err != nil {
 		return err
 	}
-	a := mediagate.Action{ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By}
+	a := mediagate.Action{
+		ID: s.newID("act_"), TaskID: t.ID, AccountID: t.AccountID, Action: mediagate.ActionRedeliver, By: c.asActor().By,
+	}
 	if err := s.command(c, a); err != nil {
 		return notFoundAs(err, errTaskID)
 	}
@@ -150,8 +166,7 @@ func (s *Server) handleRedelivery(c *call) error {
 	return s.answerAccepted(c, &t)
 }
 
-// webhookSecret is the account's signing secret and the end of the one before
-// it, where that still signs.
+// webhookSecret is the account's signing secret, and when the previous one stops signing.
 type webhookSecret struct {
 	Secret            string `json:"secret"`
 	PreviousExpiresAt *int64 `json:"previous_expires_at"`
@@ -162,8 +177,8 @@ func (s *Server) handleWebhookSecret(c *call) error {
 	return answerSecret(c, secrets, err)
 }
 
-// handleWebhookSecretRotation refuses what would end a secret that is promised to
-// sign for a day, unless the caller insists.
+// handleWebhookSecretRotation refuses to end a secret that was promised to sign for another day,
+// unless the caller forces it.
 func (s *Server) handleWebhookSecretRotation(c *call) error {
 	force, err := oneOfQuery(c.query(), "force", yesNo...)
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 	"github.com/mediagate/mediagate/catalog/price"
 )
 
-// Request is a submit that was accepted, in our own words: no vendor's.
+// Request is a validated submit in our own form, which is no vendor's.
 type Request struct {
-	Params  json.RawMessage    // the known fields with their defaults, without model, webhook and Uploads; of metadata the inputs
-	Uploads map[string]string  // fields whose files came within the request, as data URIs
-	Media   []mediagate.Input  // all fields that name a file, with what the file has to be
-	Folded  map[string]string  // fields of Params that the client did not send, by what it sent in their place
-	Prose   []string           // what the client wrote of Params for whoever reads it: texts that are no file and no word of a list
-	Source  *Source            // what an earlier task made and it works on, as the client named it; nil for none
-	Charges []mediagate.Charge // what the task would cost at its quoted quantity
-	Plan    mediagate.Plan     // how it can be produced, by all routes of the operation
+	Params  json.RawMessage    // the known fields with defaults, without model, webhook and Uploads; metadata has only the inputs
+	Uploads map[string]string  // data URIs in the request, by field
+	Media   []mediagate.Input  // the fields that name a file, with the file's bounds
+	Folded  map[string]string  // for each field of Params that was derived, the field that the client sent
+	Prose   []string           // the texts in Params that the client wrote itself: no files, and no values of an enum
+	Source  *Source            // the earlier result that the request names; nil for none
+	Charges []mediagate.Charge // the price at the quoted quantity
+	Plan    mediagate.Plan     // how the task can be produced, with all routes of the operation
 
-	// Instead is what the task would cost by those routes of the plan, by their
-	// places, that make another thing than is asked for.
+	// Instead has the price of each route that makes something other than the request asks for, by the
+	// route's index in the plan.
 	Instead map[int][]mediagate.Charge
 
 	Webhook   string // as sent; empty for none
 	Reference string // metadata.reference
 }
 
-// WithFactor is the request at the prices of a group.
+// WithFactor returns the request at the prices of a group.
 func (r Request) WithFactor(f price.Factor) Request {
 	r.Charges = f.Charges(r.Charges)
 	r.Instead = maps.Clone(r.Instead)
@@ -41,27 +41,29 @@ func (r Request) WithFactor(f price.Factor) Request {
 	return r
 }
 
-// Accept judges the body of a submit, as parsed JSON with its numbers as
-// json.Number, and turns it into what a task needs. The body is not changed;
-// it is one for which Find returned this operation.
+// Accept validates the body of a submit, parsed JSON with its numbers as json.Number, and
+// converts it to what a task needs. It does not change the body. Find must have returned this
+// operation for the body.
 //
-// Each error is a *mediagate.Error of KindInvalid that names the field and
-// the rule: of several broken rules the first in the order of the schema's
-// fields, then of the named checks.
+// Each error is a *mediagate.Error of KindInvalid that names the field and the rule. If several
+// rules are broken, it is the first in the order of the schema's fields, then of the named
+// checks.
 func (o *Operation) Accept(body map[string]any) (Request, error) {
-	given, dropped := o.present(body)
-	params, _ := o.schema.shape.take(given).(map[string]any)
+	given, dropped := o.withoutAbsent(body)
+	params, _ := o.schema.shape.copyKnown(given).(map[string]any)
 	if err := o.validate(params); err != nil {
 		return Request{}, err
 	}
-	if name, ok := o.schema.shape.needless(given, params); ok {
-		return Request{}, mediagate.Invalid(name, "%s must be a string of at least %d character, or left out", name, o.schema.shape.properties[name].minLength)
+	if name, ok := o.schema.shape.emptyText(given, params); ok {
+		return Request{}, mediagate.Invalid(
+			name, "%s must be a string of at least %d character, or left out", name, o.schema.shape.properties[name].minLength,
+		)
 	}
 	if _, given := params[metadataField]; !given && len(o.inputs) > 0 {
-		params[metadataField] = map[string]any{} // its inputs have defaults
+		params[metadataField] = map[string]any{} // the inputs in it have defaults
 	}
-	o.schema.shape.complete(params)
-	for _, name := range dropped { // a default would say what nobody meant
+	o.schema.shape.fillDefaults(params)
+	for _, name := range dropped { // ignored fields get no defaults
 		delete(params, name)
 	}
 
@@ -83,7 +85,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		r.Folded = folded
 	}
 	for _, check := range o.checks {
-		if err := check.judge(params); err != nil {
+		if err := check.run(params); err != nil {
 			return Request{}, err
 		}
 	}
@@ -91,9 +93,9 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	if r.Charges, err = o.quote(params); err != nil {
 		return Request{}, err
 	}
-	if r.Source = o.source.take(params); r.Source != nil {
-		if owner := o.Model.presser(r.Source.Button); owner != nil && owner != o {
-			return owner.Accept(owner.source.without(body))
+	if r.Source = o.source.extract(params); r.Source != nil {
+		if owner := o.Model.ownerOf(r.Source.Button); owner != nil && owner != o {
+			return owner.Accept(owner.source.withoutButtonFields(body))
 		}
 		r.Folded = maps.Clone(r.Folded)
 		if r.Folded == nil {
@@ -102,7 +104,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 		r.Folded[mediagate.SourceParam] = r.Source.Field()
 	}
 	r.Media = o.media(params)
-	inputs := bounded(r.Media)
+	inputs := withBounds(r.Media)
 	r.Uploads = o.takeUploads(params)
 	r.Prose = o.schema.shape.prose(params, nil)
 	if r.Params, err = plainJSON(params); err != nil {
@@ -129,7 +131,7 @@ func (o *Operation) Accept(body map[string]any) (Request, error) {
 	return r, nil
 }
 
-// inputsOf is what a model takes of the metadata.
+// inputsOf returns the model's inputs in the metadata.
 func (o *Operation) inputsOf(metadata map[string]any) map[string]any {
 	inputs := map[string]any{}
 	for _, name := range o.inputs {
@@ -140,8 +142,7 @@ func (o *Operation) inputsOf(metadata map[string]any) map[string]any {
 	return inputs
 }
 
-// takeUploads moves the fields that hold a file out of the parameters, where
-// files have no place.
+// takeUploads moves the fields that hold a file out of the parameters, which never contain files.
 func (o *Operation) takeUploads(params map[string]any) map[string]string {
 	var uploads map[string]string
 	for name, field := range o.schema.shape.properties {
@@ -156,10 +157,10 @@ func (o *Operation) takeUploads(params map[string]any) map[string]string {
 	return uploads
 }
 
-// present is the body without the fields that count as absent: nulls, empty texts, empty
-// lists where a list is expected, and what is ignored, which it names. What
-// follows from them is put in. It is a copy, of the known fields.
-func (o *Operation) present(body map[string]any) (out map[string]any, dropped []string) {
+// withoutAbsent returns a copy of the known fields without those that count as absent: nulls,
+// empty strings, empty lists, and ignored fields, whose names it returns. It adds the values that
+// follow from other fields.
+func (o *Operation) withoutAbsent(body map[string]any) (out map[string]any, dropped []string) {
 	shape := o.schema.shape
 	out = make(map[string]any, len(shape.names))
 	for _, name := range shape.names {
@@ -173,7 +174,7 @@ func (o *Operation) present(body map[string]any) (out map[string]any, dropped []
 		out[name] = v
 	}
 	if !o.exact {
-		out["model"] = o.Model.ID // by which Find found it, whatever the body says
+		out["model"] = o.Model.ID // Find found the model, however the body names it
 	}
 	infer(o.infer, out)
 	for _, rule := range o.ignored {
@@ -203,7 +204,7 @@ func (r ignoredRule) applies(s *shape, given map[string]any) bool {
 	return slices.ContainsFunc(r.with, func(name string) bool { _, ok := given[name]; return ok })
 }
 
-// equalScalar compares with a scalar; lists and maps equal none.
+// equalScalar compares v with a scalar. Lists and maps are never equal.
 func equalScalar(v, scalar any) bool {
 	switch v.(type) {
 	case string, bool, json.Number:
@@ -218,9 +219,9 @@ func (o *Operation) validate(params map[string]any) error {
 	if err == nil {
 		return nil
 	}
-	var verdict *jsonschema.ValidationError
-	if !errors.As(err, &verdict) {
-		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the schema cannot judge the request", Err: err}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the schema cannot validate the request", Err: err}
 	}
-	return o.schema.firstProblem(verdict).err()
+	return o.schema.firstProblem(invalid).err()
 }

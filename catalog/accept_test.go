@@ -57,8 +57,8 @@ func TestPriceFactor(t *testing.T) {
 	}
 }
 
-// TestMediaURLCheck proves that the injected check decides on media URLs, and not on webhooks.
-// That every media field is checked is proven by mediaCases.
+// TestMediaURLCheck checks that the injected check decides about media URLs and not about
+// webhooks. mediaCases checks that it is called for every media field.
 func TestMediaURLCheck(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.Load("", catalog.WithMediaURLCheck(func(raw string) error {
@@ -100,7 +100,8 @@ func TestMediaURLCheck(t *testing.T) {
 	}
 }
 
-// TestTaskFileInText: a vendor fetches the URLs of a text, and has no key for a task's file.
+// TestTaskFileInText checks that a task's file in a text is refused: a vendor downloads the URLs
+// of a text and has no key.
 func TestTaskFileInText(t *testing.T) {
 	t.Parallel()
 	const ours = "https://api.example.com"
@@ -122,7 +123,7 @@ func TestTaskFileInText(t *testing.T) {
 	}
 }
 
-// nest is a value of the depth.
+// nest returns a value of the depth.
 func nest(depth int) any {
 	var v any = json.Number("1")
 	for i := range depth {
@@ -135,7 +136,7 @@ func nest(depth int) any {
 	return v
 }
 
-// TestHostileInput feeds what a strict parser would already have refused.
+// TestHostileInput passes values that a strict parser would have refused.
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
 	many := make([]any, 500_000)

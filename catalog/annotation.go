@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// annotations are what a schema tells readers who build a form or a request
-// from it alone. No verdict on a request depends on them; x-media is what the
-// files are held to that it names.
+// annotations are the keywords of a schema for readers who build a form or a request from it.
+// They do not affect validation, except that x-media sets the bounds of files.
 type annotations struct {
 	title, description string
 	examples           []any
-	unit, group        *string    // x-unit and x-group, where there is one
+	unit, group        *string    // x-unit and x-group; nil for none
 	media              *mediaRule // x-media
 	problems           []string
 }
 
-// annotate reads a keyword that is one of them.
+// annotate reads the keyword if it is an annotation.
 func (a *annotations) annotate(key string, value any) {
 	text := func() *string {
 		s := fmt.Sprint(value)
@@ -45,24 +44,23 @@ var (
 	groupWord   = regexp.MustCompile(`^[a-z]+$`)
 )
 
-// checkAnnotations finds what a reader of the schema would miss: each field
-// says what it is and what it does, and shows an example where its values
-// cannot be listed.
+// checkAnnotations finds missing annotations: each field must say what it is and does, and show
+// an example unless its values are listed. It also checks that examples and defaults are valid.
 func (s *schema) checkAnnotations() []string {
 	problems := s.shape.unannotated("", s.shape)
 	for _, name := range s.shape.names {
 		field := s.shape.properties[name]
-		judge, err := s.compile("/properties/" + pointerEscape.Replace(name))
+		validator, err := s.compile("/properties/" + pointerEscape.Replace(name))
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("properties.%s: %v", name, err))
 			continue
 		}
 		for i, example := range field.notes.examples {
-			if judge.Validate(jsonValue(example)) != nil {
+			if validator.Validate(jsonValue(example)) != nil {
 				problems = append(problems, fmt.Sprintf("properties.%s.examples[%d] breaks the field's own rules", name, i))
 			}
 		}
-		if field.hasFallback && judge.Validate(field.fallback) != nil {
+		if field.hasFallback && validator.Validate(field.fallback) != nil {
 			problems = append(problems, fmt.Sprintf("properties.%s.default breaks the field's own rules", name))
 		}
 	}
@@ -71,18 +69,18 @@ func (s *schema) checkAnnotations() []string {
 
 var pointerEscape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// unannotated looks at the fields of an object, and at theirs.
+// unannotated returns the problems of the fields of an object, recursively.
 func (s *shape) unannotated(path string, root *shape) []string {
 	var problems []string
 	for _, name := range s.names {
 		field := s.properties[name]
-		if field.never { // nobody can send it
+		if field.never { // no request can have it
 			continue
 		}
 		at := path + "properties." + name
 		problems = append(problems, prefixed(at+": ", field.missingNotes(name == s.standsFor))...)
 		if field.notes.media != nil {
-			problems = append(problems, prefixed(at+": ", field.notes.media.misplaced(field, root))...)
+			problems = append(problems, prefixed(at+": ", field.notes.media.misplacements(field, root))...)
 		}
 		problems = append(problems, field.unannotated(at+".", root)...)
 		if field.items != nil {
@@ -92,8 +90,8 @@ func (s *shape) unannotated(path string, root *shape) []string {
 	return problems
 }
 
-// missingNotes is what one field lacks. Of an object that stands for a file,
-// the field around it says what kind.
+// missingNotes returns the problems of one field. In an object that stands for a file, the outer
+// field has the x-media.
 func (s *shape) missingNotes(within bool) []string {
 	var problems []string
 	demand := func(ok bool, problem string) {
@@ -104,7 +102,9 @@ func (s *shape) missingNotes(within bool) []string {
 	n := s.notes
 	demand(strings.TrimSpace(n.title) != "", "title is missing")
 	demand(strings.TrimSpace(n.description) != "", "description is missing")
-	listed := len(s.enum) > 0 || s.constant != nil || len(s.kinds) > 0 && !slices.ContainsFunc(s.kinds, func(kind string) bool { return kind != "boolean" })
+	listed := len(s.enum) > 0 || s.constant != nil || len(s.kinds) > 0 && !slices.ContainsFunc(
+		s.kinds, func(kind string) bool { return kind != "boolean" },
+	)
 	demand(listed || len(n.examples) > 0, "examples are missing: a list")
 	demand(n.unit == nil || slices.Contains(schemaUnits, *n.unit), "x-unit must be "+list(schemaUnits, "or"))
 	demand(n.group == nil || groupWord.MatchString(*n.group), "x-group must be one word in small letters")
@@ -114,7 +114,7 @@ func (s *shape) missingNotes(within bool) []string {
 	return append(problems, n.problems...)
 }
 
-// takesMedia reports a field that is a file's address, or a list of such.
+// takesMedia reports whether the field is a file's address, or a list of them.
 func (s *shape) takesMedia() bool {
 	switch {
 	case s.media:

@@ -29,8 +29,8 @@ var noted = strings.NewReplacer(
       required: [prompt]`,
 ).Replace(whole)
 
-// TestAnnotations: what a reader of a contract needs is demanded of each field,
-// those within others too.
+// TestAnnotations checks that each field, nested ones too, has the annotations that a reader of a
+// contract needs.
 func TestAnnotations(t *testing.T) {
 	t.Parallel()
 	if _, err := catalog.LoadAlone(dir(t, map[string]string{"omega.yaml": noted})); err != nil {
@@ -66,8 +66,8 @@ func TestAnnotations(t *testing.T) {
 	}
 }
 
-// TestExamplesOfEachField: every example of every field is taken beside the
-// required ones, where no rule says that it needs others.
+// TestExamplesOfEachField checks that each example of a field is accepted together with the
+// required fields, unless a rule says that it needs others.
 func TestExamplesOfEachField(t *testing.T) {
 	t.Parallel()
 	needs := map[string]string{ // what else a field wants, by its name

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// joined are several sets of cases as one.
+// joined merges several sets of cases.
 func joined[V any](sets ...map[string]V) map[string]V {
 	all := map[string]V{}
 	for _, set := range sets {
@@ -15,14 +15,14 @@ func joined[V any](sets ...map[string]V) map[string]V {
 	return all
 }
 
-// urlOf is a media URL of n characters.
+// urlOf returns a media URL of n characters.
 func urlOf(n int) string {
 	const start = "https://media.example.com/"
 	return `"` + start + strings.Repeat("a", n-len(start)) + `"`
 }
 
-// promptCases are for a prompt that must not be missing, with a bound or none.
-// Bounds count code points, whatever they take in bytes or in UTF-16.
+// promptCases returns the cases of a required prompt, with or without a maximum length. Lengths
+// count code points, not bytes or UTF-16 units.
 func promptCases(bound int) map[string]fieldCase {
 	cases := map[string]fieldCase{
 		"prompt null":           {`"prompt":null`, "prompt", "is required"},
@@ -40,7 +40,7 @@ func promptCases(bound int) map[string]fieldCase {
 	return joined(cases, lengthCases("prompt", fmt.Sprintf("1 to %d characters", bound), bound))
 }
 
-// integerCases are both sides of the bounds of an integer, and what is no integer.
+// integerCases returns values on both sides of an integer's bounds, and values of other types.
 func integerCases(field string, low, high int64) map[string]fieldCase {
 	rule := fmt.Sprintf("integer between %d and %d", low, high)
 	return map[string]fieldCase{
@@ -53,7 +53,7 @@ func integerCases(field string, low, high int64) map[string]fieldCase {
 	}
 }
 
-// choiceCases are the texts that a field takes, and one that it refuses naming them all.
+// choiceCases returns the values of an enum, and one that is refused with the list of them.
 func choiceCases(field, wrong string, values ...string) map[string]fieldCase {
 	last := len(values) - 1
 	rule := strings.Join(values[:last], ", ") + " or " + values[last]
@@ -64,7 +64,7 @@ func choiceCases(field, wrong string, values ...string) map[string]fieldCase {
 	return cases
 }
 
-// switchCases are a boolean field's.
+// switchCases returns the cases of a boolean.
 func switchCases(field string) map[string]fieldCase {
 	return map[string]fieldCase{
 		field + " true":   {`"` + field + `":true`, "", ""},
@@ -74,7 +74,7 @@ func switchCases(field string) map[string]fieldCase {
 	}
 }
 
-// lengthCases are both sides of a text's upper bound.
+// lengthCases returns texts on both sides of a maximum length.
 func lengthCases(field, rule string, bound int) map[string]fieldCase {
 	cases := map[string]fieldCase{}
 	for script, char := range map[string]string{"ASCII": "a", "CJK": "語", "emoji": "🦊"} {
@@ -84,8 +84,8 @@ func lengthCases(field, rule string, bound int) map[string]fieldCase {
 	return cases
 }
 
-// mediaCases are for a place that takes a media URL: put writes the fields with
-// a value in that place, which errors call param.
+// mediaCases returns the cases of a media URL. put writes the fields with a value at its place,
+// which errors call param.
 func mediaCases(param string, put func(value string) string) map[string]fieldCase {
 	cases := map[string]fieldCase{}
 	for name, tt := range map[string]struct{ value, rule string }{
@@ -122,7 +122,7 @@ func mediaCases(param string, put func(value string) string) map[string]fieldCas
 	return cases
 }
 
-// listCases are for a list of media URLs, by what stands beside it.
+// listCases returns the cases of a list of media URLs, with the other fields that it needs.
 func listCases(field, beside string) map[string]fieldCase {
 	one := `"https://media.example.com/a.png"`
 	return joined(
@@ -136,7 +136,7 @@ func listCases(field, beside string) map[string]fieldCase {
 		})
 }
 
-// elementCases are for the subjects of a list.
+// elementCases returns the cases of the subjects of a list.
 func elementCases() map[string]fieldCase {
 	subject := func(fields string) string { return `"element_list":[{` + fields + `}]` }
 	text := func(field, value string) string {

@@ -19,31 +19,31 @@ import (
 //go:embed models/*.yaml
 var builtIn embed.FS
 
-// MediaURLCheck judges the syntax of a media URL. Its error's message, when
-// it is a *mediagate.Error, is shown to the client after the field's name.
+// MediaURLCheck checks the syntax of a media URL. If its error is a *mediagate.Error, the client
+// sees the message after the field's name.
 type MediaURLCheck func(raw string) error
 
-// Option changes how Load works.
+// Option configures Load.
 type Option func(*loader)
 
-// WithMediaURLCheck replaces the judge of media URLs, whose default knows no
-// exceptions to the address rules.
+// WithMediaURLCheck replaces the check of media URLs. The default allows no exceptions to the
+// address rules.
 func WithMediaURLCheck(check MediaURLCheck) Option {
 	return func(l *loader) { l.check = check }
 }
 
-// WithTaskFileOf has requests refused whose texts name a file of a task by a URL: the vendor
-// would fetch it, and has no key. Of reads the address of such a file.
+// WithTaskFileOf refuses requests whose texts contain the URL of a task's file: the vendor would
+// fetch it without a key. of parses the address of such a file.
 func WithTaskFileOf(of func(url string) (taskID string, n int, ok bool)) Option {
 	return func(l *loader) { l.taskFileOf = of }
 }
 
-// Catalog holds the models that are switched on. It never changes.
+// Catalog holds the models that are switched on. It is immutable.
 type Catalog struct {
-	endpoints []Endpoint
-	models    map[string]*Model // by id and by alias
-	folded    map[string]*Model // those found in any letter case, by the name in lower case
-	passed    map[string]*Model // those that no file describes
+	endpoints    []Endpoint
+	models       map[string]*Model // by id and by alias
+	folded       map[string]*Model // models that are found in any letter case, by the name in lower case
+	passthroughs map[string]*Model // models that no file describes
 }
 
 type loader struct {
@@ -52,15 +52,13 @@ type loader struct {
 	problems    []error
 }
 
-// Load reads the built-in models and, unless dir is empty, the *.yaml and
-// *.yml files of dir over them: a file with the id of a built-in model
-// replaces the keys that it has, one with a new id adds a model, and one with
-// `enabled: false` switches the model off. Operations are laid over each other
-// by their endpoints, in the same way.
+// Load reads the built-in models and, unless dir is empty, lays the *.yaml and *.yml files of dir
+// over them. A file with the id of a built-in model replaces the keys that it has, one with a new
+// id adds a model, and one with `enabled: false` switches the model off. Operations are merged in
+// the same way, by endpoint.
 //
-// Its error joins everything that is wrong with any file, one line each. What
-// could be read comes with it, for whoever checks further; it is not to be
-// served.
+// Its error joins all problems, one a line. The catalog that comes with an error holds what could
+// be read. It is meant for further checks and must not be served.
 func Load(dir string, options ...Option) (*Catalog, error) {
 	l := &loader{compiler: compiler{endpoints: endpoints, check: outbound.Rules{}.CheckMediaURL}}
 	for _, option := range options {
@@ -82,21 +80,20 @@ func Load(dir string, options ...Option) (*Catalog, error) {
 				files[id] = over
 				continue
 			}
-			files[id] = sourced{modelFile: overlayModel(base.modelFile, over.modelFile), name: over.name}
+			files[id] = namedFile{modelFile: overlayModel(base.modelFile, over.modelFile), name: over.name}
 		}
 	}
 	c := l.compile(files)
 	if len(l.problems) > 0 {
-		// Files are read in order, but ids are not: the report is sorted so
-		// that two starts say the same.
+		// The problems are sorted so that two starts report the same.
 		slices.SortStableFunc(l.problems, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 		return c, errors.Join(l.problems...)
 	}
 	return c, nil
 }
 
-// sourced is a model file with its name, for messages.
-type sourced struct {
+// namedFile is a model file with its name, for messages.
+type namedFile struct {
 	modelFile
 	name string
 }
@@ -105,8 +102,8 @@ func (l *loader) report(name, format string, args ...any) {
 	l.problems = append(l.problems, fmt.Errorf("catalog: %s: %w", name, fmt.Errorf(format, args...)))
 }
 
-func (l *loader) read(dir fs.FS) map[string]sourced {
-	files := map[string]sourced{}
+func (l *loader) read(dir fs.FS) map[string]namedFile {
+	files := map[string]namedFile{}
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		l.report("catalog_dir", "%w", err)
@@ -131,23 +128,23 @@ func (l *loader) read(dir fs.FS) map[string]sourced {
 			l.report(name, "%s is already defined by %s", f.ID, first.name)
 			continue
 		}
-		files[f.ID] = sourced{modelFile: f, name: name}
+		files[f.ID] = namedFile{modelFile: f, name: name}
 	}
 	return files
 }
 
-// maxFile is far above the largest model. Reading YAML takes more than a hundred
-// times its size in memory, of a process that serves clients meanwhile.
+// maxFile is far above the largest model. Parsing YAML takes more than a hundred times its size
+// in memory, in a process that serves clients meanwhile.
 const maxFile = 1 << 20
 
-// ReadModelFile reads a file of a folder of models. What is no file, such as a
-// pipe, which would be waited for, is an error, and so is one that is too large.
+// ReadModelFile reads a file of a folder of models. It refuses large files, and anything but a
+// regular file: a pipe might block it.
 func ReadModelFile(dir fs.FS, name string) ([]byte, error) {
 	switch info, err := fs.Stat(dir, name); {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("is no file")
+		return nil, errors.New("is not a regular file")
 	}
 	file, err := dir.Open(name)
 	if err != nil {
@@ -161,11 +158,13 @@ func ReadModelFile(dir fs.FS, name string) ([]byte, error) {
 	return text, err
 }
 
-// IsModelFile reports whether Load reads a file of that name.
+// IsModelFile reports whether Load reads files of this name.
 func IsModelFile(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, path.Ext(name)) }
 
-func (l *loader) compile(files map[string]sourced) *Catalog {
-	c := &Catalog{endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passed: map[string]*Model{}}
+func (l *loader) compile(files map[string]namedFile) *Catalog {
+	c := &Catalog{
+		endpoints: l.endpoints, models: map[string]*Model{}, folded: map[string]*Model{}, passthroughs: map[string]*Model{},
+	}
 	for _, id := range slices.Sorted(maps.Keys(files)) {
 		f := files[id]
 		if !enabled(f.Enabled) {
@@ -183,18 +182,18 @@ func (l *loader) compile(files map[string]sourced) *Catalog {
 			c.models[name] = m
 			l.fold(c, f.name, m)
 			if len(problems) > 0 {
-				break // an alias would only repeat them
+				break // an alias would only repeat the problems
 			}
 		}
 	}
 	l.checkSourceModels(files)
-	l.pass(c)
+	l.compilePassthroughs(c)
 	return c
 }
 
-// checkSourceModels finds sources of models that no file describes. One that is
-// switched off may have made what is there.
-func (l *loader) checkSourceModels(files map[string]sourced) {
+// checkSourceModels finds sources of models that no file describes. A model that is switched off
+// is a valid source, since its results may still exist.
+func (l *loader) checkSourceModels(files map[string]namedFile) {
 	for _, f := range files {
 		for _, o := range f.Operations {
 			if o.Source == nil || !enabled(f.Enabled) || !enabled(o.Enabled) {
@@ -209,7 +208,7 @@ func (l *loader) checkSourceModels(files map[string]sourced) {
 	}
 }
 
-// fold lets a model be found in any letter case where an endpoint wants it.
+// fold makes a model findable in any letter case if one of its endpoints demands that.
 func (l *loader) fold(c *Catalog, file string, m *Model) {
 	anyCase := slices.ContainsFunc(m.operations, func(o *Operation) bool {
 		row, _ := endpointAt(l.endpoints, o.Endpoint)
@@ -220,21 +219,22 @@ func (l *loader) fold(c *Catalog, file string, m *Model) {
 	}
 	name := strings.ToLower(m.ID)
 	if other, taken := c.folded[name]; taken {
-		l.report(file, "the id %s differs from %s in letter case only, which does not count at their endpoints", m.ID, other.ID)
+		l.report(
+			file, "the id %s differs from %s in letter case only, which does not count at their endpoints", m.ID, other.ID,
+		)
 		return
 	}
 	c.folded[name] = m
 }
 
-// Model finds a model by its exact id or alias. For an alias it is a model
-// of its own, with the alias as its ID.
+// Model finds a model by its exact id or alias. An alias has a Model of its own, with the alias
+// as ID.
 func (c *Catalog) Model(id string) (*Model, bool) {
 	m, ok := c.models[id]
 	return m, ok
 }
 
-// Models lists the models, aliases among them, sorted by id. Those that no file
-// describes are not among them.
+// Models lists the models in files, including aliases, sorted by id.
 func (c *Catalog) Models() []*Model {
 	return slices.SortedFunc(maps.Values(c.models), func(a, b *Model) int { return cmp.Compare(a.ID, b.ID) })
 }

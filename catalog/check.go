@@ -17,24 +17,22 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// check judges parameters that the schema has let through, with their
-// defaults in place.
+// check validates parameters that have passed the schema and have their defaults.
 type check func(params map[string]any) *mediagate.Error
 
 // namedCheck is a check as a file names it.
 type namedCheck struct {
-	name  string
-	args  []byte
-	judge check
+	name string
+	args []byte
+	run  check
 }
 
-// makeCheck builds the check that a file names, from its arguments. The
-// schema's shape lets it refuse fields that do not exist; a check that leaves a
-// field fewer values than the schema does says so there, since prices depend on
-// which there are.
+// makeCheck builds a check from the arguments in the file. It uses the schema's shape to refuse
+// fields that do not exist. A check that narrows the values of a field records that in the shape,
+// since prices depend on the possible values.
 type makeCheck func(args []byte, s *shape) (check, error)
 
-// namedChecks are what files may name under checks. Media URLs are judged by media.
+// namedChecks returns the checks that files may name. media checks URLs.
 func namedChecks(media MediaURLCheck) map[string]makeCheck {
 	return map[string]makeCheck{
 		"shots":      shotsCheck,
@@ -51,7 +49,7 @@ func namedChecks(media MediaURLCheck) map[string]makeCheck {
 	}
 }
 
-// compileChecks builds a list of checks from the registry.
+// compileChecks builds the checks of a file.
 func compileChecks(files []checkFile, s *shape, media MediaURLCheck) ([]namedCheck, []string) {
 	var (
 		checks   []namedCheck
@@ -61,7 +59,9 @@ func compileChecks(files []checkFile, s *shape, media MediaURLCheck) ([]namedChe
 	for _, f := range files {
 		build, ok := known[f.name]
 		if !ok {
-			problems = append(problems, fmt.Sprintf("no check is named %q; there are %s", f.name, list(slices.Sorted(maps.Keys(known)), "and")))
+			problems = append(
+				problems, fmt.Sprintf("no check is named %q; there are %s", f.name, list(slices.Sorted(maps.Keys(known)), "and")),
+			)
 			continue
 		}
 		c, err := build(f.args, s)
@@ -69,13 +69,12 @@ func compileChecks(files []checkFile, s *shape, media MediaURLCheck) ([]namedChe
 			problems = append(problems, fmt.Sprintf("%s: %v", f.name, err))
 			continue
 		}
-		checks = append(checks, namedCheck{name: f.name, args: f.args, judge: c})
+		checks = append(checks, namedCheck{name: f.name, args: f.args, run: c})
 	}
 	return checks, problems
 }
 
-// decodeArgs reads a check's arguments strictly, and demands that the fields
-// among them exist.
+// decodeArgs decodes a check's arguments strictly, and requires the fields among them to exist.
 func decodeArgs(b []byte, into any, s *shape, fields func() []string) error {
 	if err := yaml.UnmarshalWithOptions(b, into, yaml.Strict()); err != nil {
 		return fmt.Errorf("%s", strings.TrimSpace(yaml.FormatError(err, false, false)))
@@ -88,8 +87,8 @@ func decodeArgs(b []byte, into any, s *shape, fields func() []string) error {
 	return nil
 }
 
-// shotsCheck is for a film in shots: their indexes are 1 to n, once each, in
-// any order, and their durations add up to the whole.
+// shotsCheck validates a film in shots: their indexes are 1 to n in any order, and their durations
+// add up to the total.
 func shotsCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		List  string `yaml:"list"`
@@ -110,24 +109,33 @@ func shotsCheck(b []byte, s *shape) (check, error) {
 			shot, _ := item.(map[string]any)
 			index, _ := int64Of(shot["index"])
 			if index < 1 || index > int64(len(shots)) || seen[index] {
-				return problem{path: []any{args.List, i, "index"}, text: fmt.Sprintf("must number the shots from 1 to %d, each number once", len(shots))}.err()
+				return problem{
+					path: []any{args.List, i, "index"},
+					text: fmt.Sprintf("must number the shots from 1 to %d, each number once", len(shots)),
+				}.err()
 			}
 			seen[index] = true
 			duration, _ := int64Of(shot["duration"])
 			if duration < 1 || duration > total {
-				return problem{path: []any{args.List, i, "duration"}, text: fmt.Sprintf("must be between 1 and the total %s of %d", args.Total, total)}.err()
+				return problem{
+					path: []any{args.List, i, "duration"},
+					text: fmt.Sprintf("must be between 1 and the total %s of %d", args.Total, total),
+				}.err()
 			}
 			sum += duration
 		}
 		if sum != total {
-			return problem{path: []any{args.List}, text: fmt.Sprintf("must have durations that add up to the %s of %d, they add up to %d", args.Total, total, sum)}.err()
+			return problem{
+				path: []any{args.List},
+				text: fmt.Sprintf("must have durations that add up to the %s of %d, they add up to %d", args.Total, total, sum),
+			}.err()
 		}
 		return nil
 	}, nil
 }
 
-// togetherCheck bounds the items of several lists taken together, more
-// tightly when a certain field is there.
+// togetherCheck bounds the number of items in several lists together, more tightly if a certain
+// field is present.
 func togetherCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Lists   []string `yaml:"lists"`
@@ -154,7 +162,9 @@ func togetherCheck(b []byte, s *shape) (check, error) {
 		_, with := params[args.With]
 		switch {
 		case with && count > args.MaxWith:
-			return mediagate.Invalid(last, "%s may hold at most %d items together when %s is given", list(args.Lists, "and"), args.MaxWith, args.With)
+			return mediagate.Invalid(
+				last, "%s may hold at most %d items together when %s is given", list(args.Lists, "and"), args.MaxWith, args.With,
+			)
 		case count > args.Max:
 			return mediagate.Invalid(last, "%s may hold at most %d items together", list(args.Lists, "and"), args.Max)
 		}
@@ -162,8 +172,8 @@ func togetherCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// referencesCheck demands that each reference in a text, which reads
-// <<<WORD_N>>>, leads to an item of a list, N from 1.
+// referencesCheck requires that each reference in a text, <<<WORD_N>>> with N from 1, leads to an
+// item of a list.
 func referencesCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Text string `yaml:"text"`
@@ -185,7 +195,9 @@ func referencesCheck(b []byte, s *shape) (check, error) {
 			switch {
 			case err == nil && n >= 1 && n <= len(items) && match[1][0] != '0':
 			case len(items) == 0:
-				return mediagate.Invalid(args.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", args.Text, args.Word, args.List)
+				return mediagate.Invalid(
+					args.Text, "%s may refer to no <<<%s_N>>>, since %s is empty", args.Text, args.Word, args.List,
+				)
 			default:
 				return mediagate.Invalid(args.Text, "%s may refer to <<<%s_N>>> with N from 1 to %d, the number of %s",
 					args.Text, args.Word, len(items), args.List)
@@ -195,7 +207,7 @@ func referencesCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// names are fields that a file speaks of, written as one or as a list.
+// names are fields that a file names, one or a list of them.
 type names []string
 
 // UnmarshalYAML reads `field` or `[field, field]`.
@@ -213,7 +225,7 @@ func (n *names) UnmarshalYAML(b []byte) error {
 	return nil
 }
 
-// firstIn is the first of the fields that is given.
+// firstIn returns the first of the fields that is present.
 func (n names) firstIn(params map[string]any) (string, bool) {
 	for _, name := range n {
 		if _, ok := params[name]; ok {
@@ -223,7 +235,7 @@ func (n names) firstIn(params map[string]any) (string, bool) {
 	return "", false
 }
 
-// needsCheck makes one field depend on another, or on one of several.
+// needsCheck requires that a field comes together with another one, or with one of several.
 func needsCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Field string `yaml:"field"`
@@ -246,7 +258,7 @@ func needsCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// excludesCheck refuses each of some fields beside any of others.
+// excludesCheck refuses each of some fields together with any of some others.
 func excludesCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Fields names `yaml:"fields"`
@@ -260,16 +272,16 @@ func excludesCheck(b []byte, s *shape) (check, error) {
 	}
 	return func(params map[string]any) *mediagate.Error {
 		field, one := args.Fields.firstIn(params)
-		beside, other := args.With.firstIn(params)
+		present, other := args.With.firstIn(params)
 		if one && other {
-			return mediagate.Invalid(field, "%s is not possible together with %s", field, beside)
+			return mediagate.Invalid(field, "%s is not possible together with %s", field, present)
 		}
 		return nil
 	}, nil
 }
 
-// distinctCheck demands that no two items of a list have the same text in a
-// field. Blanks around it do not tell texts apart.
+// distinctCheck requires that a text differs between all items of a list. Blanks around it do not
+// count.
 func distinctCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		List string `yaml:"list"`
@@ -292,7 +304,9 @@ func distinctCheck(b []byte, s *shape) (check, error) {
 			}
 			text = strings.TrimSpace(text)
 			if first, twice := seen[text]; twice {
-				return problem{path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item})}.err()
+				return problem{
+					path: []any{args.List, i, args.Item}, text: "must differ from " + paramName([]any{args.List, first, args.Item}),
+				}.err()
 			}
 			seen[text] = i
 		}
@@ -351,10 +365,10 @@ func amongCheck(b []byte, s *shape) (check, error) {
 	}, nil
 }
 
-// What a plain text must not hold. Vendors that read parameters in a text take
-// two hyphens for the beginning of one, and an em dash for two hyphens; what does
-// not show may stand between them. They also take other blanks for a space, and
-// make a job of each of the words in curly braces.
+// notPlain is what a plain text must not contain. Vendors that read parameters from a text take two
+// hyphens for the beginning of a parameter, and an em dash for two hyphens, even with invisible
+// characters between them. They also take other blanks for a space, and make a job of each of the words
+// in curly braces.
 var notPlain = []struct {
 	pattern *regexp.Regexp
 	words   string
@@ -364,11 +378,11 @@ var notPlain = []struct {
 	{regexp.MustCompile(`[\t\v\f\r\x{1c}-\x{1f}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]` + hidden + `*\p{Pd}`), "must not hold whitespace other than space and newline before a dash"},
 }
 
-// hidden is a character that may draw nothing by itself: control characters that are
-// no whitespace, format characters, marks, and fillers of Hangul and of Unicode.
+// hidden matches characters that may be invisible: control characters that are no whitespace,
+// format characters, marks, and fillers of Hangul and Unicode.
 const hidden = `[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\p{Cf}\p{M}\x{115f}\x{1160}\x{2065}\x{3164}\x{ffa0}\x{fff0}-\x{fff8}\x{e0000}-\x{e0fff}]`
 
-// plainCheck refuses in some texts what a vendor would not read as words.
+// plainCheck refuses texts that a vendor would read as more than words.
 func plainCheck(b []byte, s *shape) (check, error) {
 	return textsCheck(b, s, func(text string) string {
 		for _, no := range notPlain {
@@ -380,12 +394,12 @@ func plainCheck(b []byte, s *shape) (check, error) {
 	})
 }
 
-// address begins a URL within a text.
+// address matches the beginning of a URL in a text.
 var address = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://`)
 
-// addressesCheck judges the URLs within some texts like those of media, since the
-// vendor fetches them. Each ends at the next blank, and another one may begin within
-// it: readers of a text differ in where a URL ends.
+// addressesCheck checks the URLs in some texts like media URLs, since the vendor fetches them. A
+// URL ends at the next blank, and another one may begin within it: readers differ in where a URL
+// ends.
 func addressesCheck(b []byte, s *shape, media MediaURLCheck) (check, error) {
 	return textsCheck(b, s, func(text string) string {
 		for _, at := range address.FindAllStringIndex(text, -1) {
@@ -407,8 +421,8 @@ func addressesCheck(b []byte, s *shape, media MediaURLCheck) (check, error) {
 	})
 }
 
-// addressAhead is the URL that a reader of ASCII alone sees before the first other
-// character, where its host is an address; else "".
+// addressAhead returns the URL that an ASCII-only reader sees before the first other character,
+// if its host is an IP address, and "" otherwise.
 func addressAhead(url string) string {
 	end := strings.IndexFunc(url, func(c rune) bool { return c >= utf8.RuneSelf })
 	if end < 0 {
@@ -421,22 +435,23 @@ func addressAhead(url string) string {
 	return url[:end]
 }
 
-// textsCheck judges some texts, each in words that follow the field's name; none
-// for one that is good.
-func textsCheck(b []byte, s *shape, judge func(text string) string) (check, error) {
+// textsCheck checks some texts with problem, which returns words that follow the field's name, or
+// "" for a valid text.
+func textsCheck(b []byte, s *shape, problem func(text string) string) (check, error) {
 	var args struct {
 		Fields names `yaml:"fields"`
 	}
 	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
 		return nil, err
 	}
-	if len(args.Fields) == 0 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("string") }) {
+	if len(args.Fields) == 0 ||
+		slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("string") }) {
 		return nil, fmt.Errorf("fields must be texts")
 	}
 	return func(params map[string]any) *mediagate.Error {
 		for _, name := range args.Fields {
 			text, _ := params[name].(string)
-			if words := judge(text); words != "" {
+			if words := problem(text); words != "" {
 				return mediagate.Invalid(name, "%s %s", name, words)
 			}
 		}
@@ -444,8 +459,7 @@ func textsCheck(b []byte, s *shape, judge func(text string) string) (check, erro
 	}, nil
 }
 
-// ascendingCheck demands that each of some numbers is greater than the one
-// before it, as far as they are given.
+// ascendingCheck requires that each of the given numbers is greater than the one before it.
 func ascendingCheck(b []byte, s *shape) (check, error) {
 	var args struct {
 		Fields []string `yaml:"fields"`
@@ -453,7 +467,8 @@ func ascendingCheck(b []byte, s *shape) (check, error) {
 	if err := decodeArgs(b, &args, s, func() []string { return args.Fields }); err != nil {
 		return nil, err
 	}
-	if len(args.Fields) < 2 || slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("number") }) {
+	if len(args.Fields) < 2 ||
+		slices.ContainsFunc(args.Fields, func(name string) bool { return !s.properties[name].is("number") }) {
 		return nil, fmt.Errorf("fields must be two or more numbers")
 	}
 	return func(params map[string]any) *mediagate.Error {

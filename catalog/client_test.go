@@ -22,12 +22,11 @@ import (
 // model, what refuses them, and by how many cases of the suite.
 const beyondFile = "testdata/beyond_schema.txt"
 
-// TestClientsJudgeAlike has the suite judged over the served schemas by ajv, a
-// validator that nobody here wrote. It accepts what Accept does; where Accept
-// refuses more, what does is in the golden file: a named check, a format (whose
-// meaning is the gateway's: a public address, an image in base64), or a number
-// that JavaScript cannot hold.
-func TestClientsJudgeAlike(t *testing.T) {
+// TestClientsValidateAlike validates the suite against the served schemas with ajv, an
+// independent validator. ajv must accept what Accept accepts. If Accept refuses more, the golden
+// file names the reason: a named check, a format of the gateway (such as a public address or an
+// image in base64), or a number that JavaScript cannot hold.
+func TestClientsValidateAlike(t *testing.T) {
 	t.Parallel()
 	type judged struct {
 		Model string         `json:"model"`
@@ -106,9 +105,9 @@ func TestClientsJudgeAlike(t *testing.T) {
 	}
 }
 
-// withoutAbsent leaves out what the contract says is as good as not there: at
-// the top level null, an empty list where a list is expected, an empty text without a
-// minimum length, and a blank text where a text may be required. A client need not send them.
+// withoutAbsent removes fields that the contract treats as absent: at the top level null, an
+// empty list, an empty text without a minimum length, and a blank required text. A client need
+// not send them.
 func withoutAbsent(t *testing.T, served json.RawMessage, given map[string]any) map[string]any {
 	t.Helper()
 	var schema struct {
@@ -147,7 +146,7 @@ func withoutAbsent(t *testing.T, served json.RawMessage, given map[string]any) m
 	return out
 }
 
-// requiredIn are the fields that a schema or a branch of it demands.
+// requiredIn returns the fields that a schema or a branch of it requires.
 func requiredIn(node any) []string {
 	schema, ok := node.(map[string]any)
 	if !ok {
@@ -168,8 +167,7 @@ func requiredIn(node any) []string {
 	return names
 }
 
-// exactNumbers reports a value whose numbers JavaScript holds as they are, and
-// tells from those beside them.
+// exactNumbers reports whether JavaScript holds all numbers of a value exactly.
 func exactNumbers(v any) bool {
 	switch v := v.(type) {
 	case json.Number:

@@ -18,13 +18,12 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// TestFieldCasesAreComplete holds the suite against each operation: every
-// keyword of its schema is changed in turn, a bound by one to either side, a
-// value or a demand taken away; each named check and each rule of what is
-// ignored is left out. Some case's verdict has to change with it, so a bound
-// has an accepted case at it and a refused one beyond it, a check one that
-// breaks it. A verdict is Accept's, or the served schema's as a client judges
-// with it.
+// TestFieldCasesAreComplete checks the suite against each operation. It changes each keyword of
+// the schema in turn: a bound by one to either side, or a value or requirement removed. It also
+// removes each named check and each rule about ignored fields. The verdict of some case must
+// change each time. So a bound has an accepted case at it and a refused one beyond it, and a
+// check has a case that breaks it. A verdict is Accept's, or that of a client with the served
+// schema.
 func TestFieldCasesAreComplete(t *testing.T) {
 	t.Parallel()
 	suite := fieldSuite()
@@ -89,9 +88,9 @@ var saidTwice = map[string]string{
 // or by the endpoint alone.
 const found = "the operation was found, so the model is right"
 
-// TestMinimumAndFullRequest: each model has a case of what it cannot do
-// without, and accepted ones named "everything…" that give each of its fields.
-// More than one where fields exclude each other.
+// TestMinimumAndFullRequest checks that each model has a case with only the required fields, and
+// accepted cases named "everything…" that together have each field. There are several if fields
+// exclude each other.
 func TestMinimumAndFullRequest(t *testing.T) {
 	t.Parallel()
 	suite := fieldSuite()
@@ -159,7 +158,7 @@ func newProbe(t *testing.T, o *catalog.Operation, cases map[string]fieldCase) *p
 	return p
 }
 
-// verdictOf is what Accept says of a body: the field that it refuses, or none.
+// verdictOf returns Accept's verdict on a body: the refused field, or none.
 func verdictOf(o *catalog.Operation, given map[string]any) string {
 	_, err := o.Accept(given)
 	var e *mediagate.Error
@@ -237,7 +236,7 @@ type mutant struct {
 	doc  yaml.MapSlice
 }
 
-// mutantsOf changes each keyword on which a verdict can depend.
+// mutantsOf returns schemas that each differ in one keyword that can affect a verdict.
 func mutantsOf(doc yaml.MapSlice) []mutant {
 	w := &mutator{}
 	w.schema("", doc, func(changed any) yaml.MapSlice {
@@ -354,8 +353,8 @@ func (w *mutator) bound(at string, value any, beside yaml.MapSlice, replaced fun
 	}
 }
 
-// exact reports a number that a float64 can hold: with larger ones no case
-// can be one beside a bound.
+// exact reports whether a float64 holds the number exactly. Beyond that no case can be one beside
+// a bound.
 func exact(n *big.Int) bool { return n.BitLen() <= 53 }
 
 // types takes types away. Beside a list of values a type says nothing more, nor

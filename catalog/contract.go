@@ -9,10 +9,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// firstDate is the day of what a file gives no day of its own.
+// firstDate is the date of models and schemas whose file has none.
 const firstDate = "2026-11-22"
 
-// dayOf reads a date of a file.
+// dayOf parses a date in a file.
 func dayOf(text string) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, cmp.Or(text, firstDate))
 	if err != nil {
@@ -21,33 +21,31 @@ func dayOf(text string) (time.Time, error) {
 	return day, nil
 }
 
-// SchemaVersion is the date of the schema. From one to the next fields are only
-// added.
+// SchemaVersion is the date of the schema. Later versions only add fields.
 func (o *Operation) SchemaVersion() string { return o.version }
 
 // Expected is how long a task usually takes.
 func (o *Operation) Expected() time.Duration { return o.plan.Expected }
 
-// Pricing is what the operation costs, as Accept reckons it.
+// Pricing is what the operation costs, as Accept computes it.
 type Pricing struct {
 	Unit mediagate.Unit
-	// Quantity are the fields of a request whose product is the number of
-	// units, or whose characters are; without any it is one.
+	// Quantity lists the fields whose product, or whose characters, are the number of units. Empty
+	// means 1.
 	Quantity []string
-	Zero     int64 // what a quantity of zero counts; 0: nothing
+	Zero     int64 // what a quantity of 0 counts as; 0 means nothing
 	Holds    []Hold
 	Rows     []PriceRow
 }
 
-// PriceRow is the price of one unit where the fields that it depends on have
-// certain values.
+// PriceRow is the price of one unit if certain fields have certain values.
 type PriceRow struct {
 	When   map[string]any
 	Charge mediagate.Charge // of one unit
 }
 
-// Pricing lists the operation's prices, one row for each combination of values
-// that they depend on.
+// Pricing lists the operation's prices, one row for each combination of the values that they
+// depend on.
 func (o *Operation) Pricing() (Pricing, error) {
 	p := Pricing{Unit: o.price.unit, Quantity: o.price.quantity, Zero: o.price.zero, Holds: o.price.holds}
 	whens := []map[string]any{{}}

@@ -12,7 +12,7 @@ import (
 //go:embed definitions.yaml
 var definitionsFile []byte
 
-// definitions are what the schemas of several models share.
+// definitions returns the definitions that schemas share.
 func definitions() (yaml.MapSlice, error) {
 	var defs yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(definitionsFile, &defs, yaml.UseOrderedMap()); err != nil {
@@ -23,8 +23,8 @@ func definitions() (yaml.MapSlice, error) {
 
 const defsPrefix = "#/$defs/"
 
-// withShared puts those shared definitions into a schema that it refers to,
-// itself or by one of them, so that it stands by itself.
+// withShared adds the shared definitions that a schema refers to, directly or through other
+// definitions, so that it is self-contained.
 func withShared(own, shared yaml.MapSlice) (yaml.MapSlice, error) {
 	var defs yaml.MapSlice
 	if i := indexOf(own, "$defs"); i >= 0 {
@@ -42,7 +42,7 @@ func withShared(own, shared yaml.MapSlice) (yaml.MapSlice, error) {
 	wanted := map[string]bool{}
 	referred(own, wanted)
 	referred(defs, wanted)
-	for before := -1; len(wanted) != before; { // what a definition refers to, too
+	for before := -1; len(wanted) != before; { // definitions refer to others
 		before = len(wanted)
 		for _, entry := range shared {
 			if wanted[fmt.Sprint(entry.Key)] {
@@ -79,7 +79,7 @@ func referred(v any, names map[string]bool) {
 	}
 }
 
-// indexOf finds a key, -1 for none.
+// indexOf returns the index of a key, or -1.
 func indexOf(node yaml.MapSlice, key string) int {
 	return slices.IndexFunc(node, func(e yaml.MapItem) bool { return fmt.Sprint(e.Key) == key })
 }

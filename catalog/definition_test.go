@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// TestOwnDefinitions: a file's own stand beside the shared ones, and may refer
-// to them. Of the shared ones only those are there that the schema uses.
+// TestOwnDefinitions checks that a file's own definitions exist next to the shared ones and may
+// refer to them. A schema has only the shared definitions that it uses.
 func TestOwnDefinitions(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(whole, "      required: [prompt]\n", `        seen: {type: array, items: {$ref: "#/$defs/sight"}}

@@ -7,19 +7,19 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Endpoint is one path that takes submits, and how it finds the model.
+// Endpoint is a path that takes submits, and how it finds the model.
 type Endpoint struct {
 	Path string
-	// Model is the one of a body that names none; without it a body must.
+	// Model is the default for a body that names none. Without a default the body must name one.
 	Model string
-	// Fixed: the path alone says the model, and what a body says is not read.
+	// Fixed is set if the path alone determines the model, and the body's model is ignored.
 	Fixed bool
-	// AnyCase: the name counts in any letter case.
+	// AnyCase is set if the letter case of the name does not matter.
 	AnyCase bool
 }
 
-// endpoints is the table: a submit goes to one of these paths, and each
-// operation of a model file belongs to one of them.
+// endpoints is the table of endpoints. Each submit goes to one of these paths, and each operation
+// of a model file belongs to one of them.
 var endpoints = []Endpoint{
 	{Path: "/v1/videos/generations"},
 	{Path: "/v1/images/generations"},
@@ -49,12 +49,11 @@ var endpoints = []Endpoint{
 	{Path: ModalEndpoint, Model: "art", Fixed: true},
 }
 
-// ModalEndpoint is the one whose requests make no task: they go on with one
-// that waits for them.
+// ModalEndpoint is the endpoint whose requests make no task, but continue one that waits for
+// them.
 const ModalEndpoint = "/v1/artgen/generations/modal"
 
-// Endpoints lists the paths that take submits, whether a model serves them at
-// the moment or not.
+// Endpoints lists the paths that take submits, even those that no model serves at present.
 func Endpoints() []Endpoint { return slices.Clone(endpoints) }
 
 func endpointAt(rows []Endpoint, path string) (Endpoint, bool) {
@@ -81,7 +80,7 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 		m, ok = c.folded[strings.ToLower(name)]
 	}
 	if !ok {
-		m, ok = c.passed[name]
+		m, ok = c.passthroughs[name]
 	}
 	if !ok {
 		return nil, UnknownModel(name)
@@ -93,16 +92,17 @@ func (c *Catalog) Find(endpoint string, body map[string]any) (*Operation, error)
 	for _, o := range m.operations {
 		paths = append(paths, o.Endpoint)
 	}
-	return nil, mediagate.Invalid("model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"))
+	return nil, mediagate.Invalid(
+		"model", "model %s is not served at %s, but at %s", mediagate.Quote(name), endpoint, list(paths, "and"),
+	)
 }
 
-// UnknownModel is the refusal of a model that there is not, or not for whoever
-// asks.
+// UnknownModel is the refusal of a model that does not exist, or that the caller may not know.
 func UnknownModel(name string) error {
 	return mediagate.Invalid("model", "unknown model %s", mediagate.Quote(name)).Because(mediagate.ReasonUnknownModel)
 }
 
-// modelName is the name by which the body, or the path, asks for a model.
+// modelName returns the model that the body or the path names.
 func (e Endpoint) modelName(body map[string]any) (string, error) {
 	if e.Fixed {
 		return e.Model, nil
@@ -122,5 +122,5 @@ func (e Endpoint) modelName(body map[string]any) (string, error) {
 	}
 }
 
-// exact reports whether a body must name the model, and to the letter.
+// exact reports whether a body must name the model, in its exact letter case.
 func (e Endpoint) exact() bool { return e.Model == "" && !e.AnyCase }

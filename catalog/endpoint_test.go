@@ -60,7 +60,7 @@ operations:
 `
 )
 
-// families are these three models alone.
+// families returns a catalog of only these three models.
 func families(t *testing.T, more map[string]string) (*catalog.Catalog, error) {
 	t.Helper()
 	files := map[string]string{"tune-b.yaml": songMusic, "paint.yaml": songArt, "eta.yaml": songSpeech}
@@ -130,8 +130,8 @@ func TestFind(t *testing.T) {
 	refusal(t, err, "endpoint")
 }
 
-// TestAcceptWhatFindFound: however the model was named, Accept agrees with
-// Find, and its schema asks for a name only where the endpoint does.
+// TestAcceptWhatFindFound checks that Accept agrees with Find for each way to name the model, and
+// that a schema requires a name only if the endpoint does.
 func TestAcceptWhatFindFound(t *testing.T) {
 	t.Parallel()
 	c, err := families(t, nil)
@@ -169,7 +169,7 @@ func TestAcceptWhatFindFound(t *testing.T) {
 	}
 }
 
-// TestMediaFollowsTheType where a file does not say otherwise.
+// TestMediaFollowsTheType checks the default media of each type.
 func TestMediaFollowsTheType(t *testing.T) {
 	t.Parallel()
 	c, err := families(t, map[string]string{"tune-b.yaml": strings.Replace(songMusic, "operation: stems}]", "operation: stems}]\n    media: image", 1)})
@@ -191,7 +191,8 @@ func TestMediaFollowsTheType(t *testing.T) {
 	}
 }
 
-// TestCaseThatDoesNotCount: two names that one request could mean.
+// TestCaseThatDoesNotCount checks that two names that differ only in case are refused, since a
+// request could mean either.
 func TestCaseThatDoesNotCount(t *testing.T) {
 	t.Parallel()
 	_, err := families(t, map[string]string{"again.yaml": strings.Replace(songMusic, "id: tune-b", "id: Tune-B", 1)})

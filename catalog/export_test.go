@@ -87,8 +87,8 @@ func (o *Operation) WithoutIgnored(i int) *Operation {
 // formats that it breaks, if it breaks nothing else, or else the fold or the
 // named check. It is empty where keywords refuse the body, or nothing does.
 func (o *Operation) RefusedBy(body map[string]any) []string {
-	given, _ := o.present(body)
-	params, _ := o.schema.shape.take(given).(map[string]any)
+	given, _ := o.withoutAbsent(body)
+	params, _ := o.schema.shape.copyKnown(given).(map[string]any)
 	if verdict := (*jsonschema.ValidationError)(nil); errors.As(o.schema.validator.Validate(params), &verdict) {
 		return formatsOf(verdict)
 	}

@@ -47,8 +47,8 @@ func epsilonCases() map[string]fieldCase {
 	return cases
 }
 
-// TestChargesOfEpsilon: the seconds of all files are charged. A route that always makes sound
-// costs what sound costs, where none was asked for.
+// TestChargesOfEpsilon checks that the seconds of all files are charged, and that a route that
+// always makes sound costs the price with sound, though none was requested.
 func TestChargesOfEpsilon(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"epsilon3.1-fast-official", "epsilon3.1-quality-official"} {

@@ -143,8 +143,8 @@ func thetaCases() map[string]fieldCase {
 	})
 }
 
-// An empty text that is optional is absent, in every field and at every depth, unless the
-// schema gives it a minimum length. Others may be refused for what is missing then.
+// TestEmptyTexts checks that an empty optional text counts as absent, in every field and at every
+// depth, unless the schema has a minimum length. Others may be refused as missing.
 func TestEmptyTexts(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations(t) {

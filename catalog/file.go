@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// modelFile is a model as it stands in its file. In an overlay every key but
-// the id may be missing: what is there replaces the built-in's, key by key.
+// modelFile is a model file. In an overlay all keys but the id may be missing. Those that are
+// present replace the built-in ones, key by key.
 type modelFile struct {
 	ID          string          `yaml:"id"`
 	Enabled     *bool           `yaml:"enabled"` // false: the model is switched off
@@ -22,19 +22,18 @@ type modelFile struct {
 	Type        mediagate.Type  `yaml:"type"`
 	Tags        []string        `yaml:"tags"`
 	Description string          `yaml:"description"`
-	Created     string          `yaml:"created"` // a date; firstDate if not given
+	Created     string          `yaml:"created"` // a date; the default is firstDate
 	Operations  []operationFile `yaml:"operations"`
 }
 
-// operationFile is what clients can ask of a model at one endpoint. In an
-// overlay the one with the same endpoint is meant, and every other key may be
-// missing.
+// operationFile is an operation in a model file. In an overlay its endpoint says which operation
+// is meant, and all other keys may be missing.
 type operationFile struct {
 	Endpoint      string        `yaml:"endpoint"`
 	Enabled       *bool         `yaml:"enabled"` // false: the operation is switched off
 	MaxBody       byteSize      `yaml:"max_body"`
-	SchemaVersion string        `yaml:"schema_version"` // the date of its last change; firstDate if not given
-	Action        string        `yaml:"action"`         // its word on the art endpoint
+	SchemaVersion string        `yaml:"schema_version"` // the date of the last change; the default is firstDate
+	Action        string        `yaml:"action"`         // the action of an art operation
 	Schema        yaml.MapSlice `yaml:"schema"`
 	Infer         []inferFile   `yaml:"infer"`
 	Ignored       []ignoredFile `yaml:"ignored"`
@@ -50,26 +49,25 @@ type operationFile struct {
 	Media         string        `yaml:"media"`
 	MaxBytes      byteSize      `yaml:"max_bytes"`
 	KeepForever   *bool         `yaml:"keep_forever"`
-	Files         *int          `yaml:"files"` // that it makes at most, and that other tasks can take; as many as are charged if not given
+	Files         *int          `yaml:"files"` // the most result files that other tasks can take; the default is as many as are charged
 }
 
-// ignoredFile names fields that do not count, and are not looked at, unless
-// others have certain values, or while one of others is given.
+// ignoredFile names fields that are ignored and not validated unless other fields have certain
+// values, or while one of some others is present.
 type ignoredFile struct {
 	Fields []string       `yaml:"fields"`
 	Unless map[string]any `yaml:"unless"`
 	With   []string       `yaml:"with"`
 }
 
-// foldFile names a list of messages, and the fields that take the parts of
-// their content, by the type of the part.
+// foldFile names a list of messages, and the fields for the parts of their content, by type of
+// part.
 type foldFile struct {
 	From string            `yaml:"from"`
 	Into map[string]string `yaml:"into"`
 }
 
-// checkFile is one check: a name of the registry and its arguments, as a map
-// of one entry.
+// checkFile is a named check with its arguments, as a map with one entry.
 type checkFile struct {
 	name string
 	args []byte
@@ -94,21 +92,21 @@ type routeFile struct {
 	Provider  string `yaml:"provider"`
 	Upstream  string `yaml:"upstream"`
 	Operation string `yaml:"operation"` // of the provider's adapter
-	// Makes is what the route makes whatever the request says of it: it stands in
-	// for routes that can do as asked, at the price of what it makes.
+	// Makes are the values that the route always makes, whatever the request says. Such a route stands
+	// in for routes that can do what the request asks for, at the price of what it makes.
 	Makes map[string]any `yaml:"makes"`
 }
 
 type priceFile struct {
 	Unit     mediagate.Unit   `yaml:"unit"`
-	Quantity names            `yaml:"quantity"` // what counts units: fields that are multiplied, or one whose characters count; none: one
+	Quantity names            `yaml:"quantity"` // counts the units: fields that are multiplied, or one whose characters count; empty means 1
 	By       []string         `yaml:"by"`
-	Zero     int64            `yaml:"zero"` // what a quantity of zero counts, where zero is no number of units; 0: nothing
+	Zero     int64            `yaml:"zero"` // what a quantity of 0 counts as, if 0 is no number of units; 0 means nothing
 	Holds    []Hold           `yaml:"holds"`
 	Rows     []map[string]any `yaml:"rows"`
 }
 
-// byteSize is a number of bytes, written as one or as "512MiB".
+// byteSize is a number of bytes, written as a number or as "512MiB".
 type byteSize int64
 
 // UnmarshalYAML reads an integer with an optional unit.
@@ -128,8 +126,8 @@ func (s *byteSize) UnmarshalYAML(b []byte) error {
 	return nil
 }
 
-// decodeModel reads one file strictly: an unknown key is an error, since a
-// misspelt rule would otherwise be no rule.
+// decodeModel decodes a file strictly: an unknown key is an error, since a misspelt rule would be
+// no rule.
 func decodeModel(b []byte) (modelFile, error) {
 	if err := checkPlaces(b); err != nil {
 		return modelFile{}, err
@@ -154,12 +152,12 @@ func decodeModel(b []byte) (modelFile, error) {
 	return f, nil
 }
 
-// checkPlaces finds keys of an operation that stand beside the model's, as
-// they did when a model had one endpoint.
+// checkPlaces finds keys of an operation that stand at the top level, where they belonged when a
+// model had one endpoint.
 func checkPlaces(b []byte) error {
 	var entries yaml.MapSlice
 	if yaml.UnmarshalWithOptions(b, &entries, yaml.UseOrderedMap()) != nil {
-		return nil // decodeModel has better words for it
+		return nil // decodeModel reports it better
 	}
 	known, own := keysOf(reflect.TypeFor[operationFile]()), keysOf(reflect.TypeFor[modelFile]())
 	var misplaced []string
@@ -183,9 +181,8 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
-// overlayModel replaces the keys of base that over has. Operations are told
-// apart by their endpoints; of one that both have, over replaces the keys that
-// it has; one that base lacks is added.
+// overlayModel replaces the keys of base that over has. It merges operations with the same
+// endpoint in the same way, and adds those that base lacks.
 func overlayModel(base, over modelFile) modelFile {
 	operations := slices.Clone(base.Operations)
 	for _, o := range over.Operations {
@@ -201,8 +198,8 @@ func overlayModel(base, over modelFile) modelFile {
 	return sum
 }
 
-// overlay replaces the keys of base that over has. Whole keys, not parts of
-// them: half of a price table with half of another is nobody's intention.
+// overlay replaces the keys of base that over has. It replaces whole keys: half of one price
+// table with half of another is never intended.
 func overlay[T any](base, over T) T {
 	dst, src := reflect.ValueOf(&base).Elem(), reflect.ValueOf(over)
 	for i := range src.NumField() {

@@ -10,24 +10,22 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// fold puts what chat messages say where the rest of the request says it: their
-// texts behind the prompt, their media behind those of the lists. A canonical
-// request has no messages, so that nobody behind it has to read them.
+// fold moves the contents of chat messages into other fields of the request: texts go after the
+// prompt, media to the end of lists. A canonical request has no messages, so no later reader has
+// to handle them.
 //
-// A message has content: a text, or a list of parts. A part has a type, and
-// its value in the field of that name.
+// The content of a message is a text or a list of parts. A part has a type, and its value in the
+// field of that name.
 type fold struct {
 	from  string
-	into  map[string]string // the field, by the type of a part
+	into  map[string]string // the target field by type of part
 	shape *shape            // of the request
 }
 
-// textPart is the type of a part that is a text, and what a content that is no
-// list is.
+// textPart is the type of a text part, and of a content that is no list.
 const textPart = "text"
 
-// compileFold checks that parts and fields fit: texts go into a text, media
-// into lists.
+// compileFold checks that parts and fields fit together: texts go into a text, media into lists.
 func compileFold(f *foldFile, s *shape) (*fold, []string) {
 	if f == nil {
 		return nil, nil
@@ -35,7 +33,9 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 	var problems []string
 	part := s.at([]any{f.From, 0, "content", 0})
 	if part == nil || part.properties["type"] == nil {
-		return nil, []string{fmt.Sprintf("%q is no list of messages, whose content may be a list of parts, each with a type", f.From)}
+		return nil, []string{
+			fmt.Sprintf("%q is no list of messages, whose content may be a list of parts, each with a type", f.From),
+		}
 	}
 	for _, kind := range part.properties["type"].enum {
 		if f.Into[fmt.Sprint(kind)] == "" {
@@ -51,19 +51,21 @@ func compileFold(f *foldFile, s *shape) (*fold, []string) {
 		case part.properties[kind] == nil:
 			problems = append(problems, fmt.Sprintf("into: parts have no %q", kind))
 		case field == nil || !field.is(wanted):
-			problems = append(problems, fmt.Sprintf("into: %q is no %s, which parts of type %s go into", f.Into[kind], wanted, kind))
+			problems = append(
+				problems, fmt.Sprintf("into: %q is no %s, which parts of type %s go into", f.Into[kind], wanted, kind),
+			)
 		}
 	}
 	return &fold{from: f.From, into: f.Into, shape: s}, problems
 }
 
-// apply folds the messages of a request that the schema has let through. It
-// tells the fields that hold nothing else.
+// apply folds the messages of a request that has passed the schema. It returns the fields that
+// came from messages only.
 func (f *fold) apply(params map[string]any) (folded map[string]string, err error) {
 	messages, _ := params[f.from].([]any)
 	delete(params, f.from)
 	if len(messages) == 0 {
-		return nil, nil // what the fields hold by themselves, the schema has judged
+		return nil, nil // the schema has already checked the fields by themselves
 	}
 	var absent []string
 	for _, name := range f.into {
@@ -90,7 +92,7 @@ func (f *fold) apply(params map[string]any) (folded map[string]string, err error
 			folded[name] = f.from
 		}
 	}
-	return folded, f.judge(params)
+	return folded, f.checkBounds(params)
 }
 
 func (f *fold) add(params map[string]any, kind string, value any) {
@@ -107,8 +109,8 @@ func (f *fold) add(params map[string]any, kind string, value any) {
 	params[field] = text
 }
 
-// judge holds what came of the fold against the bounds of the fields.
-func (f *fold) judge(params map[string]any) error {
+// checkBounds checks the results of the fold against the bounds of the fields.
+func (f *fold) checkBounds(params map[string]any) error {
 	for _, kind := range slices.Sorted(maps.Keys(f.into)) {
 		name := f.into[kind]
 		bounds := f.shape.properties[name]

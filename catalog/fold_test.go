@@ -82,8 +82,8 @@ func talkOperation(t *testing.T) *catalog.Operation {
 	return operationOf(t, c, "talk")
 }
 
-// What messages say stands in the canonical request where the rest of it says
-// it, and what is nobody's input is not there.
+// TestFold checks that the content of messages becomes fields of the canonical request and that
+// all else is dropped.
 func TestFold(t *testing.T) {
 	t.Parallel()
 	o := talkOperation(t)
@@ -146,7 +146,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Routes are held against the fields of the canonical request.
+// TestFieldsOfAFold checks that routes are compared with the fields of the canonical request.
 func TestFieldsOfAFold(t *testing.T) {
 	t.Parallel()
 	want := []string{"prompt", "image_urls", "video_urls", "duration", "size", "metadata"}
@@ -155,7 +155,8 @@ func TestFieldsOfAFold(t *testing.T) {
 	}
 }
 
-// A quantity of zero that is no number of units is held for what it may become.
+// TestPriceOfZero checks that a quantity of zero without a meaning of its own is held for its
+// possible maximum.
 func TestPriceOfZero(t *testing.T) {
 	t.Parallel()
 	o := talkOperation(t)
@@ -167,7 +168,7 @@ func TestPriceOfZero(t *testing.T) {
 	}
 }
 
-// What the vendor counts beyond what is asked for is held.
+// TestHoldsOfVideos checks that units which the vendor counts beyond the request are held.
 func TestHoldsOfVideos(t *testing.T) {
 	t.Parallel()
 	video := func(fields string) string {

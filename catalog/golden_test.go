@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestGolden runs the request of each testdata/MODEL/*.txtar and compares
-// what becomes of it: the parameters, the plan and the charges, or the error.
+// TestGolden accepts the request of each testdata/MODEL/*.txtar and compares the result: the
+// parameters, the plan and the charges, or the error.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -118,8 +118,8 @@ func outcome(t *testing.T, m *catalog.Operation, request string) []txtar.File {
 	}...)
 }
 
-// again checks that an accepted request, as the body that clients get back of it, makes the same
-// request. Media that came within it are left out of that body: here they are put back.
+// again checks that an accepted request, in the form that clients read back, makes the same
+// request. That form omits media that came in the body, so again adds them.
 func again(t *testing.T, o *catalog.Operation, r catalog.Request) {
 	t.Helper()
 	asked := mediagate.Task{Model: o.Model.ID, Params: r.Params}
@@ -137,7 +137,7 @@ func again(t *testing.T, o *catalog.Operation, r catalog.Request) {
 	for field, media := range r.Uploads {
 		body[field] = media
 	}
-	if err := o.Known(slices.Collect(maps.Keys(body))); err != nil {
+	if err := o.RefuseUnknown(slices.Collect(maps.Keys(body))); err != nil {
 		t.Errorf("a strict key may not send the body: %v", err)
 	}
 	second, err := o.Accept(body)

@@ -27,7 +27,7 @@ func load(t *testing.T) *catalog.Catalog {
 	return c
 }
 
-// operation is one of a built-in model, by its key.
+// operation returns an operation of a built-in model by its key.
 func operation(t *testing.T, key string) *catalog.Operation {
 	t.Helper()
 	return operationOf(t, load(t), key)
@@ -52,7 +52,7 @@ func operationOf(t *testing.T, c *catalog.Catalog, key string) *catalog.Operatio
 	return o
 }
 
-// keyOf is the key of an operation.
+// keyOf returns the key of an operation.
 func keyOf(o *catalog.Operation, id string) string {
 	if len(o.Model.Operations()) == 1 {
 		return id
@@ -79,7 +79,7 @@ func operations(t *testing.T) []keyed {
 	return list
 }
 
-// parse reads a body the way the API does.
+// parse parses a body as the API does.
 func parse(t *testing.T, text string) map[string]any {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -109,8 +109,8 @@ var needed = joined(artNeeded(), map[string]map[string]string{
 	flowReplacing: {"clip_id": `"c"`, "start_s": `1`, "end_s": `30`, "instruction": `"a solo"`},
 })
 
-// body is a minimal valid body of the model with the fields put in, which
-// are written as JSON without the braces.
+// body returns a minimal valid body of the model with the fields added, which are JSON without
+// the braces.
 func body(t *testing.T, key, fields string) string {
 	t.Helper()
 	given := parse(t, "{"+fields+"}")
@@ -150,7 +150,7 @@ func refusal(t *testing.T, err error, param string) string {
 	return e.Message
 }
 
-// quoted is a JSON string of n times the text.
+// quoted returns a JSON string of n times the text.
 func quoted(text string, n int) string {
 	b, err := json.Marshal(strings.Repeat(text, n))
 	if err != nil {
@@ -159,7 +159,7 @@ func quoted(text string, n int) string {
 	return string(b)
 }
 
-// urls is a JSON array of n media URLs.
+// urls returns a JSON array of n media URLs.
 func urls(n int) string {
 	items := make([]string, n)
 	for i := range items {
@@ -168,7 +168,7 @@ func urls(n int) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// elements is a JSON array of n subjects.
+// elements returns a JSON array of n subjects.
 func elements(n int) string {
 	items := make([]string, n)
 	for i := range items {
@@ -177,7 +177,7 @@ func elements(n int) string {
 	return "[" + strings.Join(items, ",") + "]"
 }
 
-// named is a JSON object of a subject with n pictures.
+// named returns a JSON object of a subject with n pictures.
 func named(name string, n int) string {
 	items := make([]string, n)
 	for i := range items {
@@ -186,7 +186,7 @@ func named(name string, n int) string {
 	return fmt.Sprintf(`{"name":%s,"description":"the %s","element_input_urls":[%s]}`, quoted(name, 1), name, strings.Join(items, ","))
 }
 
-// shots is the field multi_prompt with shots of these durations.
+// shots returns the field multi_prompt with shots of these durations.
 func shots(durations ...int) string {
 	items := make([]string, len(durations))
 	for i, d := range durations {

@@ -9,16 +9,16 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MaxImageData is the largest picture that may come within a request, in bytes.
+// MaxImageData bounds a picture in the body of a request, in bytes.
 const MaxImageData = 20 << 20
 
-// isData reports whether the text of a media field is the file itself.
+// isData reports whether the text of a media field is a data URI.
 func isData(text string) bool {
 	const scheme = "data:"
 	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
 }
 
-// ImageData reads the picture out of a data URI that Accept let through.
+// ImageData reads the picture in a data URI that Accept has validated.
 func ImageData(uri string) io.Reader {
 	_, data, _ := strings.Cut(uri, ",")
 	data = strings.TrimRight(data, base64Blanks)
@@ -28,10 +28,10 @@ func ImageData(uri string) io.Reader {
 	return base64.NewDecoder(base64.RawStdEncoding, &plainBase64{data})
 }
 
-// base64Blanks may stand anywhere in base64.
+// base64Blanks may occur anywhere in base64.
 const base64Blanks = " \t\r\n\f"
 
-// plainBase64 reads base64 without its blanks, in the standard alphabet.
+// plainBase64 yields base64 without blanks, in the standard alphabet.
 type plainBase64 struct{ left string }
 
 // Read implements io.Reader.
@@ -58,13 +58,15 @@ func (b *plainBase64) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// checkImageData judges the form of a data URI: base64, of any kind that is usual,
-// and not too large. Its media type says nothing; what it holds is judged by whoever
-// stores it.
+// checkImageData checks the form of a data URI: base64 in any usual variant, and not too large.
+// It ignores the media type: the picture is checked when it is stored.
 func checkImageData(uri string) error {
 	head, data, ok := strings.Cut(uri, ",")
-	if at := strings.LastIndexByte(head, ';'); !ok || at < 0 || !strings.EqualFold(strings.TrimSpace(head[at+1:]), "base64") || data == "" {
-		return mediagate.Invalid("", "must be an http or https URL, or a data URI of an image in base64, as data:image/png;base64,…")
+	if at := strings.LastIndexByte(head, ';'); !ok || at < 0 ||
+		!strings.EqualFold(strings.TrimSpace(head[at+1:]), "base64") || data == "" {
+		return mediagate.Invalid(
+			"", "must be an http or https URL, or a data URI of an image in base64, such as data:image/png;base64,…",
+		)
 	}
 	switch n, err := io.Copy(io.Discard, io.LimitReader(ImageData(uri), MaxImageData+1)); {
 	case err != nil:
@@ -75,8 +77,8 @@ func checkImageData(uri string) error {
 	return nil
 }
 
-// formatWords is what the check of a format says of the value that it refuses,
-// in words that follow the field's name.
+// formatWords returns the problem of a value with a wrong format, in words that follow the
+// field's name.
 func formatWords(format string, err error) string {
 	var e *mediagate.Error
 	known := errors.As(err, &e) && e.Message != ""

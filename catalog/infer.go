@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// inferFile is one way to tell the value of a field that is not given: by
-// others that are. Of several for a field the first one that holds counts.
+// inferFile is a rule for the value of a field that is not given, depending on other fields. The
+// first rule that applies counts.
 type inferFile struct {
 	Field string `yaml:"field"`
 	Value any    `yaml:"value"`
-	With  names  `yaml:"with"` // one of these is given; a blank text is none
+	With  names  `yaml:"with"` // applies if one of these is given and not blank
 }
 
 type inferRule struct {
@@ -42,7 +42,7 @@ func compileInfer(files []inferFile, s *shape) ([]inferRule, []string) {
 	return rules, problems
 }
 
-// infer puts in what follows from other fields.
+// infer sets the fields that follow from other fields.
 func infer(rules []inferRule, given map[string]any) {
 	for _, r := range rules {
 		if _, ok := given[r.field]; ok {

@@ -59,7 +59,7 @@ operations:
     max_bytes: 1MiB
 `
 
-// TestLargestBodies: only models that take pictures within a request have large bodies.
+// TestLargestBodies checks that only models that accept pictures in the body have large bodies.
 func TestLargestBodies(t *testing.T) {
 	t.Parallel()
 	large := map[string]int64{"delta-02": 30 << 20, "delta-2.3": 30 << 20}
@@ -193,7 +193,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestOldShape: a file from when a model had one endpoint is told what to do.
+// TestOldShape checks that the error about a file with the old shape says how to change it.
 func TestOldShape(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ text, want string }{

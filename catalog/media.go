@@ -11,14 +11,14 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// mediaRule is what a field's x-media says of the files that it takes.
+// mediaRule holds the bounds in a field's x-media.
 type mediaRule struct {
 	bounds mediagate.MediaBounds
-	first  int    // of a list, how many are looked at; 0: all
-	covers string // a field that asks for so many seconds of the file
+	first  int    // of a list, only so many items are checked; 0 for all
+	covers string // the field that asks for so many seconds of the file
 }
 
-// mediaFile is x-media as it is written.
+// mediaFile is x-media as a file writes it.
 type mediaFile struct {
 	Kind       string   `yaml:"kind"`
 	Formats    []string `yaml:"formats"`
@@ -35,7 +35,7 @@ type mediaFile struct {
 
 var mediaKinds = []string{string(mediainfo.ClassImage), string(mediainfo.ClassVideo), string(mediainfo.ClassAudio)}
 
-// readMedia compiles x-media, and lists what is wrong with it.
+// readMedia compiles x-media and lists its problems.
 func readMedia(value any) (*mediaRule, []string) {
 	text, err := yaml.Marshal(value)
 	if err != nil {
@@ -82,7 +82,7 @@ func readMedia(value any) (*mediaRule, []string) {
 
 type demandFunc func(ok bool, format string, args ...any)
 
-// above is the value, which must be above 0 where it is given.
+// above returns the value, which must be above 0 if it is given.
 func above[T int | float64](v *T, key string, demand demandFunc) T {
 	if v == nil {
 		return 0
@@ -100,9 +100,9 @@ func ratio(text *string, key string, demand demandFunc) mediagate.Ratio {
 	return r
 }
 
-// misplaced is what a rule says that its field cannot keep. root is the shape
-// of the whole request.
-func (r *mediaRule) misplaced(field, root *shape) []string {
+// misplacements lists the parts of the rule that do not fit its field. root is the shape of the
+// whole request.
+func (r *mediaRule) misplacements(field, root *shape) []string {
 	var problems []string
 	if !field.takesMedia() && !field.takesItems() {
 		problems = append(problems, "x-media: the field takes no media")
@@ -118,16 +118,18 @@ func (r *mediaRule) misplaced(field, root *shape) []string {
 	return problems
 }
 
-// takesItems reports a list of objects that have files among their fields.
+// takesItems reports whether the field is a list of objects that have files among their fields.
 func (s *shape) takesItems() bool {
-	return s.items != nil && slices.ContainsFunc(s.items.names, func(name string) bool { return s.items.properties[name].media })
+	return s.items != nil && slices.ContainsFunc(
+		s.items.names, func(name string) bool { return s.items.properties[name].media },
+	)
 }
 
-// media are the files of a request, in the order of the schema, the fields whose files came
-// within the request among them.
+// media lists the files of a request in the order of the schema, including files in the request
+// itself.
 func (o *Operation) media(params map[string]any) []mediagate.Input {
 	var found []mediagate.Input
-	o.schema.shape.bounded(params, nil, func(r *mediaRule, path []any) {
+	o.schema.shape.visitMedia(params, nil, func(r *mediaRule, path []any) {
 		in := mediagate.Input{Field: paramName(path), MediaBounds: r.bounds}
 		if seconds, ok := int64Of(params[r.covers]); ok && seconds > 0 {
 			in.Covers = &mediagate.Covers{Field: r.covers, Seconds: float64(seconds)}
@@ -137,8 +139,8 @@ func (o *Operation) media(params map[string]any) []mediagate.Input {
 	return found
 }
 
-// bounded are those of the files of which a rule says more than the kind.
-func bounded(files []mediagate.Input) []mediagate.Input {
+// withBounds returns the files that have bounds beyond their kind.
+func withBounds(files []mediagate.Input) []mediagate.Input {
 	var found []mediagate.Input
 	for _, in := range files {
 		if in.Bound() || in.Covers != nil {
@@ -148,7 +150,7 @@ func bounded(files []mediagate.Input) []mediagate.Input {
 	return found
 }
 
-func (s *shape) bounded(v any, path []any, found func(r *mediaRule, path []any)) {
+func (s *shape) visitMedia(v any, path []any, found func(r *mediaRule, path []any)) {
 	if r := s.notes.media; r != nil {
 		files := s.files(v, path)
 		if r.first > 0 && len(files) > r.first {
@@ -163,20 +165,20 @@ func (s *shape) bounded(v any, path []any, found func(r *mediaRule, path []any))
 	case map[string]any:
 		for _, name := range s.names {
 			if value, ok := v[name]; ok {
-				s.properties[name].bounded(value, append(slices.Clone(path), name), found)
+				s.properties[name].visitMedia(value, append(slices.Clone(path), name), found)
 			}
 		}
 	case []any:
 		for i, item := range v {
 			if s.items != nil {
-				s.items.bounded(item, append(slices.Clone(path), i), found)
+				s.items.visitMedia(item, append(slices.Clone(path), i), found)
 			}
 		}
 	}
 }
 
-// files are the places within a value that are a file: itself, its items, or
-// the fields of its items that are.
+// files returns the paths of the files within a value: the value itself, its items, or fields of
+// its items.
 func (s *shape) files(v any, path []any) [][]any {
 	var places [][]any
 	switch v := v.(type) {

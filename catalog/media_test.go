@@ -34,7 +34,7 @@ var withMedia = strings.Replace(noted, "        parts:\n", `        length: {tit
         parts:
 `, 1)
 
-// The plan names each file that a bound is about, and never its address.
+// TestInputs checks that the plan names each file with a bound, without its address.
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	image := func(field string, b mediagate.MediaBounds) mediagate.Input {
@@ -82,7 +82,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// A bound that is no bound would let everything through: the file is at fault.
+// TestMediaRulesAreStrict checks that an invalid bound is an error of the file, since it would
+// allow everything.
 func TestMediaRulesAreStrict(t *testing.T) {
 	t.Parallel()
 	const at = "properties.first_frame: x-media"
@@ -96,7 +97,7 @@ func TestMediaRulesAreStrict(t *testing.T) {
 		"no side":               {"{kind: image, min_side: 0}", at + ".min_side must be above 0"},
 		"less than none":        {"{kind: image, max_side: -1}", at + ".max_side must be above 0"},
 		"sides crossed":         {"{kind: image, min_side: 2, max_side: 1}", at + ".min_side is above max_side"},
-		"no ratio":              {`{kind: image, min_ratio: "4"}`, at + `.min_ratio: "4" is no ratio`},
+		"no ratio":              {`{kind: image, min_ratio: "4"}`, at + `.min_ratio: "4" is not a ratio`},
 		"ratios crossed":        {`{kind: image, min_ratio: "4:1", max_ratio: "1:4"}`, at + ".min_ratio is above max_ratio"},
 		"lengths crossed":       {"{kind: video, min_seconds: 3, max_seconds: 2}", at + ".min_seconds is above max_seconds"},
 		"no length":             {"{kind: video, min_seconds: 0}", at + ".min_seconds must be above 0"},

@@ -11,26 +11,25 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Model is one model as clients name it: what it is. What can be asked of it
-// are its operations. It never changes.
+// Model is a model under one of its names. It is immutable.
 type Model struct {
-	ID          string // the alias, for an alias
-	Canonical   string // the id of the file
+	ID          string // for an alias, the alias
+	Canonical   string // the id in the file
 	Aliases     []string
 	Type        mediagate.Type
 	Category    string // as in the model list
 	Tags        []string
 	Description string
 	Created     time.Time // a day
-	Uncataloged bool      // no file describes it
+	Uncataloged bool      // no file describes the model
 
 	operations []*Operation
 }
 
-// Operations lists what clients can ask for, in the order of the file.
+// Operations lists the model's operations in the order of the file.
 func (m *Model) Operations() []*Operation { return slices.Clone(m.operations) }
 
-// Operation is what the model does at the endpoint.
+// Operation returns the model's operation at the endpoint.
 func (m *Model) Operation(endpoint string) (*Operation, bool) {
 	i := slices.IndexFunc(m.operations, func(o *Operation) bool { return o.Endpoint == endpoint })
 	if i < 0 {
@@ -39,12 +38,12 @@ func (m *Model) Operation(endpoint string) (*Operation, bool) {
 	return m.operations[i], true
 }
 
-// compiler makes models of files.
+// compiler makes models from files.
 type compiler struct {
 	endpoints []Endpoint
 	shared    yaml.MapSlice // definitions
 	check     MediaURLCheck
-	// TaskFileOf reads the address of a task's file; nil knows none.
+	// taskFileOf parses the address of a task's file. It may be nil.
 	taskFileOf func(url string) (taskID string, n int, ok bool)
 }
 
@@ -58,12 +57,13 @@ func (c compiler) checkText(url string) error {
 	return c.check(url)
 }
 
-// model makes a model of a file, under its own id or an alias, and lists
-// everything that is wrong with it.
-func (c compiler) model(f sourced, id string) (*Model, []string) {
+// model makes a model from a file, under its own id or an alias, and lists all problems of the
+// file.
+func (c compiler) model(f namedFile, id string) (*Model, []string) {
 	facts, known := f.Type.Facts()
 	m := &Model{
-		ID: id, Canonical: f.ID, Aliases: f.Aliases, Type: f.Type, Category: facts.Category, Tags: f.Tags, Description: f.Description,
+		ID: id, Canonical: f.ID, Aliases: f.Aliases, Type: f.Type, Category: facts.Category, Tags: f.Tags,
+		Description: f.Description,
 	}
 	var problems []string
 	if strings.TrimSpace(id) != id || id == "" {
@@ -103,5 +103,5 @@ func prefixed(prefix string, texts []string) []string {
 	return out
 }
 
-// key is where the operation stands in its file.
+// key names the operation's place in its file.
 func (o *Operation) key() string { return fmt.Sprintf("operations[%s]", o.Endpoint) }

@@ -7,13 +7,11 @@ import (
 	"strings"
 )
 
-// normalNumber rewrites a JSON number into a short one of the same meaning:
-// an integer becomes plain digits, however it was written (5.0, 50e-1), and
-// everything else the nearest float64.
+// normalNumber rewrites a JSON number in a short form with the same meaning. An integer becomes
+// plain digits, however it was written (5.0, 50e-1), and any other number the nearest float64.
 //
-// It is also what keeps hostile numbers out of the schema validator, which
-// computes with exact fractions: 1e-999999999 would cost it a gigabyte. A
-// number that is no integer never becomes one by rounding.
+// It also protects the schema validator, which computes with exact fractions: 1e-999999999 would
+// take it a gigabyte. A number that is no integer never becomes one by rounding.
 func normalNumber(n json.Number) json.Number {
 	s := string(n)
 	if i, err := strconv.ParseInt(s, 10, 64); err == nil {
@@ -44,8 +42,7 @@ func normalNumber(n json.Number) json.Number {
 	return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
 }
 
-// decimalParts splits a number into its significant digits (none for zero)
-// and a power of ten.
+// decimalParts splits a number into its significant digits, none for zero, and a power of ten.
 func decimalParts(s string) (digits string, exponent int, negative bool) {
 	s, negative = strings.CutPrefix(s, "-")
 	mantissa := s
@@ -74,7 +71,7 @@ func sign(negative bool) float64 {
 	return 1
 }
 
-// int64Of reads an integer that normalNumber has written.
+// int64Of parses an integer that normalNumber has written.
 func int64Of(v any) (int64, bool) {
 	n, ok := v.(json.Number)
 	if !ok {

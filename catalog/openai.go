@@ -11,27 +11,27 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// openAIFile says how what OpenAI's clients write becomes fields of the operation
+// openAIFile says how fields of OpenAI's clients become fields of the operation
 // (https://platform.openai.com/docs/api-reference/videos/create and images/create).
 type openAIFile struct {
-	Seconds string                       `yaml:"seconds"` // the field that takes its seconds; empty: they cannot be chosen
-	Image   string                       `yaml:"image"`   // that takes its input_reference: a text, or a list of them
-	Sizes   map[string]map[string]string `yaml:"sizes"`   // the fields that make a size, by WIDTHxHEIGHT
+	Seconds string                       `yaml:"seconds"` // our field for seconds; empty if the length cannot be chosen
+	Image   string                       `yaml:"image"`   // our field for input_reference: a text or a list
+	Sizes   map[string]map[string]string `yaml:"sizes"`   // our fields for a size, by WIDTHxHEIGHT
 }
 
-// The fields of OpenAI's that have other names here, or other values.
+// The fields of OpenAI that have other names or values here.
 const (
 	openAISeconds = "seconds"
 	openAISize    = "size"
 	openAIImage   = "input_reference"
-	openAIPicture = "image" // of an edit: a list
+	openAIPicture = "image" // of an edit; a list
 	openAICount   = "n"
-	openAIAuto    = "auto" // a size that is left to the model
+	openAIAuto    = "auto" // leaves the size to the model
 )
 
-// openAIIdle are the fields of OpenAI's pictures that change nothing here, with the values
-// that they may have: nil stands for any text. All others would change the picture.
-var openAIIdle = map[string][]any{
+// openAIIgnored are fields of OpenAI's images that have no effect here, with the values that they
+// may have. nil allows any text. Other values would ask for a different picture.
+var openAIIgnored = map[string][]any{
 	"user":           nil,
 	"moderation":     nil,
 	"background":     {"auto"},
@@ -41,15 +41,15 @@ var openAIIdle = map[string][]any{
 	"partial_images": {json.Number("0")},
 }
 
-// OpenAIPictureFields are the fields of OpenAI's pictures that no model has.
-func OpenAIPictureFields() []string { return slices.Sorted(maps.Keys(openAIIdle)) }
+// OpenAIPictureFields lists the fields of OpenAI's images that no model has.
+func OpenAIPictureFields() []string { return slices.Sorted(maps.Keys(openAIIgnored)) }
 
 var pixels = regexp.MustCompile(`^[0-9]{1,5}x[0-9]{1,5}$`)
 
-// Pixels reports a size that is written as OpenAI's clients write it, WIDTHxHEIGHT.
+// Pixels reports whether a size has OpenAI's form, WIDTHxHEIGHT.
 func Pixels(size string) bool { return pixels.MatchString(size) }
 
-// problems are what is wrong with the table.
+// problems lists what is wrong with the table.
 func (f *openAIFile) problems(s *shape) []string {
 	if f == nil {
 		return nil
@@ -74,12 +74,15 @@ func (f *openAIFile) problems(s *shape) []string {
 	return problems
 }
 
-// FromOpenAI puts a body of OpenAI's form into the operation's own. What it says in
-// other words is in sent, the client's field by ours. Fields that have the same name in
-// both, and those that are ours alone, stay; names are all that the client wrote. Its
-// errors are of KindInvalid and name the client's field: nothing is dropped but n: 1,
-// which each model makes, empty texts, and what changes no picture.
-func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[string]any, sent map[string]string, err error) {
+// FromOpenAI converts a body in OpenAI's form to the operation's own. names are all fields that
+// the client wrote. sent has the client's field for each of ours that has another name. Fields
+// with the same name in both, and our own, stay.
+//
+// Its errors are of KindInvalid and name the client's field. It drops only n: 1, which every
+// model makes, empty texts, and fields that have no effect.
+func (o *Operation) FromOpenAI(
+	body map[string]any, names []string,
+) (ours map[string]any, sent map[string]string, err error) {
 	table := o.openai
 	if table == nil {
 		table = &openAIFile{}
@@ -111,7 +114,9 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 		take(openAISeconds)
 		seconds, ok := wholeSeconds(value)
 		if !ok {
-			return nil, nil, mediagate.Invalid(openAISeconds, "seconds must be a whole number, as a number or as text").Because(mediagate.ReasonWrongType)
+			return nil, nil, mediagate.Invalid(
+				openAISeconds, "seconds must be a whole number, as a number or as text",
+			).Because(mediagate.ReasonWrongType)
 		}
 		if err := give(table.Seconds, openAISeconds, seconds); err != nil {
 			return nil, nil, err
@@ -122,11 +127,11 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 			take(openAISize)
 			body[openAISize] = nil
 		}
-		if err := o.idle(body, take); err != nil {
+		if err := o.takeIgnored(body, take); err != nil {
 			return nil, nil, err
 		}
 	}
-	if size, isText := body[openAISize].(string); Pixels(size) || isText && !o.takes(openAISize) {
+	if size, isText := body[openAISize].(string); Pixels(size) || isText && !o.hasField(openAISize) {
 		take(openAISize)
 		fields, ok := table.Sizes[size]
 		if !ok {
@@ -147,28 +152,28 @@ func (o *Operation) FromOpenAI(body map[string]any, names []string) (ours map[st
 			return nil, nil, err
 		}
 	}
-	if value := body[openAIPicture]; value != nil && !o.takes(openAIPicture) {
+	if value := body[openAIPicture]; value != nil && !o.hasField(openAIPicture) {
 		take(openAIPicture)
 		if err := give(table.Image, openAIPicture, value); err != nil {
 			return nil, nil, err
 		}
 	}
-	if n, ok := body[openAICount].(json.Number); ok && normalNumber(n) == "1" && !o.takes(openAICount) {
+	if n, ok := body[openAICount].(json.Number); ok && normalNumber(n) == "1" && !o.hasField(openAICount) {
 		take(openAICount)
 	}
 	for _, name := range names {
-		if !known[name] && !o.takes(name) {
-			return nil, nil, o.unknown(name)
+		if !known[name] && !o.hasField(name) {
+			return nil, nil, o.errUnknownField(name)
 		}
 	}
 	return ours, sent, nil
 }
 
-// idle takes the fields that change nothing, and refuses their other values.
-func (o *Operation) idle(body map[string]any, take func(string)) error {
+// takeIgnored takes the fields that have no effect, and refuses other values of them.
+func (o *Operation) takeIgnored(body map[string]any, take func(string)) error {
 	for _, name := range OpenAIPictureFields() {
-		value, values := body[name], openAIIdle[name]
-		if value == nil || o.takes(name) {
+		value, values := body[name], openAIIgnored[name]
+		if value == nil || o.hasField(name) {
 			continue
 		}
 		if n, ok := value.(json.Number); ok {
@@ -185,20 +190,22 @@ func (o *Operation) idle(body map[string]any, take func(string)) error {
 			for i, v := range values {
 				words[i] = fmt.Sprint(v)
 			}
-			return mediagate.Invalid(name, "%s must be %s here, or left out", name, list(words, "or")).Because(mediagate.ReasonNotOneOf)
+			return mediagate.Invalid(
+				name, "%s must be %s here, or left out", name, list(words, "or"),
+			).Because(mediagate.ReasonNotOneOf)
 		}
 	}
 	return nil
 }
 
-// FromForm is a body whose values came as the texts of a form, with the types that the
-// operation's schema has: numbers, truth values, and lists of a single item. What is no
-// such value stays a text, for the schema to refuse.
+// FromForm converts the texts of a form to the types of the operation's schema: numbers,
+// booleans, and lists of a single item. A text that cannot be converted stays as it is, for the
+// schema to refuse.
 func (o *Operation) FromForm(body map[string]any) map[string]any {
 	typed := o.schema.shape.fromTexts(body)
 	if o.Model.Type == mediagate.TypeImage {
 		for name, kind := range map[string]string{openAICount: "integer", "partial_images": "integer", "stream": "boolean"} {
-			if text, ok := typed[name].(string); ok && !o.takes(name) {
+			if text, ok := typed[name].(string); ok && !o.hasField(name) {
 				typed[name] = fromText(text, kind)
 			}
 		}
@@ -206,7 +213,7 @@ func (o *Operation) FromForm(body map[string]any) map[string]any {
 	return typed
 }
 
-// fromTexts are the fields of an object with the types that the schema has.
+// fromTexts returns the fields of an object with the types of the schema.
 func (s *shape) fromTexts(fields map[string]any) map[string]any {
 	typed := make(map[string]any, len(fields))
 	for name, value := range fields {
@@ -216,14 +223,14 @@ func (s *shape) fromTexts(fields map[string]any) map[string]any {
 			continue
 		}
 		if value == "" && !field.mayBe("string") {
-			continue // an input that nobody filled in
+			continue // an empty input of the form
 		}
 		typed[name] = field.typed(value)
 	}
 	return typed
 }
 
-// typed is a value of a form with the type that the schema has.
+// typed returns a value of a form with the type of the schema.
 func (s *shape) typed(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -254,7 +261,7 @@ func (s *shape) typed(value any) any {
 
 var numeral = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// fromText is a text as a number or a truth value, where it is one; else the text.
+// fromText converts a text to a number or a boolean if it is one. Otherwise it returns the text.
 func fromText(text, kind string) any {
 	switch kind {
 	case "integer", "number":
@@ -269,7 +276,7 @@ func fromText(text, kind string) any {
 	return text
 }
 
-// offer are the sizes that there are, as a rule.
+// offer lists the sizes, as the end of a rule.
 func (f *openAIFile) offer() string {
 	if len(f.Sizes) == 0 {
 		return "left out: the model has none to choose from"
@@ -277,7 +284,7 @@ func (f *openAIFile) offer() string {
 	return "one of " + list(slices.Sorted(maps.Keys(f.Sizes)), "or")
 }
 
-// wholeSeconds reads seconds as OpenAI's clients write them.
+// wholeSeconds parses seconds, as a number or a text.
 func wholeSeconds(value any) (json.Number, bool) {
 	switch v := value.(type) {
 	case json.Number:
@@ -292,20 +299,20 @@ func wholeSeconds(value any) (json.Number, bool) {
 	}
 }
 
-// InOpenAI is what the parameters of a request say in OpenAI's words: seconds and size,
-// each empty where it is left to the model or has no such word.
-func (o *Operation) InOpenAI(params json.RawMessage) (seconds, size string) {
-	var said map[string]any
-	if o.openai == nil || json.Unmarshal(params, &said) != nil {
+// ToOpenAI returns the seconds and size of a request in OpenAI's terms. Each is empty if it is
+// left to the model or has no such term.
+func (o *Operation) ToOpenAI(params json.RawMessage) (seconds, size string) {
+	var given map[string]any
+	if o.openai == nil || json.Unmarshal(params, &given) != nil {
 		return "", ""
 	}
-	if n, ok := said[o.openai.Seconds].(float64); ok && n > 0 {
+	if n, ok := given[o.openai.Seconds].(float64); ok && n > 0 {
 		seconds = strconv.FormatFloat(n, 'f', -1, 64)
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.openai.Sizes)) {
 		same := true
 		for field, value := range o.openai.Sizes[name] {
-			same = same && said[field] == value
+			same = same && given[field] == value
 		}
 		if same {
 			return seconds, name

@@ -15,8 +15,8 @@ import (
 // builtInModels is the catalog without a folder of its operator's; it never changes.
 var builtInModels = sync.OnceValues(func() (*Catalog, error) { return Load("") })
 
-// Each size of each table makes a request that the model takes, and that reads as that
-// size again.
+// TestOpenAISizes checks that each size of each table makes a valid request, which reads as the
+// same size again.
 func TestOpenAISizes(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()
@@ -57,7 +57,7 @@ func TestOpenAISizes(t *testing.T) {
 					t.Errorf("%s at %s: %v", m.ID, size, err)
 					continue
 				}
-				if _, again := o.InOpenAI(r.Params); again != size {
+				if _, again := o.ToOpenAI(r.Params); again != size {
 					t.Errorf("%s at %s reads as %q", m.ID, size, again)
 				}
 			}
@@ -92,10 +92,10 @@ func TestFromOpenAI(t *testing.T) {
 		"our size beside pixels": {edit, `{"size":"16:9"}`, `{"size":"16:9"}`, "", ""},
 		"one picture":            {picture, `{"n":1}`, `{}`, "", ""},
 		"one, written otherwise": {picture, `{"n":1.0}`, `{}`, "", ""},
-		"two pictures":           {picture, `{"n":2}`, "", "n", "no field"},
+		"two pictures":           {picture, `{"n":2}`, "", "n", "not a field"},
 		"a better picture":       {picture, `{"quality":"hd"}`, "", "quality", "quality must be auto, standard or medium"},
-		"a style":                {picture, `{"style":"vivid"}`, "", "style", "no field"},
-		"a quality of a video":   {video, `{"quality":"auto"}`, "", "quality", "no field"},
+		"a style":                {picture, `{"style":"vivid"}`, "", "style", "not a field"},
+		"a quality of a video":   {video, `{"quality":"auto"}`, "", "quality", "not a field"},
 		"what changes nothing":   {picture, `{"user":"u","moderation":"low","background":"auto","quality":"medium","output_format":"png","stream":false,"partial_images":0.0,"size":"auto"}`, `{}`, "", ""},
 		"empty texts":            {picture, `{"user":"","quality":"","size":""}`, `{}`, "", ""},
 		"empty of a video":       {video, `{"seconds":"","size":"","input_reference":""}`, `{}`, "", ""},
@@ -115,7 +115,7 @@ func TestFromOpenAI(t *testing.T) {
 		"size and mode":          {video, `{"size":"1280x720","mode":"std"}`, "", "size", "say the same"},
 		"another size":           {video, `{"size":"1024x1024"}`, "", "size", "one of 1080x1080, 1080x1920"},
 		"a size that is none":    {video, `{"size":"large"}`, "", "size", "one of"},
-		"an unknown field":       {video, `{"remix":true}`, "", "remix", `"remix" is no field`},
+		"an unknown field":       {video, `{"remix":true}`, "", "remix", `"remix" is not a field`},
 	} {
 		o := test.model.Operations()[0]
 		decoder := json.NewDecoder(strings.NewReader(test.body))
@@ -139,7 +139,8 @@ func TestFromOpenAI(t *testing.T) {
 	}
 }
 
-// The texts of a form get the types that the schema has; what does not fit stays a text.
+// TestFromForm checks that the texts of a form get the types of the schema. A text of another
+// type stays a text.
 func TestFromForm(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()
@@ -171,7 +172,7 @@ func TestFromForm(t *testing.T) {
 	}
 }
 
-// What is wrong with a table is said when it is read.
+// TestOpenAITable checks that errors of a table are reported when it is read.
 func TestOpenAITable(t *testing.T) {
 	t.Parallel()
 	models, err := builtInModels()

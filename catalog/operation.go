@@ -9,18 +9,17 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Operation is one model at one endpoint, the unit of what clients submit. It never
-// changes.
+// Operation is one model at one endpoint, which is what clients submit to. It is immutable.
 type Operation struct {
 	Model    *Model
-	Endpoint string // where it is submitted
-	MaxBody  int64  // of a submit, in bytes
+	Endpoint string // the path of its submits
+	MaxBody  int64  // for the body of a submit, in bytes
 
 	file    string // for messages
 	version string // of the schema
-	exact   bool   // the body's model is the model's id, to the letter
+	exact   bool   // the body must name the model's id exactly
 	schema  *schema
-	inputs  []string // that it takes within metadata
+	inputs  []string // the model's inputs within metadata
 	infer   []inferRule
 	ignored []ignoredRule
 	fold    *fold       // nil for none
@@ -29,11 +28,11 @@ type Operation struct {
 	price   priceList
 	openai  *openAIFile // nil for none
 	plan    mediagate.Plan
-	makes   []map[string]any // what each route makes whatever a request says
+	makes   []map[string]any // what each route always makes, by route
 }
 
-// ignoredRule names fields that are as good as absent unless other fields
-// have certain values, or while one of others is there.
+// ignoredRule names fields that count as absent unless other fields have certain values, or while
+// one of some others is present.
 type ignoredRule struct {
 	fields []string
 	unless map[string]any
@@ -42,26 +41,24 @@ type ignoredRule struct {
 
 const (
 	defaultMaxBody = 1 << 20
-	maxFiles       = 100 // of an operation: far above what any vendor makes
+	maxFiles       = 100 // far above what any vendor makes
 )
 
-// Schema is the JSON Schema of the operation's requests: the one that Accept
-// validates with. It refers to nothing outside itself.
+// Schema is the JSON Schema that Accept validates requests with. It is self-contained.
 func (o *Operation) Schema() json.RawMessage { return slices.Clone(o.schema.served) }
 
-// Routes are the ways to produce it, in order of preference.
+// Routes lists the operation's routes in order of preference.
 func (o *Operation) Routes() []mediagate.Route { return slices.Clone(o.plan.Routes) }
 
-// Fields are those that a canonical request may have, in the order of the
-// schema.
+// Fields lists the fields that a canonical request may have, in the order of the schema.
 func (o *Operation) Fields() []string {
 	var names []string
-	if o.schema == nil { // it was refused
+	if o.schema == nil { // the schema was refused
 		return nil
 	}
 	for _, name := range o.schema.shape.names {
 		folded := o.fold != nil && name == o.fold.from
-		taken := slices.Contains(o.source.taken(), name)
+		taken := slices.Contains(o.source.sourceFields(), name)
 		if !slices.Contains(everywhere, name) && !o.schema.shape.properties[name].never && !folded && !taken {
 			names = append(names, name)
 		}
@@ -72,7 +69,7 @@ func (o *Operation) Fields() []string {
 	return names
 }
 
-// Source is how requests name what an earlier task made, if they do.
+// Source says how requests name an earlier result, if they do.
 func (o *Operation) Source() (SourceRule, bool) {
 	if o.source == nil {
 		return SourceRule{}, false
@@ -80,16 +77,15 @@ func (o *Operation) Source() (SourceRule, bool) {
 	return *o.source, true
 }
 
-// Media is the class of its result files.
+// Media is the class of the result files.
 func (o *Operation) Media() string { return o.plan.Media }
 
-// Where names the file and the key of a route, by its index, for messages to
-// whoever wrote them.
+// Where names the file and key of a route, for messages.
 func (o *Operation) Where(route int) string {
 	return fmt.Sprintf("%s: %s.routes[%d]", o.file, o.key(), route)
 }
 
-// operation makes one of a file, and lists everything that is wrong with it.
+// operation makes an operation from a file and lists all problems.
 func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	facts, _ := m.Type.Facts()
 	o := &Operation{
@@ -148,7 +144,7 @@ func (c compiler) operation(m *Model, f operationFile) (*Operation, []string) {
 	problems = append(problems, prefixed("openai: ", o.openai.problems(o.schema.shape))...)
 	o.price, more = compilePrice(f.Price, o.schema.shape)
 	problems = append(problems, prefixed("price: ", more)...)
-	for _, name := range o.source.taken() {
+	for _, name := range o.source.sourceFields() {
 		if slices.Contains(o.price.quantity, name) || slices.Contains(o.price.table.by, name) {
 			problems = append(problems, fmt.Sprintf("price: %q names a source: no price can depend on it", name))
 		}
@@ -190,13 +186,21 @@ func (o *Operation) checkLimits() []string {
 		}
 	}
 	demand(o.plan.Media == "" || slices.Contains(classes, o.plan.Media), "media must be "+list(classes, "or"))
-	// The catalog cannot know it: a vendor that is asked again may find the
-	// job, one that answered the lost call itself cannot.
-	demand(slices.Contains([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}, o.plan.OnUnknown), "on_unknown must be fail or park")
+	// The file must say it: some vendors can look up the job of a lost call, others cannot.
+	demand(
+		slices.Contains([]string{mediagate.OnUnknownFail, mediagate.OnUnknownPark}, o.plan.OnUnknown),
+		"on_unknown must be fail or park",
+	)
 	demand(o.plan.Expected > 0 && o.plan.Expected <= 24*time.Hour, "expected must be a duration up to 24h")
-	demand(o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour, "timeout must be a duration from expected up to 168h")
+	demand(
+		o.plan.Timeout >= o.plan.Expected && o.plan.Timeout <= 7*24*time.Hour,
+		"timeout must be a duration from expected up to 168h",
+	)
 	demand(o.plan.MaxBytes > 0, "max_bytes is missing")
-	demand(o.plan.Files == nil || *o.plan.Files >= 0 && *o.plan.Files <= maxFiles, fmt.Sprintf("files must be from 0 to %d", maxFiles))
+	demand(
+		o.plan.Files == nil || *o.plan.Files >= 0 && *o.plan.Files <= maxFiles,
+		fmt.Sprintf("files must be from 0 to %d", maxFiles),
+	)
 	return problems
 }
 
@@ -209,12 +213,14 @@ func (o *Operation) addRoutes(files []routeFile) []string {
 		if f.Provider == "" || f.Upstream == "" || f.Operation == "" {
 			problems = append(problems, fmt.Sprintf("routes[%d]: provider, upstream and operation are required", i))
 		}
-		o.plan.Routes = append(o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation})
+		o.plan.Routes = append(
+			o.plan.Routes, mediagate.Route{Provider: f.Provider, Upstream: f.Upstream, Operation: f.Operation},
+		)
 	}
 	return problems
 }
 
-// addMakes reads what routes make whatever a request says.
+// addMakes reads what routes always make.
 func (o *Operation) addMakes(files []routeFile) []string {
 	var problems []string
 	for i, f := range files {

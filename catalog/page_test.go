@@ -226,7 +226,7 @@ func onlyAllOf(entries yaml.MapSlice) yaml.MapSlice {
 func itemsOf(at layers) []any {
 	var all []any
 	for _, layer := range at {
-		if items := child(layer, "items"); items != nil && !saysNothing(items) {
+		if items := child(layer, "items"); items != nil && !isEmptySchema(items) {
 			all = append(all, items)
 		}
 		first, _ := child(layer, "prefixItems").([]any)

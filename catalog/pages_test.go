@@ -12,8 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPages holds the pages of docs/models against the models' files, from
-// which they are made.
+// TestPages checks the pages of docs/models against the models' files, from which they are made.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	const folder = "../docs/models"

@@ -15,40 +15,39 @@ import (
 //go:embed base.yaml
 var baseFile []byte
 
-// Passthrough is a model that no file describes, and some channel serves. It
-// takes the base contract.
+// Passthrough is a model that no file describes but a channel serves. It has the base contract.
 type Passthrough struct {
 	ID        string
-	Type      mediagate.Type // a video or an image
+	Type      mediagate.Type // TypeVideo or TypeImage
 	Routes    []mediagate.Route
 	OnUnknown string
-	Price     string // of a video, or of one image; empty: nothing
+	Price     string // of a video or an image; empty means free
 	Where     string // for messages
 }
 
-// WithPassthrough adds models that no file describes. They are in no list, and
-// whoever takes requests decides who may ask for them.
+// WithPassthrough adds models that no file describes. They are in no list, and the API decides
+// which keys may use them.
 func WithPassthrough(list []Passthrough) Option {
 	return func(l *loader) { l.passthrough = list }
 }
 
 // Passthrough finds a model that no file describes.
 func (c *Catalog) Passthrough(id string) (*Model, bool) {
-	m, ok := c.passed[id]
+	m, ok := c.passthroughs[id]
 	return m, ok
 }
 
-// Passthroughs are the ids of the models that no file describes, sorted.
-func (c *Catalog) Passthroughs() []string { return slices.Sorted(maps.Keys(c.passed)) }
+// Passthroughs lists the ids of the models that no file describes, sorted.
+func (c *Catalog) Passthroughs() []string { return slices.Sorted(maps.Keys(c.passthroughs)) }
 
-// endpointOf is where the base contract is submitted.
+// endpointOf is the endpoint for the base contract by type.
 var endpointOf = map[mediagate.Type]string{
 	mediagate.TypeVideo: "/v1/videos/generations",
 	mediagate.TypeImage: "/v1/images/generations",
 }
 
-// pass compiles the models that no file describes.
-func (l *loader) pass(c *Catalog) {
+// compilePassthroughs compiles the models that no file describes.
+func (l *loader) compilePassthroughs(c *Catalog) {
 	var schema yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(baseFile, &schema, yaml.UseOrderedMap()); err != nil {
 		l.report("base.yaml", "%w", err)
@@ -59,24 +58,24 @@ func (l *loader) pass(c *Catalog) {
 			l.report(p.Where, "%s is a model of the catalog, of %s", p.ID, other.operations[0].file)
 			continue
 		}
-		m, problems := l.model(sourced{modelFile: p.file(schema), name: p.Where}, p.ID)
+		m, problems := l.model(namedFile{modelFile: p.file(schema), name: p.Where}, p.ID)
 		for _, problem := range problems {
 			l.report(p.Where, "%s", problem)
 		}
 		m.Category, m.Uncataloged = mediagate.CategoryUnknown, true
 		for _, o := range m.operations {
 			if p.Type == mediagate.TypeImage {
-				o.price.quantity = names{"n"} // absent, it is one
+				o.price.quantity = names{"n"} // counts as 1 if absent
 			}
 			for i := range o.plan.Routes {
 				o.plan.Routes[i].Passthrough = true
 			}
 		}
-		c.passed[p.ID] = m
+		c.passthroughs[p.ID] = m
 	}
 }
 
-// file is the model as it would stand in one.
+// file returns the model as its file would be.
 func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 	o := operationFile{
 		Endpoint: endpointOf[p.Type], Schema: schema, OnUnknown: p.OnUnknown, Timeout: 2 * time.Hour,
@@ -86,7 +85,7 @@ func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 	case mediagate.TypeImage:
 		o.Price.Unit, o.Expected, o.MaxBytes = mediagate.UnitImage, 30*time.Second, 64<<20
 	default:
-		files := mostPassed
+		files := maxPassthroughFiles
 		o.Expected, o.MaxBytes, o.Files = 150*time.Second, 2<<30, &files
 	}
 	for _, r := range p.Routes {
@@ -98,8 +97,8 @@ func (p Passthrough) file(schema yaml.MapSlice) modelFile {
 	}
 }
 
-// mostPassed is the most that n may ask for in base.yaml.
-const mostPassed = 4
+// maxPassthroughFiles is the maximum of n in base.yaml.
+const maxPassthroughFiles = 4
 
 func (p Passthrough) price() string {
 	if p.Price == "" {

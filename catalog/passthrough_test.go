@@ -18,8 +18,8 @@ func passed(id string, kind mediagate.Type, price string) catalog.Passthrough {
 	}
 }
 
-// TestPassthrough: a model that no file describes takes the base contract, is
-// in no list, and costs what its channel says.
+// TestPassthrough checks that a model without a file has the base contract, is in no list, and
+// costs what its channel says.
 func TestPassthrough(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.Load("", catalog.WithPassthrough([]catalog.Passthrough{
@@ -91,7 +91,7 @@ func TestPassthrough(t *testing.T) {
 	refusal(t, err, "model")
 }
 
-// TestPassthroughRefused: what a start must know.
+// TestPassthroughRefused checks the errors that a start must report.
 func TestPassthroughRefused(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -10,11 +10,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// pressFile says which button of the earlier task a request presses that names
-// none: the first whose id begins with the prefix, in which {field} stands for
-// the value of that field. With when, the row is for requests that have these
-// values. Ids of buttons are seen by clients, who may name one: so they stand in
-// a model's file, beside its routes, and in no code.
+// pressFile says which button of the earlier task a request presses if it names none: the first
+// one whose id begins with the prefix, in which {field} stands for the value of that field. With
+// When, the row applies to requests with these values. Clients see the ids of buttons and may
+// name one, so the ids stand in the model's file, next to its routes, and in no code.
 type pressFile struct {
 	When   map[string]any `yaml:"when"`
 	Prefix string         `yaml:"prefix"`
@@ -22,7 +21,7 @@ type pressFile struct {
 
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// fields are those that a row reads.
+// fields lists the fields that a row reads.
 func (p pressFile) fields() []string {
 	var names []string
 	for _, m := range placeholder.FindAllStringSubmatch(p.Prefix, -1) {
@@ -35,8 +34,8 @@ func (p pressFile) fields() []string {
 	return slices.Compact(names)
 }
 
-// pressed are the fields that choose a button.
-func (r *SourceRule) pressed() []string {
+// buttonFields lists the fields that choose a button.
+func (r *SourceRule) buttonFields() []string {
 	var names []string
 	for _, row := range r.Press {
 		names = append(names, row.fields()...)
@@ -45,7 +44,7 @@ func (r *SourceRule) pressed() []string {
 	return slices.Compact(names)
 }
 
-// prefixes are those of the buttons that the request means.
+// prefixes returns the prefixes of the buttons that the request means.
 func (r *SourceRule) prefixes(params map[string]any) []string {
 	var prefixes []string
 	for _, row := range r.Press {
@@ -65,9 +64,9 @@ func (r *SourceRule) prefixes(params map[string]any) []string {
 	return prefixes
 }
 
-// presser is the operation of the model whose button has that id; nil where it
-// is no operation's own. The longest beginning counts.
-func (m *Model) presser(id string) *Operation {
+// ownerOf returns the model's operation that owns the button with this id, by the longest
+// matching prefix, or nil.
+func (m *Model) ownerOf(id string) *Operation {
 	if id == "" {
 		return nil
 	}
@@ -86,11 +85,11 @@ func (m *Model) presser(id string) *Operation {
 	return owner
 }
 
-// without is the body less the fields that choose a button, which count for
-// nothing beside one that is named.
-func (r *SourceRule) without(body map[string]any) map[string]any {
+// withoutButtonFields returns the body without the fields that choose a button, which have no
+// effect if the request names one.
+func (r *SourceRule) withoutButtonFields(body map[string]any) map[string]any {
 	body = maps.Clone(body)
-	for _, name := range r.pressed() {
+	for _, name := range r.buttonFields() {
 		delete(body, name)
 	}
 	return body
@@ -102,7 +101,9 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	}
 	var problems []string
 	if field := s.properties[r.Button]; field == nil || !field.is("string") || r.Task == "" || len(r.Press) == 0 {
-		problems = append(problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button))
+		problems = append(
+			problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button),
+		)
 	}
 	if slices.Contains(r.Owns, "") {
 		problems = append(problems, "owns: a beginning is empty")
@@ -125,10 +126,9 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	return problems
 }
 
-// Pick is the button that the request presses, of those that the earlier task
-// offers. Its errors are the client's, and tell what that task is and what is on
-// offer.
-func (s *Source) Pick(task *mediagate.Task) (mediagate.Button, error) {
+// PickButton returns the button that the request presses, among those that the earlier task
+// offers. Its errors are the client's, and say what that task is and what it offers.
+func (s *Source) PickButton(task *mediagate.Task) (mediagate.Button, error) {
 	var offered []mediagate.Button
 	if task.Made != nil {
 		offered = task.Made.Buttons
@@ -139,7 +139,9 @@ func (s *Source) Pick(task *mediagate.Task) (mediagate.Button, error) {
 				return b, nil
 			}
 		}
-		return mediagate.Button{}, mediagate.Invalid(s.Rule.Button, "%s is not on offer by the task, %s: %s", s.Rule.Button, whatIs(task), offer(offered))
+		return mediagate.Button{}, mediagate.Invalid(
+			s.Rule.Button, "%s is not on offer by the task, %s: %s", s.Rule.Button, whatIs(task), offer(offered),
+		)
 	}
 	for _, prefix := range s.prefixes {
 		for _, b := range offered {
@@ -149,18 +151,20 @@ func (s *Source) Pick(task *mediagate.Task) (mediagate.Button, error) {
 		}
 	}
 	field := s.Rule.Task
-	if fields := s.Rule.pressed(); len(fields) > 0 {
+	if fields := s.Rule.buttonFields(); len(fields) > 0 {
 		field = fields[0]
 	}
-	return mediagate.Button{}, mediagate.Invalid(field, "%s: the task offers no such action, %s: %s", field, whatIs(task), offer(offered))
+	return mediagate.Button{}, mediagate.Invalid(
+		field, "%s: the task offers no such action, %s: %s", field, whatIs(task), offer(offered),
+	)
 }
 
-// whatIs says what a task is.
+// whatIs describes a task.
 func whatIs(task *mediagate.Task) string {
 	return fmt.Sprintf("its type is %s and its action %s", task.Type, task.Plan.Action)
 }
 
-// offer lists buttons as a client can press them.
+// offer lists buttons for a message.
 func offer(buttons []mediagate.Button) string {
 	if len(buttons) == 0 {
 		return "it offers none"

@@ -10,26 +10,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// priceList is a table of unit prices, and what counts the units.
+// priceList is a table of unit prices, with what counts the units.
 type priceList struct {
 	unit     mediagate.Unit
-	quantity names // fields that are multiplied; none: one
-	zero     int64 // what a quantity of zero counts; 0: nothing
+	quantity names // fields that are multiplied; empty means 1
+	zero     int64 // what a quantity of 0 counts as; 0 means nothing
 	holds    []Hold
 	table    table
 }
 
-// Hold is what is held beside what a request asks for, since the vendor may count
-// more where a list is given: at least so many units of the first quantity, or so
-// many more. What is not delivered of it is not charged.
+// Hold is what is held in addition to what a request asks for, since the vendor may count more if
+// a list is given: at least so many units of the first quantity, or so many more. What is not
+// delivered is not charged.
 type Hold struct {
 	Given string         `yaml:"given"` // a list of the request
-	Where map[string]any `yaml:"where"` // what an item of it has; none: any
+	Where map[string]any `yaml:"where"` // what an item of the list must have; empty for any item
 	Least int64          `yaml:"least"`
 	More  int64          `yaml:"more"`
 }
 
-// problems says what is wrong with it.
+// problems lists what is wrong with the hold.
 func (h Hold) problems(s *shape, p priceList) []string {
 	var problems []string
 	field := s.properties[h.Given]
@@ -37,7 +37,8 @@ func (h Hold) problems(s *shape, p priceList) []string {
 		return []string{fmt.Sprintf("holds: given: %q is no list of the request", h.Given)}
 	}
 	for name, v := range h.Where {
-		if of := s.at([]any{h.Given, 0, name}); of == nil || !slices.ContainsFunc(valuesOf(of), func(one any) bool { return one == jsonValue(v) }) {
+		if of := s.at([]any{h.Given, 0, name}); of == nil ||
+			!slices.ContainsFunc(valuesOf(of), func(one any) bool { return one == jsonValue(v) }) {
 			problems = append(problems, fmt.Sprintf("holds: where: no item of %s can have %v as %s", h.Given, v, name))
 		}
 	}
@@ -50,7 +51,7 @@ func (h Hold) problems(s *shape, p priceList) []string {
 	return problems
 }
 
-// of is what is held of so many units.
+// of returns the units to hold for so many requested units.
 func (h Hold) of(units int64, params map[string]any) int64 {
 	items, _ := params[h.Given].([]any)
 	if !slices.ContainsFunc(items, func(item any) bool {
@@ -67,13 +68,13 @@ func (h Hold) of(units int64, params map[string]any) int64 {
 	return max(units, h.Least) + h.More
 }
 
-// units are what a price can count.
+// units lists what prices can count.
 var units = []mediagate.Unit{
 	mediagate.UnitSecond, mediagate.UnitImage, mediagate.UnitSong, mediagate.UnitOperation, mediagate.UnitCharacter,
 }
 
 const (
-	maxUnitPrice = 1_000_000 * mediagate.MicrosPerUnit // far above any price: catches slips
+	maxUnitPrice = 1_000_000 * mediagate.MicrosPerUnit // far above any price, to catch mistakes
 	maxQuantity  = 1_000_000
 )
 
@@ -92,7 +93,9 @@ func compilePrice(f *priceFile, s *shape) (priceList, []string) {
 	}
 	problems = append(problems, p.quantityProblems(s)...)
 	if f.Zero < 0 || f.Zero > maxQuantity || f.Zero > 0 && !slices.ContainsFunc(p.quantity, s.mayBeZero) {
-		problems = append(problems, fmt.Sprintf("zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", ")))
+		problems = append(problems, fmt.Sprintf(
+			"zero must be a number of units, where quantity may be 0: it is %d for %q", f.Zero, strings.Join(p.quantity, ", "),
+		))
 	}
 	for _, hold := range p.holds {
 		problems = append(problems, hold.problems(s, p)...)
@@ -108,7 +111,7 @@ func compilePrice(f *priceFile, s *shape) (priceList, []string) {
 	return p, problems
 }
 
-// quantityProblems says what is wrong with the fields that count units.
+// quantityProblems lists what is wrong with the fields that count units.
 func (p priceList) quantityProblems(s *shape) []string {
 	if p.unit == mediagate.UnitCharacter {
 		name := ""
@@ -117,7 +120,10 @@ func (p priceList) quantityProblems(s *shape) []string {
 		}
 		field := s.properties[name]
 		if field == nil || !field.is("string") || field.maxLength == 0 || field.maxLength > maxQuantity || !s.demanded[name] {
-			return []string{fmt.Sprintf("quantity %q must be a required text with an upper bound: its characters are counted", strings.Join(p.quantity, ", "))}
+			return []string{fmt.Sprintf(
+				"quantity %q must be a required text with an upper bound: its characters are counted",
+				strings.Join(p.quantity, ", "),
+			)}
 		}
 		return nil
 	}
@@ -128,13 +134,15 @@ func (p priceList) quantityProblems(s *shape) []string {
 		case slices.Contains(p.quantity[:i], name):
 			problems = append(problems, fmt.Sprintf("quantity %q is named twice", name))
 		case field == nil || !countable(field) || (!field.hasFallback && !s.demanded[name]):
-			problems = append(problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", name))
+			problems = append(
+				problems, fmt.Sprintf("quantity %q must be an integer field with a default, an upper bound and none below 0", name),
+			)
 		}
 	}
 	return problems
 }
 
-// countable reports an integer field that cannot be negative or boundless.
+// countable reports whether the field is an integer that is bounded and never negative.
 func countable(s *shape) bool {
 	if len(s.enum) > 0 {
 		return !slices.ContainsFunc(s.enum, func(v any) bool { n, ok := int64Of(v); return !ok || n < 0 || n > maxQuantity })
@@ -144,7 +152,7 @@ func countable(s *shape) bool {
 	return s.is("integer") && okLow && okHigh && low >= 0 && high <= maxQuantity
 }
 
-// mayBeZero reports an integer field that 0 is allowed in.
+// mayBeZero reports whether the field is an integer that may be 0.
 func (s *shape) mayBeZero(name string) bool {
 	s = s.properties[name]
 	if s == nil {
@@ -186,7 +194,7 @@ func (o *Operation) quote(params map[string]any) ([]mediagate.Charge, error) {
 	return []mediagate.Charge{charge}, nil
 }
 
-// quantityOf is the number itself, or that of a text's code points.
+// quantityOf returns a number, or the number of a text's code points.
 func quantityOf(v any) int64 {
 	switch v := v.(type) {
 	case json.Number:
@@ -199,8 +207,8 @@ func quantityOf(v any) int64 {
 	}
 }
 
-// item names what is charged, as "alpha-v3 pro audio": the model and what
-// its price depends on.
+// item describes what is charged, such as "alpha-v3 pro audio": the model and the values that its
+// price depends on.
 func (o *Operation) item(params map[string]any) string {
 	words := []string{o.Model.Canonical}
 	for _, name := range o.price.table.by {
@@ -216,8 +224,7 @@ func (o *Operation) item(params map[string]any) string {
 	return strings.Join(words, " ")
 }
 
-// missingPrice cannot happen with a catalog that was loaded: Load demands
-// complete tables.
+// missingPrice cannot happen in a loaded catalog, since Load requires complete tables.
 func missingPrice(o *Operation) *mediagate.Error {
 	return mediagate.Errorf(mediagate.KindInternal, "%s has no price for the request", o.Model.ID)
 }

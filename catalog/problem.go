@@ -13,18 +13,16 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// problem is one broken rule: where, and in words that follow the name of
-// the field.
+// problem is one broken rule: its place, and words that follow the name of the field.
 type problem struct {
 	path  []any // names and indexes
-	rank  int   // of several at one place, the lowest is told
-	depth int   // of the schemas that judge the place, the broken one is the last
+	rank  int   // of several problems at one place the lowest rank is reported
+	depth int   // the number of schemas that validate the place, up to the broken one
 	text  string
-	why   string // one of the reasons
+	why   string // the reason code
 }
 
-// The ranks of problems. A wrong type comes first since the rest would only
-// follow from it.
+// The ranks of problems. A wrong type comes first, since the others would only follow from it.
 const (
 	rankType = iota
 	rankMissing
@@ -41,7 +39,7 @@ func (p problem) err() *mediagate.Error {
 	return mediagate.Invalid(param, "%s %s", param, p.text).Because(p.why)
 }
 
-// paramName writes a path the way clients read it: multi_prompt[0].duration.
+// paramName writes a path as clients read it: multi_prompt[0].duration.
 func paramName(path []any) string {
 	var b strings.Builder
 	for _, step := range path {
@@ -58,22 +56,25 @@ func paramName(path []any) string {
 	return b.String()
 }
 
-// firstProblem picks from a validator's verdict the problem that comes first
-// in the order of the schema's fields, whatever order it was found in. Of two
-// at one place it is the one that holds under a condition: it bounds more.
-func (s *schema) firstProblem(verdict *jsonschema.ValidationError) problem {
+// firstProblem picks the problem that comes first in the order of the schema's fields, in
+// whatever order the validator found them. Of two at one place it picks the one that holds under
+// a condition, since that bounds more.
+func (s *schema) firstProblem(invalid *jsonschema.ValidationError) problem {
 	r := reader{schema: s}
-	r.collect(verdict, nil)
-	if len(r.found) == 0 { // a keyword that collect does not know
+	r.collect(invalid, nil)
+	if len(r.found) == 0 { // collect does not know the keyword
 		return problem{text: "does not match the model's schema"}
 	}
 	return slices.MinFunc(r.found, func(a, b problem) int {
-		return cmp.Or(comparePaths(s.shape, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(b.depth, a.depth), cmp.Compare(a.text, b.text))
+		return cmp.Or(
+			comparePaths(s.shape, a.path, b.path), cmp.Compare(a.rank, b.rank), cmp.Compare(b.depth, a.depth),
+			cmp.Compare(a.text, b.text),
+		)
 	})
 }
 
-// comparePaths orders places as a reader of the schema meets them; the whole
-// comes before its parts.
+// comparePaths orders places as a reader of the schema meets them. A whole comes before its
+// parts.
 func comparePaths(s *shape, a, b []any) int {
 	for i := range min(len(a), len(b)) {
 		if c := cmp.Compare(position(s, a[i]), position(s, b[i])); c != 0 {
@@ -97,16 +98,15 @@ func position(s *shape, step any) int {
 	return slices.Index(s.names, name)
 }
 
-// reader turns the leaves of a verdict into problems.
+// reader turns the leaves of a validation error into problems.
 type reader struct {
 	schema *schema
 	found  []problem
 }
 
-// referrer is a schema through which the validator came to another: what it
-// says beside its $ref holds for the same value.
+// referrer is a schema with a $ref to another one. Its other keywords apply to the same value.
 type referrer struct {
-	depth int // of the value in the document
+	depth int // depth of the value in the document
 	node  any
 }
 
@@ -138,7 +138,10 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		for _, name := range k.Missing {
 			field := ruleOf(at.field(r.schema.doc, name))
 			text := cmp.Or(field.missing, field.words, "is required")
-			r.found = append(r.found, problem{path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text, why: mediagate.ReasonRequired})
+			r.found = append(r.found, problem{
+				path: append(slices.Clone(path), name), rank: rankMissing, depth: len(at), text: text,
+				why: mediagate.ReasonRequired,
+			})
 		}
 	case *kind.Type:
 		add(rankType, broken.text()+r.asNumber(broken, k.Got == "string"), mediagate.ReasonWrongType)
@@ -153,7 +156,10 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 			if len(names) == 2 {
 				others = "or " + names[1]
 			}
-			r.found = append(r.found, problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others, why: mediagate.ReasonRequired})
+			r.found = append(
+				r.found,
+				problem{path: []any{names[0]}, rank: rankMissing, text: "is required, " + others, why: mediagate.ReasonRequired},
+			)
 			return
 		}
 		add(rankForm, broken.text(), mediagate.ReasonMalformed)
@@ -167,12 +173,12 @@ func (r *reader) collect(v *jsonschema.ValidationError, by []referrer) {
 		add(rankValue, broken.text(), mediagate.ReasonOutOfRange)
 	case *kind.Const:
 		add(rankValue, broken.text(), mediagate.ReasonNotOneOf)
-	default: // among them the pattern that a blank text breaks
+	default: // such as the pattern that a blank text breaks
 		add(rankValue, broken.text(), "")
 	}
 }
 
-// asNumber is what a client is told who sent a number as a text.
+// asNumber returns a hint for clients that sent a number as a string.
 func (r *reader) asNumber(broken rule, isText bool) string {
 	if isText && broken.wantsNumber() {
 		return ", sent as a JSON number, not as a string"
@@ -180,7 +186,7 @@ func (r *reader) asNumber(broken rule, isText bool) string {
 	return ""
 }
 
-// requiredNames are the fields of an anyOf that only demands fields.
+// requiredNames returns the fields of an anyOf that only requires fields.
 func requiredNames(causes []*jsonschema.ValidationError) []string {
 	var names []string
 	for _, cause := range causes {
@@ -193,8 +199,7 @@ func requiredNames(causes []*jsonschema.ValidationError) []string {
 	return names
 }
 
-// placeOf turns a validator's location into a path: what is an index and
-// what a name depends on the shape.
+// placeOf converts a validator's location to a path. The shape says which steps are indexes.
 func placeOf(s *shape, location []string) []any {
 	path := make([]any, 0, len(location))
 	for _, step := range location {

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// TestConditionalBounds: what is told is the bound that the validator found
-// broken, not one of another branch, and with what the field is in any case.
+// TestConditionalBounds checks that the error names the bound that the validator found broken,
+// not one of another branch.
 func TestConditionalBounds(t *testing.T) {
 	t.Parallel()
 	const fields = `
@@ -100,8 +100,8 @@ func TestConditionalBounds(t *testing.T) {
 	}
 }
 
-// TestNarrowingBranchesKeepTheRest: a bound that holds on a condition neither
-// cuts what is kept nor what a price depends on.
+// TestNarrowingBranchesKeepTheRest checks that a conditional bound affects neither the kept
+// fields nor the price.
 func TestNarrowingBranchesKeepTheRest(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(whole, "      required: [prompt]\n", `        tags: {type: array, items: {type: string}}

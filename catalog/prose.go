@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// prose collects what a client wrote of a canonical value, in the order of the
-// schema: every text that is no file and none of the words that the field
-// offers. What the schema does not look into is all of the client's own, names
-// of fields included.
+// prose collects what a client wrote in a canonical value, in the order of the schema: every text
+// that is no file and no value of an enum. Where the schema has no further detail, everything is
+// the client's own, including the names of fields.
 func (s *shape) prose(v any, found []string) []string {
 	switch v := v.(type) {
 	case string:
@@ -41,12 +40,14 @@ func (s *shape) prose(v any, found []string) []string {
 	return found
 }
 
-// isAddress reports what the definitions of media let through, not another
-// branch of a field that takes more.
+// isAddress reports whether the text has the form of a media address, rather than that of another
+// branch of its field.
 func isAddress(text string) bool {
 	if strings.HasPrefix(text, "/v1/tasks/") {
 		return true
 	}
 	scheme, _, ok := strings.Cut(text, ":")
-	return ok && slices.ContainsFunc([]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) })
+	return ok && slices.ContainsFunc(
+		[]string{"http", "https", "data"}, func(s string) bool { return strings.EqualFold(s, scheme) },
+	)
 }

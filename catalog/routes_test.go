@@ -24,11 +24,10 @@ type exchange struct {
 	succeeded bool // in the end
 }
 
-// TestEachRouteHasItsExchange joins the golden files of this package, from a
-// request to what a task stores, with those of the adapters, from there to the
-// vendor and back: for each route of each operation there is one that submits
-// and succeeds, and whose parameters are what Accept makes of a request of that
-// model.
+// TestEachRouteHasItsExchange joins the golden files of this package, from a request to the
+// stored task, with those of the adapters, from the task to the vendor and back. Each route of
+// each operation needs one that submits and succeeds, with parameters that Accept makes of a
+// request for that model.
 func TestEachRouteHasItsExchange(t *testing.T) {
 	t.Parallel()
 	exchanges := readExchanges(t)

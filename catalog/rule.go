@@ -10,12 +10,11 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// rule is what one value must be: the keywords of the schema that refused it,
-// and of those around it that judge the same value and say what it leaves
-// open. A condition's branch comes after what holds without it, so the bound
-// that is told is the one that was broken.
+// rule is what one value must be: the keywords of the schema that refused it, together with those
+// of the other schemas for the same value. A conditional branch comes after what always holds, so
+// that the message reports the bound that was broken.
 type rule struct {
-	words     string // x-rule: the rule itself, where keywords do not say it
+	words     string // x-rule: the rule in words, if keywords cannot express it
 	missing   string // x-missing: instead of "is required"
 	types     []string
 	format    string
@@ -29,12 +28,11 @@ type rule struct {
 	maxItems  int64 // 0: none
 }
 
-// layers are the schemas that judge one value, from the general to the
-// particular; the last is the one in question. A layer is a map, or true or
-// false.
+// layers are the schemas that validate one value, from the general to the particular. The last
+// one is the broken one. A layer is a map, true or false.
 type layers []any
 
-// ruleOf puts layers together.
+// ruleOf merges layers.
 func ruleOf(l layers) rule {
 	var r rule
 	for _, layer := range l {
@@ -42,7 +40,7 @@ func ruleOf(l layers) rule {
 		if !ok {
 			continue
 		}
-		for _, entry := range node { // the words are those of the last that has any keyword of its own
+		for _, entry := range node { // x-rule of an earlier layer no longer describes the rule
 			if bounds[fmt.Sprint(entry.Key)] && !refusesAll(node) {
 				r.words = ""
 			}
@@ -54,7 +52,7 @@ func ruleOf(l layers) rule {
 	return r
 }
 
-// bounds are the keywords that a rule is made of.
+// bounds are the keywords that make up a rule.
 var bounds = map[string]bool{
 	"type": true, "format": true, "enum": true, "const": true, "minimum": true, "maximum": true,
 	"minLength": true, "maxLength": true, "minItems": true, "maxItems": true, "not": true,
@@ -90,7 +88,7 @@ func (r *rule) read(key string, value any) {
 	}
 }
 
-// layersAt follows a validator's location, as schema.json#/then/properties/n.
+// layersAt follows a validator's location, such as schema.json#/then/properties/n.
 func layersAt(doc yaml.MapSlice, location string) layers {
 	_, pointer, _ := strings.Cut(location, "#")
 	at := withRefs(doc, doc, 0)
@@ -125,14 +123,14 @@ func layersAt(doc yaml.MapSlice, location string) layers {
 			if i < len(steps) {
 				at = withRefs(doc, child(child(doc, "$defs"), pointerName(steps[i])), 0)
 			}
-		default: // a keyword that holds no schema
+		default: // a keyword without a schema
 			return at
 		}
 	}
 	return at
 }
 
-// field are the layers of a property.
+// field returns the layers of a property.
 func (l layers) field(doc yaml.MapSlice, name string) layers {
 	return l.below(doc, func(node any) any { return child(child(node, "properties"), name) })
 }
@@ -147,7 +145,7 @@ func (l layers) below(doc yaml.MapSlice, step func(any) any) layers {
 	return next
 }
 
-// withRefs is a schema, after the one that it refers to.
+// withRefs returns a schema, preceded by the one that it refers to.
 func withRefs(doc yaml.MapSlice, node any, depth int) layers {
 	if node == nil {
 		return nil
@@ -157,7 +155,7 @@ func withRefs(doc yaml.MapSlice, node any, depth int) layers {
 		return layers{node}
 	}
 	target, err := resolve(doc, ref)
-	if err != nil { // Load has found it out
+	if err != nil { // Load has reported it
 		return layers{node}
 	}
 	return append(withRefs(doc, target, depth+1), node)
@@ -181,7 +179,7 @@ func itemAt(items []any, index string) any {
 	return nil
 }
 
-// pointerName undoes the escapes of a name in a location.
+// pointerName unescapes a name in a location.
 func pointerName(step string) string {
 	if plain, err := url.PathUnescape(step); err == nil {
 		step = plain
@@ -191,7 +189,7 @@ func pointerName(step string) string {
 
 func (r rule) is(kind string) bool { return slices.Contains(r.types, kind) }
 
-// text says in words, which follow the field's name, what the value must be.
+// text says what the value must be, in words that follow the field's name.
 func (r rule) text() string {
 	switch {
 	case r.words != "":
@@ -223,8 +221,7 @@ func (r rule) text() string {
 	}
 }
 
-// wantsNumber reports whether a text in the value's place was meant as a
-// number.
+// wantsNumber reports whether a text in place of the value was probably meant as a number.
 func (r rule) wantsNumber() bool {
 	if len(r.enum) > 0 {
 		_, isNumber := r.enum[0].(json.Number)

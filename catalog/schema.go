@@ -11,23 +11,23 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schema judges the requests for one operation of a model.
+// schema validates the requests for one operation of a model.
 type schema struct {
-	doc       yaml.MapSlice   // with the order of its keys
-	served    json.RawMessage // the same as JSON
+	doc       yaml.MapSlice   // keeps the order of the keys
+	served    json.RawMessage // doc as JSON
 	validator *jsonschema.Schema
-	compile   func(pointer string) (*jsonschema.Schema, error) // of a part, once the whole is
+	compile   func(pointer string) (*jsonschema.Schema, error) // compiles a part of it
 	shape     *shape
 }
 
-// The formats that we judge ourselves.
+// The formats with our own checks.
 const (
-	formatMediaURL  = "uri-reference" // of media: a URL, or the path of a task's file
+	formatMediaURL  = "uri-reference" // of media fields: a URL, or the path of a task's file
 	formatImageData = "image-data"
 )
 
-// newSchema makes the schema of an operation: the file's own, with the fields
-// that every operation has, and the shared definitions that it refers to.
+// newSchema makes the schema of an operation from the file's own, the fields that every operation
+// has, and the shared definitions.
 func newSchema(m *Model, row Endpoint, own, shared yaml.MapSlice, check MediaURLCheck) (*schema, error) {
 	own, err := withShared(own, shared)
 	if err != nil {
@@ -50,7 +50,7 @@ func newSchema(m *Model, row Endpoint, own, shared yaml.MapSlice, check MediaURL
 	return s, err
 }
 
-// document puts the fields that every operation has around its own.
+// document adds the fields that every operation has.
 func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) {
 	doc := yaml.MapSlice{
 		{Key: "$schema", Value: "https://json-schema.org/draft/2020-12/schema"},
@@ -76,7 +76,7 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 	}
 	var rest yaml.MapSlice
 	common := commonFields()
-	if facts, _ := m.Type.Facts(); !facts.Task { // nothing to keep them with
+	if facts, _ := m.Type.Facts(); !facts.Task { // there is no task to keep them with
 		common = nil
 	}
 	for _, entry := range own {
@@ -120,19 +120,17 @@ func document(m *Model, row Endpoint, own yaml.MapSlice) (yaml.MapSlice, error) 
 	return append(doc, yaml.MapItem{Key: "additionalProperties", Value: true}), nil
 }
 
-// metadataField is where clients keep what is theirs, and where some models
-// take inputs.
+// metadataField holds the client's own data, and the inputs of some models.
 const metadataField = "metadata"
 
-// referenceField is what every request may have within it.
+// referenceField is the field in metadata that every request may have.
 const referenceField = "reference"
 
-// everywhere are the fields of all requests that are no part of what is made,
-// but for the inputs that a model takes within metadata.
+// everywhere are the fields of all requests that do not affect the result, except for the inputs
+// of a model in metadata.
 var everywhere = []string{"model", "webhook", metadataField}
 
-// commonFields are those that every submit of a task takes beside the model's
-// own.
+// commonFields are the fields that every submit of a task takes in addition to the model's own.
 func commonFields() yaml.MapSlice {
 	return yaml.MapSlice{
 		{Key: "webhook", Value: yaml.MapSlice{
@@ -158,8 +156,7 @@ func commonFields() yaml.MapSlice {
 	}
 }
 
-// withMetadata adds the inputs that an operation takes within metadata to what
-// every request may have there. All that it may say of metadata is properties.
+// withMetadata adds an operation's inputs in metadata. The file may only have properties there.
 func withMetadata(common yaml.MapSlice, own any) (yaml.MapSlice, error) {
 	if common == nil {
 		return nil, fmt.Errorf("schema: metadata: there is no task to keep it with")
@@ -185,8 +182,8 @@ func withMetadata(common yaml.MapSlice, own any) (yaml.MapSlice, error) {
 	return common, nil
 }
 
-// compilerOf compiles what is served, and parts of it. Media URLs are judged by
-// check.
+// compilerOf returns a function that compiles the schema or a part of it. check checks media
+// URLs.
 func compilerOf(raw json.RawMessage, check MediaURLCheck) (func(pointer string) (*jsonschema.Schema, error), error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
@@ -196,10 +193,10 @@ func compilerOf(raw json.RawMessage, check MediaURLCheck) (func(pointer string) 
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	for name, judge := range map[string]func(string) error{formatMediaURL: check, formatImageData: checkImageData} {
+	for name, checkText := range map[string]func(string) error{formatMediaURL: check, formatImageData: checkImageData} {
 		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
 			if text, ok := v.(string); ok {
-				return judge(text)
+				return checkText(text)
 			}
 			return nil
 		}})
@@ -210,7 +207,7 @@ func compilerOf(raw json.RawMessage, check MediaURLCheck) (func(pointer string) 
 	return func(pointer string) (*jsonschema.Schema, error) { return c.Compile(location + "#" + pointer) }, nil
 }
 
-// appendJSON writes a decoded YAML value with its keys in their order.
+// appendJSON writes a decoded YAML value as JSON with its keys in order.
 func appendJSON(b []byte, v any) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
@@ -245,8 +242,7 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	}
 }
 
-// plainJSON is json.Marshal without the escaping that is meant for HTML:
-// prompts hold < and >.
+// plainJSON is json.Marshal without escaping for HTML: prompts contain < and >.
 func plainJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -257,7 +253,7 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// jsonValue turns a decoded YAML value into what a JSON decoder would give.
+// jsonValue converts a decoded YAML value to what a JSON decoder would return.
 func jsonValue(v any) any {
 	switch v := v.(type) {
 	case yaml.MapSlice:

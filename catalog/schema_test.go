@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestServedSchemaStatesTheContract looks for what clients read from it.
+// TestServedSchemaStatesTheContract checks the parts of the served schema that clients read.
 func TestServedSchemaStatesTheContract(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations(t) {

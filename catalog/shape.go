@@ -10,37 +10,36 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// shape is what a schema says about one value, put together from all of its
-// branches: the order of the fields, what to keep, and what to fill in. What a
-// request breaks is the validator's to say.
+// shape is what a schema says about one value, merged from all branches: the order of the fields,
+// what to keep, and what to fill in. It does not validate; the validator does.
 //
-// A branch that states no type only narrows what is said elsewhere, under a
-// condition: its bounds are not the shape's.
+// A branch without a type only narrows, under a condition, what is said elsewhere. Its bounds are
+// not the shape's.
 type shape struct {
-	types       []string // where no condition holds
+	types       []string // without conditions
 	kinds       []string // the types of all branches
-	never       bool     // no branch accepts any value
-	media       bool     // a text names a file
-	data        bool     // or is one itself
+	never       bool     // no branch accepts a value
+	media       bool     // the text names a file
+	data        bool     // the text may be a file itself, a data URI
 	enum        []any    // of all branches
 	constant    any
 	minimum     json.Number
 	maximum     json.Number
-	minLength   int64 // where no condition holds
+	minLength   int64 // without conditions
 	maxLength   int64 // 0: none
 	maxItems    int64 // the largest of all branches; 0: none
 	fallback    any   // the default
 	hasFallback bool
-	standsFor   string   // x-value: an object is kept as this field of it
+	standsFor   string   // x-value: the object is kept as this field of it
 	names       []string // of the properties, in the order of the file
 	properties  map[string]*shape
-	required    map[string]bool // by some branch
-	demanded    map[string]bool // whatever else is given
-	either      map[string]bool // one of which is required
-	needs       []string        // the field is refused without each of these fields beside it
+	required    map[string]bool // required by some branch
+	demanded    map[string]bool // required without conditions
+	either      map[string]bool // one of these is required
+	needs       []string        // the field is refused without each of these fields
 	items       *shape
 	notes       annotations
-	first       int // of a list, so many items are looked at, and kept; 0: all
+	first       int // only so many items of a list are kept; 0 for all
 }
 
 // maxShapeDepth ends schemas that refer to themselves.
@@ -71,19 +70,19 @@ func (s *shape) check() error {
 	return nil
 }
 
-// shapeReader is at one place of a schema document.
+// shapeReader reads one place of a schema document.
 type shapeReader struct {
 	doc         yaml.MapSlice
 	depth       int
-	conditional bool // within a branch that not every value has to pass
-	either      bool // within one of several, of which a value has to pass one
+	conditional bool // in a branch that not every value has to pass
+	either      bool // in one of several branches, one of which a value has to pass
 }
 
 func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 	if r.depth > maxShapeDepth {
 		return fmt.Errorf("schema: nested deeper than %d, or refers to itself", maxShapeDepth)
 	}
-	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 && !saysNothing(child(node, "items")) {
+	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 && !isEmptySchema(child(node, "items")) {
 		return fmt.Errorf("schema: prefixItems are all that is looked at, items cannot stand beside them")
 	}
 	r.depth++
@@ -101,7 +100,7 @@ func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 	return nil
 }
 
-// readNeeds reads which fields are refused without another one, which a schema says as
+// readNeeds reads which fields are refused without another one. A schema expresses that as
 //
 //	if: {required: [other]}
 //	else: {properties: {field: {not: {}}}}
@@ -120,7 +119,7 @@ func (s *shape) readNeeds(node yaml.MapSlice) {
 	}
 }
 
-// readBound reads what a value of the schema's type must be.
+// readBound reads a keyword that bounds the value.
 func (s *shape) readBound(key string, value any, conditional bool) {
 	switch key {
 	case "type":
@@ -244,8 +243,7 @@ func (r shapeReader) readProperties(s *shape, value any) error {
 	return nil
 }
 
-// readFirst reads the items that a list begins with, which all are of one kind.
-// What follows them nobody looks at.
+// readFirst reads prefixItems, which all have the same shape. Later items are not kept.
 func (r shapeReader) readFirst(s *shape, value any) error {
 	list, _ := value.([]any)
 	s.first = len(list)
@@ -262,13 +260,13 @@ func (r shapeReader) readFirst(s *shape, value any) error {
 	return nil
 }
 
-// refusesAll reports whether the schema says "not: {}", which no value passes.
+// refusesAll reports whether the schema is "not: {}", which no value passes.
 func refusesAll(node yaml.MapSlice) bool {
-	return saysNothing(child(node, "not"))
+	return isEmptySchema(child(node, "not"))
 }
 
-// saysNothing reports whether the schema is {}, which every value passes.
-func saysNothing(schema any) bool {
+// isEmptySchema reports whether the schema is {}, which every value passes.
+func isEmptySchema(schema any) bool {
 	node, ok := schema.(yaml.MapSlice)
 	return ok && len(node) == 0
 }
@@ -294,8 +292,7 @@ func resolve(root yaml.MapSlice, ref string) (yaml.MapSlice, error) {
 
 func (s *shape) is(kind string) bool { return slices.Contains(s.types, kind) }
 
-// at finds the shape of a place in a document. It is nil for a place that
-// the schema does not know.
+// at returns the shape of a place in a document, or nil if the schema does not know it.
 func (s *shape) at(path []any) *shape {
 	for _, step := range path {
 		if s == nil {
@@ -310,11 +307,10 @@ func (s *shape) at(path []any) *shape {
 	return s
 }
 
-// take copies what the schema knows of a value and leaves the rest behind,
-// with numbers normalized, and empty texts and blank required ones left out. It goes no
-// deeper than the schema does, and copies no more items than are needed to
-// see that there are too many.
-func (s *shape) take(v any) any {
+// copyKnown copies what the schema knows of a value, with normalized numbers, and without empty
+// texts and blank required ones. It goes no deeper than the schema, and copies only enough items
+// to see that there are too many.
+func (s *shape) copyKnown(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		return normalNumber(v)
@@ -325,10 +321,10 @@ func (s *shape) take(v any) any {
 		out := make(map[string]any, len(s.properties))
 		for _, name := range s.names {
 			value, ok := v[name]
-			if !ok || s.properties[name].isAbsent(value) || (s.mayMiss(name) && blank(value)) {
+			if !ok || s.properties[name].isAbsent(value) || (s.blankIsMissing(name) && blank(value)) {
 				continue
 			}
-			out[name] = s.properties[name].take(value)
+			out[name] = s.properties[name].copyKnown(value)
 		}
 		return out
 	case []any:
@@ -343,7 +339,7 @@ func (s *shape) take(v any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = s.items.take(v[i])
+			out[i] = s.items.copyKnown(v[i])
 		}
 		return out
 	default:
@@ -351,32 +347,32 @@ func (s *shape) take(v any) any {
 	}
 }
 
-// isAbsent reports an empty text, which counts as none unless the schema gives texts a
+// isAbsent reports whether v is an empty text. It counts as absent unless the schema has a
 // minimum length.
 func (s *shape) isAbsent(v any) bool {
 	return v == "" && s.is("string") && s.minLength == 0
 }
 
-// mayMiss reports a field whose blank text is as good as none: one that is
-// required, if only under a condition. Under one, an address is a wrong address
-// then, and what is no list a wrong list: without it the rest might well be
-// another request.
-func (s *shape) mayMiss(name string) bool {
+// blankIsMissing reports whether a blank text counts as missing: in a field that is required, if
+// only under a condition. Under a condition a blank address is a wrong address, and a blank text
+// in place of a list a wrong list. If these counted as missing, the rest might be a different
+// valid request.
+func (s *shape) blankIsMissing(name string) bool {
 	field := s.properties[name]
 	return s.demanded[name] || s.required[name] && !field.media && !field.is("array")
 }
 
-// complete puts in the defaults of absent fields, nested ones too, but for fields that
-// would be refused without another one. It puts what objects stand for in their place.
-// It changes v where it can.
-func (s *shape) complete(v any) any {
+// fillDefaults sets the defaults of absent fields, also in nested objects, except for fields that
+// would be refused without another one. It replaces objects with the field that stands for them.
+// It may change v.
+func (s *shape) fillDefaults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range s.names {
 			field := s.properties[name]
 			if value, ok := v[name]; ok {
-				v[name] = field.complete(value)
-			} else if field.hasFallback && field.mayStandIn(v) {
+				v[name] = field.fillDefaults(value)
+			} else if field.hasFallback && field.canDefault(v) {
 				v[name] = field.fallback
 			}
 		}
@@ -386,21 +382,21 @@ func (s *shape) complete(v any) any {
 	case []any:
 		for i, item := range v {
 			if s.items != nil {
-				v[i] = s.items.complete(item)
+				v[i] = s.items.fillDefaults(item)
 			}
 		}
 	}
 	return v
 }
 
-// mayStandIn reports whether an object has all that the field needs beside it.
-func (s *shape) mayStandIn(object map[string]any) bool {
+// canDefault reports whether an object has all other fields that the field needs.
+func (s *shape) canDefault(object map[string]any) bool {
 	return !slices.ContainsFunc(s.needs, func(name string) bool { _, given := object[name]; return !given })
 }
 
-// needless is a field that was left out as missing, and is no more needed beside
-// what is there: an empty text where the schema wants some character.
-func (s *shape) needless(given, taken map[string]any) (name string, ok bool) {
+// emptyText returns a field with an empty text that was taken for missing, but is not needed
+// because another field is present. The schema wants at least one character there.
+func (s *shape) emptyText(given, taken map[string]any) (name string, ok bool) {
 	for _, name := range s.names {
 		_, kept := taken[name]
 		if text, is := given[name].(string); is && text == "" && !kept && s.either[name] && s.properties[name].minLength > 0 {
@@ -410,7 +406,7 @@ func (s *shape) needless(given, taken map[string]any) (name string, ok bool) {
 	return "", false
 }
 
-// blank reports a text without any visible character.
+// blank reports whether v is a text without a visible character.
 func blank(v any) bool {
 	text, ok := v.(string)
 	return ok && strings.TrimFunc(text, unicode.IsSpace) == ""

@@ -10,27 +10,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// SourceRule says by which fields requests of an operation name what an
-// earlier task made and they work on. These fields are no part of the canonical
-// request: what they name is looked up, and comes to adapters as a
-// mediagate.Source.
+// SourceRule says by which fields requests of an operation name an earlier task's result. These
+// fields are not part of the canonical request: the result is looked up and comes to adapters as
+// a mediagate.Source.
 type SourceRule struct {
-	Task   string   `yaml:"task"`   // the id of the task that made it
-	Index  string   `yaml:"index"`  // beside it: which of its clips, from 1
-	Clip   string   `yaml:"clip"`   // a clip's own id
-	Voice  string   `yaml:"voice"`  // a voice's own id
-	Button string   `yaml:"button"` // beside the id of the task: a button of it, which is pressed
-	Of     []string `yaml:"of"`     // the models one of which made it, by their ids
-	Within []string `yaml:"within"` // fields with seconds of it, which stay: none is beyond its end, the last is that end where it is not given
+	Task   string   `yaml:"task"`   // the field with the id of the task that made it
+	Index  string   `yaml:"index"`  // with Task: the field that says which of its clips, from 1
+	Clip   string   `yaml:"clip"`   // the field with the clip's own id
+	Voice  string   `yaml:"voice"`  // the field with the voice's own id
+	Button string   `yaml:"button"` // with Task: the field that names the button to press
+	Of     []string `yaml:"of"`     // the ids of the models that may have made it
+	Within []string `yaml:"within"` // fields with times in it, at most its length; the last one defaults to the length
 
-	Press []pressFile `yaml:"press"` // which button, where none is named
-	// Owns are the beginnings of the buttons that are this operation, wherever
-	// a request names one: what is pressed is what is charged.
+	Press []pressFile `yaml:"press"` // which button to press if none is named
+	// Owns are the prefixes of the buttons that belong to this operation, wherever a request names
+	// one: the price is that of the button.
 	Owns []string `yaml:"owns"`
 }
 
-// Source is what a request names. Of a rule's fields that it may name one by,
-// those that it does not are empty.
+// Source is the earlier result that a request names. Of Task, Clip and Voice only the ones that
+// the request uses are set.
 type Source struct {
 	Rule  SourceRule
 	Task  string
@@ -38,15 +37,15 @@ type Source struct {
 	Clip  string
 	Voice string
 
-	Fields map[string]any // of the request that name it, with their defaults
+	Fields map[string]any // the fields of the request that name it, with defaults
 
-	Button string // as named; empty for the one that the fields say
+	Button string // as the request names it; empty if other fields choose it
 
-	prefixes []string // of that button
+	prefixes []string // of the button
 	times    map[string]float64
 }
 
-// Field is the field that names it.
+// Field returns the field that names the source.
 func (s *Source) Field() string {
 	switch {
 	case s.Task != "":
@@ -58,19 +57,20 @@ func (s *Source) Field() string {
 	}
 }
 
-// Fits refuses times that are beyond the end of a source of that length, and
-// one at its end that nothing follows but that end; without a length there is
-// nothing to judge by.
-func (s *Source) Fits(seconds float64) error {
+// CheckTimes refuses times beyond the end of a source of this length, and a time at its end that
+// is followed by nothing but the end. Without a length it checks nothing.
+func (s *Source) CheckTimes(seconds float64) error {
 	if seconds <= 0 {
 		return nil
 	}
-	seconds = mediagate.ShownSeconds(seconds) // a client may send back what it was shown
+	seconds = mediagate.ShownSeconds(seconds) // a client may send back the time that it was shown
 	for i, name := range s.Rule.Within {
 		at, given := s.times[name]
 		open := i+1 < len(s.Rule.Within) && !s.given(s.Rule.Within[i+1:])
 		if given && (at > seconds || open && at == seconds) {
-			return mediagate.Invalid(name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64))
+			return mediagate.Invalid(
+				name, "%s must be within the clip, which is %s seconds long", name, strconv.FormatFloat(seconds, 'f', -1, 64),
+			)
 		}
 	}
 	return nil
@@ -84,16 +84,19 @@ func (s *Source) given(names []string) bool {
 	})
 }
 
-// taken are the fields that leave the request.
-func (r *SourceRule) taken() []string {
+// sourceFields lists the fields that are removed from the request.
+func (r *SourceRule) sourceFields() []string {
 	if r == nil {
 		return nil
 	}
-	return slices.DeleteFunc(append(r.pressed(), r.Task, r.Index, r.Clip, r.Voice, r.Button), func(name string) bool { return name == "" })
+	return slices.DeleteFunc(
+		append(r.buttonFields(), r.Task, r.Index, r.Clip, r.Voice, r.Button), func(name string) bool { return name == "" },
+	)
 }
 
-// take moves what names the source out of the parameters; nil for none.
-func (r *SourceRule) take(params map[string]any) *Source {
+// extract removes the fields that name the source from the parameters. It returns nil if there is
+// no source.
+func (r *SourceRule) extract(params map[string]any) *Source {
 	if r == nil {
 		return nil
 	}
@@ -108,7 +111,7 @@ func (r *SourceRule) take(params map[string]any) *Source {
 		s.Button = ""
 	}
 	s.prefixes = r.prefixes(params)
-	for _, name := range r.taken() {
+	for _, name := range r.sourceFields() {
 		if value, given := params[name]; given {
 			s.Fields[name] = value
 		}
@@ -128,13 +131,15 @@ func (r *SourceRule) take(params map[string]any) *Source {
 // maxSourceIndex is far above the number of clips of any task.
 const maxSourceIndex = 1000
 
-// problems says what is wrong with a rule.
+// problems lists what is wrong with the rule.
 func (r *SourceRule) problems(s *shape) []string {
 	if r == nil {
 		return nil
 	}
 	var problems []string
-	for _, name := range slices.DeleteFunc([]string{r.Task, r.Clip, r.Voice}, func(name string) bool { return name == "" }) {
+	for _, name := range slices.DeleteFunc(
+		[]string{r.Task, r.Clip, r.Voice}, func(name string) bool { return name == "" },
+	) {
 		if field := s.properties[name]; field == nil || !field.is("string") {
 			problems = append(problems, fmt.Sprintf("%q is no text of the schema", name))
 		}
@@ -149,8 +154,12 @@ func (r *SourceRule) problems(s *shape) []string {
 			low, _ = int64Of(field.minimum)
 			high, _ = int64Of(field.maximum)
 		}
-		if r.Task == "" || field == nil || !field.is("integer") || !field.hasFallback || low != 1 || high < 1 || high > maxSourceIndex {
-			problems = append(problems, fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex))
+		if r.Task == "" || field == nil || !field.is("integer") || !field.hasFallback || low != 1 || high < 1 ||
+			high > maxSourceIndex {
+			problems = append(
+				problems,
+				fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex),
+			)
 		}
 	}
 	for _, name := range r.Within {

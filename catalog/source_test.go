@@ -79,7 +79,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// Times are within the source, whose end is within it too.
+// TestSourceFits checks that times must be within the source, its end included.
 func TestSourceFits(t *testing.T) {
 	t.Parallel()
 	c, err := families(t, map[string]string{"tune-b.yaml": remaster})
@@ -96,14 +96,14 @@ func TestSourceFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Source.Fits(0); err != nil {
+		if err := r.Source.CheckTimes(0); err != nil {
 			t.Errorf("%s: refused by a length that is not known: %v", times, err)
 		}
 		// A client was shown 12.5 of a length that is a little less or more.
-		if err := r.Source.Fits(12.49996); param == "" && err != nil {
+		if err := r.Source.CheckTimes(12.49996); param == "" && err != nil {
 			t.Errorf("%s: %v", times, err)
 		}
-		switch err := r.Source.Fits(12.50004); {
+		switch err := r.Source.CheckTimes(12.50004); {
 		case param == "" && err != nil:
 			t.Errorf("%s: %v", times, err)
 		case param != "":

@@ -82,8 +82,8 @@ func taskCases() map[string]fieldCase {
 	}
 }
 
-// TestFieldCases judges each body of the suite, under the model's id and its
-// aliases. Accept leaves each body as it is. What it accepts can be asked for again.
+// TestFieldCases accepts or refuses each body of the suite, under the model's id and its aliases.
+// Accept must not change the body, and an accepted request can be made again.
 func TestFieldCases(t *testing.T) {
 	t.Parallel()
 	suite := fieldSuite()

@@ -7,16 +7,15 @@ import (
 	"strings"
 )
 
-// table derives a text from the values of some fields. It is complete: every
-// combination that the schema lets through has its row.
+// table maps the values of some fields to a text. It is complete: every combination that the
+// schema allows has its row.
 type table struct {
 	by   []string
 	rows map[string]string // key → result
 }
 
-// compileTable checks that rows and schema fit: a row names every field of
-// by and the result, each combination of allowed values has one row, and
-// there is no other row.
+// compileTable checks that rows and schema fit together: a row names all fields of by and the
+// result, each combination of allowed values has one row, and there are no other rows.
 func compileTable(by []string, rows []map[string]any, result string, s *shape) (table, []string) {
 	t := table{by: by, rows: make(map[string]string, len(rows))}
 	var problems []string
@@ -38,8 +37,12 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 		wanted = next
 	}
 	for i, row := range rows {
-		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(names, slices.Sorted(slices.Values(append(slices.Clone(by), result)))) {
-			problems = append(problems, fmt.Sprintf("row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and")))
+		if names := slices.Sorted(maps.Keys(row)); !slices.Equal(
+			names, slices.Sorted(slices.Values(append(slices.Clone(by), result))),
+		) {
+			problems = append(problems, fmt.Sprintf(
+				"row %d must have %s, it has %s", i+1, list(append(slices.Clone(by), result), "and"), list(names, "and"),
+			))
 			continue
 		}
 		var key strings.Builder
@@ -62,8 +65,8 @@ func compileTable(by []string, rows []map[string]any, result string, s *shape) (
 	return t, problems
 }
 
-// find returns the row for the parameters. It exists for every request that
-// the schema let through.
+// find returns the text for the parameters. There is a row for every request that passes the
+// schema.
 func (t table) find(params map[string]any) (string, bool) {
 	var key strings.Builder
 	for _, field := range t.by {
@@ -75,7 +78,7 @@ func (t table) find(params map[string]any) (string, bool) {
 
 func keyPart(field string, value any) string { return fmt.Sprintf(" %s=%v", field, value) }
 
-// valuesOf lists the values that a field can have, where they can be listed.
+// valuesOf lists the values that a field can have, or returns nil if they cannot be listed.
 func valuesOf(s *shape) []any {
 	switch {
 	case s == nil:

@@ -17,8 +17,8 @@ import (
 
 var wholeURL = regexp.MustCompile(`"https?://[^" ]+"`)
 
-// A field that takes a media URL takes the path of a task's file. The path is in Media, and
-// is no prose.
+// TestTaskFiles checks that a media field accepts the path of a task's file, and that the path is
+// in Media and is not moderated as text.
 func TestTaskFiles(t *testing.T) {
 	t.Parallel()
 	const file = "/v1/tasks/task_01KAJ5XW4M9Q7T2C8N6BVRE3HD/files/1"

@@ -17,26 +17,26 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// Archive packs stems, the tracks of a song, into one zip while they arrive. An archive
-// that the vendor made itself is passed on.
+// Archive packs stems, the tracks of a song, into one zip while they arrive. It passes on an
+// archive that the vendor made itself.
 type Archive struct {
 	Stems    []Stem
-	Modified time.Time // of all, so that a repetition makes the same bytes
+	Modified time.Time // of all entries, so that a repetition makes the same bytes
 	Half     func()    // see Source.Half
 
-	err    error // why a stem cannot be had; set before the archive ends
-	failed int   // which one
+	err    error // why a stem failed; set before the archive ends
+	failed int   // index of that stem
 }
 
 // Stem is one track.
 type Stem struct {
 	Name  string
-	Index int // among all
+	Index int // among all stems of the task
 	Open  Open
 }
 
-// Fault is why the archive ended early, and the stem that is to blame; nil where it did
-// not, or where nobody wanted it any more.
+// Fault returns the stem that ended the archive early and its error. The error is nil if the
+// archive is complete or its reader closed it.
 func (a *Archive) Fault() (Stem, error) {
 	if a.err == nil {
 		return Stem{}, nil
@@ -44,8 +44,8 @@ func (a *Archive) Fault() (Stem, error) {
 	return a.Stems[a.failed], a.err
 }
 
-// LeaveOut takes out the stem that is to blame, so that the archive can be made anew. It
-// reports false where no stem would be left.
+// LeaveOut removes the failed stem, so that the archive can be made again. It reports false if no
+// stem would be left.
 func (a *Archive) LeaveOut() bool {
 	if len(a.Stems) == 1 {
 		return false
@@ -54,8 +54,8 @@ func (a *Archive) LeaveOut() bool {
 	return true
 }
 
-// Open opens the first stem, which may be the whole archive, and makes the archive of it
-// and the others.
+// Open opens the first stem and returns the archive of all stems. If the first stem is a zip, it is
+// the vendor's own archive.
 func (a *Archive) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	first, err := a.openPart(ctx, 0)
 	if err != nil {
@@ -68,14 +68,14 @@ func (a *Archive) Open(ctx context.Context) (io.ReadCloser, int64, error) {
 	return makeFile(ctx, func(ctx context.Context, w *bufio.Writer) error {
 		defer context.AfterFunc(ctx, first.hangUp)()
 		err := a.write(ctx, w, first)
-		if ctx.Err() == nil { // else nobody wants it any more: no stem is to blame
+		if ctx.Err() == nil { // otherwise the reader closed the archive: no stem failed
 			a.err = err
 		}
 		return err
 	}), -1, nil
 }
 
-// packed is an archive as the vendor made it.
+// packed is an archive that the vendor made.
 type packed struct {
 	*part
 	archive *Archive
@@ -90,7 +90,7 @@ func (p *packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// part is one stem on its way.
+// part is a stem that is being read.
 type part struct {
 	from   *Source
 	whole  io.Reader // from its beginning
@@ -102,14 +102,14 @@ type part struct {
 // Read reads the file from its beginning.
 func (p *part) Read(b []byte) (int, error) { return p.whole.Read(b) }
 
-// Close hangs up.
+// Close closes the connection.
 func (p *part) Close() error {
 	err := p.from.Close()
 	p.hangUp()
 	return err
 }
 
-// openPart opens a stem and reads as much of it as tells what it is.
+// openPart opens a stem and reads its first bytes, which show its format.
 func (a *Archive) openPart(ctx context.Context, i int) (*part, error) {
 	ctx, hangUp := context.WithCancel(ctx)
 	body, length, err := a.Stems[i].Open(ctx)
@@ -139,8 +139,8 @@ func (a *Archive) openPart(ctx context.Context, i int) (*part, error) {
 	return p, nil
 }
 
-// write makes the archive: one part after the other, as they come. Sound is
-// packed already, so its blocks are stored; sizes and checksums follow each.
+// write writes the archive, one stem after the other. Audio is compressed already, so its blocks
+// are stored uncompressed. Size and checksum follow each stem.
 func (a *Archive) write(ctx context.Context, w *bufio.Writer, first *part) error {
 	archive := zip.NewWriter(w)
 	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
@@ -170,7 +170,7 @@ func (a *Archive) add(archive *zip.Writer, p *part, i int, names map[string]bool
 	if !ok || format.Class != mediainfo.ClassAudio {
 		return Useless("a stem is %s, not audio", detected)
 	}
-	// Deflate, of which readers that cannot go back know the end; a stored file has none.
+	// Deflate marks its own end, so that streaming readers find it; a stored entry does not.
 	entry, err := archive.CreateHeader(&zip.FileHeader{
 		Name: stemName(a.Stems[i].Name, a.Stems[i].Index, format.Ext, names), Method: zip.Deflate, Modified: a.Modified,
 	})
@@ -189,11 +189,11 @@ func (a *Archive) add(archive *zip.Writer, p *part, i int, names map[string]bool
 	return nil
 }
 
-// longestName is where the name of a stem is cut, in runes.
+// longestName is the maximum length of a stem's name in runes.
 const longestName = 64
 
-// stemName is the name of a file in the archive: no folder, nothing that a
-// system takes for something else, and no other's, whatever the case.
+// stemName returns the name of a stem's file in the archive. It has no folder and no special
+// characters, and differs from all other names even where case is ignored.
 func stemName(name string, i int, ext string, taken map[string]bool) string {
 	name = strings.Map(func(r rune) rune {
 		switch {

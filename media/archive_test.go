@@ -26,7 +26,7 @@ func readAll(tb testing.TB, r io.Reader) []byte {
 	return b
 }
 
-// Stems become one archive that others can read, under names that are of no harm.
+// TestArchive checks that stems become an archive that other programs read, with safe file names.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	vocals, drums := readAll(t, sample.MP3(2)), readAll(t, sample.WAV(3))
@@ -77,7 +77,7 @@ func TestArchive(t *testing.T) {
 	unzips(t, file)
 }
 
-// unzips has a program of others test an archive, where there is one.
+// unzips tests an archive with unzip, if it is installed.
 func unzips(t *testing.T, file []byte) {
 	t.Helper()
 	unzip, err := exec.LookPath("unzip")

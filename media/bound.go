@@ -10,12 +10,13 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// leastSide is the least side of an image, whatever its model says: nothing makes
-// use of a smaller one. imagefile bounds the largest.
+// leastSide is the minimum side of an image, for all models: no model can use a smaller one.
+// imagefile limits the largest side.
 const leastSide = 8
 
-// sane finds what makes a file of no use to anybody. A kind of "" is any.
-func sane(kind string, f mediainfo.Facts) (flaw, bool) {
+// usable checks what every model needs: the kind of the file and a minimum size. An empty kind
+// allows every kind.
+func usable(kind string, f mediainfo.Facts) (flaw, bool) {
 	bad := func(format string, args ...any) (flaw, bool) {
 		return flaw{unusable: true, words: fmt.Sprintf(format, args...)}, false
 	}
@@ -29,9 +30,9 @@ func sane(kind string, f mediainfo.Facts) (flaw, bool) {
 	return flaw{}, true
 }
 
-// within finds the first bound of the contract that a file breaks. What a
-// bound is about and the file does not tell is no good either.
-func within(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
+// withinBounds checks the bounds of the model's contract and returns the first that the file breaks.
+// A file breaks a bound on a value, such as its length, that it does not state.
+func withinBounds(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 	b := in.MediaBounds
 	broken := func(format string, args ...any) (flaw, bool) { return flaw{words: fmt.Sprintf(format, args...)}, false }
 	if len(b.Formats) > 0 && !slices.Contains(b.Formats, f.Format.Word()) {
@@ -51,7 +52,8 @@ func within(in mediagate.Input, f mediainfo.Facts) (flaw, bool) {
 		return broken("%s, at least %d × %d are required", size, b.MinSide, b.MinSide)
 	case b.MaxSide > 0 && max(f.Width, f.Height) > b.MaxSide:
 		return broken("%s, at most %d × %d are allowed", size, b.MaxSide, b.MaxSide)
-	case b.MinRatio != (mediagate.Ratio{}) && ratio.Less(b.MinRatio), b.MaxRatio != (mediagate.Ratio{}) && b.MaxRatio.Less(ratio):
+	case b.MinRatio != (mediagate.Ratio{}) && ratio.Less(b.MinRatio),
+		b.MaxRatio != (mediagate.Ratio{}) && b.MaxRatio.Less(ratio):
 		return broken("%s, a ratio of width to height %s is required", size, ratios(b))
 	case b.MinSeconds > 0 && seconds < b.MinSeconds:
 		return broken("is %g seconds long, at least %g are required", seconds, b.MinSeconds)

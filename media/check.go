@@ -12,23 +12,21 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// Pace is how slowly a client's file may arrive. Once it has begun to, that is
-// [limit.Pace].
+// Pace limits the time that a client's file may take. From its first byte [limit.Pace] applies too.
 type Pace struct {
-	Silence time.Duration // before it begins
+	Silence time.Duration // before the first byte
 	Whole   time.Duration // for the file
 }
 
-// ErrSlow is why a file is not waited for any longer though it arrives.
+// ErrSlow is the cause that ends a file which arrives too slowly.
 var ErrSlow = errors.New("the file does not arrive in time")
 
-// errStalled is why a server is hung up on that does not answer.
+// errStalled is the cause that ends a file whose server does not answer.
 var errStalled = errors.New("the server does not answer")
 
-// Check fetches a client's file as far as it takes to check it. Returns KindInvalid,
-// with the code of the failure, for one that is no good, KindTransient while its server
-// is away, and the errors of open. A ctx whose cause is ErrSlow ends a file that is still
-// arriving.
+// Check downloads as much of a client's file as it needs to check it. It returns KindInvalid with
+// the code of the failure for an invalid file, KindTransient while its server does not answer, and
+// the errors of open. A ctx with the cause ErrSlow ends a file that is still arriving.
 func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Whole, ErrSlow)
 	defer cancel()
@@ -38,7 +36,7 @@ func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 	defer file.timer.Stop()
 	body, length, err := open(ctx)
 	if err != nil {
-		return blame(ctx, in.Field, err)
+		return explain(ctx, in.Field, err)
 	}
 	defer body.Close()
 	file.r = body
@@ -46,10 +44,10 @@ func (p Pace) Check(ctx context.Context, in mediagate.Input, open Open) error {
 	if found != nil {
 		return found.of(in.Field)
 	}
-	return blame(ctx, in.Field, err)
+	return explain(ctx, in.Field, err)
 }
 
-// check reads the file and finds what is wrong with it. An error is of reading.
+// check reads the file and returns its flaw, or nil. The error is of reading.
 func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 	if in.MaxBytes > 0 && length > in.MaxBytes {
 		f := tooManyBytes(in.MaxBytes)
@@ -61,13 +59,13 @@ func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 		return &flaw{unusable: true, words: words.Error()}, nil
 	}
 	if err == nil {
-		if f, ok := sane(in.Kind, facts); !ok {
+		if f, ok := usable(in.Kind, facts); !ok {
 			return &f, nil
 		}
-		if f, ok := within(in, facts); !ok {
+		if f, ok := withinBounds(in, facts); !ok {
 			return &f, nil
 		}
-		if in.MaxBytes > 0 && length < 0 { // its end alone tells its size
+		if in.MaxBytes > 0 && length < 0 { // unknown size: count to the end
 			_, err = io.Copy(io.Discard, counted)
 		}
 	}
@@ -78,8 +76,8 @@ func check(in mediagate.Input, file io.Reader, length int64) (*flaw, error) {
 	return nil, err
 }
 
-// FaultOf says in words what is wrong with a file of ours as an input, as far as is known of
-// it: words that follow the field's name, empty for none.
+// FaultOf explains why one of our own files is invalid as an input. It checks the values that are
+// known of the file. The words follow the field's name; they are empty for a valid file.
 func FaultOf(in mediagate.Input, r mediagate.Result) string {
 	format, ok := mediainfo.FormatOf(r.MimeType)
 	if !ok {
@@ -95,19 +93,19 @@ func FaultOf(in mediagate.Input, r mediagate.Result) string {
 	if in.MaxBytes > 0 && r.Size > in.MaxBytes {
 		return tooManyBytes(in.MaxBytes).words
 	}
-	for _, judge := range []func() (flaw, bool){
-		func() (flaw, bool) { return sane(in.Kind, facts) },
-		func() (flaw, bool) { return within(in, facts) },
+	for _, check := range []func() (flaw, bool){
+		func() (flaw, bool) { return usable(in.Kind, facts) },
+		func() (flaw, bool) { return withinBounds(in, facts) },
 	} {
-		if f, fine := judge(); !fine {
+		if f, ok := check(); !ok {
 			return f.words
 		}
 	}
 	return ""
 }
 
-// MostRead is how many bytes Check reads of a file at most that tells that length; -1
-// where it does not.
+// MostRead returns the maximum number of bytes that Check reads of a file of the length; -1 is an
+// unknown length.
 func MostRead(in mediagate.Input, length int64) int64 {
 	most := int64(mostBytes)
 	if in.MaxBytes > 0 {
@@ -119,8 +117,8 @@ func MostRead(in mediagate.Input, length int64) int64 {
 	return most
 }
 
-// counter ends a file that is longer than it may be, whatever it said of
-// itself. A max of 0 is none of the contract's.
+// counter ends a file that is longer than allowed, whatever its server stated. With a max of 0 only
+// mostBytes limits it.
 type counter struct {
 	r    io.Reader
 	read int64
@@ -128,8 +126,7 @@ type counter struct {
 	over bool
 }
 
-// mostBytes is what is read of a file whose size no contract bounds, for the
-// headers that may stand at its end.
+// mostBytes limits the bytes read of any file. Headers may be at its end.
 const mostBytes = 512 << 20
 
 var errOver = errors.New("the file is too long")
@@ -147,7 +144,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watched is a file on its way.
+// watched is a file that must arrive at the pace.
 type watched struct {
 	r      io.Reader
 	hangUp context.CancelCauseFunc
@@ -156,18 +153,18 @@ type watched struct {
 	timer *time.Timer
 	pace  limit.Pace
 	begun bool
-	came  bool // something, since the last look
+	came  bool // bytes came since the last checkPace
 }
 
 func (p Pace) watch(hangUp context.CancelCauseFunc) *watched {
 	w := &watched{hangUp: hangUp}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(p.Silence, w.look)
+	w.timer = time.AfterFunc(p.Silence, w.checkPace)
 	return w
 }
 
-func (w *watched) look() {
+func (w *watched) checkPace() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -198,9 +195,9 @@ func (w *watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// blame says what an error on the way means: a file that crawls is no good, a
-// server that fell silent may come back.
-func blame(ctx context.Context, field string, err error) error {
+// explain converts an error of reading. A file that arrives too slowly is unusable; a server that
+// fell silent may answer later.
+func explain(ctx context.Context, field string, err error) error {
 	_, ours := errors.AsType[*mediagate.Error](err)
 	switch cause := context.Cause(ctx); {
 	case err == nil:

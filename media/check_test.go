@@ -71,7 +71,7 @@ func movie(width, height uint32, milliseconds uint32) []byte {
 	)
 }
 
-// Both sides of each bound, and the words of the one that is broken.
+// TestBounds checks both sides of each bound, and the words about the broken one.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	ratio := func(w, h int64) mediagate.Ratio { return mediagate.Ratio{Width: w, Height: h} }
@@ -183,8 +183,8 @@ func (d *drip) Read(p []byte) (int, error) {
 
 func (d *drip) Close() error { return nil }
 
-// Whatever a server does, it is hung up on within the limits. The clock of the
-// bubble runs ahead.
+// TestCheckHangsUp checks that Check ends within its limits, whatever a server does. The bubble's
+// clock runs fast.
 func TestCheckHangsUp(t *testing.T) {
 	t.Parallel()
 	const crawls, silent = "image_urls[0] arrives too slowly, or does not end", "image_urls[0] cannot be fetched: its server does not answer"
@@ -253,7 +253,8 @@ func (f *flood) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A file that is broken off is its server's fault, not the file's.
+// TestCheckBrokenOff checks that a file that breaks off is an error of its server, not of the
+// file.
 func TestCheckBrokenOff(t *testing.T) {
 	t.Parallel()
 	err := pace.Check(t.Context(), input("image_urls[0]", anImage), func(context.Context) (io.ReadCloser, int64, error) {
@@ -264,7 +265,7 @@ func TestCheckBrokenOff(t *testing.T) {
 	}
 }
 
-// A check takes little memory, however large the file.
+// TestCheckKeepsLittle checks that Check needs little memory for a file of any size.
 func TestCheckKeepsLittle(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 20

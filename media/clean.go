@@ -11,11 +11,13 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// Clean reads a client's file for a vendor: up to the limit, and a picture as an upload
-// is read, without what does not show and up to the end of it. A file that is no media is
-// refused by its first bytes. note gets each error that is about the file, also those of
-// reads, and returns it. Clean closes the body where it fails.
-func Clean(field string, body io.ReadCloser, length, limit int64, note func(error) error) (io.ReadCloser, int64, error) {
+// Clean returns a client's file for a vendor, up to the limit. It removes all invisible data from a
+// picture, and all bytes after it, as for an upload. It refuses a file that is no media by its first
+// bytes. note gets and returns each error about the file, also those of later reads. Clean closes the
+// body if it fails.
+func Clean(
+	field string, body io.ReadCloser, length, limit int64, note func(error) error,
+) (io.ReadCloser, int64, error) {
 	refuse := func(err error) (io.ReadCloser, int64, error) {
 		_ = body.Close()
 		return nil, 0, note(err)
@@ -37,18 +39,18 @@ func tooLarge(field string, limit int64) error {
 	return Unusable(field, fmt.Sprintf("is larger than %d bytes", limit))
 }
 
-// bounded is one file on its way, its errors in our words.
+// bounded reads a file up to the limit and converts its errors.
 type bounded struct {
 	io.ReadCloser
 	field string
-	head  []byte // read already, and still to be handed on
+	head  []byte // read ahead, returned by the next Read
 	left  int64
 	limit int64
 	note  func(error) error
 	err   error
 }
 
-// lookAhead reads the first bytes of the file, which show what it is.
+// lookAhead reads the first bytes of the file, which show its format.
 func (b *bounded) lookAhead() error {
 	var head bytes.Buffer
 	_, err := mediainfo.Glance(io.TeeReader(readerFunc(b.arrive), &head))
@@ -59,28 +61,28 @@ func (b *bounded) lookAhead() error {
 	return err
 }
 
-// cleaned is a picture on its way through imagefile.
+// cleaned is a picture that imagefile cleans while it is read.
 type cleaned struct {
 	*io.PipeReader
 	file *bounded
 }
 
-// Close hangs up.
+// Close closes the connection.
 func (c cleaned) Close() error {
 	_ = c.PipeReader.Close() // never fails
 	return c.file.Close()
 }
 
-// cleaned is the file, a picture, without what does not show. A goroutine reads it
-// until it ends or is closed.
+// cleaned returns the picture without its invisible data. A goroutine reads the file until it ends
+// or is closed.
 func (b *bounded) cleaned() io.ReadCloser {
 	out, w := io.Pipe()
 	go func() { _ = w.CloseWithError(b.clean(w)) }() // nil: the end of the file
 	return cleaned{out, b}
 }
 
-// clean writes the picture to w. A panic is an error, since the file is a stranger's
-// and the goroutine our own.
+// clean writes the picture to w. It returns a panic as an error: a client's file must not end the
+// process.
 func (b *bounded) clean(w io.Writer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -96,7 +98,7 @@ func (b *bounded) clean(w io.Writer) (err error) {
 	case err != nil:
 		return err
 	}
-	if f, ok := sane("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
+	if f, ok := usable("", mediainfo.Facts{Info: mediainfo.Info{Width: info.Width, Height: info.Height}}); !ok {
 		return b.note(f.of(b.field))
 	}
 	return nil
@@ -117,7 +119,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return b.arrive(p)
 }
 
-// arrive reads on, within the bound.
+// arrive reads the next bytes of the file, up to the limit.
 func (b *bounded) arrive(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err

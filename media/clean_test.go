@@ -26,8 +26,8 @@ func cleaned(file string, length int64) (string, error) {
 	return string(got), err
 }
 
-// A vendor gets a picture as uploads are stored: without what does not show and
-// what follows it. Any other file it gets as it is.
+// TestClean checks that a vendor gets a picture as uploads are stored, without invisible data and
+// bytes after its end, and any other file unchanged.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	var plain bytes.Buffer
@@ -63,7 +63,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// The reader gets no more than the limit, and what is wrong is noted.
+// TestCleanIsBounded checks that the reader gets at most the limit, and that errors are passed to
+// note.
 func TestCleanIsBounded(t *testing.T) {
 	t.Parallel()
 	whole := string(png(16, 16))

@@ -1,11 +1,10 @@
-// Package media reads and cleans files, of clients and of vendors. It checks type, size,
-// length and pace while a file arrives, takes out of pictures what does not show, cuts
-// grids into their four pictures, and packs stems into an archive. It also knows where a
-// request names its files.
+// Package media reads and cleans files of clients and vendors. It checks type, size, length and
+// pace while a file arrives, removes invisible data from pictures, cuts grids into their four
+// pictures, and packs stems into an archive. It also finds the files that a request names.
 //
-// A file is a stream: no more of it is held than its headers, but a picture that is cut.
-// Where files come from, and where they go, is up to the caller. Errors are of the
-// module's kinds, in words for the client.
+// A file is a stream: memory holds only its headers, and the pixels of a picture that is cut. The
+// caller decides where files come from and go. Errors have the module's kinds and messages for the
+// client.
 //
 // It imports the root package, limit, and what lies below it, imagefile and mediainfo.
 package media

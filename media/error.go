@@ -7,9 +7,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// flaw is what is wrong with a client's file: words that follow its field's name. One
-// that cannot be used at all is unusable; any other breaks a bound of the model's
-// contract.
+// flaw says what is wrong with a client's file, in words that follow the field's name. The file is
+// unusable for every model, or it breaks a bound of this model's contract.
 type flaw struct {
 	unusable bool
 	words    string
@@ -23,19 +22,21 @@ func (f flaw) code() mediagate.FailureCode {
 }
 
 func (f flaw) of(field string) error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words}
+	return &mediagate.Error{
+		Kind: mediagate.KindInvalid, Code: string(f.code()), Param: field, Message: field + " " + f.words,
+	}
 }
 
 func tooManyBytes(most int64) flaw {
 	return flaw{words: "has more than " + strconv.FormatInt(most, 10) + " bytes, the most that are allowed"}
 }
 
-// Unusable is the error for a client's file that nobody can use. The words follow the
-// field's name.
+// Unusable returns the error of a client's file that no model can use. The words follow the field's
+// name.
 func Unusable(field, words string) error { return flaw{unusable: true, words: words}.of(field) }
 
-// NotOpened says to the client what is wrong with the address that it named: KindInvalid
-// for one that is refused or leads nowhere, KindTransient while its server is away.
+// NotOpened returns the client's error for an address that could not be opened: KindInvalid for one
+// that is refused or leads nowhere, KindTransient while its server does not answer.
 func NotOpened(field string, err error) error {
 	e := &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeImageProcessing), Param: field, Err: err}
 	switch mediagate.KindOf(err) {
@@ -50,14 +51,19 @@ func NotOpened(field string, err error) error {
 }
 
 func serverAway(field string, err error) error {
-	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Param: field, Message: field + " cannot be fetched: its server does not answer",
+		Err: err,
+	}
 }
 
 func brokeOff(field string, err error) error {
-	return &mediagate.Error{Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindTransient, Param: field, Message: field + " broke off while it was fetched", Err: err,
+	}
 }
 
-// BrokenOff blames the vendor for a file that ended early: KindTransient with code
+// BrokenOff returns the error of a vendor's file that ended early: KindTransient with code
 // result_unavailable.
 func BrokenOff(err error) error {
 	return &mediagate.Error{
@@ -66,8 +72,8 @@ func BrokenOff(err error) error {
 	}
 }
 
-// Useless is the error for a vendor's file that the task cannot use: KindInvalid with
-// code result_unavailable.
+// Useless returns the error of a vendor's file that the task cannot use: KindInvalid with code
+// result_unavailable.
 func Useless(format string, args ...any) error {
 	return &mediagate.Error{
 		Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: fmt.Sprintf(format, args...),

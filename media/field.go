@@ -12,9 +12,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Where a request names its files. A path is like subjects[1].image_urls[0].
+// A path names a field of a request, such as subjects[1].image_urls[0].
 
-// Decode reads a stored request, with its numbers as they stand.
+// Decode decodes a stored request and keeps the text of its numbers.
 func Decode(params json.RawMessage) (request any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(params))
 	decoder.UseNumber()
@@ -24,7 +24,7 @@ func Decode(params json.RawMessage) (request any, err error) {
 	return request, nil
 }
 
-// Encode writes a request as Decode reads it.
+// Encode encodes a decoded request.
 func Encode(request any) (json.RawMessage, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -34,10 +34,12 @@ func Encode(request any) (json.RawMessage, error) {
 }
 
 func incomplete(err error) error {
-	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "the stored request cannot be read or completed", Err: err}
+	return &mediagate.Error{
+		Kind: mediagate.KindInternal, Message: "the stored request cannot be read or completed", Err: err,
+	}
 }
 
-// FieldAt is what a path leads to in a decoded request; nil where nothing is there.
+// FieldAt returns the value at a path of a decoded request, nil if there is none.
 func FieldAt(in any, path string) any {
 	for path != "" {
 		if rest, ok := strings.CutPrefix(path, "["); ok {
@@ -60,7 +62,7 @@ func FieldAt(in any, path string) any {
 	return in
 }
 
-// PathOf finds a text in a decoded request: the first of its places.
+// PathOf returns the first path of a decoded request that holds the text.
 func PathOf(request any, text string) (path string, ok bool) { return pathOf(request, text, "") }
 
 func pathOf(in any, text, path string) (string, bool) {
@@ -83,8 +85,8 @@ func pathOf(in any, text, path string) (string, bool) {
 	return "", false
 }
 
-// SetFields sets fields of a decoded request, by their paths, and returns the request. A
-// list is made as long as it has to be: several of its items may have come as uploads.
+// SetFields sets fields of a decoded request by their paths and returns the request. It extends a
+// list as far as a path needs, since several items may have come as uploads.
 func SetFields(request any, values map[string]string) (any, error) {
 	var err error
 	for path, value := range values {
@@ -95,7 +97,7 @@ func SetFields(request any, values map[string]string) (any, error) {
 	return request, nil
 }
 
-// maxItems bounds the lists that a field's name may stretch.
+// maxItems limits the length to which a path extends a list.
 const maxItems = 1000
 
 func setField(in any, path, value string) (any, error) {
@@ -132,7 +134,8 @@ func setField(in any, path, value string) (any, error) {
 	return fields, err
 }
 
-// EachText is a decoded request with each of its texts as change has it.
+// EachText replaces each text of a decoded request with the result of change and returns the
+// request.
 func EachText(in any, change func(string) (string, error)) (out any, err error) {
 	switch v := in.(type) {
 	case string:

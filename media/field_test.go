@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/media"
 )
 
-// What is set at a path is found there, and the path by what is set. Numbers stay as
-// they stand.
+// TestFields checks that a value set at a path is found there, and the path by the value. Numbers
+// keep their text.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	request, err := media.Decode(json.RawMessage(`{"prompt":"p","seed":12345678901234567890,"image_urls":[null,"b"],"subjects":[{"name":"s"}]}`))
@@ -42,7 +42,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// A path that leads nowhere is no place for a link.
+// TestFieldsThatFitNowhere checks that a path that leads nowhere cannot be set.
 func TestFieldsThatFitNowhere(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"prompt.url", "image_urls[x]", "image_urls[-1]", "image_urls[1000]", "[0]", ".", "image_urls.url"} {

@@ -9,18 +9,18 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// streamBuffer is what is written at once of a file that we make.
+// streamBuffer is the number of bytes that a maker writes at once.
 const streamBuffer = 64 << 10
 
-// stream is a file that is made while it is read.
+// stream is a file that write makes while it is read.
 type stream struct {
 	*io.PipeReader
 	stop context.CancelFunc
 	done chan struct{}
 }
 
-// makeFile has a file made as it is read. Its reader gets the maker's error;
-// Close ends the maker's context and waits for it.
+// makeFile returns a file that write makes while it is read. The reader gets the error of write;
+// Close ends the context of write and waits for it.
 func makeFile(ctx context.Context, write func(context.Context, *bufio.Writer) error) *stream {
 	ctx, stop := context.WithCancel(ctx)
 	r, w := io.Pipe()
@@ -42,7 +42,7 @@ func makeFile(ctx context.Context, write func(context.Context, *bufio.Writer) er
 	return s
 }
 
-// Close gives the file up, or what is left of it.
+// Close stops making the file.
 func (s *stream) Close() error {
 	s.stop()
 	err := s.PipeReader.Close()

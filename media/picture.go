@@ -8,23 +8,23 @@ import (
 	"io"
 )
 
-// bytesPerPixel bounds what decoding holds: the most is a progressive JPEG, with
-// its coefficients beside its pixels, or an interlaced PNG of 16 bits.
+// bytesPerPixel limits the memory of decoding. A progressive JPEG needs the most, for its
+// coefficients and pixels, or an interlaced PNG of 16 bits.
 const bytesPerPixel = 16
 
-// Quarters is how many pictures a grid holds.
+// Quarters is the number of pictures in a grid.
 const Quarters = 4
 
 // picture is a decoded picture.
 type picture struct{ pixels cutter }
 
-// cutter is what all decoders make.
+// cutter is the type of all decoded pictures.
 type cutter interface {
 	image.Image
 	SubImage(r image.Rectangle) image.Image
 }
 
-// decodePicture reads a whole picture, which must have the sides that sides told.
+// decodePicture decodes a picture. It must have the width and height that sides returned.
 func decodePicture(mime string, r io.Reader, width, height int) (*picture, error) {
 	m, err := decode(mime, r)
 	if err != nil {
@@ -32,14 +32,13 @@ func decodePicture(mime string, r io.Reader, width, height int) (*picture, error
 	}
 	pixels, ok := m.(cutter)
 	if !ok || m.Bounds().Dx() != width || m.Bounds().Dy() != height {
-		return nil, errors.New("the picture is not as large as it says")
+		return nil, errors.New("the picture does not have the size of its header")
 	}
 	return &picture{pixels: pixels}, nil
 }
 
-// writeQuarter writes quarter i, in reading order from 0, as PNG with the same
-// pixels. Where a side is odd, the left and the upper ones are the smaller by
-// one pixel: none is lost and none is there twice.
+// writeQuarter writes quarter i, in reading order from 0, as PNG with the same pixels. If a side is
+// odd, the left and upper quarters are one pixel smaller, so that each pixel is in one quarter.
 func (p *picture) writeQuarter(w io.Writer, i int) error {
 	m := p.pixels.SubImage(quarter(p.pixels.Bounds(), i))
 	if soft, ok := m.(*image.NYCbCrA); ok {
@@ -65,8 +64,8 @@ func quarter(whole image.Rectangle, i int) image.Rectangle {
 	return r
 }
 
-// straight is a picture whose colours are not multiplied with their alpha on the
-// way to the file, where what little is left of a faint one would be rounded.
+// straight is a picture whose colours are not multiplied by their alpha. Multiplied colours of
+// nearly transparent pixels would be rounded in the file.
 type straight struct{ *image.NYCbCrA }
 
 // ColorModel implements image.Image.

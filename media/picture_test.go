@@ -85,8 +85,8 @@ func cutAll(tb testing.TB, mime string, file []byte) (whole image.Image, quarter
 	return p.pixels, quarters
 }
 
-// Four quarters put together are the picture, bit for bit: of 8 and 16 bits,
-// gray, with a palette, with and without alpha.
+// TestQuartersLoseNothing checks that the four quarters together are the picture, bit for bit:
+// with 8 and 16 bits, gray, with a palette, with and without alpha.
 func TestQuartersLoseNothing(t *testing.T) {
 	t.Parallel()
 	r := image.Rect(0, 0, 37, 23)
@@ -177,7 +177,7 @@ func TestQuartersOfFormats(t *testing.T) {
 	})
 }
 
-// A faint colour is not rounded on its way into the file.
+// TestAlphaIsNotMultiplied checks that a nearly transparent colour is not rounded in the file.
 func TestAlphaIsNotMultiplied(t *testing.T) {
 	t.Parallel()
 	m := image.NewNYCbCrA(image.Rect(0, 0, 16, 16), image.YCbCrSubsampleRatio444)
@@ -225,8 +225,8 @@ func canvas(tb testing.TB, width, height int, flags byte, chunks ...string) []by
 	return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 }
 
-// A WebP that the decoder refuses, because its header says other than its pixels do, is left
-// uncut: it may be whole.
+// TestWebPHeader checks that a WebP that the decoder refuses, because its header contradicts its
+// pixels, stays uncut: it may be intact.
 func TestWebPHeader(t *testing.T) {
 	t.Parallel()
 	const alpha = "ALPH\x02\x00\x00\x00\x00\x00"

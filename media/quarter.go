@@ -13,11 +13,11 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// cutMemory is what the pictures that are being cut hold at once, in a process:
-// one of 16 million pixels, or some of the usual ones. Those beyond it wait.
+// cutMemory limits the memory of all pictures that a process cuts at once: one of 16 million
+// pixels, or several of a usual size. More pictures wait.
 const cutMemory = 256 << 20
 
-// Cutter cuts stored grids into their four pictures, within a bound of memory.
+// Cutter cuts stored grids into their four pictures within cutMemory.
 type Cutter struct {
 	once sync.Once
 	free *semaphore.Weighted
@@ -28,13 +28,15 @@ func (c *Cutter) memory() *semaphore.Weighted {
 	return c.free
 }
 
-// Cut has each picture of the grid stored, which may have so many bytes at most. It opens
-// the grid twice. Returns ErrUncut for one that is to be left as it is, KindInvalid with
-// code result_unavailable for one that cannot be read, KindUnavailable where the object
-// store breaks off, and the errors of open and store.
-func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error) error {
+// Cut calls store with each picture of the grid and the maximum size of its file. It opens the grid
+// twice. It returns ErrUncut for a grid that should stay as it is, KindInvalid with code
+// result_unavailable for one that cannot be read, KindUnavailable if the object store breaks off, and
+// the errors of open and store.
+func (c *Cutter) Cut(
+	ctx context.Context, grid mediagate.Result, open Open, store func(quarter int, open Open, mostBytes int64) error,
+) error {
 	var width, height int
-	err := readStored(ctx, open, func(r io.Reader) (err error) { // further than the copy of it looked
+	err := readStored(ctx, open, func(r io.Reader) (err error) { // more of the header than the mirror read
 		width, height, err = sides(grid.MimeType, bufio.NewReader(r))
 		return err
 	})
@@ -63,8 +65,8 @@ func (c *Cutter) Cut(ctx context.Context, grid mediagate.Result, open Open, stor
 	return err
 }
 
-// readStored reads a file of ours. What read finds wrong is the file's fault, unless the
-// object store broke off.
+// readStored reads a stored file. An error of read means a broken file, unless the object store
+// broke off.
 func readStored(ctx context.Context, open Open, read func(io.Reader) error) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -83,7 +85,8 @@ func readStored(ctx context.Context, open Open, read func(io.Reader) error) erro
 		}
 	case err != nil:
 		return &mediagate.Error{
-			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the grid cannot be read", Err: err,
+			Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: "the grid cannot be read",
+			Err: err,
 		}
 	default:
 		return nil

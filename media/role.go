@@ -5,7 +5,7 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// IsExtra reports that a task is what it is without the file.
+// IsExtra reports whether a task is complete without the file.
 func IsExtra(role mediagate.Role) bool {
 	switch role {
 	case mediagate.RoleCover, mediagate.RoleWAV, mediagate.RoleFilm:
@@ -15,9 +15,9 @@ func IsExtra(role mediagate.Role) bool {
 	return false
 }
 
-// Dispensable reports that a task goes on without a file whose copy failed: an extra one
-// that is gone or no good, or whose server has been away for too long. The bucket's
-// failures are nobody's to overlook.
+// Dispensable reports whether a task continues without a file that could not be copied: an extra
+// file that is gone or invalid, or whose server did not answer for too long. A failure of the bucket
+// is never overlooked.
 func Dispensable(role mediagate.Role, kind mediagate.Kind, tooLong bool) bool {
 	if !IsExtra(role) {
 		return false
@@ -32,7 +32,7 @@ func Dispensable(role mediagate.Role, kind mediagate.Kind, tooLong bool) bool {
 	}
 }
 
-// ClassOf is the class of media that a vendor's file must be, in a task of that class.
+// ClassOf returns the media class that a vendor's file must have in a task of that class.
 func ClassOf(m mediagate.Media, class string) string {
 	switch m.Role {
 	case mediagate.RoleCover, mediagate.RoleGrid:

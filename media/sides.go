@@ -14,22 +14,21 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// The types of pictures that are cut.
+// The types of pictures that Cut decodes.
 const (
 	mimePNG  = "image/png"
 	mimeJPEG = "image/jpeg"
 	mimeWebP = "image/webp"
 )
 
-// webpAlpha is the flag of an extended WebP that promises alpha.
+// webpAlpha is the alpha flag of an extended WebP's header.
 const webpAlpha = 1 << 4
 
-// ErrUncut is the cause of an error about a grid that may be whole, and that the
-// decoders do not know, another type, an animation, or a rare feature, or that is too
-// large or too small to be cut.
+// ErrUncut is the cause of an error about a grid that may be intact but cannot be cut. Its type or a
+// rare feature has no decoder, it is an animation, or it is too large or too small.
 var ErrUncut = errors.New("the picture is of a kind that is not decoded")
 
-// unsupported marks the decoders' own errors of that sort.
+// unsupported adds ErrUncut to a decoder's error about an unsupported feature.
 func unsupported(err error) error {
 	if _, ok := errors.AsType[jpeg.UnsupportedError](err); ok {
 		return fmt.Errorf("%w: %w", ErrUncut, err)
@@ -40,7 +39,7 @@ func unsupported(err error) error {
 	return err
 }
 
-// sides reads how large a picture is that decodePicture would make. What is wrong may
+// sides returns the width and height of the picture that decodePicture would decode. Its error may
 // have ErrUncut as its cause.
 func sides(mime string, r io.Reader) (width, height int, err error) {
 	var c image.Config
@@ -60,9 +59,9 @@ func sides(mime string, r io.Reader) (width, height int, err error) {
 	return c.Width, c.Height, unsupported(err)
 }
 
-// webpConfig reads the sides of the pixels. The header of an extended file may promise another
-// canvas than the pixels have, or alpha that the file lacks: viewers show such a picture, the
-// decoder refuses it, so its error has ErrUncut as its cause.
+// webpConfig reads the size of the pixels. The header of an extended file may state another canvas
+// size, or alpha that the file lacks. Viewers show such a picture but the decoder refuses it, so the
+// error has ErrUncut as its cause.
 func webpConfig(r io.Reader) (image.Config, error) {
 	var canvas, pixels image.Point // canvas is zero in a file without an extended header
 	var promised, alpha bool

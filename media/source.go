@@ -7,52 +7,49 @@ import (
 )
 
 const (
-	// stallLimit is how long the vendor's file server may keep silent.
+	// stallLimit is how long the vendor's file server may send nothing.
 	stallLimit = 30 * time.Second
-	// Of each paceLook that is spent on waiting for its bytes, paceLeast have to
-	// come: some 9 kB/s, of which a picture of 5 MiB takes ten minutes. Whoever is
-	// slower than that keeps everybody else's permit for a file that nobody would wait
-	// for. Nothing is asked of the end of a file, nor of one that is shorter.
+	// A server must send paceLeast bytes in each paceLook that Source waits for it: about 9 kB/s, so
+	// that a picture of 5 MiB takes ten minutes. A slower server would hold a permit that other
+	// files need. The last bytes of a file, and shorter files, have no minimum.
 	paceLook  = time.Minute
 	paceLeast = 512 << 10
 )
 
-// Source reads a vendor's file. It remembers whether reading failed, so that the blame
-// for a broken copy is known, and gives up on a server that is silent, or that sends a
-// drop at a time. Time counts while a read lasts: that our bucket or our memory is slow
-// is no fault of the server's.
+// Source reads a vendor's file. It records whether reading failed, so that its caller can tell a
+// broken file from a failure of the bucket. It ends a file whose server sends nothing, or too
+// little. Only time in Read counts: a slow bucket is not the server's fault.
 type Source struct {
 	r     io.ReadCloser
 	read  int64
 	half  int64
-	past  func()      // called by each read beyond half of the file; nil: nothing is
+	past  func()      // called by each read beyond half of the file; may be nil
 	stall *time.Timer // runs while a read does
 	err   error
 
 	waited time.Duration // of this paceLook
 	came   int64         // within it
 
-	patience *time.Duration // with all such files' servers, of which reads use up a part; nil: no bound
+	patience *time.Duration // left for all files that share it; nil: no limit
 }
 
-// errTrickle says that a server used up the time that there was for it.
+// errTrickle means that a file came too slowly.
 var errTrickle = errors.New("the file came too slowly")
 
-// NewSource reads from r. It calls giveUp once the server has been silent for too long.
+// NewSource returns a Source that reads from r. It calls giveUp after stallLimit without a byte.
 func NewSource(r io.ReadCloser, giveUp func()) *Source {
 	s := &Source{r: r, stall: time.AfterFunc(stallLimit, giveUp)}
 	s.stall.Stop()
 	return s
 }
 
-// Half has f called by each read beyond half of the length.
+// Half makes each read beyond half of the length call f.
 func (s *Source) Half(length int64, f func()) { s.half, s.past = length/2, f }
 
-// Share bounds the file by a time that it shares with others, of which its reads use up
-// a part.
+// Share limits the file to a time that several files share. Its reads reduce patience.
 func (s *Source) Share(patience *time.Duration) { s.patience = patience }
 
-// Err is why reading failed; nil where it did not.
+// Err returns the error of reading, if any.
 func (s *Source) Err() error { return s.err }
 
 // Read reads from the file.
@@ -84,8 +81,8 @@ func (s *Source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// trickles reports that a paceLook has ended with too few bytes. A read counts for
-// no longer than it may last: a process that was stopped blames nobody.
+// trickles reports whether a paceLook ended with too few bytes. took is at most stallLimit, so that a
+// stopped process does not count against the server.
 func (s *Source) trickles(n int64, took time.Duration) bool {
 	s.waited, s.came = s.waited+took, s.came+n
 	if s.waited < paceLook {
@@ -96,15 +93,14 @@ func (s *Source) trickles(n int64, took time.Duration) bool {
 	return slow
 }
 
-// Close hangs up.
+// Close closes the connection.
 func (s *Source) Close() error { return s.r.Close() }
 
-// Incoming is a file that arrives with a vendor's answer. It remembers whether reading
-// failed, so that the adapter gets its own error back. The adapter closes what it reads
-// from.
+// Incoming is a file that arrives with a vendor's answer. It records whether reading failed, so that
+// the adapter gets its own error back. The adapter closes the reader.
 type Incoming struct {
 	io.Reader
-	Err error // why reading failed; nil where it did not
+	Err error // of reading, if it failed
 }
 
 // Read reads from the file.

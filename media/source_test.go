@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A server is measured by how long its bytes are waited for: not by how long the
-// bucket takes to have them, nor by a file that ends early.
+// TestSourcePace checks that a server's pace counts only the time of waiting for its bytes, not
+// that of the bucket, and that a file that ends early is not too slow.
 func TestSourcePace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

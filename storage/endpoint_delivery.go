@@ -154,7 +154,7 @@ func (s *Store) EndpointDeliveries(
 	if after != "" {
 		last, err := readDelivery(db, endpointID, after)
 		if mediagate.Is(err, mediagate.KindNotFound) {
-			err = mediagate.Invalid("after", "after must be an id of this list")
+			err = mediagate.Invalid("after", "after must be the id of an entry in this list")
 		}
 		if err != nil {
 			return nil, false, dbError(err, "list deliveries")

@@ -225,9 +225,9 @@ func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.InputsErasedAt.IsZero() {
 		return a
 	}
-	a.Failure = a.Failure.Wordless()
-	a.Refusal = a.Refusal.Wordless()
-	a.Unusable = a.Unusable.Wordless()
+	a.Failure = a.Failure.WithoutMessage()
+	a.Refusal = a.Refusal.WithoutMessage()
+	a.Unusable = a.Unusable.WithoutMessage()
 	a.Error = ""
 	if a.Outcome != nil {
 		a.Outcome = new(a.Outcome.WithoutInputs())

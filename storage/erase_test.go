@@ -418,11 +418,11 @@ func TestEraseFacts(t *testing.T) {
 				same(b, name+": request", []any{string(t.Params), t.Modal.Input, t.Plan, t.InputsErasedAt, t.ErasedAt},
 					[]any{`{}`, json.RawMessage(nil), expired.Task.Plan.WithoutInputs(), b.now(), time.Time{}})
 				same(b, name+": what a client finds it by", []any{t.Reference, t.Webhook.URL}, []any{"order of a zebrafish", "https://receiver.example.com/zebrafish"})
-				same(b, name+": failure", t.Failure, t.Failure.Wordless())
+				same(b, name+": failure", t.Failure, t.Failure.WithoutMessage())
 				first := must(b.State(b.Context(), end.id, 1))
 				same(b, name+": checked inputs", first.Inputs, mediagate.InputCheck{})
 				for _, a := range first.Attempts {
-					same(b, name+": the attempt's texts", []any{a.Error, a.Refusal, a.Failure}, []any{"", a.Refusal.Wordless(), a.Failure.Wordless()})
+					same(b, name+": the attempt's texts", []any{a.Error, a.Refusal, a.Failure}, []any{"", a.Refusal.WithoutMessage(), a.Failure.WithoutMessage()})
 					if a.Outcome != nil {
 						same(b, name+": outcome", *a.Outcome, a.Outcome.WithoutInputs())
 					}

@@ -75,11 +75,11 @@ func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) 
 	return marked, nil
 }
 
-// DoubtedTasks lists the open tasks of a backup that may lack attempts, by id. They wait for an
+// UncertainTasks lists the open tasks of a backup that may lack attempts, by id. They wait for an
 // operator unless a lookup finds their jobs.
-func (s *Store) DoubtedTasks(
+func (s *Store) UncertainTasks(
 	ctx context.Context, after string, limit int,
-) (tasks []mediagate.Doubted, hasMore bool, err error) {
+) (tasks []mediagate.UncertainTask, hasMore bool, err error) {
 	err = read(s.on(ctx), &tasks, `SELECT id, account_id, key_id, model, hold, status, wait_reason, created_at
 		FROM tasks WHERE `+isOpen+` AND restored_at IS NOT NULL AND (tail_lost OR wait_reason = ?) AND id > ?
 		ORDER BY id LIMIT ?`, mediagate.ParkSubmissionUnknown, after, limit+1)

@@ -87,11 +87,11 @@ func (b *bench) mark(noted time.Time, limit, want int) {
 }
 
 // doubted checks which tasks wait for a person, one a page.
-func (b *bench) doubted(want ...string) (list []mediagate.Doubted) {
+func (b *bench) doubted(want ...string) (list []mediagate.UncertainTask) {
 	b.Helper()
 	var got []string
 	for after, more := "", true; more; {
-		page, hasMore := must2(b.DoubtedTasks(b.Context(), after, 1))
+		page, hasMore := must2(b.UncertainTasks(b.Context(), after, 1))
 		for _, d := range page {
 			got, list, after = append(got, d.TaskID), append(list, d), d.TaskID
 		}

@@ -488,19 +488,19 @@ func (s *Store) refusal(ctx context.Context, n submission) error {
 		return err
 	}
 	if left := sharedRow.Quota - sharedRow.Held - sharedRow.Spent; !sharedRow.Unlimited && left < amount {
-		return mediagate.Short("the key's quota is not enough", amount, left)
+		return mediagate.NotEnough("the key's quota is not enough", amount, left)
 	}
 	for _, p := range periods {
 		limit, used := sharedRow.limit(p), p.used(sharedRow, n.now.Time)
 		if limit != nil && *limit-used < amount {
 			what := fmt.Sprintf("the key's cap of the %s, %s, is not enough", p.name, *limit)
-			e := mediagate.Short(what, amount, *limit-used)
+			e := mediagate.NotEnough(what, amount, *limit-used)
 			e.Message += " until " + p.end(sharedRow, n.now.Time).Format(time.RFC3339)
 			return e
 		}
 	}
 	if account.Available < amount {
-		return mediagate.Short("insufficient balance", amount, account.Available)
+		return mediagate.NotEnough("insufficient balance", amount, account.Available)
 	}
 	if n.tasks == 0 {
 		return nil

@@ -97,7 +97,7 @@ func (a *Attempt) identify(s Sending) {
 func (s *State) Seen() Seen {
 	seen := Seen{Cancelled: !s.CancelRequestedAt.IsZero(), Failed: !s.FailRequestedAt.IsZero()}
 	if !s.open() {
-		seen.Status, seen.Failure = s.Status, s.Failure.Wordless()
+		seen.Status, seen.Failure = s.Status, s.Failure.WithoutMessage()
 	}
 	if a := s.Last(); a != nil {
 		seen.Ref = a.Ref

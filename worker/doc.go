@@ -1,6 +1,5 @@
-// Package worker registers workflows and activities on their task queues,
-// each with its own bound, and runs them until it is told to stop. It holds
-// no logic of the durable path.
+// Package worker registers workflows and activities on their task queues, each with its own
+// bound, and runs them until it is told to stop. It contains no logic of the durable path.
 //
 // It imports workflows and activities.
 package worker

@@ -63,7 +63,8 @@ func (s *scene) mirror(t *testing.T) error {
 	return err
 }
 
-// A failed attempt is one line, which has the cause that Temporal is not told.
+// TestAFailedActivityIsOneLine checks that a failed attempt is one line with the cause that
+// Temporal does not get.
 func TestAFailedActivityIsOneLine(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -94,8 +95,8 @@ func TestAFailedActivityIsOneLine(t *testing.T) {
 	}
 }
 
-// What a stop or a cancel cuts off is no failure: it is told, and warns of nothing. Nor is
-// it a failure of the database that the activity asked then.
+// TestWhatIsCutOffIsNoFailure checks that an activity ended by a stop or a cancel is logged
+// without a warning, and is not reported as a failure of the database that it called.
 func TestWhatIsCutOffIsNoFailure(t *testing.T) {
 	t.Parallel()
 	away := &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the database is away", Err: context.Canceled}
@@ -123,7 +124,8 @@ func TestWhatIsCutOffIsNoFailure(t *testing.T) {
 	}
 }
 
-// A panic is logged without its value, and nothing of it gets to Temporal.
+// TestAPanicIsOneLineWithoutItsValue checks that a panic is logged without its value, and that
+// Temporal gets nothing of it.
 func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	t.Parallel()
 	var s *scene
@@ -143,8 +145,8 @@ func TestAPanicIsOneLineWithoutItsValue(t *testing.T) {
 	}
 }
 
-// What is parked while all channels are out tries again and again: that is no
-// line a try, since the channel's own line has told it.
+// TestShutOutTriesAreNotLogged checks that a task parked while all channels are out logs no line
+// for each try: the channel has its own line.
 func TestShutOutTriesAreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, nil)

@@ -17,61 +17,61 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// Config is what a worker process runs.
+// Config says what a worker process runs.
 type Config struct {
 	Temporal   client.Client
 	Activities *activities.Activities
-	Providers  []string // whose call queues it serves
-	Channels   []string // the configured ones, whose singletons it keeps running
+	Providers  []string // the providers whose call queues it serves
+	Channels   []string // the configured channels, whose singletons it keeps running
 	Grace      time.Duration
 	Logger     *slog.Logger
-	Serving    func() // nil: none. Called once all queues are polled
+	Serving    func() // called once all queues are polled; may be nil
 	// Seen is called each minute with the configured channels.
 	Seen func(ctx context.Context, channels []string) error
-	// Observe is called with each activity attempt that has ended; nil: nobody counts. The
-	// outcome is ok, waits, stopped, cancelled, or the kind of the error.
+	// Observe is called after each activity attempt. The outcome is ok, waits, stopped, cancelled, or
+	// the kind of the error. Observe may be nil.
 	Observe func(activity, outcome string, took time.Duration)
 }
 
-// How many activities a process takes at once from each queue (D18). How much of
-// something scarce they may have is bounded by the limits of the process, in the
-// activities. A queue has slots for what its limit has, and for those who wait for it:
-// in moments their slots fall free again, so no crowd keeps a newcomer waiting for one.
-// A queue of calls has slots for the calls of all channels, so that who would wait for
-// one never stands in the way of another.
+// The number of activities that a process takes at once from each queue (D18). The limits of the
+// process bound what these activities may use, inside the activities. A queue has slots for the
+// capacity of its limit, and some for activities that wait for the limit. An activity that gets no
+// permit gives its slot back within moments, so a burst from one account does not keep others waiting.
+// A queue of calls has slots for the calls of all channels, so that calls of one channel never block
+// those of another.
 const (
 	maxDatabase = 64
-	callRoom    = 100 // of each queue of calls, for those that make no job
-	backlogRoom = 200 // of each channel's backlog
-	waitRoom    = 64  // of the other queues with a limit, for those who wait for it
+	callRoom    = 100 // in each queue of calls, for calls that make no job
+	backlogRoom = 200 // in each channel's backlog
+	waitRoom    = 64  // in the other queues with a limit, for activities that wait for it
 	maxTending  = 200
-	stickyCache = 500 // cached workflows; more costs memory, not speed
+	stickyCache = 500 // cached workflows; more would cost memory and gain no speed
 )
 
-// stickyWait is how long a workflow task lies on the queue of the worker that
-// has its run in the cache, before any other takes it. It is what the tasks of
-// a killed worker's runs wait for in the first seconds (ADR 5).
+// stickyWait is how long a workflow task waits for the worker that has its run in the cache,
+// before any other worker takes it. The runs of a killed worker wait this long in the first
+// seconds (ADR 5).
 const stickyWait = 5 * time.Second
 
-// heartbeatThrottle lets each beat through at once. The regular ones come every three
-// seconds, and a sender reports what it has begun before the first byte (D5): the SDK would
-// hold that back if it came within this time of another.
+// heartbeatThrottle lets the SDK send each heartbeat at once. Regular ones come every three
+// seconds. A sender also reports what it has begun before the first byte (D5), and the SDK would
+// hold that back if it came soon after another.
 const heartbeatThrottle = time.Millisecond
 
-// Run serves the queues until ctx ends, then lets calls under way end within
-// the grace time; long activities hand themselves back at once.
+// Run serves the queues until ctx ends, then lets calls in progress end within the grace time.
+// Long activities hand themselves back at once.
 func Run(ctx context.Context, c Config) error {
 	worker.SetStickyWorkflowCacheSize(stickyCache)
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	started := make([]worker.Worker, 0, 5+len(c.Providers)+len(c.Channels))
 	defer func() {
 		stopAll(started)
 	}()
-	if err := c.seen(ctx); err != nil { // the first work may come at once, and what operators read of its channel with it
+	if err := c.seen(ctx); err != nil { // before the first work, so that operators do not see a channel without a worker
 		c.Logger.WarnContext(ctx, "channels not noted", "error", err)
 	}
-	for _, w := range c.workers(giveUp) {
+	for _, w := range c.workers(fail) {
 		if err := w.Start(); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
@@ -88,8 +88,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// stopAll stops the workers at the same time, so that their grace times do
-// not add up.
+// stopAll stops the workers at the same time, so that their grace times do not add up.
 func stopAll(started []worker.Worker) {
 	done := make(chan struct{})
 	for _, w := range started {
@@ -103,9 +102,9 @@ func stopAll(started []worker.Worker) {
 	}
 }
 
-// workers are one for each queue. One that gives up for good would leave its
-// queue to nobody while the others go on: it ends them all.
-func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
+// workers returns one worker for each queue. If one fails for good, its queue would be left
+// without a worker while the others go on, so fail ends them all.
+func (c Config) workers(fail context.CancelCauseFunc) []worker.Worker {
 	around := []interceptor.WorkerInterceptor{&activityLog{log: c.Logger, now: c.Activities.Now, observe: c.Observe}}
 	queue := func(name string, bound int, workflowsToo bool) worker.Worker {
 		w := worker.New(c.Temporal, name, worker.Options{
@@ -115,7 +114,7 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 			WorkerStopTimeout:                       c.Grace,
 			BuildID:                                 workflows.BuildID, //nolint:staticcheck // we have no deployments
 			MaxHeartbeatThrottleInterval:            heartbeatThrottle,
-			OnFatalError:                            giveUp,
+			OnFatalError:                            fail,
 			Interceptors:                            around,
 			MaxConcurrentLocalActivityExecutionSize: maxDatabase,
 		})
@@ -143,8 +142,8 @@ func (c Config) workers(giveUp context.CancelCauseFunc) []worker.Worker {
 	return all
 }
 
-// keepSingletons ensures, at start and each minute, that the workflow Wake and every
-// channel's workflow run (D2), and get somewhere; and once, that retention is scheduled.
+// keepSingletons ensures, at the start and every minute, that the workflow Wake and every
+// channel's workflow run (D2) and make progress. It also schedules retention, once.
 func (c Config) keepSingletons(ctx context.Context) {
 	keeper := workflows.Keeper{Client: workflows.Client{Temporal: c.Temporal}, Replaced: func(id, reason string) {
 		c.Logger.WarnContext(ctx, "replaced a singleton's run", "workflow", id, "reason", reason)
@@ -172,7 +171,7 @@ func (c Config) keepSingletons(ctx context.Context) {
 	}
 }
 
-// seen notes that this worker has its channels.
+// seen records that this worker serves its channels.
 func (c Config) seen(ctx context.Context) error {
 	if c.Seen == nil {
 		return nil
@@ -180,7 +179,7 @@ func (c Config) seen(ctx context.Context) error {
 	return c.Seen(ctx, c.Channels)
 }
 
-// activityLog writes one canonical line an activity attempt.
+// activityLog writes one canonical line for each activity attempt.
 type activityLog struct {
 	interceptor.WorkerInterceptorBase
 	log     *slog.Logger
@@ -188,9 +187,13 @@ type activityLog struct {
 	observe func(activity, outcome string, took time.Duration)
 }
 
-// InterceptActivity puts the log around the activity.
-func (l *activityLog) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	return &loggedActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, parent: l}
+// InterceptActivity adds the log to the activity.
+func (l *activityLog) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	return &loggedActivity{
+		ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, parent: l,
+	}
 }
 
 type loggedActivity struct {
@@ -215,10 +218,10 @@ func (a *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	case activities.NoFault(err):
 		outcome = "waits"
 		a.parent.log.DebugContext(ctx, "activity", append(attrs, "error", err)...)
-	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one once it is back
+	case errors.Is(context.Cause(ctx), worker.ErrWorkerShutdown): // another worker repeats it, or this one after its restart
 		outcome = "stopped"
 		a.parent.log.InfoContext(ctx, "activity cut off by the stop", append(attrs, "error", cause(err))...)
-	case errors.Is(ctx.Err(), context.Canceled): // by its heartbeat: what failed then says nothing of whom it asked
+	case errors.Is(ctx.Err(), context.Canceled): // cancelled through the heartbeat, so its error says nothing about the called server
 		outcome = "cancelled"
 		a.parent.log.InfoContext(ctx, "activity cancelled", append(attrs, "error", context.Cause(ctx))...)
 	default:

@@ -25,7 +25,7 @@ const runsPage = 500
 // earlier answer.
 func (c Client) RunsSince(
 	ctx context.Context, since time.Time, page string,
-) (runs []mediagate.Doubted, next string, err error) {
+) (runs []mediagate.UncertainTask, next string, err error) {
 	token, err := base64.RawURLEncoding.DecodeString(page)
 	if err != nil {
 		return nil, "", errNoPage
@@ -46,7 +46,7 @@ func (c Client) RunsSince(
 	for _, e := range answer.GetExecutions() {
 		memo := e.GetMemo()
 		hold, _ := mediagate.ParseMicros(memoText(memo, "hold"))
-		runs = append(runs, mediagate.Doubted{
+		runs = append(runs, mediagate.UncertainTask{
 			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"),
 			KeyID: memoText(memo, "key"), Model: memoText(memo, "model"), Hold: hold,
 			State: strings.ToLower(e.GetStatus().String()), At: e.GetStartTime().AsTime(),
@@ -55,7 +55,7 @@ func (c Client) RunsSince(
 	return runs, base64.RawURLEncoding.EncodeToString(answer.GetNextPageToken()), nil
 }
 
-var errNoPage = mediagate.Invalid("after", "after must be the next of the answer before")
+var errNoPage = mediagate.Invalid("after", "after must be the next of the previous answer")
 
 // memoText returns a text of the memo, or "" if it is not there.
 func memoText(memo *commonpb.Memo, name string) (text string) {

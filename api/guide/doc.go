@@ -1,5 +1,4 @@
-// Package guide makes web pages of the guides and of the OpenAPI document: without them
-// whoever runs the gateway would have to publish both somewhere else, for the version that
-// runs. Pages are HTML with one style sheet; they load and run nothing else. It imports
-// api/openapi.
+// Package guide renders the guides and the OpenAPI document as web pages, so that every gateway
+// serves the documents of its own version. The pages are HTML with one style sheet, and load or
+// run nothing else. The package imports api/openapi.
 package guide

@@ -16,10 +16,10 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// Root is where the pages are; each link leads below it.
+// Root is the path of the pages. All links lead below it.
 const Root = "/docs"
 
-// Reference is the name of the page of the OpenAPI document.
+// Reference names the page of the OpenAPI document.
 const Reference = "reference"
 
 // Style is the style sheet of all pages.
@@ -40,13 +40,12 @@ type Page struct {
 	body     template.HTML
 }
 
-// Guide is all of them.
+// Guide is a set of pages.
 type Guide struct {
-	Pages []Page // in the order of their names, the guides before the models
+	Pages []Page // sorted by name, the guides before the models
 }
 
-// New reads the Markdown files. HTML in them is left out, and so are links to files that
-// are no pages.
+// New renders the Markdown files. It leaves out HTML, and links to files that are no pages.
 func New(files fs.FS) (*Guide, error) {
 	var names []string
 	for _, pattern := range []string{"*.md", "*/*.md"} {
@@ -75,7 +74,7 @@ func New(files fs.FS) (*Guide, error) {
 	return g, nil
 }
 
-// pageOf is the name of the page that a file is.
+// pageOf returns the name of a file's page.
 func pageOf(file string) string {
 	name := strings.TrimSuffix(file, ".md")
 	if path.Base(name) == "README" {
@@ -85,7 +84,9 @@ func pageOf(file string) string {
 }
 
 func (p *Page) render(file string, known map[string]bool) error {
-	markdown := goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	markdown := goldmark.New(
+		goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+	)
 	doc := markdown.Parser().Parse(text.NewReader(p.Markdown))
 	if heading, ok := doc.FirstChild().(*ast.Heading); ok {
 		p.Title = strings.ReplaceAll(string(heading.Lines().Value(p.Markdown)), "`", "")
@@ -106,7 +107,7 @@ func (p *Page) render(file string, known map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	for _, link := range dead { // its words stay
+	for _, link := range dead { // keep the words of the link
 		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
 			link.Parent().InsertBefore(link.Parent(), link, child)
 		}
@@ -120,8 +121,7 @@ func (p *Page) render(file string, known map[string]bool) error {
 	return nil
 }
 
-// target is where a link of a file leads on the site; ok is false for files that are no
-// pages.
+// target returns where a file's link leads on the site. ok is false for a file that is no page.
 func target(file, link string, known map[string]bool) (to string, ok bool) {
 	name, fragment, has := strings.Cut(link, "#")
 	if name == "" || strings.Contains(name, "://") {
@@ -138,14 +138,14 @@ func target(file, link string, known map[string]bool) (to string, ok bool) {
 	return to, true
 }
 
-// frame is what the layout shows.
+// frame is the data of the layout.
 type frame struct {
 	Root, Title string
 	Pages       []Page
 	Body        template.HTML
 }
 
-// HTML is the page as it is sent.
+// HTML renders the page with the layout.
 func (g *Guide) HTML(p Page) ([]byte, error) { return g.page(p.Title, p.body) }
 
 func (g *Guide) page(title string, body template.HTML) ([]byte, error) {
@@ -154,7 +154,7 @@ func (g *Guide) page(title string, body template.HTML) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Index is the page that lists the others.
+// Index renders the page that lists the others.
 func (g *Guide) Index() ([]byte, error) {
 	var out bytes.Buffer
 	if err := indexLayout.Execute(&out, frame{Root: Root, Pages: g.Pages}); err != nil {
@@ -168,8 +168,8 @@ var indexLayout = template.Must(template.New("index").Parse(`<h1>The gateway's d
 {{end}}<li><a href="{{.Root}}/` + Reference + `">Every call</a> (<a href="/openapi.json">OpenAPI</a>)</li></ul>
 `))
 
-// LLMs is the list of the pages for language models (https://llmstxt.org), with links
-// below the address; empty: relative ones.
+// LLMs lists the pages for language models (https://llmstxt.org). The links begin with the
+// address, and are relative if that is empty.
 func (g *Guide) LLMs(address string) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `# mediagate

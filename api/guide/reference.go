@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/api/openapi"
 )
 
-// document is what is shown of an OpenAPI document.
+// document is the part of an OpenAPI document that the reference shows.
 type document struct {
 	Tags []struct {
 		Name        string
@@ -68,7 +68,7 @@ type field struct {
 	Required                bool
 }
 
-// section are the operations of a tag.
+// section holds the operations of a tag.
 type section struct {
 	Name, Description string
 	Operations        []shown
@@ -85,7 +85,7 @@ type answer struct {
 	Fields              []field
 }
 
-// Reference is the page of an OpenAPI document: its operations by their tags, in its order.
+// Reference renders an OpenAPI document: its operations by tag, in the document's order.
 func (g *Guide) Reference(text []byte) ([]byte, error) {
 	var doc document
 	if err := json.Unmarshal(text, &doc); err != nil {
@@ -112,7 +112,7 @@ func (g *Guide) Reference(text []byte) ([]byte, error) {
 	return g.page("Every call", template.HTML(out.String())) //nolint:gosec // a template made it
 }
 
-// operations are those of the paths, in their order.
+// operations returns the operations of all paths, in their order.
 func (d document) operations() ([]operation, error) {
 	paths, err := openapi.Members(d.Paths)
 	if err != nil {
@@ -156,7 +156,7 @@ func (d document) shown(o operation) shown {
 	return s
 }
 
-// fields are the properties of a schema, none where it is one of several.
+// fields returns the properties of a schema. A schema that is one of several has none.
 func (d document) fields(s schema) []field {
 	if s.Ref != "" {
 		s = d.Components.Schemas[openapi.NameOf(s.Ref)]

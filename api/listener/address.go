@@ -9,18 +9,20 @@ import (
 	"strings"
 )
 
-// Proxies are those in front of us that are believed: so many, or those in the
-// networks. Each appends the address it was called from to X-Forwarded-For.
+// Proxies says which proxies in front of us are trusted: a number of them, or those in certain
+// networks. Each proxy appends the address of its client to X-Forwarded-For.
 type Proxies struct {
 	Hops     int
-	Networks []netip.Prefix // not beside Hops
+	Networks []netip.Prefix // unused if Hops is set
 }
 
-// ClientAddress is the address of the caller. Of so many proxies it is the entry
-// that many from the right. Proxies that are known by their networks begin with
-// the peer: the first from the right that is none of them is the caller. What
-// stands further left is hearsay. The zero address is returned when there is no
-// readable one.
+// ClientAddress returns the address of the client. With Hops it is the entry that many places
+// from the right. With Networks it is the first address, from the peer on and then from the
+// right, that belongs to no trusted proxy. Entries further left are not trusted. It returns the
+// zero address if there is no readable one.
+//
+// Example: with 10.0.0.0/8 trusted, a peer 10.0.0.1 and X-Forwarded-For "1.1.1.1, 2.2.2.2,
+// 10.0.0.2", the client is 2.2.2.2.
 func ClientAddress(r *http.Request, by Proxies) netip.Addr {
 	peer := ReadAddress(r.RemoteAddr)
 	if by.Hops <= 0 && !Contains(by.Networks, peer) {
@@ -43,7 +45,7 @@ func ClientAddress(r *http.Request, by Proxies) netip.Addr {
 	return client
 }
 
-// ReadAddress reads an address with or without a port.
+// ReadAddress parses an address with or without a port.
 func ReadAddress(s string) netip.Addr {
 	if ap, err := netip.ParseAddrPort(s); err == nil {
 		return ap.Addr().Unmap().WithZone("")
@@ -55,8 +57,8 @@ func ReadAddress(s string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// ReadNetwork reads an address, or a CIDR without host bits. Its error says what
-// the text must be.
+// ReadNetwork parses an address, or a CIDR without host bits. Its error says what the text must
+// be.
 func ReadNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil && a.Zone() == "" {
 		a = a.Unmap()
@@ -67,7 +69,7 @@ func ReadNetwork(s string) (netip.Prefix, error) {
 		return netip.Prefix{}, errors.New("must be an IP address or a CIDR")
 	}
 	if p.Masked() != p {
-		return netip.Prefix{}, fmt.Errorf("must not have bits set behind its prefix: %s is meant by it", p.Masked())
+		return netip.Prefix{}, fmt.Errorf("must not have bits set after its prefix, write %s", p.Masked())
 	}
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -75,7 +77,7 @@ func ReadNetwork(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// Contains reports whether one of the networks has the address.
+// Contains reports whether one of the networks contains the address.
 func Contains(prefixes []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }

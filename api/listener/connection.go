@@ -13,68 +13,74 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// Connections bounds how many there are. Those at work are within Limits.Connections,
-// by the client's address; a few more, Limits.Spare, are told so, and may ask how we
-// are: whoever decides on our life must not take us for dead. One too many in all makes
-// one go that asks nothing at the moment, the longest silent of its address, or else of
-// all.
+// Connections bounds the open connections of a listener.
+//
+// Active connections, those with a call in progress, have permits of Limits.Connections, with the
+// client's address as tenant. A few more connections, up to Limits.Overflow, are told that there
+// are too many. They may still ask for the health of the process: a load balancer must not take a
+// busy process for a dead one. If there is one connection too many in all, an idle one is closed:
+// the one that is idle longest among those of the same address, or else among all.
 type Connections struct {
-	working *limit.Limit
-	spare   *limit.Limit
-	most    int64 // 0: no bound
-	beyond  int64 // how many more there may be where nobody can go
-	proxies Proxies
-	refused *SampledLog
+	active      *limit.Limit
+	overflow    *limit.Limit
+	max         int64 // 0: no bound
+	maxOverflow int64 // how many more may be open if none is idle
+	proxies     Proxies
+	refused     *SampledLog
 
 	mu     sync.Mutex
 	open   int64
-	silent list.List             // of *Connection, the longest silent first
-	of     map[string]*list.List // the same of each tenant
+	idle   list.List             // of *Connection, the longest idle first
+	idleOf map[string]*list.List // the same by tenant
 }
 
-// Config is what Connections are made of.
+// Config configures Connections.
 type Config struct {
-	Working *limit.Limit // those at work; nil: no bound
-	Spare   *limit.Limit // those beyond it, which are told so
-	Most    int64        // in all; 0: no bound
-	Beyond  int64        // how many more there may be where nobody can go
-	Proxies Proxies
-	Logger  *slog.Logger
+	Active      *limit.Limit // bounds active connections; nil: no bound
+	Overflow    *limit.Limit // bounds the further ones, which are told that there are too many
+	Max         int64        // open connections in all; 0: no bound
+	MaxOverflow int64        // how many more may be open if none is idle
+	Proxies     Proxies
+	Logger      *slog.Logger
 }
 
-// New makes them, of which there are none yet.
+// New makes bounds for the connections of one listener or several.
 func New(c Config) *Connections {
 	return &Connections{
-		working: c.Working, spare: c.Spare, proxies: c.Proxies, most: c.Most, beyond: c.Beyond,
-		refused: NewSampledLog(c.Logger, "connections were refused or closed: there are as many as may be"),
-		of:      map[string]*list.List{},
+		active:      c.Active,
+		overflow:    c.Overflow,
+		max:         c.Max,
+		maxOverflow: c.MaxOverflow,
+		proxies:     c.Proxies,
+		refused:     NewSampledLog(c.Logger, "connections were refused or closed: there are as many as may be"),
+		idleOf:      map[string]*list.List{},
 	}
 }
 
-// Counts are how many there are, and how many of them are silent.
-func (s *Connections) Counts() (open, silent int) {
+// Counts returns how many connections are open, and how many of them are idle.
+func (s *Connections) Counts() (open, idle int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.open), s.silent.Len()
+	return int(s.open), s.idle.Len()
 }
 
-// Listen hands out the connections of a listener within the bounds.
+// Listen wraps a listener so that its connections stay within the bounds.
 func (s *Connections) Listen(l net.Listener) net.Listener { return listener{l, s} }
 
-// Connection is one of a client's.
+// Connection is a client's connection.
 type Connection struct {
 	net.Conn
 	all    *Connections
 	tenant string
 
-	// Under the lock of all.
-	closed bool
-	inAll  *list.Element // nil while it is at work
-	inOf   *list.Element
-	permit *limit.Permit // to be at work
+	// The lock of all guards these.
+	closed   bool
+	inIdle   *list.Element // the connection's place in all.idle; nil while it is active
+	inTenant *list.Element
+	permit   *limit.Permit // to be active
 }
 
-// CloseWrite lets net/http end an answer that comes before the request's end.
+// CloseWrite lets net/http finish an answer that comes before the end of the request.
 func (c *Connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -82,7 +88,7 @@ func (c *Connection) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// Close may be called twice, by us and by net/http.
+// Close may be called twice, by Connections and by net/http.
 func (c *Connection) Close() error {
 	c.all.mu.Lock()
 	c.all.forget(c)
@@ -90,13 +96,13 @@ func (c *Connection) Close() error {
 	return c.Conn.Close()
 }
 
-// listener hands out connections within the bounds.
+// listener wraps a listener within the bounds.
 type listener struct {
 	net.Listener
 	all *Connections
 }
 
-// Accept returns the next connection for which there is room.
+// Accept returns the next connection that is admitted.
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -109,13 +115,13 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns the connection as one of ours, or closes it and returns nil.
+// admit returns the connection as a Connection, or closes it and returns nil.
 func (s *Connections) admit(conn net.Conn) *Connection {
 	c := &Connection{Conn: conn, all: s, tenant: s.tenantOf(conn.RemoteAddr().String())}
-	gone, admitted := s.enter(c)
-	if gone != nil {
+	evicted, admitted := s.register(c)
+	if evicted != nil {
 		s.Refuse(conn)
-		_ = gone.Conn.Close()
+		_ = evicted.Conn.Close()
 	}
 	if !admitted {
 		s.Refuse(conn)
@@ -125,36 +131,37 @@ func (s *Connections) admit(conn net.Conn) *Connection {
 	return c
 }
 
-// Refuse notes that there was no room for a connection.
+// Refuse logs that a connection was refused.
 func (s *Connections) Refuse(conn net.Conn) {
 	s.refused.Count(slog.String("client", ReadAddress(conn.RemoteAddr().String()).String()))
 }
 
-// enter takes a connection into the books, at the expense of a silent one if need be,
-// which is to be closed.
-func (s *Connections) enter(c *Connection) (gone *Connection, admitted bool) {
+// register counts a connection. If there are too many, it evicts an idle one, which the caller
+// must close.
+func (s *Connections) register(c *Connection) (evicted *Connection, admitted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.most > 0 && s.open >= s.most {
-		from := s.of[c.tenant]
+	if s.max > 0 && s.open >= s.max {
+		from := s.idleOf[c.tenant]
 		if from == nil {
-			from = &s.silent
+			from = &s.idle
 		}
 		if first := from.Front(); first != nil {
-			gone, _ = first.Value.(*Connection)
-			s.forget(gone)
+			evicted, _ = first.Value.(*Connection)
+			s.forget(evicted)
 		}
-		if s.open >= s.most+s.beyond {
+		if s.open >= s.max+s.maxOverflow {
 			return nil, false
 		}
 	}
 	s.open++
-	s.rest(c)
-	return gone, true
+	s.addIdle(c)
+	return evicted, true
 }
 
-// tenantOf is whose share a connection from there takes: its address's. Proxies and the
-// machine itself speak for many: each of their connections counts by itself.
+// tenantOf returns the tenant of a connection from the peer: the network of its address. Proxies
+// and the machine itself connect on behalf of many clients, so each of their connections is a
+// tenant of its own.
 func (s *Connections) tenantOf(peer string) string {
 	a := ReadAddress(peer)
 	if !a.IsValid() || a.IsLoopback() || s.proxies.Hops > 0 || Contains(s.proxies.Networks, a) {
@@ -163,8 +170,8 @@ func (s *Connections) tenantOf(peer string) string {
 	return NetworkOf(a).String()
 }
 
-// NetworkOf is what counts as one client: an address, of IPv6 a /64, of which a
-// client has all.
+// NetworkOf returns the network that counts as one client: a single address, or for IPv6 a /64,
+// since a client usually has all of it.
 func NetworkOf(a netip.Addr) netip.Prefix {
 	bits := a.BitLen()
 	if a.Is6() {
@@ -179,59 +186,60 @@ func (s *Connections) forget(c *Connection) {
 		return
 	}
 	c.closed = true
-	s.work(c)
+	s.removeIdle(c)
 	c.permit.Release()
 	s.open--
 }
 
-// rest puts a connection last among the silent ones.
-func (s *Connections) rest(c *Connection) {
+// addIdle puts a connection last among the idle ones.
+func (s *Connections) addIdle(c *Connection) {
 	c.permit.Release()
 	c.permit = nil
-	of := s.of[c.tenant]
+	of := s.idleOf[c.tenant]
 	if of == nil {
 		of = list.New()
-		s.of[c.tenant] = of
+		s.idleOf[c.tenant] = of
 	}
-	c.inAll, c.inOf = s.silent.PushBack(c), of.PushBack(c)
+	c.inIdle, c.inTenant = s.idle.PushBack(c), of.PushBack(c)
 }
 
-// work takes it out of them.
-func (s *Connections) work(c *Connection) {
-	if c.inAll == nil {
+// removeIdle removes a connection from the idle ones.
+func (s *Connections) removeIdle(c *Connection) {
+	if c.inIdle == nil {
 		return
 	}
-	of := s.of[c.tenant]
-	s.silent.Remove(c.inAll)
-	of.Remove(c.inOf)
-	c.inAll, c.inOf = nil, nil
+	of := s.idleOf[c.tenant]
+	s.idle.Remove(c.inIdle)
+	of.Remove(c.inTenant)
+	c.inIdle, c.inTenant = nil, nil
 	if of.Len() == 0 {
-		delete(s.of, c.tenant)
+		delete(s.idleOf, c.tenant)
 	}
 }
 
-// Begin says that a call has come on the connection. It reports whether the
-// connection is to answer it, and whether its address has all that it may have at
-// work: then it is told so.
-func (c *Connection) Begin() (there, beyond bool) {
+// Begin marks the connection as active when a call comes. It reports whether the connection is still
+// open for an answer, and whether its address is over the limit of active connections, which is then
+// the answer.
+func (c *Connection) Begin() (isOpen, overLimit bool) {
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	if c.closed {
 		return false, false
 	}
-	c.all.work(c)
-	if c.permit != nil { // it was at work before: calls that came at once
+	c.all.removeIdle(c)
+	if c.permit != nil { // it is active already: several calls came at once
 		return true, false
 	}
-	var within bool
-	if c.permit, within = c.all.working.TryAcquire(c.tenant, 1); within {
+	var ok bool
+	if c.permit, ok = c.all.active.TryAcquire(c.tenant, 1); ok {
 		return true, false
 	}
-	c.permit, within = c.all.spare.TryAcquire(c.RemoteAddr().String(), 1)
-	return within, true
+	c.permit, ok = c.all.overflow.TryAcquire(c.RemoteAddr().String(), 1)
+	return ok, true
 }
 
-// NoteState hears of answers that are sent to their last byte.
+// NoteState marks a connection as idle once its answer was sent. It is an http.Server's
+// ConnState.
 func NoteState(conn net.Conn, state http.ConnState) {
 	c, ok := conn.(*Connection)
 	if !ok || state != http.StateIdle {
@@ -239,15 +247,16 @@ func NoteState(conn net.Conn, state http.ConnState) {
 	}
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
-	if !c.closed && c.inAll == nil {
-		c.all.rest(c)
+	if !c.closed && c.inIdle == nil {
+		c.all.addIdle(c)
 	}
 }
 
-// connectionKey holds the *Connection in the contexts of its calls.
+// connectionKey is the context key of the *Connection.
 type connectionKey struct{}
 
-// WithConnection is the context of a connection's calls.
+// WithConnection adds the connection to the context of its calls. It is an http.Server's
+// ConnContext.
 func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*Connection); ok {
 		return context.WithValue(ctx, connectionKey{}, c)
@@ -255,11 +264,11 @@ func WithConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// Of is the connection by which a request came; nil in a test without one.
+// Of returns the connection that a request came by, or nil in a test without one.
 func Of(r *http.Request) *Connection {
 	c, _ := r.Context().Value(connectionKey{}).(*Connection)
 	return c
 }
 
-// Refuse notes that the connection is one too many.
+// Refuse logs that the connection was refused.
 func (c *Connection) Refuse() { c.all.Refuse(c) }

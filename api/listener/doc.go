@@ -1,8 +1,7 @@
-// Package listener guards the API's listeners: how many connections there are and whose
-// (Connections), where a request ends (EndInDoubt), who a client behind proxies is
-// (ClientAddress), and what the server says of itself (NewServerLog). It keeps D18 for
-// what happens before a request is one: strangers who hold connections leave room for
-// others.
+// Package listener guards the API's listeners. Connections bounds the number of connections and
+// shares them among clients, HasUncertainEnd finds requests whose end is ambiguous, ClientAddress
+// finds the client behind proxies, and NewServerLog takes the messages of net/http. The package
+// keeps D18 before a request has begun: clients that hold connections open leave room for others.
 //
-// It knows nothing of tasks, keys or routes, and imports package limit alone.
+// It knows nothing of tasks, keys or routes, and imports package limit only.
 package listener

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// SampleEvery is how often a SampledLog is told at most.
+// SampleEvery is how often a SampledLog writes at most.
 const SampleEvery = 10 * time.Second
 
-// SampledLog tells the log of what others can make happen as often as they like: the
-// first time at once, then how often in the time since, and of the last.
+// SampledLog logs an event that clients can cause as often as they like. It logs the first
+// occurrence at once, and after that one line every SampleEvery, with the number of occurrences
+// and the attributes of the last.
 type SampledLog struct {
 	log  *slog.Logger
 	what string
@@ -21,47 +22,49 @@ type SampledLog struct {
 	mu    sync.Mutex
 	times int
 	last  []slog.Attr
-	timer *time.Timer // until the next line may be
+	timer *time.Timer // runs until the next line may be written
 }
 
+// NewSampledLog makes a log of one kind of event.
 func NewSampledLog(log *slog.Logger, what string) *SampledLog {
 	return &SampledLog{log: log, what: what}
 }
 
-// Count notes one more.
+// Count counts an occurrence.
 func (t *SampledLog) Count(attrs ...slog.Attr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.times++
 	t.last = attrs
 	if t.timer == nil {
-		t.tell()
+		t.report()
 	}
 }
 
-func (t *SampledLog) tell() {
+func (t *SampledLog) report() {
 	t.log.LogAttrs(context.Background(), slog.LevelWarn, t.what, append(t.last, slog.Int("times", t.times))...)
 	t.times, t.last = 0, nil
 	t.timer = time.AfterFunc(SampleEvery, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.timer = nil; t.times > 0 {
-			t.tell()
+			t.report()
 		}
 	})
 }
 
-// longestServerLine bounds what net/http may say of itself: a panic brings its stack.
+// longestServerLine bounds a message of net/http, which may include the stack of a panic.
 const longestServerLine = 4 << 10
 
-// NewServerLog takes what an http.Server logs: what makes it speak may be others' doing.
+// NewServerLog returns the error log of an http.Server. It is sampled, since clients can cause
+// its messages.
 func NewServerLog(to *slog.Logger) *log.Logger {
 	return log.New(serverLog{NewSampledLog(to, "HTTP server")}, "", 0)
 }
 
 type serverLog struct{ to *SampledLog }
 
-// Write is given one line at a time.
+// Write gets one line at a time.
 func (l serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line[:min(len(line), longestServerLine)]))
 	l.to.Count(slog.String("says", strings.ToValidUTF8(text, "")))

@@ -15,13 +15,13 @@ import (
 	"github.com/mediagate/mediagate/client"
 )
 
-// argument is what a tool takes by a name.
+// argument is a named argument of a tool.
 type argument struct {
-	name     string
-	kind     string // of JSON
-	required bool
-	most     int // of an integer, which is at least 0
-	says     string
+	name        string
+	kind        string // the JSON type
+	required    bool
+	most        int // the maximum of an integer; the minimum is 0
+	description string
 }
 
 const (
@@ -31,14 +31,14 @@ const (
 )
 
 func (a argument) schema() map[string]any {
-	schema := map[string]any{"type": a.kind, "description": a.says}
+	schema := map[string]any{"type": a.kind, "description": a.description}
 	if a.kind == kindInteger {
 		schema["minimum"], schema["maximum"] = 0, a.most
 	}
 	return schema
 }
 
-// check reads the value. The error names the argument and the rule that it breaks.
+// check parses the value. Its error names the argument and the broken rule.
 func (a argument) check(value json.RawMessage) (any, error) {
 	switch a.kind {
 	case kindInteger:
@@ -68,8 +68,8 @@ func (a argument) check(value json.RawMessage) (any, error) {
 
 var errNoObject = errors.New("no object")
 
-// object reads an object, or a text that holds one, as models often write it. Members that
-// are null are left out: that is how models leave out what is optional.
+// object parses an object, or a string that holds one, as models often send. It leaves out
+// members that are null, since models use null for optional arguments.
 func object(value json.RawMessage) (map[string]json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && text != "" {
@@ -90,7 +90,8 @@ func object(value json.RawMessage) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// input are the arguments of a call, by name: text, int64 or an object's members.
+// input holds the parsed arguments of a call by name: strings, int64, or the members of an
+// object.
 type input map[string]any
 
 func (in input) text(name string) string {
@@ -103,8 +104,8 @@ func (in input) number(name string) int64 {
 	return n
 }
 
-// fields are an object's members as they came, but files of tasks, as TASK or TASK#N, by
-// their addresses. The error names the field.
+// fields returns the members of an object as they came, with TASK or TASK#N, which name a task's
+// file, replaced by the file's address. Its error names the field.
 func (in input) fields(name string) (map[string]any, error) {
 	fields := map[string]any{}
 	members, _ := in[name].(map[string]json.RawMessage)
@@ -113,7 +114,7 @@ func (in input) fields(name string) (map[string]any, error) {
 		decoder.UseNumber()
 		var value any
 		if err := decoder.Decode(&value); err != nil {
-			return nil, fmt.Errorf("%s is no JSON", name)
+			return nil, fmt.Errorf("%s is not valid JSON", name)
 		}
 		var err error
 		if fields[name], err = withAddresses(name, value); err != nil {
@@ -123,13 +124,13 @@ func (in input) fields(name string) (map[string]any, error) {
 	return fields, nil
 }
 
-// namesFile reports a field that takes the address of a file, such as image_urls or
-// first_frame_image. Others take a task's id as it is.
+// namesFile reports whether the field takes the address of a file, such as image_urls or
+// first_frame_image. In other fields a task id stays as it is.
 func namesFile(name string) bool {
 	return strings.HasSuffix(name, "url") || strings.HasSuffix(name, "urls") || strings.HasSuffix(name, "image")
 }
 
-// withAddresses is the value of a field with addresses in place of TASK and TASK#N.
+// withAddresses returns the value of a field with file addresses in place of TASK and TASK#N.
 func withAddresses(name string, value any) (any, error) {
 	var err error
 	switch v := value.(type) {
@@ -155,8 +156,8 @@ func withAddresses(name string, value any) (any, error) {
 	return value, nil
 }
 
-// read checks the arguments of a call. The SDK's own check would tell of Go's types.
-func read(arguments []argument, raw json.RawMessage) (input, error) {
+// readArguments parses the arguments of a call, since the SDK's own check would report Go types.
+func readArguments(arguments []argument, raw json.RawMessage) (input, error) {
 	members, err := object(raw)
 	if err != nil {
 		return nil, errors.New("the arguments must be an object")
@@ -181,18 +182,17 @@ func read(arguments []argument, raw json.RawMessage) (input, error) {
 	}
 	for name := range members {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%q is no argument of the tool, which takes %s", name, strings.Join(names, ", "))
+			return nil, fmt.Errorf("%q is not an argument of this tool; its arguments are: %s", name, strings.Join(names, ", "))
 		}
 	}
 	return in, nil
 }
 
-// tool answers a call. What it returns as error is the text of the answer.
+// tool answers a call. The caller sees the text of its error as the answer.
 type tool func(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error)
 
-// add adds a tool to the server. begin is called when it begins to answer, and says how long
-// it may go on.
-func add(s *sdk.Server, begin Begin, t sdk.Tool, arguments []argument, answer tool) {
+// add adds a tool to the server. It calls begin when the tool begins to answer.
+func add(s *sdk.Server, begin Begin, t sdk.Tool, arguments []argument, call tool) {
 	properties, required := map[string]any{}, []string{}
 	for _, a := range arguments {
 		properties[a.name] = a.schema()
@@ -200,14 +200,16 @@ func add(s *sdk.Server, begin Begin, t sdk.Tool, arguments []argument, answer to
 			required = append(required, a.name)
 		}
 	}
-	t.InputSchema = map[string]any{"type": kindObject, "properties": properties, "required": required, "additionalProperties": false}
-	s.AddTool(&t, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	t.InputSchema = map[string]any{
+		"type": kindObject, "properties": properties, "required": required, "additionalProperties": false,
+	}
+	s.AddTool(&t, func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		ctx, cancel := begin(ctx)
 		defer cancel()
-		in, err := read(arguments, call.Params.Arguments)
+		in, err := readArguments(arguments, request.Params.Arguments)
 		var result *sdk.CallToolResult
 		if err == nil {
-			result, err = answer(ctx, call, in)
+			result, err = call(ctx, request, in)
 		}
 		if err != nil {
 			result = &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}, IsError: true}
@@ -216,10 +218,10 @@ func add(s *sdk.Server, begin Begin, t sdk.Tool, arguments []argument, answer to
 	})
 }
 
-// largestPicture is the most that upload takes, in bytes.
+// largestPicture bounds the pictures that upload takes, in bytes.
 const largestPicture = 20 << 20
 
-// readAll reads a picture that came within a call.
+// readAll reads the picture in a call.
 func readAll(data io.Reader) (io.Reader, error) {
 	picture, err := io.ReadAll(io.LimitReader(data, largestPicture+1))
 	switch {

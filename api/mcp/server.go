@@ -20,65 +20,100 @@ import (
 )
 
 const (
-	// answerWithin is the most that a tool takes. Many hosts give up after 60 s; they would
-	// never hear of a task that is paid for.
+	// answerWithin bounds how long a tool takes. Many hosts time out after 60 s, and would never learn
+	// of a task that is paid for.
 	answerWithin = 45 * time.Second
-	// runWait is how much of that run waits for its task. The rest is for the submit.
+	// runWait is the part of it for which run waits for its task. The rest is for the submit.
 	runWait = 40 * time.Second
-	// lookTime is what a look at a task may take beside its wait.
-	lookTime = 5 * time.Second
-	// progressEvery is how often a client hears that a tool still waits.
+	// readTime is how long reading a task may take on top of the wait.
+	readTime = 5 * time.Second
+	// progressEvery is how often a waiting tool reports progress.
 	progressEvery = 5 * time.Second
-	// listed is how many tasks are listed without a limit.
-	listed = 10
+	// defaultLimit is how many tasks are listed without a limit.
+	defaultLimit = 10
 )
 
-// Begin is called when a tool begins to answer. The tool goes on until the context that it
-// returns ends.
+// Begin is called when a tool begins to answer. The tool goes on until the returned context ends.
 type Begin func(context.Context) (context.Context, context.CancelFunc)
 
-// NewServer makes a server whose tools call the gateway by the client. On standard input and
+// NewServer makes a server whose tools call the gateway with the client. On standard input and
 // output begin is context.WithCancel.
 func NewServer(version string, gateway *client.Client, begin Begin) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "mediagate", Title: "mediagate", Version: version}, &sdk.ServerOptions{
-		Instructions: "Makes video, images and music. Look for a model with models, read what it takes with schema, and make something with run. " +
-			"quote tells the price and makes nothing. A task that has begun goes on whatever happens here: run answers with its id after 45 s, " +
-			"and task waits for the rest. Do not run the same request again because of a slow answer: look for its task " +
-			"with tasks. A file that a task makes can go into the next request before it exists, by the task's id.",
-		// The tools of a server never change. Whoever asks to hear of it is answered at once, and
-		// holds no connection.
+		Instructions: "Makes video, images and music. Find a model with models, read the fields of a request with schema, " +
+			"and make something with run. quote returns the price and makes nothing. A task that has begun goes on " +
+			"whatever happens here: run answers with its id after 45 s, and task waits for the rest. Do not run the " +
+			"same request again because of a slow answer: look for its task with tasks. The next request can name a " +
+			"file of a task by the task's id, even before the file exists.",
+		// The tools of a server never change. So a client that subscribes to changes gets its answer at
+		// once, and keeps no connection open.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 	})
 	t := tools{gateway}
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true}
-	model := argument{name: "model", kind: kindText, required: true, says: "a model's id"}
+	model := argument{name: "model", kind: kindText, required: true, description: "a model's id"}
 	request := []argument{
 		model,
-		{name: "arguments", kind: kindObject, required: true, says: "the fields of the request without model, as the model's " +
-			"schema has them. Where a field takes the URL of a file, it also takes a file of a task by the task's id, as task_… " +
-			"or task_…#2 for its second file, even while that task still runs"},
-		{name: "endpoint", kind: kindText, says: "the path of the submit; needed for music, such as /v1/music/generations; otherwise the schema's"},
+		{
+			name: "arguments", kind: kindObject, required: true,
+			description: "the fields of the request without model, as in the model's schema. A field that takes the URL " +
+				"of a file also takes a file of a task by the task's id, as task_… or task_…#2 for its second file, even " +
+				"while that task still runs",
+		},
+		{
+			name: "endpoint", kind: kindText,
+			description: "the path of the submit; required for music, such as /v1/music/generations; " +
+				"otherwise that of the schema",
+		},
 	}
-	add(s, begin, sdk.Tool{Name: "models", Description: "Lists the models that can be used, with what they can do.", Annotations: reads}, []argument{
-		{name: "category", kind: kindText, says: "only these: video, image or audio"},
+	add(s, begin, sdk.Tool{
+		Name: "models", Annotations: reads,
+		Description: "Lists the models that can be used, with what they can do.",
+	}, []argument{
+		{name: "category", kind: kindText, description: "only these: video, image or audio"},
 	}, t.models)
-	add(s, begin, sdk.Tool{Name: "schema", Description: "Tells what a request to a video or image model may hold, as JSON Schema, where it goes and what it costs.", Annotations: reads},
-		[]argument{model}, t.schema)
-	add(s, begin, sdk.Tool{Name: "quote", Description: "Tells the price of a request. Nothing is made or charged.", Annotations: reads}, request, t.quote)
-	add(s, begin, sdk.Tool{Name: "run", Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
-		"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task."}, append(slices.Clip(request),
-		argument{name: "idempotency_key", kind: kindText, says: "the same key for the same request never makes or charges twice, within 24 hours"}), t.run)
-	add(s, begin, sdk.Tool{Name: "task", Description: "Tells how a task stands, and links to its files once it is completed.", Annotations: reads}, []argument{
-		{name: "task_id", kind: kindText, required: true, says: "the id of a task"},
-		{name: "wait", kind: kindInteger, most: int(answerWithin / time.Second), says: "so many seconds to wait for the task's end"},
+	add(s, begin, sdk.Tool{
+		Name: "schema", Annotations: reads,
+		Description: "Returns the JSON Schema of a request to a video or image model, with its path and its price.",
+	}, []argument{model}, t.schema)
+	add(s, begin, sdk.Tool{
+		Name: "quote", Annotations: reads,
+		Description: "Returns the price of a request. Nothing is made or charged.",
+	}, request, t.quote)
+	add(s, begin, sdk.Tool{
+		Name: "run",
+		Description: "Makes something, which costs money: submits a request and waits up to 45 s for the end of its task. " +
+			"Answers with links to the files, or with the task's id if it takes longer: wait for the rest with task.",
+	}, append(slices.Clip(request), argument{
+		name: "idempotency_key", kind: kindText,
+		description: "the same key for the same request never makes or charges twice, within 24 hours",
+	}), t.run)
+	add(s, begin, sdk.Tool{
+		Name: "task", Annotations: reads,
+		Description: "Returns the state of a task, with links to its files once it is completed.",
+	}, []argument{
+		{name: "task_id", kind: kindText, required: true, description: "the id of a task"},
+		{
+			name: "wait", kind: kindInteger, most: int(answerWithin / time.Second),
+			description: "how many seconds to wait for the task's end",
+		},
 	}, t.task)
-	add(s, begin, sdk.Tool{Name: "tasks", Description: "Lists the newest tasks, newest first.", Annotations: reads}, []argument{
-		{name: "limit", kind: kindInteger, most: 100, says: "how many at most, 10 without it"},
-		{name: "status", kind: kindText, says: "only these: pending, processing, completed, failed or cancelled"},
+	add(s, begin, sdk.Tool{
+		Name: "tasks", Annotations: reads,
+		Description: "Lists the newest tasks, newest first.",
+	}, []argument{
+		{name: "limit", kind: kindInteger, most: 100, description: "how many at most; 10 by default"},
+		{name: "status", kind: kindText, description: "only these: pending, processing, completed, failed or cancelled"},
 	}, t.tasks)
-	add(s, begin, sdk.Tool{Name: "upload", Description: "Stores a picture for 72 hours and tells its address, which requests may name as an image."}, []argument{
-		{name: "filename", kind: kindText, required: true, says: "the name of the picture"},
-		{name: "data", kind: kindText, required: true, says: "the picture in base64, or as a data URI: JPEG, PNG, WebP or GIF of at most 20 MiB"},
+	add(s, begin, sdk.Tool{
+		Name:        "upload",
+		Description: "Stores a picture for 72 hours and returns its address, which requests may name as an image.",
+	}, []argument{
+		{name: "filename", kind: kindText, required: true, description: "the name of the picture"},
+		{
+			name: "data", kind: kindText, required: true,
+			description: "the picture in base64, or as a data URI: JPEG, PNG, WebP or GIF of at most 20 MiB",
+		},
 	}, t.upload)
 	return s
 }
@@ -94,7 +129,7 @@ func (t tools) models(ctx context.Context, _ *sdk.CallToolRequest, in input) (*s
 }
 
 func (t tools) tasks(ctx context.Context, _ *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
-	q := url.Values{"limit": {strconv.FormatInt(cmp.Or(in.number("limit"), listed), 10)}}
+	q := url.Values{"limit": {strconv.FormatInt(cmp.Or(in.number("limit"), defaultLimit), 10)}}
 	if status := in.text("status"); status != "" {
 		q.Set("status", status)
 	}
@@ -144,24 +179,24 @@ func (t tools) run(ctx context.Context, call *sdk.CallToolRequest, in input) (*s
 	case err == nil:
 		return taskResult(call, state), nil
 	case state.ID != "":
-		return nil, fmt.Errorf("task %s was made; ask for it with task: %w", state.ID, plain(err))
+		return nil, fmt.Errorf("task %s was made; ask for it with task: %w", state.ID, plainError(err))
 	case isRefusal(err):
-		return nil, plain(err)
+		return nil, plainError(err)
 	default:
-		return nil, fmt.Errorf("%w; whether the task was made is not known, and the same run within ten minutes gets it", plain(err))
+		return nil, fmt.Errorf("%w; the task may have been made: the same run within ten minutes returns it", plainError(err))
 	}
 }
 
 func (t tools) task(ctx context.Context, call *sdk.CallToolRequest, in input) (*sdk.CallToolResult, error) {
 	wait := time.Duration(in.number("wait")) * time.Second
-	ctx, cancel := context.WithTimeout(ctx, answerWithin+lookTime)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin+readTime)
 	defer cancel()
 	if wait > 0 {
 		defer reportProgress(ctx, call, "waiting for task "+in.text("task_id"))()
 	}
 	state, err := t.gateway.TaskAfter(ctx, in.text("task_id"), wait)
 	if err != nil {
-		return nil, plain(err)
+		return nil, plainError(err)
 	}
 	return taskResult(call, state), nil
 }
@@ -185,9 +220,9 @@ func (t tools) upload(ctx context.Context, _ *sdk.CallToolRequest, in input) (*s
 	return textResult([]byte(address), err)
 }
 
-// reportProgress tells a client that asked for progress how many seconds have passed, until
-// stop is called. It is the time and not the task's progress, which may stand still: a report
-// has to be more than the one before, and hosts take it as a sign of life.
+// reportProgress reports every few seconds how much time has passed, if the client asked for
+// progress, until stop is called. It does not report the task's own progress, which may stand
+// still: each report must be higher than the last, and hosts take reports as a sign of life.
 func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message string) (stop func()) {
 	token := call.Params.GetProgressToken()
 	if token == nil {
@@ -201,9 +236,10 @@ func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message stri
 		ticker := time.NewTicker(progressEvery)
 		defer ticker.Stop()
 		for {
-			// An error is no reason to stop: a client that reads plain JSON hears of no progress.
+			// Errors are ignored: a client that reads plain JSON gets no progress.
 			_ = call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
-				ProgressToken: token, Progress: max(time.Since(began), time.Nanosecond).Seconds(), Total: answerWithin.Seconds(), Message: message,
+				ProgressToken: token, Progress: max(time.Since(began), time.Nanosecond).Seconds(), Total: answerWithin.Seconds(),
+				Message: message,
 			})
 			select {
 			case <-ctx.Done():
@@ -218,12 +254,18 @@ func reportProgress(ctx context.Context, call *sdk.CallToolRequest, message stri
 	}
 }
 
-// taskResult is the task as it is, with links to its files, or with the words to ask for it.
+// taskResult returns the task as it is, with links to its files, or with instructions to wait for
+// it.
 func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed"}
+	r := &sdk.CallToolResult{
+		Content: []sdk.Content{&sdk.TextContent{Text: string(t.Raw)}}, IsError: t.Ended() && t.Status != "completed",
+	}
 	if !t.Ended() {
 		var text strings.Builder
-		fmt.Fprintf(&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`, t.ID, int(answerWithin/time.Second))
+		fmt.Fprintf(
+			&text, `The task has not ended and goes on. Wait for it with the tool task: {"task_id": %q, "wait": %d}`,
+			t.ID, int(answerWithin/time.Second),
+		)
 		for _, source := range t.Sources {
 			fmt.Fprintf(&text, "\n%s is file %d of %s, which is %s.", source.Field, source.File, source.TaskID, source.Status)
 		}
@@ -231,7 +273,9 @@ func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	}
 	for _, f := range t.Files {
 		if takesLinks(call) {
-			r.Content = append(r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType})
+			r.Content = append(
+				r.Content, &sdk.ResourceLink{URI: f.URL, Name: fmt.Sprintf("%s-%d", t.ID, f.N), MIMEType: f.MediaType},
+			)
 		} else {
 			r.Content = append(r.Content, &sdk.TextContent{Text: fmt.Sprintf("File %d, %s: %s", f.N, f.MediaType, f.URL)})
 		}
@@ -239,8 +283,8 @@ func taskResult(call *sdk.CallToolRequest, t client.Task) *sdk.CallToolResult {
 	return r
 }
 
-// takesLinks reports a protocol that has links among the contents of a result. Clients of
-// older ones refuse the whole result.
+// takesLinks reports whether the client's protocol version has links in results. Clients of older
+// versions would refuse the whole result.
 func takesLinks(call *sdk.CallToolRequest) bool {
 	const since = "2025-06-18"
 	if version, ok := call.Params.Meta["io.modelcontextprotocol/protocolVersion"].(string); ok {
@@ -250,22 +294,22 @@ func takesLinks(call *sdk.CallToolRequest) bool {
 	return began != nil && began.ProtocolVersion >= since
 }
 
-// textResult is an answer of the gateway as it came.
+// textResult returns an answer of the gateway unchanged.
 func textResult(text json.RawMessage, err error) (*sdk.CallToolResult, error) {
 	if err != nil {
-		return nil, plain(err)
+		return nil, plainError(err)
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
 }
 
-// isRefusal reports that the gateway refused the request, which made nothing.
+// isRefusal reports whether the gateway refused the request, which then made nothing.
 func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*client.Error](err)
 	return ok && !refused.Temporary()
 }
 
-// plain is the gateway's own error, or else words without those of Go's packages.
-func plain(err error) error {
+// plainError returns the gateway's own error, or one without the terms of Go packages.
+func plainError(err error) error {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused
 	}

@@ -103,7 +103,7 @@ func TestRunAnswersInTime(t *testing.T) {
 				}
 				want := `{"task_id": "task_1", "wait": 45}` + "\nimage_urls[0] is file 2 of task_0, which is processing."
 				if stuck {
-					want = "the same run within ten minutes gets it"
+					want = "the same run within ten minutes returns it"
 				}
 				if text := textOf(r); r.IsError != stuck || !strings.Contains(text, want) || strings.Contains(text, "context") {
 					t.Errorf("it answered %v %s", r.IsError, text)
@@ -183,7 +183,7 @@ func TestArguments(t *testing.T) {
 		"null where one has to be": {tool: "quote", arguments: `{"model": null, "arguments": {}}`, says: "model is required"},
 		"a number for a text":      {tool: "quote", arguments: `{"model": 5, "arguments": {}}`, says: "model must be a string"},
 		"an empty text":            {tool: "task", arguments: `{"task_id": ""}`, says: "task_id must not be empty"},
-		"an unknown argument":      {tool: "task", arguments: `{"task_id": "t", "id": "t"}`, says: `"id" is no argument of the tool, which takes task_id, wait`},
+		"an unknown argument":      {tool: "task", arguments: `{"task_id": "t", "id": "t"}`, says: `"id" is not an argument of this tool; its arguments are: task_id, wait`},
 		"an escaped path":          {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations/%2e%2e/%2e%2e/keys", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
 		"a path with a query":      {tool: "run", arguments: `{"model": "a", "endpoint": "/v1/videos/generations?key=k", "arguments": {}}`, says: "endpoint must be the path of a submit of video, images, music or art (400 of endpoint)"},
 		"a wait too long":          {tool: "task", arguments: `{"task_id": "t", "wait": 46}`, says: "wait must be a whole number from 0 to 45"},

@@ -6,11 +6,10 @@ import (
 	"regexp"
 )
 
-// componentRef finds the references to components in a document.
+// componentRef matches the references to components.
 var componentRef = regexp.MustCompile(`"\$ref":\s*"#/components/(\w+)/([^"]+)"`)
 
-// Complete gives a document the components that it refers to and lacks, from another
-// document that has them.
+// Complete copies the components that a document refers to and lacks from another document.
 func Complete(doc, from json.RawMessage) (json.RawMessage, error) {
 	ours, err := componentsOf(doc)
 	if err != nil {
@@ -40,7 +39,7 @@ func Complete(doc, from json.RawMessage) (json.RawMessage, error) {
 	return Edit(doc, func(json.RawMessage) (any, error) { return ours, nil }, "components")
 }
 
-// componentsOf are the components of a document, by kind and name.
+// componentsOf returns the components of a document, by kind and name.
 func componentsOf(doc json.RawMessage) (kinds Map[Map[json.RawMessage]], err error) {
 	top, err := Members(doc)
 	if err != nil {

@@ -1,4 +1,3 @@
-// Package openapi puts JSON Schemas of the catalog into an OpenAPI document, in the form
-// that generators of clients and linters read, and completes a document with components
-// of another.
+// Package openapi adds the catalog's JSON Schemas to an OpenAPI document, in a form that linters
+// and generators of clients can read, and completes a document with components of another.
 package openapi

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Map is a JSON object that keeps the order in which it was made.
+// Map is a JSON object that keeps its order.
 type Map[T any] []Entry[T]
 
 // Entry is a member of a Map.
@@ -15,7 +15,7 @@ type Entry[T any] struct {
 	Value T
 }
 
-// Get finds a member.
+// Get returns a member.
 func (m Map[T]) Get(name string) (value T, ok bool) {
 	for _, e := range m {
 		if e.Name == name {
@@ -25,7 +25,7 @@ func (m Map[T]) Get(name string) (value T, ok bool) {
 	return value, false
 }
 
-// Set adds a member, or replaces it.
+// Set adds or replaces a member.
 func (m *Map[T]) Set(name string, value T) {
 	for i := range *m {
 		if (*m)[i].Name == name {
@@ -56,7 +56,7 @@ func (m Map[T]) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Marshal is json.Marshal without the escaping that is meant for HTML.
+// Marshal is json.Marshal without escaping for HTML.
 func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -67,9 +67,11 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// Edit is the object with another member at the end of the path: what f makes of the one
-// that is there, nil where there is none. What leads there must be there.
-func Edit(object json.RawMessage, f func(member json.RawMessage) (any, error), path ...string) (json.RawMessage, error) {
+// Edit returns the object with the member at the end of the path replaced by what f makes of it.
+// f gets nil if there is no such member. The objects on the path must exist.
+func Edit(
+	object json.RawMessage, f func(member json.RawMessage) (any, error), path ...string,
+) (json.RawMessage, error) {
 	if len(path) == 0 {
 		value, err := f(object)
 		if err != nil {

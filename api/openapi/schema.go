@@ -15,15 +15,15 @@ import (
 
 const schemasPrefix = "#/components/schemas/"
 
-// RefTo refers to a schema of the components.
+// RefTo returns a reference to a schema of the components.
 func RefTo(name string) json.RawMessage {
 	return json.RawMessage(`{"$ref":"` + schemasPrefix + name + `"}`)
 }
 
-// NameOf is the schema of the components that is referred to.
+// NameOf returns the name in a reference to a schema of the components.
 func NameOf(ref string) string { return strings.TrimPrefix(ref, schemasPrefix) }
 
-// exported is the name with a capital letter.
+// exported returns the name with a capital first letter.
 func exported(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToUpper(first)) + name[size:]
@@ -31,17 +31,16 @@ func exported(name string) string {
 
 const defsPrefix = "#/$defs/"
 
-// Library takes JSON Schemas that stand by themselves into a document. The
-// definitions within them become components: those that say the same under the
-// same name become one.
+// Library adds self-contained JSON Schemas to a document. Their definitions become components.
+// Definitions with the same name and meaning become one component.
 type Library struct {
 	Components *Map[json.RawMessage]
 
-	meanings map[string]string // of the components made here
+	meanings map[string]string // by component
 }
 
-// Embed is the schema as one of the document: without $schema and $defs. owner
-// names it where a definition needs a name of its own.
+// Embed returns the schema for use in the document, without $schema and $defs. owner prefixes a
+// definition whose name is taken.
 func (l *Library) Embed(text json.RawMessage, owner string) (json.RawMessage, error) {
 	top, err := Members(text)
 	if err != nil {
@@ -88,12 +87,12 @@ func (l *Library) Embed(text json.RawMessage, owner string) (json.RawMessage, er
 	return raw, nil
 }
 
-// conditions are what a schema demands beside its properties, its anyOf as one
-// of its allOf. It means the same there, but generators of clients take an anyOf
-// for a choice between it and the properties.
+// conditions returns what a schema demands apart from its properties, with its anyOf as one entry
+// of allOf. The meaning stays the same, but generators of clients take a top-level anyOf for an
+// alternative to the properties.
 func conditions(top Map[json.RawMessage]) (all []json.RawMessage) {
 	if list, ok := top.Get("allOf"); ok {
-		_ = json.Unmarshal(list, &all) // what is no list is no schema, and was refused before
+		_ = json.Unmarshal(list, &all) // an allOf that is no list was refused before
 	}
 	if list, ok := top.Get("anyOf"); ok {
 		all = append(all, json.RawMessage(`{"anyOf":`+string(list)+`}`))
@@ -101,7 +100,7 @@ func conditions(top Map[json.RawMessage]) (all []json.RawMessage) {
 	return all
 }
 
-// place makes components of the definitions and returns their names.
+// place adds the definitions to the components and returns their names there.
 func (l *Library) place(defs Map[json.RawMessage], owner string) (map[string]string, error) {
 	if l.meanings == nil {
 		l.meanings = map[string]string{}
@@ -128,7 +127,7 @@ func (l *Library) place(defs Map[json.RawMessage], owner string) (map[string]str
 	return names, nil
 }
 
-// meaningOf is the text of a definition and of all that it refers to.
+// meaningOf returns the text of a definition and of all definitions that it refers to.
 func meaningOf(name string, defs Map[json.RawMessage]) (string, error) {
 	meaning, seen := "", map[string]bool{name: true}
 	for open := []string{name}; len(open) > 0; open = open[1:] {
@@ -151,7 +150,7 @@ func meaningOf(name string, defs Map[json.RawMessage]) (string, error) {
 	return meaning, nil
 }
 
-// Members are those of an object, in their order.
+// Members returns the members of an object, in their order.
 func Members(text json.RawMessage) (Map[json.RawMessage], error) {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	token, err := d.ReadToken()
@@ -159,7 +158,7 @@ func Members(text json.RawMessage) (Map[json.RawMessage], error) {
 		return nil, err
 	}
 	if token.Kind() != '{' {
-		return nil, errors.New("openapi: a schema is no object")
+		return nil, errors.New("openapi: a schema is not an object")
 	}
 	var m Map[json.RawMessage]
 	for d.PeekKind() == '"' {
@@ -178,8 +177,8 @@ func Members(text json.RawMessage) (Map[json.RawMessage], error) {
 	return m, err
 }
 
-// withRefs is the text with its references to definitions turned into those
-// to components, and the definitions that it refers to.
+// withRefs returns the text with references to components in place of those to definitions, and
+// the definitions that it refers to.
 func withRefs(text json.RawMessage, names map[string]string) (out json.RawMessage, refs []string, err error) {
 	var buf bytes.Buffer
 	d, e := jsontext.NewDecoder(bytes.NewReader(text)), jsontext.NewEncoder(&buf)

@@ -1,6 +1,6 @@
-// Package openapitest holds what the gateway answers and sends against its
-// OpenAPI document, more strictly than clients may: a status, a header or a
-// field that is not described is an error. It is for tests.
+// Package openapitest checks in tests what the gateway answers and sends against its OpenAPI
+// document. It is stricter than clients may be: a status, a header or a field that the document
+// does not describe is an error.
 package openapitest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Contract is an OpenAPI document to judge by.
+// Contract is an OpenAPI document to check against.
 type Contract struct {
 	doc       map[string]any
 	templates [][]string // of paths, as segments
@@ -152,14 +152,16 @@ func (c *Contract) checkWebhook(name string, header http.Header, body []byte) er
 			problems = append(problems, fmt.Errorf("header %s is missing", name))
 		}
 	}
-	problems = append(problems, c.judge(body, append(at, "requestBody", "content", "application/json", "schema")))
+	problems = append(problems, c.validate(body, append(at, "requestBody", "content", "application/json", "schema")))
 	return errors.Join(problems...)
 }
 
 // CheckRequest says why the body is none that the operation takes, with all
 // that clients may send beside what is described.
 func (c *Contract) CheckRequest(method, path string, body []byte) error {
-	return c.judge(body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"})
+	return c.validate(
+		body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"},
+	)
 }
 
 // CheckExamples says which examples of answers and bodies their own schemas
@@ -194,7 +196,7 @@ func (c *Contract) checkExamples(at []string, v any) error {
 		for name, example := range members(member(media, "examples")) {
 			text, err := json.Marshal(member(example, "value"))
 			if err == nil {
-				err = c.judge(text, place)
+				err = c.validate(text, place)
 			}
 			if err != nil {
 				problems = append(problems, fmt.Errorf("%v, %s: %w", at, name, err))
@@ -204,8 +206,8 @@ func (c *Contract) checkExamples(at []string, v any) error {
 	return errors.Join(problems...)
 }
 
-// Headers of the connection, of the body's form, and for browsers and proxies.
-var unjudged = []string{
+// ignoredHeaders concern the connection, the encoding of the body, browsers and proxies.
+var ignoredHeaders = []string{
 	"Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Transfer-Encoding", "Vary",
 	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "X-Accel-Buffering",
 }
@@ -229,13 +231,13 @@ func (c *Contract) checkHeader(place []string, response any, header http.Header)
 			if member(member(h, "schema"), "type") == "string" {
 				text, _ = json.Marshal(values[0])
 			}
-			if err := c.judge(text, append(at, "schema")); err != nil {
+			if err := c.validate(text, append(at, "schema")); err != nil {
 				problems = append(problems, fmt.Errorf("header %s: %w", name, err))
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(header)) {
-		if !described[name] && !slices.Contains(unjudged, name) {
+		if !described[name] && !slices.Contains(ignoredHeaders, name) {
 			problems = append(problems, fmt.Errorf("header %s is not described", name))
 		}
 	}
@@ -269,11 +271,11 @@ func (c *Contract) checkBody(at []string, response any, a Answer) error {
 			return err
 		}
 	}
-	return c.judge(body, append(slices.Clone(at), "content", format, "schema"))
+	return c.validate(body, append(slices.Clone(at), "content", format, "schema"))
 }
 
-// judge holds a JSON text against the schema at a place in the document.
-func (c *Contract) judge(text []byte, at []string) error {
+// validate checks a JSON text against the schema at a place in the document.
+func (c *Contract) validate(text []byte, at []string) error {
 	schema, err := c.schema(at)
 	if err != nil {
 		return err

@@ -1,8 +1,7 @@
-// Package price is the arithmetic of prices: what a set of charges adds up
-// to, what of it is due for what was delivered, and how a group's price
-// factor changes a unit price.
+// Package price is the arithmetic of prices: the sum of charges, the part that is due for what
+// was delivered, and how a group's price factor changes a unit price.
 //
-// It is pure: integers in, integers out, no clock and no storage. Which
-// prices apply to a request is the catalog's business, and moving money is
-// the ledger's. It may import the module root only.
+// It is pure: integers in, integers out, no clock and no storage. The catalog decides which
+// prices apply to a request, and the ledger moves the money. The package may import the module
+// root only.
 package price

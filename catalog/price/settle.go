@@ -7,24 +7,24 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// maxMicros is where sums stop growing: an amount that does not fit must
-// never wrap around into a small or negative one.
+// maxMicros is where sums stop growing: an amount that does not fit must never wrap around to a
+// small or negative one.
 const maxMicros = mediagate.Micros(math.MaxInt64)
 
 // Delivered is what a finished task produced.
 type Delivered struct {
-	Seconds float64   // of all media, as the vendor states it; 0 where it does not
-	Lengths []float64 // of the files, in seconds, by their own headers; 0 when unknown
-	Images  int       // images that succeeded
+	Seconds float64   // of all media, as the vendor states it; 0 if it does not
+	Lengths []float64 // of the files in seconds, by their own headers; 0 if unknown
+	Images  int       // successful images
 }
 
-// DeliveredBy is what a job's outcome and the files that were stored of it amount
-// to. The vendor states the seconds of all that it made: where a piece of that is
-// missing, the files' own lengths count.
+// DeliveredBy returns what a job's outcome and its stored files amount to. The vendor states the
+// seconds of everything that it made. If a piece of that is missing, the files' own lengths
+// count.
 func DeliveredBy(outcome mediagate.Outcome, files []mediagate.Result) Delivered {
 	d := Delivered{Seconds: outcome.Seconds}
 	for _, f := range files {
-		if f.Role == mediagate.RoleMain { // the others come along
+		if f.Role == mediagate.RoleMain { // the others are free
 			d.Images++
 			d.Lengths = append(d.Lengths, f.Duration)
 		}
@@ -41,8 +41,8 @@ func DeliveredBy(outcome mediagate.Outcome, files []mediagate.Result) Delivered 
 	return d
 }
 
-// Total is what the charges add up to: the amount to hold. Charges with a
-// quantity or a price below zero count as nothing.
+// Total is the sum of the charges, which is the amount to hold. Charges with a negative quantity
+// or price count as nothing.
 func Total(charges []mediagate.Charge) mediagate.Micros {
 	var sum mediagate.Micros
 	for _, c := range charges {
@@ -51,11 +51,13 @@ func Total(charges []mediagate.Charge) mediagate.Micros {
 	return sum
 }
 
-// Settle is what is due for what was delivered. Seconds are rounded up, those of
-// each file by itself; songs, operations and characters are due as quoted. No
-// line is charged for more than it was quoted, and no file for more than its
-// share of it, so that the result is never above Total. A delivered length of
-// zero, below zero or NaN is unknown and charges as quoted.
+// Settle returns what is due for what was delivered. Seconds are rounded up, for each file by
+// itself. Songs, operations and characters are due as quoted. No line is charged more than it was
+// quoted, and no file more than its share, so the result never exceeds Total. A delivered length
+// that is zero, negative or NaN counts as unknown, and is charged as quoted.
+//
+// Example: two films of 5 s at 0.10 a second are held as 10 s, 1.00. If one comes, with 4.2 s, 5
+// s are due, 0.50.
 func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 	var sum mediagate.Micros
 	for _, c := range charges {
@@ -72,9 +74,8 @@ func Settle(charges []mediagate.Charge, d Delivered) mediagate.Micros {
 	return sum
 }
 
-// seconds is what is due of a charge: what the vendor states, else what the
-// files say. Of several files that were quoted, those that did not come are due
-// nothing.
+// seconds returns the seconds of a charge that are due: what the vendor states, or else the
+// lengths of the files. If several files were quoted, those that are missing are not due.
 func (d Delivered) seconds(c mediagate.Charge) int64 {
 	files, came := max(c.Files, 1), int64(len(d.Lengths))
 	share, most := c.Quantity/files, c.Quantity
@@ -95,8 +96,8 @@ func (d Delivered) seconds(c mediagate.Charge) int64 {
 	return due
 }
 
-// wholeSeconds rounds up. It compares before it converts, since a float
-// beyond the integers has no defined conversion.
+// wholeSeconds rounds up to at most the quoted seconds. It compares before it converts, since
+// converting a float beyond the integers is undefined.
 func wholeSeconds(seconds float64, quoted int64) int64 {
 	if math.IsNaN(seconds) || seconds <= 0 || seconds >= float64(quoted) {
 		return quoted

@@ -57,7 +57,7 @@ Usage: mediagate COMMAND [flags]
 for operators, over HTTP (name the gateway with MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or a standalone's folder with -data):
 `
 
-// help lists all commands. Which there are for operators, their package knows.
+// help lists all commands. Package operator lists its own.
 func help() string {
 	return usage + operator.Summary() + "\nEvery setting is a flag, a variable and a line of the settings file:\n"
 }
@@ -73,7 +73,7 @@ const (
 	exitUsage  = 2
 )
 
-// run returns the exit code: 0 done, 1 failed, 2 wrong use.
+// run runs the command and returns the exit code: 0 done, 1 failed, 2 wrong use.
 func run(args, environ []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -95,7 +95,7 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 		return runner.Run(ctx, rest, environ, streams(stdout, stderr))
 	case "completion":
 		err = completion(rest, stdout)
-	case "complete": // what the scripts of completion call
+	case "complete": // called by the completion scripts
 		runner.Complete(ctx, rest, commands(), environ, stdout)
 	case "replay":
 		err = replayRun(ctx, rest, environ, stdout)
@@ -133,14 +133,17 @@ func run(args, environ []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// streams are those of the process. A person is there where one reads what went wrong,
-// and can answer.
+// streams returns the streams of the process. Terminal is true if standard error and standard input
+// are a terminal, so that a person can answer.
 func streams(stdout, stderr io.Writer) runner.Streams {
 	file, ok := stderr.(*os.File)
-	return runner.Streams{In: os.Stdin, Out: stdout, Err: stderr, Terminal: ok && isatty.IsTerminal(file.Fd()) && isatty.IsTerminal(os.Stdin.Fd())}
+	return runner.Streams{
+		In: os.Stdin, Out: stdout, Err: stderr,
+		Terminal: ok && isatty.IsTerminal(file.Fd()) && isatty.IsTerminal(os.Stdin.Fd()),
+	}
 }
 
-// completion prints the script for a shell.
+// completion prints the completion script for a shell.
 func completion(args []string, stdout io.Writer) error {
 	if len(args) != 1 {
 		return app.WrongUse("name a shell: bash, zsh or fish")
@@ -151,9 +154,12 @@ func completion(args []string, stdout io.Writer) error {
 	return nil
 }
 
-// commands are all that there are.
+// commands returns the names of all commands.
 func commands() []string {
-	return append(operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp", "migrate", "replay", "run", "vendors new", "vendors test", "version", "worker")
+	return append(
+		operator.Names(), "all", "api", "completion bash", "completion fish", "completion zsh", "config", "help", "mcp",
+		"migrate", "replay", "run", "vendors new", "vendors test", "version", "worker",
+	)
 }
 
 // serveMCP lets the program that started this one use a gateway, until it closes the
@@ -166,7 +172,7 @@ func serveMCP(ctx context.Context, args, environ []string) error {
 	return mcp.NewServer(version, &client.Client{URL: base, Key: key}, context.WithCancel).Run(ctx, &sdk.StdioTransport{})
 }
 
-// errDiffers is the end of a replay that has told where this build differs.
+// errDiffers ends a replay that printed where this build differs.
 var errDiffers = errors.New("this build differs from the run")
 
 func replayRun(ctx context.Context, args, environ []string, stdout io.Writer) error {
@@ -182,7 +188,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	src := app.Sources{Base: app.Defaults(), File: file, Env: environ, Args: args, Role: roleOf(command)}
 	c, err := app.Load(src)
 	if command == "config" {
-		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a process would that serves
+		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a serving process does
 		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout)
 	}
 	if err != nil {
@@ -217,7 +223,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	}
 	if err := g.Store.AwaitMigrated(ctx, migratePatience); err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop meanwhile
+			return nil // stopped while waiting
 		}
 		return err
 	}
@@ -228,11 +234,11 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	return g.Run(ctx, roles)
 }
 
-// migratePatience is how long a process waits for migrate, which may run beside it.
+// migratePatience is how long a process waits for migrate, which may run at the same time.
 const migratePatience = time.Minute
 
-// roleOf is what a process of the command is there for. The settings are printed
-// as those of a process that does all.
+// roleOf returns the role of a command's process. The command config prints the settings of a
+// process with all roles.
 func roleOf(command string) app.Role {
 	switch command {
 	case "api":
@@ -246,8 +252,7 @@ func roleOf(command string) app.Role {
 	}
 }
 
-// printConfig prints what was understood of the settings, whatever else is
-// wrong with them.
+// printConfig prints the settings as parsed, even if some are wrong, and returns the error.
 func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	var wrongUse *app.UsageError
 	if errors.Is(wrong, flag.ErrHelp) || errors.As(wrong, &wrongUse) {
@@ -255,13 +260,13 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	}
 	text, err := c.Print()
 	if err == nil {
-		_, err = io.WriteString(stdout, text+c.Limits()+c.Doubts())
+		_, err = io.WriteString(stdout, text+c.Limits()+c.Cautions())
 	}
 	return errors.Join(wrong, err)
 }
 
-// vendorFiles runs the examples of files of vendors, or writes a new file. Both need no
-// settings and call nobody.
+// vendorFiles runs the examples of vendor files, or writes a new file. Both need no settings and no
+// network.
 func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
 	switch {
 	case len(args) > 0 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]):
@@ -275,7 +280,7 @@ func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 }
 
-// testVendors reads each file and runs its examples.
+// testVendors reads each vendor file and runs its examples.
 func testVendors(ctx context.Context, names []string, stdout io.Writer) error {
 	var failed error
 	for _, name := range names {
@@ -291,7 +296,7 @@ func testVendors(ctx context.Context, names []string, stdout io.Writer) error {
 	return failed
 }
 
-// newVendor writes NAME.yaml into the current folder, unless it is there.
+// newVendor writes NAME.yaml into the current folder, unless the file exists.
 func newVendor(name string, stdout io.Writer) error {
 	text, err := declared.Start(name)
 	if err != nil {
@@ -320,7 +325,7 @@ func printVersion(args []string, stdout io.Writer) error {
 	return err
 }
 
-// variable is the last value of a variable, as a process sees it.
+// variable returns the last value of a variable, which is the one that a process sees.
 func variable(environ []string, name string) (value string) {
 	for _, pair := range environ {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -330,7 +335,7 @@ func variable(environ []string, name string) (value string) {
 	return value
 }
 
-// debugVersion names the toolchain and the commit, where the build knows it.
+// debugVersion returns the toolchain and, if the build recorded it, the commit.
 func debugVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

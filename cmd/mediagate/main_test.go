@@ -90,7 +90,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// The page for operators names each command.
+// TestOperatorsPageNamesEachCommand checks that the page for operators names each command.
 func TestOperatorsPageNamesEachCommand(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
@@ -108,7 +108,7 @@ func TestOperatorsPageNamesEachCommand(t *testing.T) {
 	}
 }
 
-// A new file is written into the current folder, and nothing over another.
+// TestVendorsNew checks that a new file is written into the current folder and replaces no file.
 func TestVendorsNew(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for i, want := range []string{"acme.yaml\n", ""} {
@@ -123,7 +123,8 @@ func TestVendorsNew(t *testing.T) {
 	}
 }
 
-// The files of vendor_dir are checked with the settings, and their examples run.
+// TestConfigTestsVendors checks that the command config checks the files of vendor_dir and runs
+// their examples.
 func TestConfigTestsVendors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

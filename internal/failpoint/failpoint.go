@@ -1,7 +1,6 @@
-// Package failpoint lets tests kill the process at named points of the
-// durable path, once a folder and name, to prove that a restart gets on; or
-// stop it there, to prove that others get on without it and that it does no
-// harm when it continues.
+// Package failpoint lets tests kill the process at named points of the durable path, to prove that
+// a restarted process continues the work. Tests may also stop it there, to prove that other
+// processes continue without it and that it does no harm when it resumes.
 //
 // It imports nothing of the project. Without Arm every Hit is a no-op.
 package failpoint
@@ -46,14 +45,15 @@ const (
 // Names returns the names of all points, in the order of the path.
 func Names() []string {
 	return []string{
-		SubmitCommitted, InputsChecked, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal, OutcomeStored,
+		SubmitCommitted, InputsChecked, SlotGranted, IntentStored, VendorAccepted, HandedOver, VendorIDStored, PollTerminal,
+		OutcomeStored,
 		ModalBegun, ModalCommitted, ModalExpired,
-		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld, SpeechBegun, SpeechSent,
+		MirrorHalf, Mirrored, SettleBeforeCommit, SettleCommitted, WebhookBeforeSend, WebhookSent, TaskErased, SpeechHeld,
+		SpeechBegun, SpeechSent,
 	}
 }
 
-// StopSuffix after a name makes the process stop (SIGSTOP) instead of dying;
-// it goes on from there with SIGCONT.
+// StopSuffix after a name stops the process (SIGSTOP) instead of killing it. SIGCONT resumes it.
 const StopSuffix = ":stop"
 
 var armed struct {
@@ -62,9 +62,8 @@ var armed struct {
 	stop      bool
 }
 
-// Arm makes the first Hit of name kill the process with SIGKILL, or with
-// StopSuffix stop it. A file in dir remembers it, so that the restarted
-// process passes.
+// Arm makes the first Hit of name kill the process with SIGKILL, or stop it with StopSuffix. A file
+// in dir records the hit, so that the restarted process passes the point.
 func Arm(name, dir string) error {
 	name, stop := strings.CutSuffix(name, StopSuffix)
 	if !slices.Contains(Names(), name) {
@@ -79,17 +78,17 @@ func Arm(name, dir string) error {
 	return nil
 }
 
-// Armed is the point that is armed; empty: none.
+// Armed returns the name of the armed point, or an empty string.
 func Armed() string {
 	armed.Lock()
 	defer armed.Unlock()
 	return armed.name
 }
 
-// settle is longer than a signal of our own takes to arrive in every thread.
+// settle is longer than a signal to the own process needs to reach every thread.
 const settle = 50 * time.Millisecond
 
-// Hit kills or stops the process if the point is armed and was not hit before.
+// Hit kills or stops the process if the point is armed and this is its first hit.
 func Hit(name string) {
 	armed.Lock()
 	defer armed.Unlock()
@@ -104,9 +103,9 @@ func Hit(name string) {
 	_ = mark.Close()
 	if armed.stop {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(settle) // nothing may happen before it has stopped
+		time.Sleep(settle) // return only after the process was stopped and resumed
 		return
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	select {} // SIGKILL may land a moment later: nothing may happen in between
+	select {} // SIGKILL may arrive a moment later; do nothing until then
 }

@@ -1,10 +1,8 @@
-// Package freeport finds TCP ports for servers that must be told a number and
-// cannot be given a listener.
+// Package freeport finds TCP ports for servers that need a port number and accept no listener.
 //
-// Take listens on a port for a moment, to see that it is free, and closes it.
-// Another program may listen on it before the server does. The server's error
-// says so then (Taken), and Serve tries another port where the address leaves
-// the choice.
+// Take listens on a port for a moment, to see that it is free, and closes it. Another program may
+// listen on it before the server does. Taken recognizes that error of the server. Serve then tries
+// another port if the address leaves the choice.
 //
 // It is for the standalone program and for tests, and imports nothing of the
 // project.
@@ -23,19 +21,18 @@ import (
 // Tries is how many ports a server tries to listen on.
 const Tries = 5
 
-// Take chooses among these ports. The system gives none of them to outgoing
-// connections, or to a listener on port 0, so a server that restarts finds its
-// port free again.
+// Take chooses among these ports. The system uses none of them for outgoing connections or for a
+// listener on port 0, so a server that restarts finds its port free again.
 const lowest, highest = 20000, 32000
 
-// chances is how many of them Take looks at before it reports that all are taken.
+// chances is the number of ports that Take tries before it reports that all are taken.
 const chances = 100
 
 // Port is a TCP port for a server.
 type Port struct {
 	Host   string // as the address has it; empty: every address of the machine
 	Number int
-	Chosen bool // by Take, so another one does as well
+	Chosen bool // by Take, so that another port would do as well
 }
 
 // Addr is host:port, to listen on.
@@ -74,11 +71,10 @@ func (p Port) check() error {
 	return listener.Close()
 }
 
-// Taken reports whether the error says that another program listens on the
-// port.
+// Taken reports whether err means that another program listens on the port.
 func Taken(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
-// explain names a collision as what it is.
+// explain adds the cause to the error of a taken port.
 func explain(err error) error {
 	if Taken(err) {
 		return fmt.Errorf("another program listens on this address: %w", err)
@@ -86,9 +82,8 @@ func explain(err error) error {
 	return err
 }
 
-// Serve has start listen on the port of addr. If another program listens there
-// first and addr leaves the choice, it tries other ports. The error is Taken when
-// another program had the last one.
+// Serve calls start with the port of addr. If another program listens there first and addr leaves
+// the choice, it tries other ports. The error is Taken if another program had the last one.
 func Serve[S any](addr string, start func(Port) (S, error)) (S, error) {
 	for try := 1; ; try++ {
 		var none S

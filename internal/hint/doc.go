@@ -1,11 +1,10 @@
-// Package hint makes and checks the tokens of the addresses at which vendors tell that
-// a job may have changed: {public_url}/callbacks/{token}.
+// Package hint makes and checks the tokens in the URLs that vendors call back when a job may have
+// changed: {public_url}/callbacks/{token}.
 //
-// A token names one attempt and carries a MAC of that name. So a request with a wrong
-// token costs no look at the database, nothing is stored for those that are right, and
-// an attempt that is sent again has the address that it had. The key of the MAC is
-// derived from encryption_keys: the first one makes tokens, each of them checks.
-// ADR 8 says why a token is all that is believed of a callback.
+// A token names one attempt and has a MAC of that name. So a request with a wrong token costs no
+// database query, tokens need no storage, and an attempt has the same URL when it is sent again. The
+// MAC's key is derived from encryption_keys: the first key makes tokens, all keys check them. ADR 8
+// explains why the gateway believes only the token of a callback and ignores its body.
 //
 // It imports the standard library only.
 package hint

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// purpose parts the derived keys from all others that encryption_keys may ever give.
+// purpose separates the derived keys from other keys derived from encryption_keys.
 const purpose = "mediagate: tokens of vendors' callbacks"
 
 const (
 	macBytes = 16
-	maxToken = 128 // bytes: no token of ours is longer
+	maxToken = 128 // bytes; our tokens are shorter
 )
 
-// Keys make and check tokens. The zero value makes none, and takes none for its own.
+// Keys make and check tokens. The zero value makes no tokens and accepts none.
 type Keys struct{ derived [][]byte }
 
 // NewKeys derives the keys from the encryption keys.
@@ -35,7 +35,7 @@ func NewKeys(encryption [][]byte) (Keys, error) {
 	return k, nil
 }
 
-// Token is that of attempt n of a task: the same each time. It is empty without keys.
+// Token returns the token of attempt n of a task, always the same. It is empty without keys.
 func (k Keys) Token(taskID string, n int) string {
 	if len(k.derived) == 0 {
 		return ""
@@ -43,8 +43,7 @@ func (k Keys) Token(taskID string, n int) string {
 	return token(k.derived[0], taskID, n)
 }
 
-// Open is the attempt whose token it is; ok is false for a token that none of the keys
-// has made.
+// Open returns the attempt that a token names. ok is false for a token that none of the keys made.
 func (k Keys) Open(text string) (taskID string, n int, ok bool) {
 	if len(text) > maxToken {
 		return "", 0, false
@@ -66,8 +65,8 @@ func (k Keys) Open(text string) (taskID string, n int, ok bool) {
 	return "", 0, false
 }
 
-// token is the name of the attempt and its MAC. It is compared as a whole, so that an
-// attempt has one spelling of it.
+// token returns the name of the attempt and its MAC. Open compares the whole text, so that an
+// attempt has a single token.
 func token(key []byte, taskID string, n int) string {
 	name := taskID + "." + strconv.Itoa(n)
 	mac := hmac.New(sha256.New, key)

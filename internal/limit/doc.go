@@ -1,21 +1,24 @@
-// Package limit bounds what the tenants of a process hold at once of something that is
-// scarce: connections, bytes of bodies, calls, files under way. Without it the tasks of
-// one account wait for another's without an end, and a crowd of one keeps everybody
-// else's submits out (ADR 11). All limits of a process are made by [For].
+// Package limit bounds how much of a scarce resource the tenants of a process hold at once:
+// connections, bytes of bodies, calls, open files. Without it the tasks of one account would wait
+// behind another account's without an end, and a burst from one account would keep out everybody
+// else's submits (ADR 11). [For] makes all limits of a process.
 //
-// A tenant may hold as much as is free beside what all hold (dynamic thresholds: Choudhury
-// and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998).
-// So one that is alone gets a half, two get a third each, of k each gets one part of k+1,
-// and one such part is always left for who comes next. Nothing that is held is taken
-// back. A tenant that holds nothing may have what it asks for as soon as that is free.
+// A tenant may hold as much as is free besides what all tenants hold (dynamic thresholds:
+// Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+// 1998). A single tenant gets a half, two get a third each, and each of k tenants gets one part
+// of k+1. So one such part is always free for a newcomer. Nothing that is held is taken back. A
+// tenant that holds nothing may have what it asks for as soon as that is free.
 //
-// Those who wait are served in turns, one of each tenant, and those of a tenant in the
-// order in which they came. Who waits for its share to grow lets others go before. Who
-// holds nothing and asks for more than is free is waited for, or small requests would
-// keep a large one out.
+// Example: a limit of 30 lets a single tenant hold 15. A second tenant gets 7 of the free 15 at once.
+// As the first one's permits end, both settle at 10, with 10 free.
 //
-// What is announced counts only as it arrives: a [Permit] grows. Who sends slower than a
-// [Pace] is let go.
+// Waiters are served in round robin, one of each tenant in turn, and those of a tenant first
+// come, first served. A tenant that waits for its share to grow lets others go first. A tenant
+// that holds nothing and asks for more than is free blocks later ones: otherwise small requests
+// would keep a large one out forever.
 //
-// It imports nothing of this module.
+// Announced amounts count only when they arrive: a [Permit] grows. A sender slower than a [Pace]
+// is cut off.
+//
+// The package imports nothing of this module.
 package limit

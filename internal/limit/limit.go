@@ -8,60 +8,60 @@ import (
 	"time"
 )
 
-// ErrTooMuch says that something is larger than the whole limit: no wait helps.
+// ErrTooMuch says that a request exceeds the whole limit, so that no wait helps.
 var ErrTooMuch = errors.New("more than the limit has")
 
-// Limit bounds what is held at once. A nil Limit has no bound. It is safe for use by
-// many goroutines.
+// Limit bounds what tenants hold at once. A nil Limit has no bound. It is safe for concurrent
+// use.
 type Limit struct {
 	name     string
 	capacity int64
 
 	mu      sync.Mutex
 	held    int64
-	tenants map[string]*tenant // that hold something, or wait
-	turns   list.List          // of *tenant that wait, the next one first
+	tenants map[string]*tenant // tenants that hold something or wait
+	queue   list.List          // of waiting *tenant, in round robin
 	waiting int
 	refused int64
 	waited  time.Duration
 }
 
 type tenant struct {
-	name  string
-	held  int64
-	waits list.List     // of *waiter, the next one first
-	turn  *list.Element // nil: nobody of it waits
+	name   string
+	held   int64
+	waits  list.List     // of *waiter, first come, first served
+	queued *list.Element // its place in the queue; nil if none of it waits
 }
 
 type waiter struct {
-	n    int64
-	told chan struct{} // closed once it has what it asks for
-	at   *list.Element // nil: it has it
+	n      int64
+	served chan struct{} // closed once the waiter has its units
+	at     *list.Element // its place among the waiters; nil once served
 }
 
-// Figures are how much is taken of a limit.
+// Figures says how much of a limit is in use.
 type Figures struct {
 	Name     string
-	Tenant   string // whose share is counted; of those of a Process
+	Tenant   string // what a tenant is; set by Process.Figures
 	Capacity int64
 	Held     int64
 	Waiting  int           // now
-	Refused  int64         // so far: asked and did not get it, at once or before their context ended
-	Waited   time.Duration // in all so far, by those who wait no more
+	Refused  int64         // so far: requests that got nothing, at once or before their context ended
+	Waited   time.Duration // so far, by requests that have stopped waiting
 }
 
-// New makes a limit of so many units. The name is for figures.
+// New makes a limit of so many units. The name appears in figures.
 func New(name string, capacity int64) *Limit {
 	return &Limit{name: name, capacity: capacity, tenants: map[string]*tenant{}}
 }
 
-// Permit is what is held until it is released. It is used by one goroutine at a time. A nil Permit
-// holds nothing.
+// Permit is what a tenant holds until it releases it. It must be used by one goroutine at a time.
+// A nil Permit holds nothing.
 type Permit struct {
 	of     *Limit
 	tenant string
 	n      int64
-	done   func() // nil, or called once it is released
+	done   func() // called after the release; may be nil
 }
 
 // TryAcquire takes n units for the tenant if it may have them now.
@@ -84,8 +84,8 @@ func (l *Limit) TryAcquire(tenant string, n int64) (*Permit, bool) {
 	return &Permit{of: l, tenant: tenant, n: n}, true
 }
 
-// Acquire takes n units for the tenant, and waits for its turn until ctx ends: what is
-// free it has even so. Its error is that of ctx, or ErrTooMuch.
+// Acquire takes n units for the tenant, and waits for them until ctx ends. It takes free units
+// even if ctx has ended. It returns the error of ctx, or ErrTooMuch.
 func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Permit, error) {
 	if l == nil {
 		return nil, ctx.Err()
@@ -96,8 +96,8 @@ func (l *Limit) Acquire(ctx context.Context, tenant string, n int64) (*Permit, e
 	return &Permit{of: l, tenant: tenant, n: n}, nil
 }
 
-// Grow takes n units more, as Acquire does. Its tenant's permits that grow go before its
-// new ones: what has begun ends first.
+// Grow takes n more units, like Acquire. Among the waiters of its tenant, permits that grow come
+// first, so that work in progress can end.
 func (p *Permit) Grow(ctx context.Context, n int64) error {
 	if p == nil || n == 0 {
 		return ctx.Err()
@@ -113,7 +113,7 @@ func (p *Permit) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Shrink gives back what is held beyond n, which is above 0.
+// Shrink gives back what is held beyond n, which must be above 0.
 func (p *Permit) Shrink(n int64) {
 	if p != nil && n < p.n {
 		p.of.giveBack(p.tenant, p.n-n)
@@ -121,7 +121,7 @@ func (p *Permit) Shrink(n int64) {
 	}
 }
 
-// Release gives back what is held. It may be called again.
+// Release gives back what is held. It may be called more than once.
 func (p *Permit) Release() {
 	if p == nil || p.n == 0 {
 		return
@@ -133,7 +133,7 @@ func (p *Permit) Release() {
 	}
 }
 
-// Uses reports whether the tenant holds something, or waits.
+// Uses reports whether the tenant holds units or waits for some.
 func (l *Limit) Uses(tenant string) bool {
 	if l == nil {
 		return false
@@ -143,7 +143,7 @@ func (l *Limit) Uses(tenant string) bool {
 	return l.tenants[tenant] != nil
 }
 
-// Held is how much the permit holds.
+// Held returns how much the permit holds.
 func (p *Permit) Held() int64 {
 	if p == nil {
 		return 0
@@ -151,14 +151,16 @@ func (p *Permit) Held() int64 {
 	return p.n
 }
 
-// Figures are those of now.
+// Figures returns the current figures.
 func (l *Limit) Figures() Figures {
 	if l == nil {
 		return Figures{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Figures{Name: l.name, Capacity: l.capacity, Held: l.held, Waiting: l.waiting, Refused: l.refused, Waited: l.waited}
+	return Figures{
+		Name: l.name, Capacity: l.capacity, Held: l.held, Waiting: l.waiting, Refused: l.refused, Waited: l.waited,
+	}
 }
 
 func (l *Limit) giveBack(name string, n int64) {
@@ -192,50 +194,50 @@ func (l *Limit) wait(ctx context.Context, tenant string, n int64, first bool) er
 	}
 	since := time.Now()
 	select {
-	case <-w.told:
+	case <-w.served:
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waited += time.Since(since)
-	if w.at == nil { // it may have got it while ctx ended
+	if w.at == nil { // served while ctx ended
 		return nil
 	}
 	l.leave(tenant, w)
 	l.refused++
-	l.serve() // those behind may have waited for it
+	l.serve() // later waiters may have been blocked by this one
 	return ctx.Err()
 }
 
-// enter puts a waiter into its tenant's queue.
+// enter adds a waiter to its tenant's queue.
 func (l *Limit) enter(name string, n int64, first bool) *waiter {
 	t := l.tenants[name]
 	if t == nil {
 		t = &tenant{name: name}
 		l.tenants[name] = t
 	}
-	w := &waiter{n: n, told: make(chan struct{})}
+	w := &waiter{n: n, served: make(chan struct{})}
 	if first {
 		w.at = t.waits.PushFront(w)
 	} else {
 		w.at = t.waits.PushBack(w)
 	}
-	if t.turn == nil {
-		t.turn = l.turns.PushBack(t)
+	if t.queued == nil {
+		t.queued = l.queue.PushBack(t)
 	}
 	l.waiting++
 	return w
 }
 
-// leave takes a waiter out of its tenant's queue.
+// leave removes a waiter from its tenant's queue.
 func (l *Limit) leave(name string, w *waiter) {
 	t := l.tenants[name]
 	t.waits.Remove(w.at)
 	w.at = nil
 	l.waiting--
 	if t.waits.Len() == 0 {
-		l.turns.Remove(t.turn)
-		t.turn = nil
+		l.queue.Remove(t.queued)
+		t.queued = nil
 	}
 	l.forget(t)
 }
@@ -247,29 +249,29 @@ func (l *Limit) forget(t *tenant) {
 	}
 }
 
-// serve gives those who wait what they may have, in turns. A tenant that was passed over
-// needs no second look: what is free only gets less.
+// serve gives the waiting tenants what they may have, in round robin. A tenant that was passed
+// over needs no second look, since the free units only get fewer.
 func (l *Limit) serve() {
-	for e := l.turns.Front(); e != nil; {
+	for e := l.queue.Front(); e != nil; {
 		t, _ := e.Value.(*tenant)
 		w, _ := t.waits.Front().Value.(*waiter)
 		free := l.capacity - l.held
 		next := e.Next()
 		switch {
-		case t.held > 0 && t.held+w.n > free-w.n: // it has its share
+		case t.held > 0 && t.held+w.n > free-w.n: // the tenant has its share
 		case w.n > free:
 			return
 		default:
 			l.held += w.n
 			t.held += w.n
 			if t.waits.Len() > 1 {
-				l.turns.MoveToBack(e)
+				l.queue.MoveToBack(e)
 				if next == nil {
 					next = e
 				}
 			}
 			l.leave(t.name, w)
-			close(w.told)
+			close(w.served)
 		}
 		e = next
 	}

@@ -26,8 +26,8 @@ func hold(l *limit.Limit, tenant string) (permits []*limit.Permit) {
 	}
 }
 
-// Alone one has a half, and whoever comes next has half of what is left. Given back and
-// taken anew, all have one part of k+1.
+// TestShares checks that a tenant alone may hold half, and each further one half of the rest.
+// After all have released and acquired again, each of k tenants has a part of k+1.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	l := limit.New("calls", 120)
@@ -54,7 +54,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// What one asks for beside what it has counts whole.
+// TestShareOfLarger checks that a request counts in full on top of what its tenant holds.
 func TestShareOfLarger(t *testing.T) {
 	t.Parallel()
 	l := limit.New("bytes", 10)
@@ -69,8 +69,8 @@ func TestShareOfLarger(t *testing.T) {
 	}
 }
 
-// One who holds nothing has what it asks for, up to all of it, and more than all is
-// refused at once.
+// TestLargest checks that a tenant that holds nothing may acquire up to the whole capacity, and
+// that a larger request is refused at once.
 func TestLargest(t *testing.T) {
 	t.Parallel()
 	l := limit.New("bytes", 10)
@@ -94,7 +94,8 @@ func TestLargest(t *testing.T) {
 	}
 }
 
-// The large request of one who holds nothing is waited for, though small ones keep coming.
+// TestLargeIsNotKeptOut checks that a large request of a tenant that holds nothing gets its
+// permit while small requests keep coming.
 func TestLargeIsNotKeptOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +120,8 @@ func TestLargeIsNotKeptOut(t *testing.T) {
 	})
 }
 
-// Beside any crowd a newcomer waits for at most one turn of each who waits.
+// TestTurns checks that a new tenant waits for at most one permit of each waiting tenant, however
+// many requests wait.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +179,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// Of a tenant's requests those go first by which something that has begun can end.
+// TestGrowthGoesFirst checks that of a tenant's requests those are served first that let a
+// started one end.
 func TestGrowthGoesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +208,7 @@ func TestGrowthGoesFirst(t *testing.T) {
 	})
 }
 
-// Without a bound there is none.
+// TestNil checks that a nil limit limits nothing.
 func TestNil(t *testing.T) {
 	t.Parallel()
 	var l *limit.Limit
@@ -219,7 +222,7 @@ func TestNil(t *testing.T) {
 	of.Release()
 }
 
-// Each key has the whole capacity, and none stays.
+// TestGroup checks that each key has the whole capacity and that no key is kept.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	g := limit.NewGroup("calls", 2)
@@ -246,7 +249,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// What comes at the least pace is never late; what comes more slowly is, within PaceOver.
+// TestPace checks that data at the minimum pace is never late, and that slower data is late
+// within PaceOver.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(0, 0)
@@ -269,7 +273,7 @@ func TestPace(t *testing.T) {
 	t.Error("half of the pace was fast enough")
 }
 
-// The time for which a sender waits for us is none of its own.
+// TestPaceThatPauses checks that time in which a sender waits for us does not count.
 func TestPaceThatPauses(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(0, 0)
@@ -284,8 +288,8 @@ func TestPaceThatPauses(t *testing.T) {
 	}
 }
 
-// Random plays of tenants that try, wait, grow, give up and give back. The rules are
-// looked at after each step; in the end nothing is held and nobody waits.
+// TestProperties runs random sequences in which tenants try, wait, grow, give up and release. It
+// checks the rules after each step, and that in the end nothing is held and nothing waits.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) { synctest.Test(t, func(*testing.T) { play(r) }) })
@@ -320,7 +324,7 @@ func play(r *rapid.T) {
 			}
 		}
 		waits = still
-		judge(r, l, capacity, held, waits)
+		checkRules(r, l, capacity, held, waits)
 	}
 	for range rapid.IntRange(1, 60).Draw(r, "steps") {
 		tenant := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(r, "tenant")
@@ -380,9 +384,9 @@ func play(r *rapid.T) {
 	}
 }
 
-// judge holds the rules: never above the capacity; what is said to be held is held; and no
-// one waits who could have what it waits for, unless one is waited for who holds nothing.
-func judge(r *rapid.T, l *limit.Limit, capacity int64, held, waits []*asked) {
+// checkRules checks that the capacity is never exceeded, that Held is right, and that no request waits
+// which could be served, unless one of a tenant that holds nothing waits before it.
+func checkRules(r *rapid.T, l *limit.Limit, capacity int64, held, waits []*asked) {
 	sums := map[string]int64{}
 	var sum int64
 	for _, a := range held {

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// The least pace of what others send us: who is slower over so long is let go.
+// The least pace at which clients must send. One that is slower over PaceOver is cut off.
 const (
 	LeastPace = 16 << 10 // bytes a second
 	PaceOver  = 10 * time.Second
 )
 
-// Pace tells by when more has to have come of what should come at the least pace. The
-// zero value is ready.
+// Pace computes the deadline by which a sender must have sent more. The zero value is ready for
+// use.
 type Pace struct {
-	Over time.Duration // 0: PaceOver
+	Over time.Duration // 0 means PaceOver
 	by   time.Time
-	came int64 // since the last time that was set
+	came int64 // bytes since the deadline was set
 }
 
-// By is when the sender counts as too slow unless more has come.
+// By returns when the sender counts as too slow unless more has come.
 func (p *Pace) By(now time.Time) time.Time {
 	if p.by.IsZero() {
 		p.by = now.Add(p.over())
@@ -27,7 +27,7 @@ func (p *Pace) By(now time.Time) time.Time {
 	return p.by
 }
 
-// Pause gives the sender the time for which it had to wait for us.
+// Pause extends the deadline by the time that the sender had to wait for us.
 func (p *Pace) Pause(d time.Duration) {
 	if !p.by.IsZero() {
 		p.by = p.by.Add(d)
@@ -36,7 +36,7 @@ func (p *Pace) Pause(d time.Duration) {
 
 func (p *Pace) over() time.Duration { return cmp.Or(p.Over, PaceOver) }
 
-// Came says that so many bytes have come.
+// Came counts bytes that have come.
 func (p *Pace) Came(n int, now time.Time) {
 	if p.came += int64(n); p.came >= LeastPace*int64(p.over())/int64(time.Second) {
 		p.by, p.came = now.Add(p.over()), 0

@@ -1,40 +1,40 @@
 package limit
 
-// Process are all limits of a process. A field that is nil has no bound.
+// Process holds all limits of a process. A nil field means no bound.
 type Process struct {
-	Connections *Limit // of clients to the API; tenant: the client's address
-	Spare       *Limit // connections beyond those, which are told so and may ask how we are; tenant: each by itself
-	Suspects    *Limit // questions about keys, from addresses of which many have failed; tenant: the client's network
-	Requests    *Limit // that have a body, under way; tenant: the account
+	Connections *Limit // active connections of clients to the API; tenant: the client's address
+	Overflow    *Limit // further connections, which get 503 except from the health endpoints; tenant: each connection
+	UnknownKeys *Limit // lookups of keys that are not cached, from addresses with many failures; tenant: the client's network
+	Requests    *Limit // requests with a body that are in progress; tenant: the account
 	Waits       *Limit // long polls and event streams; tenant: the account
-	Speeches    *Limit // sounds that are passed on; tenant: the account
+	Speeches    *Limit // speeches in progress; tenant: the account
 	Bodies      *Limit // bytes of bodies in memory; tenant: the account
-	Parsers     *Limit // large bodies that are parsed; tenant: the account
+	Parsers     *Limit // large bodies being parsed; tenant: the account
 	Uploads     *Limit // bytes of uploads on their way to the bucket; tenant: the account
-	Quotes      *Limit // questions to adapters under way; tenant: the account
+	Quotes      *Limit // requests being validated by adapters; tenant: the account
 	Moderation  *Limit // calls to the moderation endpoint; tenant: the account
-	Starts      *Limit // runs that are to be started; tenant: the account
-	Starters    *Limit // of these under way; tenant: the account
-	Writers     *Limit // connections to the database of those who move money; tenant: the account
+	Starts      *Limit // runs that wait to be started; tenant: the account
+	Starters    *Limit // starts of runs in progress; tenant: the account
+	Writers     *Limit // database connections of transactions that move money; tenant: the account
 
-	Inputs     *Limit // clients' files that are looked at; tenant: the account
+	Inputs     *Limit // clients' files being checked; tenant: the account
 	Lookups    *Limit // attempts that look for a channel; tenant: the account
-	Calls      *Group // calls that make jobs, of each channel; tenant: the account
-	Signals    *Limit // runs that are told of their job's end; tenant: the channel
-	PollCopies *Limit // results that pollers copy, before runs are signalled; tenant: the provider
-	Copies     *Limit // results that are copied; tenant: the provider
+	Calls      *Group // calls that make jobs, for each channel; tenant: the account
+	Signals    *Limit // signals to runs whose job has ended; tenant: the channel
+	PollCopies *Limit // results that pollers copy before they signal the run; tenant: the provider
+	Copies     *Limit // results that runs copy; tenant: the provider
 	CopyMemory *Limit // bytes of copies in memory; tenant: the provider
 	Callbacks  *Limit // attempts at callbacks; tenant: the account
-	Receivers  *Group // attempts at callbacks, of each account; tenant: the receiver
+	Receivers  *Group // attempts at callbacks, for each account; tenant: the receiver
 }
 
-// Sizes are what the settings and the machine say of the limits.
+// Sizes are the sizes of limits that follow from the settings and the machine.
 type Sizes struct {
 	Connections  int64 // of clients
 	BodyMemory   int64 // bytes
-	LargestBody  int64 // bytes that one body may have
+	LargestBody  int64 // bytes of the largest body
 	UploadMemory int64 // bytes
-	Writers      int64 // connections to the database for those who move money
+	Writers      int64 // database connections for transactions that move money
 	CopyMemory   int64 // bytes
 }
 
@@ -42,8 +42,8 @@ type Sizes struct {
 func For(s Sizes) *Process {
 	return &Process{
 		Connections: New("connections", s.Connections),
-		Spare:       New("spare_connections", 64),
-		Suspects:    New("suspects", 2),
+		Overflow:    New("spare_connections", 64),
+		UnknownKeys: New("suspects", 2),
 		Requests:    New("requests", s.Connections/4),
 		Waits:       New("waits", s.Connections/2),
 		Speeches:    New("speeches", 2000),
@@ -53,7 +53,7 @@ func For(s Sizes) *Process {
 		Quotes:      New("quotes", 16),
 		Moderation:  New("moderation", 64),
 		Starts:      New("starts", 4096),
-		Starters:    New("starters", 2), // more start no faster, and take the cores from the calls that are answered
+		Starters:    New("starters", 2), // more would start no faster, and take CPU time from the calls in progress
 		Writers:     New("writers", s.Writers),
 
 		Inputs:     New("inputs", 64),
@@ -68,7 +68,7 @@ func For(s Sizes) *Process {
 	}
 }
 
-// Figures are those of all of them, in the order above.
+// Figures returns the figures of all limits, in the order above.
 func (p *Process) Figures() []Figures {
 	var list []Figures
 	for _, row := range []struct {
@@ -76,8 +76,8 @@ func (p *Process) Figures() []Figures {
 		tenant string
 	}{
 		{p.Connections, "client's address"},
-		{p.Spare, "connection"},
-		{p.Suspects, "client's network"},
+		{p.Overflow, "connection"},
+		{p.UnknownKeys, "client's network"},
 		{p.Requests, "account"},
 		{p.Waits, "account"},
 		{p.Speeches, "account"},

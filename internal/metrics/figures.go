@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	figuresKept    = 10 * time.Second // at least, between two readings
-	figuresShare   = 20               // a reading that took long rests so many times as long
-	figuresTimeout = 5 * time.Second  // of one; a scrape waits for it
+	figuresKept    = 10 * time.Second // minimum time between two readings
+	figuresShare   = 20               // and this many times as long as the last reading took
+	figuresTimeout = 5 * time.Second  // of a reading; a scrape waits for it
 )
 
-// Source is what is looked at when somebody scrapes.
+// Source has the functions that a scrape calls.
 type Source struct {
 	Figures     func(ctx context.Context) (mediagate.Figures, error)
 	Channels    func(ctx context.Context) ([]mediagate.ChannelState, error)
@@ -27,12 +27,12 @@ type Source struct {
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
 	Limits      func() []limit.Figures
-	Hints       func() map[string]int64 // vendors' callbacks by outcome; none where no API is served
+	Hints       func() map[string]int64 // vendors' callbacks by outcome; empty without the API
 	Concurrency map[string]int          // of the configured channels; 0: no limit
 	Now         func() time.Time
 }
 
-// Watch has the source looked at with each scrape.
+// Watch makes each scrape read the source.
 func (m *Metrics) Watch(s Source) {
 	for channel := range s.Concurrency {
 		m.unknownWords.WithLabelValues(channel)
@@ -40,14 +40,14 @@ func (m *Metrics) Watch(s Source) {
 	m.registry.MustRegister(&watched{source: s})
 }
 
-// watched reads the source, at most once in figuresKept however many scrape. A reading is
-// whole or absent: while the database does not answer, or is too slow, there are no
-// figures, and mediagate_database_up says why.
+// watched reads the source at most once in figuresKept, for any number of scrapes. A reading is
+// complete or absent: while the database does not answer, or is too slow, there are no figures, and
+// mediagate_database_up shows why.
 type watched struct {
 	source Source
 
 	mu   sync.Mutex
-	next time.Time // no reading before
+	next time.Time // the earliest time of the next reading
 	last reading
 }
 
@@ -59,22 +59,33 @@ type reading struct {
 	took               time.Duration
 }
 
-// The descriptions.
+// The descriptions of the metrics.
 var (
-	databaseUp    = describe("database_up", "Whether the database answers and takes writes.")
-	temporalUp    = describe("temporal_up", "Whether Temporal serves the namespace.")
-	clockOffset   = describe("clock_offset_seconds", "What this machine's clock lacks of the database's.")
-	figuresTook   = describe("figures_seconds", "How long the last reading of the figures took; absent while there are none.")
-	tasksOpen     = describe("tasks_open", "Open tasks by what they wait for.", "type", "status", "step")
-	tasksOldest   = describe("tasks_oldest_seconds", "For how long the longest has waited of the open tasks that wait for this.", "step")
-	tasksStuck    = describe("tasks_stuck", "Tasks that are parked, by reason; run_overdue: whose run does not ask for its next step.", "reason")
-	wakesCount    = describe("wakes", "Wakes of runs and of callbacks' rounds.", "kind")
-	wakesDue      = describe("wakes_due", "Wakes that are past their time.", "kind")
-	wakesTried    = describe("wakes_tried", "Wakes that the scan has tried in vain.", "kind")
-	wakesOverdue  = describe("wakes_overdue_seconds", "For how long the wake is due that is due longest.", "kind")
-	channelState  = describe("channel_state", "1, with the state of the channel: closed, open, probing or disabled, and why it is open.", "channel", "state", "reason")
-	slotsTaken    = describe("slots_taken", "Jobs of a channel that run or may run, and slots granted.", "channel")
-	slotsLimit    = describe("slots_limit", "Jobs that a channel may have at once; absent where there is no bound.", "channel")
+	databaseUp  = describe("database_up", "Whether the database answers and takes writes.")
+	temporalUp  = describe("temporal_up", "Whether Temporal serves the namespace.")
+	clockOffset = describe("clock_offset_seconds", "What this machine's clock lacks of the database's.")
+	figuresTook = describe(
+		"figures_seconds", "How long the last reading of the figures took; absent while there are none.",
+	)
+	tasksOpen   = describe("tasks_open", "Open tasks by what they wait for.", "type", "status", "step")
+	tasksOldest = describe(
+		"tasks_oldest_seconds", "For how long the longest has waited of the open tasks that wait for this.", "step",
+	)
+	tasksStuck = describe(
+		"tasks_stuck", "Tasks that are parked, by reason; run_overdue: whose run does not ask for its next step.", "reason",
+	)
+	wakesCount   = describe("wakes", "Wakes of runs and of callbacks' rounds.", "kind")
+	wakesDue     = describe("wakes_due", "Wakes that are past their time.", "kind")
+	wakesTried   = describe("wakes_tried", "Wakes that the scan has tried in vain.", "kind")
+	wakesOverdue = describe("wakes_overdue_seconds", "For how long the wake is due that is due longest.", "kind")
+	channelState = describe(
+		"channel_state", "1, with the state of the channel: closed, open, probing or disabled, and why it is open.",
+		"channel", "state", "reason",
+	)
+	slotsTaken = describe("slots_taken", "Jobs of a channel that run or may run, and slots granted.", "channel")
+	slotsLimit = describe(
+		"slots_limit", "Jobs that a channel may have at once; absent where there is no bound.", "channel",
+	)
 	slotsWaiting  = describe("slots_waiting", "Tasks that wait for a slot of the channel.", "channel")
 	pollsAwaited  = describe("polls_awaited", "Jobs that the channel polls for.", "channel")
 	pollsOverdue  = describe("polls_overdue_seconds", "For how long the poll is due that is due longest.", "channel")
@@ -84,23 +95,32 @@ var (
 	limitRefusals = describe("limit_refused_total", "Who was refused for want of it.", "limit")
 	limitWaited   = describe("limit_waited_seconds_total", "How long was waited for it, by all who wait no more.", "limit")
 	removed       = describe("retention_removed_total", "What was removed after its time, by all processes ever.", "kind")
-	removedAt     = describe("retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.")
-	abandoned     = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
-	unpaid        = describe("unpaid", "What they cost by our prices, in the currency.")
-	unpaidMost    = describe("accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.")
+	removedAt     = describe(
+		"retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.",
+	)
+	abandoned  = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
+	unpaid     = describe("unpaid", "What they cost by our prices, in the currency.")
+	unpaidMost = describe(
+		"accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.",
+	)
 	eventsPending = describe("endpoint_deliveries_pending", "Events that endpoints of accounts are still to be told of.")
-	eventsOverdue = describe("endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.")
-	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
+	eventsOverdue = describe(
+		"endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.",
+	)
+	vendorHints = describe(
+		"vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome",
+	)
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("mediagate_"+name, help, labels, nil)
 }
 
-// Describe is of prometheus.Collector: the metrics differ from reading to reading.
+// Describe implements prometheus.Collector. It describes nothing, since the metrics differ from
+// reading to reading.
 func (w *watched) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (w *watched) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
@@ -129,7 +149,9 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 		gauge(eventsPending, float64(r.figures.Endpoints.Pending))
 		gauge(eventsOverdue, age(*r.figures, r.figures.Endpoints.DueAt))
 		for _, kind := range mediagate.Removals() {
-			to <- prometheus.MustNewConstMetric(removed, prometheus.CounterValue, float64(r.removals[kind].Removed), string(kind))
+			to <- prometheus.MustNewConstMetric(
+				removed, prometheus.CounterValue, float64(r.removals[kind].Removed), string(kind),
+			)
 		}
 		if last := r.removals[mediagate.RemovalRun].EndedAt; !last.IsZero() {
 			gauge(removedAt, float64(last.Unix()))
@@ -144,7 +166,8 @@ func truth(yes bool) float64 {
 	return 0
 }
 
-// age is how long ago something began by the database's clock; 0 where nothing did.
+// age returns the seconds from since to the figures' time by the database's clock; 0 for a zero
+// since.
 func age(f mediagate.Figures, since time.Time) float64 {
 	if since.IsZero() {
 		return 0
@@ -178,7 +201,7 @@ func (w *watched) collectTasks(f mediagate.Figures, gauge func(*prometheus.Desc,
 	}
 }
 
-// collectChannels tells of the configured channels, and of others that still have jobs.
+// collectChannels sends the metrics of the configured channels, and of others that still have jobs.
 func (w *watched) collectChannels(r reading, gauge func(*prometheus.Desc, float64, ...string)) {
 	figures := make(map[string]mediagate.ChannelFigures)
 	for name := range w.source.Concurrency {
@@ -216,7 +239,7 @@ func stateOf(s mediagate.ChannelState, now time.Time) string {
 	}
 }
 
-// read is the last reading, or a new one.
+// read returns the last reading, or a new one if that is old.
 func (w *watched) read() reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,15 +9,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// ledgerKept is for how long the result of a check counts. One worker checks each six
-// hours, and it may be another one each time: what the one before has found is then
-// forgotten.
+// ledgerKept is how long a process reports the problems of its last check. A worker checks every six
+// hours, and another worker may check each time: the result of the earlier one must then disappear.
 const ledgerKept = 12 * time.Hour
 
 // ledger is the last check of the ledger by this process.
 type ledger struct {
 	mu       sync.Mutex
-	at       time.Time // zero: none
+	at       time.Time // zero: no check yet
 	problems int
 }
 
@@ -28,10 +27,10 @@ var (
 		"Problems that the last check found in the ledger.", nil, nil)
 )
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (l *ledger) Describe(to chan<- *prometheus.Desc) { to <- ledgerAt; to <- ledgerProblems }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (l *ledger) Collect(to chan<- prometheus.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,7 +43,7 @@ func (l *ledger) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// LedgerChecked notes a check that went through.
+// LedgerChecked records a completed check.
 func (m *Metrics) LedgerChecked(r mediagate.LedgerReport) {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()

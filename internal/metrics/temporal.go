@@ -9,21 +9,25 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// Temporal is the handler of the Temporal SDK's own metrics. Its histograms get our
-// buckets: with the default ones they would be most of what a process is scraped for.
+// Temporal returns the handler of the Temporal SDK's own metrics. Its histograms have our few
+// buckets: with the default ones they would be most of a scrape.
 func (m *Metrics) Temporal() (client.MetricsHandler, error) {
-	reader, err := exporter.New(exporter.WithRegisterer(m.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
+	reader, err := exporter.New(
+		exporter.WithRegisterer(m.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo(),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of the Temporal SDK: %w", err)
 	}
 	buckets := metric.NewView(metric.Instrument{Kind: metric.InstrumentKindHistogram}, metric.Stream{
 		Aggregation: metric.AggregationExplicitBucketHistogram{Boundaries: []float64{.01, .05, .25, 1, 5, 30, 120}},
 	})
-	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithView(buckets), metric.WithCardinalityLimit(seriesMost))
+	provider := metric.NewMeterProvider(
+		metric.WithReader(reader), metric.WithView(buckets), metric.WithCardinalityLimit(seriesMost),
+	)
 	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
 		Meter: provider.Meter("temporal-sdk-go"), UseMonotonicCounters: true, OnError: func(error) {},
 	}), nil
 }
 
-// seriesMost bounds the label sets of one metric.
+// seriesMost limits the label sets of one metric.
 const seriesMost = 2000

@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// automaton finds all of many words in a text in one pass, whatever the words
-// (Aho and Corasick, 1975). Its time grows with the text and with what is
-// found, its memory with the words.
+// automaton finds all of many words in a text in one pass (Aho and Corasick, 1975). Its time
+// grows with the text and the number of matches, its memory with the words.
 type automaton struct {
 	nodes []node
-	edges []edge // of one node side by side, by their characters
+	edges []edge // the edges of a node are adjacent, sorted by character
 }
 
-// node stands for a beginning of words.
+// node stands for a prefix of words.
 type node struct {
-	edges, end int32 // its edges
-	fail       int32 // the longest other beginning that its text ends with
-	word       int32 // that it completes, -1 for none
-	shorter    int32 // the next node on the way of fail that completes one; 0 for none
+	edges, end int32 // range of its edges
+	fail       int32 // the longest other prefix that its text ends with
+	word       int32 // the word that it completes; -1 for none
+	shorter    int32 // the next node along fail that completes a word; 0 for none
 	depth      int32
 }
 
@@ -27,8 +26,8 @@ type edge struct {
 	to int32
 }
 
-// newAutomaton makes one that finds the words, none of which is empty. Words
-// that are equal are found as the first of them.
+// newAutomaton makes an automaton for the words, none of which may be empty. Equal words are
+// found as the first of them.
 func newAutomaton(words [][]rune) *automaton {
 	type step struct {
 		from int32
@@ -68,7 +67,7 @@ func newAutomaton(words [][]rune) *automaton {
 	return a
 }
 
-// link finds where to go on from where nothing fits, level by level.
+// link sets fail and shorter, level by level.
 func (a *automaton) link() {
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -89,8 +88,7 @@ func (a *automaton) link() {
 	}
 }
 
-// next is the longest beginning that the text ends with after another
-// character.
+// next returns the node of the longest prefix that the text ends with after another character.
 func (a *automaton) next(at int32, by rune) int32 {
 	for {
 		n := &a.nodes[at]
@@ -105,8 +103,7 @@ func (a *automaton) next(at int32, by rune) int32 {
 	}
 }
 
-// found are the words that end where the automaton is, the longest first, until
-// one is taken.
+// found calls take for the words that end at the node, the longest first, until take accepts one.
 func (a *automaton) found(at int32, take func(word, length int) bool) bool {
 	if a.nodes[at].word < 0 {
 		at = a.nodes[at].shorter

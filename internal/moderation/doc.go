@@ -1,17 +1,15 @@
-// Package moderation judges what clients write for vendors before money is
-// held for it: by lists of words and patterns, or by asking an endpoint that
-// speaks the moderation protocol of OpenAI.
+// Package moderation checks what clients write for vendors before money is held for it: against
+// lists of words and patterns, or by an endpoint that speaks OpenAI's moderation protocol.
 //
-// It owns the lists' format, the form in which texts are compared with them,
-// and the call to the endpoint. What it learns leaves it as a Refusal: the rule
-// and a hash, never a text, which also no error of it holds.
+// It owns the format of the lists, the form in which texts are compared with them, and the call
+// to the endpoint. A verdict names the rule and a hash of the text. The text itself appears in no
+// verdict and in no error.
 //
-// Texts and entries are compared in one form (see read): compatibility forms,
-// width, case, accents and characters that do not show are as good as not
-// there. Tag characters, which do not show either, are read as the letters that
-// they stand for, too. Letters that look like Latin ones count as these, unless the word is
-// one of their own script. Spelling with digits is not undone.
+// Texts and entries are compared in one form (see read). Compatibility forms, width, case,
+// accents and invisible characters make no difference. Tag characters, which are invisible too,
+// are also read as the letters that they stand for. Letters that look like Latin ones count as
+// these, unless the word belongs to their own script. Digits in place of letters are not undone.
 //
-// The package imports the root package and outbound only. It knows nothing of
-// accounts, requests or models.
+// The package imports the root package and outbound only. It knows nothing of accounts, requests
+// or models.
 package moderation

@@ -20,59 +20,60 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// EndpointConfig says whom to ask and how.
+// EndpointConfig configures an Endpoint.
 type EndpointConfig struct {
 	URL     string // the whole address, …/v1/moderations
-	Key     string // sent as a bearer; empty: none
+	Key     string // bearer token; empty: none
 	Model   string // empty: the endpoint's own choice
 	Timeout time.Duration
-	Open    bool // texts pass where the endpoint fails
+	Open    bool // texts pass unchecked while the endpoint fails
 	Rules   outbound.Rules
-	Version string // of the User-Agent
+	Version string // for the User-Agent
 	Logger  *slog.Logger
 }
 
-// The bounds of the exchange with an endpoint.
+// The bounds of calls to the endpoint.
 const (
 	maxAnswer    = 1 << 20
 	idleSockets  = 32
-	longQuestion = 64 << 10         // bytes of texts: that takes its time by the client's doing
-	failuresOpen = 3                // in a row, then it is left alone
-	restOpen     = 10 * time.Second // for so long; then one text tries it
-	busyTries    = 5                // of a text, while it answers 429
-	busyRest     = time.Second      // between these, give or take half of it
+	longQuestion = 64 << 10         // bytes of texts above which a slow answer is the client's doing
+	failuresOpen = 3                // consecutive failures that open the circuit
+	restOpen     = 10 * time.Second // how long it stays open before one text tries again
+	busyTries    = 5                // for a text, while the endpoint answers 429
+	busyRest     = time.Second      // between two tries, give or take a half
 )
 
-// endpointRule is the rule that texts break which the endpoint flags.
+// endpointRule is the rule in the verdict on texts that the endpoint flags.
 const endpointRule = "endpoint"
 
-// unreadable are the answers of an endpoint that is well, and will not take what
-// it was asked: too long, too many. What it was asked is the client's, who would
-// otherwise decide by it that nobody is judged.
-var unreadable = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity}
-
-// errBusy is an endpoint that is well, and is asked too much. One client can bring it to
-// that, who would otherwise decide that nobody is judged.
-var errBusy = errors.New("the endpoint answered 429")
-
-// errSpared is in the failures that say nothing of the endpoint: it had too little time.
-var errSpared = errors.New("not asked for long enough")
-
-// finding is what the endpoint said of texts.
-type finding struct {
-	flagged int // the first that it flags, -1 for none
-	refused int // the status by which it would not take them, else 0
+// unreadable are the statuses by which a healthy endpoint refuses a request: too long, too many.
+// They do not count as failures of the endpoint: otherwise a client could open the circuit with
+// such texts, and then all texts would pass unchecked.
+var unreadable = []int{
+	http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusUnprocessableEntity,
 }
 
-// Endpoint judges by asking a service that takes OpenAI's moderation calls.
+// errBusy is the error of a healthy endpoint that gets too many calls. A single client can cause
+// that, so it does not open the circuit either.
+var errBusy = errors.New("the endpoint answered 429")
+
+// errTooShort marks failures that say nothing about the endpoint, because it had too little time.
+var errTooShort = errors.New("not asked for long enough")
+
+// finding is the endpoint's answer.
+type finding struct {
+	flagged int // index of the first flagged text; -1 for none
+	refused int // the status by which it refused the texts; 0 if it did not
+}
+
+// Endpoint checks texts by a service that speaks OpenAI's moderation protocol.
 type Endpoint struct {
 	cfg     EndpointConfig
 	client  *http.Client
 	breaker *gobreaker.CircuitBreaker[finding]
 }
 
-// NewEndpoint makes a judge. The host of the URL may be private: an operator
-// chose it.
+// NewEndpoint makes an Endpoint. The host of the URL may be private, since an operator chose it.
 func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 	host, err := outbound.Host(cfg.URL)
 	if err != nil {
@@ -88,7 +89,7 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 		Timeout:      restOpen,
 		ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresOpen },
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, errBusy) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, errSpared) },
+		IsExcluded:   func(err error) bool { return errors.Is(err, errTooShort) },
 		OnStateChange: func(_ string, from, to gobreaker.State) {
 			cfg.Logger.Warn("moderation endpoint", "circuit", to.String(), "before", from.String())
 		},
@@ -96,25 +97,25 @@ func NewEndpoint(cfg EndpointConfig) (*Endpoint, error) {
 	return e, nil
 }
 
-// Close lets go of the connections.
+// Close closes idle connections.
 func (e *Endpoint) Close() { e.client.CloseIdleConnections() }
 
-// Judge asks the endpoint about the texts. An endpoint that fails is a
-// KindUnavailable, or lets the texts pass unjudged. Texts that it will not take
-// are refused: they do not pass, and are no failure of its. Where it fails by very
-// long ones these do not pass either, nor do texts that waited for so long for their
-// turn that ctx ended before it could answer.
-func (e *Endpoint) Judge(ctx context.Context, texts []string) (mediagate.Verdict, error) {
+// Check sends the texts to the endpoint. If the endpoint fails, Check returns KindUnavailable, or
+// with Open lets the texts pass unchecked. Texts that the endpoint refuses to read are refused:
+// they do not pass, and do not count as a failure. Very long texts on which the endpoint fails do
+// not pass either, nor do texts that waited so long for a permit that ctx ended before the
+// endpoint could answer.
+func (e *Endpoint) Check(ctx context.Context, texts []string) (mediagate.Verdict, error) {
 	if len(texts) == 0 {
 		return mediagate.Verdict{}, nil
 	}
 	found, err := e.try(ctx, texts)
-	for tries := 1; tries < busyTries && errors.Is(err, errBusy) && rest(ctx); tries++ {
+	for tries := 1; tries < busyTries && errors.Is(err, errBusy) && waitBusy(ctx); tries++ {
 		found, err = e.try(ctx, texts)
 	}
 	switch {
-	case err != nil && e.cfg.Open && !errors.Is(err, errSpared):
-		return mediagate.Verdict{Unjudged: err}, nil
+	case err != nil && e.cfg.Open && !errors.Is(err, errTooShort):
+		return mediagate.Verdict{Unchecked: err}, nil
 	case err != nil:
 		return mediagate.Verdict{}, errAway(err)
 	case found.refused != 0:
@@ -126,20 +127,20 @@ func (e *Endpoint) Judge(ctx context.Context, texts []string) (mediagate.Verdict
 	return mediagate.Verdict{Refused: true, Rule: endpointRule, Digest: read(texts[found.flagged]).digest()}, nil
 }
 
-// try asks the endpoint unless it is left alone.
+// try calls the endpoint unless the circuit is open.
 func (e *Endpoint) try(ctx context.Context, texts []string) (finding, error) {
 	return e.breaker.Execute(func() (finding, error) {
 		found, err := e.ask(ctx, texts)
 		if err != nil && !errors.Is(err, errBusy) && (ctx.Err() != nil || length(texts) > longQuestion) {
-			err = fmt.Errorf("%w: %w", errSpared, err)
+			err = fmt.Errorf("%w: %w", errTooShort, err)
 		}
 		return found, err
 	})
 }
 
-// rest is where a crowd is slowed down: its place among the calls is taken meanwhile. It
-// reports whether ctx has not ended.
-func rest(ctx context.Context) bool {
+// waitBusy waits before another try. The caller keeps its permit meanwhile, which slows a burst
+// down. It reports whether ctx is still live.
+func waitBusy(ctx context.Context) bool {
 	select {
 	case <-time.After(busyRest/2 + rand.N(busyRest)): //nolint:gosec // no secret
 		return true
@@ -159,8 +160,7 @@ func errAway(err error) error {
 	return &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "moderation is not available", Err: err}
 }
 
-// ask returns what the endpoint finds in the texts. Its errors quote neither the
-// texts nor the answer.
+// ask makes one call. Its errors quote neither the texts nor the answer.
 func (e *Endpoint) ask(ctx context.Context, texts []string) (found finding, err error) {
 	body, err := json.Marshal(question{e.cfg.Model, texts})
 	if err != nil {
@@ -205,22 +205,22 @@ type question struct {
 	Input []string `json:"input"`
 }
 
-// readVerdicts finds the flagged text in an answer that has one verdict for
-// each: of one with less nobody knows what it is about.
+// readVerdicts finds the flagged text in an answer with one verdict for each text. With fewer
+// verdicts it would not be known which text each one is about.
 func readVerdicts(text []byte, want int) (flagged int, err error) {
-	var said struct {
+	var answer struct {
 		Results []struct {
 			Flagged *bool `json:"flagged"`
 		} `json:"results"`
 	}
-	if json.Unmarshal(text, &said) != nil || len(said.Results) != want {
-		return -1, errors.New("the endpoint's answer is no verdict on each text")
+	if json.Unmarshal(text, &answer) != nil || len(answer.Results) != want {
+		return -1, errors.New("the endpoint's answer does not have a verdict on each text")
 	}
 	flagged = -1
-	for i, result := range said.Results {
+	for i, result := range answer.Results {
 		switch {
 		case result.Flagged == nil:
-			return -1, errors.New("the endpoint's answer is no verdict on each text")
+			return -1, errors.New("the endpoint's answer does not have a verdict on each text")
 		case *result.Flagged && flagged < 0:
 			flagged = i
 		}

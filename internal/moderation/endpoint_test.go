@@ -45,7 +45,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 
 func open(c *EndpointConfig) { c.Open = true }
 
-// The call is OpenAI's, with our key and nothing of the client's but its texts.
+// TestEndpointAsks checks that the call is OpenAI's, with our key and only the client's texts.
 func TestEndpointAsks(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
@@ -73,11 +73,11 @@ func TestEndpointAsks(t *testing.T) {
 	s.Start()
 	t.Cleanup(s.Close)
 	e := newEndpoint(t, s.URL+"/v1/moderations", func(c *EndpointConfig) { c.Model = "m-1" })
-	v, err := e.Judge(t.Context(), []string{"good", "fine"})
+	v, err := e.Check(t.Context(), []string{"good", "fine"})
 	if err != nil || v != (mediagate.Verdict{}) {
 		t.Errorf("%+v, %v", v, err)
 	}
-	v, err = e.Judge(t.Context(), []string{"good", "bad"})
+	v, err = e.Check(t.Context(), []string{"good", "bad"})
 	want := mediagate.Verdict{Refused: true, Rule: "endpoint", Digest: read("bad").digest()}
 	if diff := cmp.Diff(want, v); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -125,13 +125,13 @@ func TestEndpointFails(t *testing.T) {
 		}), "the answer broke off"},
 		"refused":         {says(401, `{"error":{"message":"`+text+`"}}`), "the endpoint answered 401"},
 		"broken":          {says(500, text), "the endpoint answered 500"},
-		"a page":          {says(200, "<html>"+text), "the endpoint's answer is no verdict on each text"},
-		"nothing":         {says(200, ""), "the endpoint's answer is no verdict on each text"},
-		"another object":  {says(200, `{"choices":[]}`), "the endpoint's answer is no verdict on each text"},
-		"no flag":         {says(200, `{"results":[{}]}`), "the endpoint's answer is no verdict on each text"},
-		"a flag in words": {says(200, `{"results":[{"flagged":"no"}]}`), "the endpoint's answer is no verdict on each text"},
-		"too few":         {says(200, `{"results":[]}`), "the endpoint's answer is no verdict on each text"},
-		"too many":        {says(200, `{"results":[{"flagged":false},{"flagged":false}]}`), "the endpoint's answer is no verdict on each text"},
+		"a page":          {says(200, "<html>"+text), "the endpoint's answer does not have a verdict on each text"},
+		"nothing":         {says(200, ""), "the endpoint's answer does not have a verdict on each text"},
+		"another object":  {says(200, `{"choices":[]}`), "the endpoint's answer does not have a verdict on each text"},
+		"no flag":         {says(200, `{"results":[{}]}`), "the endpoint's answer does not have a verdict on each text"},
+		"a flag in words": {says(200, `{"results":[{"flagged":"no"}]}`), "the endpoint's answer does not have a verdict on each text"},
+		"too few":         {says(200, `{"results":[]}`), "the endpoint's answer does not have a verdict on each text"},
+		"too many":        {says(200, `{"results":[{"flagged":false},{"flagged":false}]}`), "the endpoint's answer does not have a verdict on each text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,19 +140,20 @@ func TestEndpointFails(t *testing.T) {
 					c.Timeout = 50 * time.Millisecond
 				}
 			}
-			v, err := newEndpoint(t, c.url, hurried).Judge(t.Context(), []string{text})
+			v, err := newEndpoint(t, c.url, hurried).Check(t.Context(), []string{text})
 			if !mediagate.Is(err, mediagate.KindUnavailable) || !strings.HasSuffix(err.Error(), ": "+c.want) || v != (mediagate.Verdict{}) {
 				t.Errorf("closed: %+v, %v, want %s", v, err, c.want)
 			}
-			v, err = newEndpoint(t, c.url, hurried, open).Judge(t.Context(), []string{text})
-			if err != nil || v.Refused || v.Unjudged == nil || v.Unjudged.Error() != c.want {
+			v, err = newEndpoint(t, c.url, hurried, open).Check(t.Context(), []string{text})
+			if err != nil || v.Refused || v.Unchecked == nil || v.Unchecked.Error() != c.want {
 				t.Errorf("open: %+v, %v, want %s", v, err, c.want)
 			}
 		})
 	}
 }
 
-// Who is down is asked three times, and then left alone.
+// TestEndpointCircuit checks that an endpoint is called three times while it fails and then left
+// alone.
 func TestEndpointCircuit(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -161,7 +162,7 @@ func TestEndpointCircuit(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 	}), open)
 	for range 20 {
-		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || v.Unjudged == nil {
+		if v, err := e.Check(t.Context(), []string{"a"}); err != nil || v.Unchecked == nil {
 			t.Fatal(v, err)
 		}
 	}
@@ -170,7 +171,7 @@ func TestEndpointCircuit(t *testing.T) {
 	}
 }
 
-// A text for which the endpoint has no room is asked about again.
+// TestEndpointBusyForAMoment checks that a text is sent again if the endpoint was busy.
 func TestEndpointBusyForAMoment(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -181,7 +182,7 @@ func TestEndpointBusyForAMoment(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"results":[{"flagged":true}]}`)
 	}))
-	if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
+	if v, err := e.Check(t.Context(), []string{"a"}); err != nil || !v.Refused {
 		t.Errorf("%+v, %v", v, err)
 	}
 }
@@ -205,7 +206,7 @@ func staysWell(
 		for range failuresOpen {
 			ask(t, name, e)
 		}
-		if v, err := e.Judge(t.Context(), []string{"a"}); err != nil || !v.Refused {
+		if v, err := e.Check(t.Context(), []string{"a"}); err != nil || !v.Refused {
 			t.Errorf("%s: another is not judged: %+v, %v", name, v, err)
 		}
 	}
@@ -213,8 +214,8 @@ func staysWell(
 
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// An endpoint that is asked too much is well: one client's flood does not keep others
-// from being judged.
+// TestEndpointBusy checks that a busy endpoint counts as healthy, so that a flood of one client
+// does not leave the texts of others unchecked.
 func TestEndpointBusy(t *testing.T) {
 	t.Parallel()
 	busy := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
@@ -222,37 +223,38 @@ func TestEndpointBusy(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), busyRest/2) // ends while it rests
 		defer cancel()
-		switch v, err := e.Judge(ctx, []string{"odd"}); {
-		case name == "open" && (err != nil || v.Unjudged == nil),
+		switch v, err := e.Check(ctx, []string{"odd"}); {
+		case name == "open" && (err != nil || v.Unchecked == nil),
 			name == "closed" && !mediagate.Is(err, mediagate.KindUnavailable):
 			t.Fatal(name, v, err)
 		}
 	})
 }
 
-// Who waited in a crowd until hardly any time was left learns nothing of the endpoint:
-// it is not left alone for that, and the texts do not pass.
+// TestEndpointAskedTooLate checks that a request that waited for a permit until its time was
+// nearly over does not count against the endpoint, and that its texts do not pass.
 func TestEndpointAskedTooLate(t *testing.T) {
 	t.Parallel()
 	staysWell(t, hang, func(t *testing.T, name string, e *Endpoint) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if v, err := e.Judge(ctx, []string{"odd"}); !mediagate.Is(err, mediagate.KindUnavailable) {
+		if v, err := e.Check(ctx, []string{"odd"}); !mediagate.Is(err, mediagate.KindUnavailable) {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 	})
 }
 
-// What a client sends does not decide whether others are judged: texts that the
-// endpoint will not take say nothing of its health, and do not pass unjudged.
-func TestEndpointRefusesToJudge(t *testing.T) {
+// TestEndpointRefusesToCheck checks that texts which the endpoint refuses do not count against
+// its health and do not pass unchecked. A client must not decide whether texts of others are
+// checked.
+func TestEndpointRefusesToCheck(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 413, 414, 422} {
 		refuse := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 		staysWell(t, refuse, func(t *testing.T, name string, e *Endpoint) {
 			t.Helper()
-			v, err := e.Judge(t.Context(), []string{"odd"})
+			v, err := e.Check(t.Context(), []string{"odd"})
 			rule := "endpoint: not judged, it answered " + strconv.Itoa(status)
 			want := mediagate.Verdict{Refused: true, Rule: rule, Digest: read("odd").digest()}
 			if diff := cmp.Diff(want, v); err != nil || diff != "" {
@@ -262,14 +264,14 @@ func TestEndpointRefusesToJudge(t *testing.T) {
 	}
 }
 
-// A long text may take the endpoint too long. That is no reason to leave it alone, nor
-// does such a text pass unjudged.
+// TestEndpointSlowWithLongTexts checks that a long text for which the endpoint takes too long
+// does not count against it and does not pass unchecked.
 func TestEndpointSlowWithLongTexts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("odd ", longQuestion/4+1)
 	staysWell(t, hang, func(t *testing.T, name string, e *Endpoint) {
 		t.Helper()
-		v, err := e.Judge(t.Context(), []string{long})
+		v, err := e.Check(t.Context(), []string{long})
 		if !mediagate.Is(err, mediagate.KindUnavailable) || v != (mediagate.Verdict{}) {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
@@ -279,7 +281,7 @@ func TestEndpointSlowWithLongTexts(t *testing.T) {
 func TestEndpointOfNoTexts(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, serve(t, func(http.ResponseWriter, *http.Request) { t.Error("asked about nothing") }))
-	if v, err := e.Judge(t.Context(), nil); err != nil || v != (mediagate.Verdict{}) {
+	if v, err := e.Check(t.Context(), nil); err != nil || v != (mediagate.Verdict{}) {
 		t.Error(v, err)
 	}
 	if _, err := NewEndpoint(EndpointConfig{URL: "://"}); err == nil {

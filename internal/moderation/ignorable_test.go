@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Characters that draw nothing by default do not part the letters of a word,
-// whichever of them it is.
+// TestDefaultIgnorables checks that no default-ignorable character separates the letters of a
+// word.
 func TestDefaultIgnorables(t *testing.T) {
 	t.Parallel()
 	lists := mustLoad(t, polyglot)
@@ -35,8 +35,8 @@ func tagged(s string) string {
 	return strings.Map(func(r rune) rune { return r + 0xE0000 }, s)
 }
 
-// A text in tag characters draws nothing, but a model reads it: so does the
-// list of words.
+// TestTagCharacters checks that the list reads text in tag characters: it is invisible, but a
+// model reads it.
 func TestTagCharacters(t *testing.T) {
 	t.Parallel()
 	lists := mustLoad(t, polyglot)

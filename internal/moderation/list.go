@@ -12,27 +12,27 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of lists, which bound the time and memory that they take.
+// The bounds of lists, which bound their time and memory.
 const (
 	maxFileBytes = 4 << 20
 	maxEntries   = 100_000 // of all lists
-	maxPatterns  = 200     // of all lists: each reads every text
-	maxEntry     = 200     // characters of an entry, and of a pattern
-	maxProblems  = 10      // that are told of a file
+	maxPatterns  = 200     // of all lists: each pattern reads every text
+	maxEntry     = 200     // characters of an entry or pattern
+	maxProblems  = 10      // reported of one file
 )
 
-// rule is a line of a list.
+// rule names a line of a list.
 type rule struct {
-	file string // its name without the folder
+	file string // without the folder
 	line int
 }
 
-// String names the rule in logs: what it says stays in the file.
+// String names the rule for logs, without the line's content.
 func (r rule) String() string { return fmt.Sprintf("%s:%d", r.file, r.line) }
 
 type entry struct {
 	rule
-	own []rune // as it is read, see glyph
+	own []rune // in the form of glyph.own
 }
 
 type pattern struct {
@@ -40,21 +40,20 @@ type pattern struct {
 	expression *regexp.Regexp
 }
 
-// Lists are what files of words hold, ready for use. They never change.
+// Lists are the compiled files of words. They are immutable.
 type Lists struct {
 	automaton *automaton
-	entries   [][]entry // by the words of the automaton: those that look alike
+	entries   [][]entry // by word of the automaton: the entries that look alike
 	patterns  []pattern
 	count     int
 }
 
-// Len is the number of entries and patterns.
+// Len returns the number of entries and patterns.
 func (l *Lists) Len() int { return l.count }
 
-// Load reads lists. A line of a file is a word, a phrase, or a regular
-// expression between slashes; blank ones and those that begin with # count for
-// nothing. The error joins all that is wrong, each with its path and line, and
-// quotes nothing.
+// Load reads lists. A line is a word, a phrase, or a regular expression between slashes. Blank
+// lines and those that begin with # are ignored. Its error joins all problems, each with path and
+// line, and quotes nothing.
 func Load(paths []string) (*Lists, error) {
 	l := &Lists{}
 	var words [][]rune
@@ -105,15 +104,15 @@ func Load(paths []string) (*Lists, error) {
 	return l, nil
 }
 
-// ReadFile reads a file of words, within a bound, and waits for none that is no
-// file.
+// ReadFile reads a file of words, within a bound. It refuses anything but a regular file: a pipe
+// might block it.
 func ReadFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return "", unnamed(err)
 	case !info.Mode().IsRegular():
-		return "", errors.New("is no file")
+		return "", errors.New("is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -130,7 +129,7 @@ func ReadFile(path string) (string, error) {
 	return string(text), nil
 }
 
-// unnamed is the error without the path, which stands before it already.
+// unnamed returns the error without the path, which its context has already.
 func unnamed(err error) error {
 	if at, ok := errors.AsType[*os.PathError](err); ok {
 		return at.Err
@@ -138,7 +137,7 @@ func unnamed(err error) error {
 	return err
 }
 
-// lines are those of a file, by their numbers, without the spaces around them.
+// lines yields the non-empty lines of a file by number, without the spaces around them.
 func lines(text string) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		n := 0
@@ -151,8 +150,8 @@ func lines(text string) func(yield func(int, string) bool) {
 	}
 }
 
-// add takes a line in. A pattern is kept, a word returned, with what the
-// automaton knows it by.
+// add compiles a line. It keeps a pattern, and returns a word with the form that the automaton
+// finds.
 func (l *Lists) add(at rule, line string) (e entry, seen []rune, err error) {
 	switch {
 	case !utf8.ValidString(line):
@@ -185,24 +184,24 @@ func (l *Lists) add(at rule, line string) (e entry, seen []rune, err error) {
 	return e, seen, nil
 }
 
-// compile reads a pattern. It is for folded texts, which have no capitals.
+// compile compiles a pattern for folded texts, which have no capitals.
 func compile(at rule, line string) (pattern, error) {
 	source, ok := strings.CutSuffix(line[1:], "/")
 	if !ok || source == "" {
-		return pattern{}, errors.New("begins with a slash and is no pattern between two, /…/")
+		return pattern{}, errors.New("begins with a slash, but is not a pattern between two slashes, /…/")
 	}
 	expression, err := regexp.Compile("(?i:" + source + ")")
 	if err != nil {
-		return pattern{}, errors.New("is no regular expression of RE2")
+		return pattern{}, errors.New("is not a regular expression of RE2")
 	}
 	if expression.MatchString("") {
-		return pattern{}, errors.New("is a pattern that fits every text")
+		return pattern{}, errors.New("is a pattern that matches every text")
 	}
 	return pattern{at, expression}, nil
 }
 
-// judge finds the first rule that the text breaks.
-func (l *Lists) judge(t *text) (rule, bool) {
+// check finds the first rule that the text breaks.
+func (l *Lists) check(t *text) (rule, bool) {
 	at, ok := l.search(t.glyphs, func(g glyph) rune { return g.small })
 	if !ok && slices.ContainsFunc(t.glyphs, func(g glyph) bool { return g.tall != g.small }) {
 		at, ok = l.search(t.glyphs, func(g glyph) rune { return g.tall })
@@ -218,7 +217,7 @@ func (l *Lists) judge(t *text) (rule, bool) {
 	return rule{}, false
 }
 
-// search finds a word among the glyphs as they are seen.
+// search finds a word among the glyphs, in one of their forms.
 func (l *Lists) search(glyphs []glyph, seen func(glyph) rune) (found rule, ok bool) {
 	at := int32(0)
 	for i, g := range glyphs {
@@ -243,10 +242,10 @@ func (l *Lists) search(glyphs []glyph, seen func(glyph) rune) (found rule, ok bo
 	return rule{}, false
 }
 
-// stands reports whether the place begins and ends where words do, in scripts
-// that have words.
+// stands reports whether the match begins and ends at the boundaries of words, in scripts that
+// have words.
 func stands(glyphs []glyph, from, to int) bool {
-	inside := func(i int) bool { // a word goes on from the glyph before
+	inside := func(i int) bool { // the glyph continues the word before it
 		if i == 0 || i == len(glyphs) {
 			return false
 		}
@@ -256,8 +255,8 @@ func stands(glyphs []glyph, from, to int) bool {
 	return !inside(from) && !inside(to)
 }
 
-// agrees reports whether the glyphs are the entry, and do not only look like it
-// where the words are what they look like.
+// agrees reports whether the glyphs are the entry. Glyphs of plain words must equal it, others
+// may just look like it.
 func agrees(own []rune, glyphs []glyph) bool {
 	for i, g := range glyphs {
 		if g.plain && g.own != own[i] {

@@ -28,8 +28,8 @@ func mustLoad(tb testing.TB, text string) *Lists {
 
 func rulesOf(tb testing.TB, l *Lists, text string) string {
 	tb.Helper()
-	v, err := NewWords(l).Judge(context.Background(), []string{"harmless", text})
-	if err != nil || v.Unjudged != nil {
+	v, err := NewWords(l).Check(context.Background(), []string{"harmless", text})
+	if err != nil || v.Unchecked != nil {
 		tb.Fatal(v, err)
 	}
 	if !v.Refused {
@@ -146,7 +146,8 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// A word of one language is none of another's list for looking like one of it.
+// TestOtherLanguages checks that a word of one language does not match a similar-looking entry of
+// another.
 func TestOtherLanguages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ list, text, want string }{
@@ -189,13 +190,13 @@ func TestLoadRefuses(t *testing.T) {
 		"punctuation":       {"fine\n+++\n", ":2: holds no letter: write it as a pattern, /…/"},
 		"one letter":        {"c++", ":1: holds one letter only: write it as a pattern, /…/"},
 		"one joiner":        {"\u200d", ":1: holds no letter: write it as a pattern, /…/"},
-		"half a pattern":    {"/etc", ":1: begins with a slash and is no pattern between two, /…/"},
-		"an empty pattern":  {"//", ":1: begins with a slash and is no pattern between two, /…/"},
-		"no expression":     {"/(a/", ":1: is no regular expression of RE2"},
-		"another dialect":   {"/(?=a)/", ":1: is no regular expression of RE2"},
-		"fits everything":   {"/a*/", ":1: is a pattern that fits every text"},
+		"half a pattern":    {"/etc", ":1: begins with a slash, but is not a pattern between two slashes, /…/"},
+		"an empty pattern":  {"//", ":1: begins with a slash, but is not a pattern between two slashes, /…/"},
+		"no expression":     {"/(a/", ":1: is not a regular expression of RE2"},
+		"another dialect":   {"/(?=a)/", ":1: is not a regular expression of RE2"},
+		"fits everything":   {"/a*/", ":1: is a pattern that matches every text"},
 		"a long line":       {strings.Repeat("a", maxEntry+1), ":1: is longer than 200 characters"},
-		"every wrong line":  {"/(/\nb\n", ":1: is no regular expression of RE2\nPATH:2: holds one letter only: write it as a pattern, /…/"},
+		"every wrong line":  {"/(/\nb\n", ":1: is not a regular expression of RE2\nPATH:2: holds one letter only: write it as a pattern, /…/"},
 		"many patterns":     {strings.Repeat("/a/\n", maxPatterns+1), "201 patterns are more than 200"},
 		"many words":        {strings.Repeat("aa\n", maxEntries+1), "100001 words and patterns are more than 100000"},
 		"more than is told": {strings.Repeat("+\n", 12), "PATH: 2 more lines are wrong"},
@@ -217,7 +218,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Lists add up, and each rule is named by its own file and line.
+// TestLoadSeveral checks that lists add up and that each rule is named by its file and line.
 func TestLoadSeveral(t *testing.T) {
 	t.Parallel()
 	l, err := Load([]string{writeList(t, "a.txt", "\ufeffone two\r\n\n three \r\n"), writeList(t, "b.txt", "three\n/fo{2}/\n")})
@@ -225,7 +226,7 @@ func TestLoadSeveral(t *testing.T) {
 		t.Fatal(l, err)
 	}
 	for text, want := range map[string]string{"one  two": "a.txt:1", "three": "a.txt:3", "FOO": "b.txt:2", "two": ""} {
-		v, err := NewWords(l).Judge(t.Context(), []string{text})
+		v, err := NewWords(l).Check(t.Context(), []string{text})
 		if err != nil || v.Refused != (want != "") || v.Rule != want {
 			t.Errorf("%s: %+v, %v", text, v, err)
 		}
@@ -255,7 +256,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		l.automaton, l.entries = newAutomaton([][]rune{seen}), [][]entry{{e}}
-		if _, ok := l.judge(read("x" + s)); !ok {
+		if _, ok := l.check(read("x" + s)); !ok {
 			t.Errorf("%q is not found in itself", "x"+s)
 		}
 	})

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// class is how a character takes part in words.
+// class says how a character takes part in words.
 type class uint8
 
 const (
 	classNone     class = iota // a separator
 	classSpaced                // a letter of a script that separates its words
-	classUnspaced              // a letter of one that does not
-	classHangul                // whose words have spaces between, and endings
+	classUnspaced              // a letter of a script that does not
+	classHangul                // Hangul: words have spaces between them, and endings
 	classDigit
 )
 
-// alphabet is a script whose letters look like those of others.
+// alphabet is a script whose letters can look like those of another.
 type alphabet uint8
 
 const (
@@ -35,11 +35,12 @@ const (
 	alphabetLisu
 )
 
-// imitates reports an alphabet whose letters look like Latin ones.
+// imitates reports whether the alphabet's letters can look like Latin ones.
 func (a alphabet) imitates() bool { return a > alphabetLatin }
 
 var alphabets = [...]*unicode.RangeTable{
-	alphabetLatin: unicode.Latin, alphabetGreek: unicode.Greek, alphabetCyrillic: unicode.Cyrillic, alphabetArmenian: unicode.Armenian,
+	alphabetLatin: unicode.Latin, alphabetGreek: unicode.Greek, alphabetCyrillic: unicode.Cyrillic,
+	alphabetArmenian: unicode.Armenian,
 	alphabetCherokee: unicode.Cherokee, alphabetCoptic: unicode.Coptic, alphabetLisu: unicode.Lisu,
 }
 
@@ -49,21 +50,20 @@ var unspaced = []*unicode.RangeTable{
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan,
 }
 
-// smallCapitals are Latin letters that the table of confusables leaves alone or
-// takes others for: the phonetic extensions of Unicode's charts, by the letter
-// in their names.
+// smallCapitals are the Latin letters of Unicode's phonetic extensions, each followed by the letter in
+// its name. The table of confusables lacks them, or maps them to other letters.
 const smallCapitals = "ᴀaʙbᴄcᴅdᴇeꜰfɢgʜhɪiᴊjᴋkʟlᴍmɴnᴏoᴘpꞯqʀrꜱsᴛtᴜuᴠvᴡwʏyᴢz"
 
-// tables are what is known of single characters, by their number in the basic
-// plane where there are many of a kind.
+// tables holds what is known about single characters. Where there are many of a kind, an array
+// covers the basic plane.
 type tables struct {
-	shown     [1 << 16]rune // see visible
+	shown     [1 << 16]rune // see findShown
 	classes   [1 << 16]class
 	alphabets [1 << 16]alphabet
-	latin     map[rune]rune // the small Latin letters that letters look like
+	latin     map[rune]rune // the small Latin letter that a letter looks like
 }
 
-// known makes the tables once they are needed.
+// known builds the tables on first use.
 var known = sync.OnceValue(func() *tables {
 	t := &tables{latin: map[rune]rune{}}
 	letters := []rune(smallCapitals)
@@ -84,7 +84,7 @@ var known = sync.OnceValue(func() *tables {
 			t.latin[r] = l
 		}
 	})
-	// A letter without a likeness of its own has that of its other case.
+	// A letter that looks like no Latin one itself gets the lookalike of its other case.
 	imitating(func(r rune) {
 		if l, ok := t.latin[unicode.ToUpper(r)]; ok {
 			t.latin[r] = l
@@ -98,7 +98,7 @@ var known = sync.OnceValue(func() *tables {
 	return t
 })
 
-// look is the Latin letter that Unicode's confusables give for a letter.
+// look returns the Latin letter that Unicode's confusables list for a letter.
 func (t *tables) look(r rune) (rune, bool) {
 	var seen []rune
 	for _, r := range norm.NFKD.String(confusable.GetReplacement(r)) {
@@ -135,20 +135,21 @@ func runes(table *unicode.RangeTable) iter.Seq[rune] {
 	}
 }
 
-// findShown is what a character of a decomposed text shows: the Latin letter
-// that one is with a stroke and the like, and -1 for what shows nothing by
-// itself: accents, joiners, marks of direction, variation selectors, fillers.
+// findShown returns what a character of a decomposed text shows: the Latin letter if it is one
+// with a stroke or the like, and -1 if it is invisible by itself, such as accents, joiners,
+// direction marks, variation selectors and fillers.
 func (t *tables) findShown(r rune) rune {
 	switch {
-	case r == 0x3099, r == 0x309a: // they voice a kana: another sound
+	case r == 0x3099, r == 0x309a: // they change the sound of a kana
 		return r
 	case unicode.IsSpace(r):
 		return r
-	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector), r == tatweel:
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector),
+		r == tatweel:
 		return -1
 	case unicode.IsMark(r) && unicode.In(r, accented...):
 		return -1
-	case 0x1f150 <= r && r <= 0x1f169: // white in black circles, which are not decomposed
+	case 0x1f150 <= r && r <= 0x1f169: // white letters in black circles, which have no decomposition
 		return 'A' + r - 0x1f150
 	case 0x1f170 <= r && r <= 0x1f189: // the same in squares
 		return 'A' + r - 0x1f170
@@ -162,8 +163,8 @@ func (t *tables) findShown(r rune) rune {
 // tatweel stretches an Arabic word.
 const tatweel = 0x0640
 
-// accented are the scripts whose marks are left out. Those of others are
-// letters in all but name.
+// accented are the scripts whose marks are left out. In other scripts marks are letters in all
+// but name.
 var accented = []*unicode.RangeTable{
 	unicode.Inherited, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Coptic, unicode.Hebrew, unicode.Arabic,
 }
@@ -192,7 +193,7 @@ func findAlphabet(r rune) alphabet {
 	return alphabetOther
 }
 
-// shownAs is what a character of a decomposed text shows, -1 for nothing.
+// shownAs is findShown by table.
 func shownAs(r rune) rune {
 	t := known()
 	if int(r) < len(t.shown) {
@@ -215,7 +216,7 @@ func alphabetOf(r rune) alphabet {
 	return findAlphabet(r)
 }
 
-// like is the small Latin letter that a letter looks like, else other.
+// like returns the small Latin letter that a letter looks like, or other if there is none.
 func like(r, other rune) rune {
 	if r < utf8.RuneSelf {
 		return other

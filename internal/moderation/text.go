@@ -10,30 +10,29 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// text is what is compared of a text: entries of lists have the same form.
+// text is a text in the form in which it is compared. Entries of lists have the same form.
 type text struct {
 	folded    string  // with all its separators, for patterns
-	disguised string  // the same as it is seen, where that is something else
-	glyphs    []glyph // words, one separator between them
+	disguised string  // folded as it looks; empty if it looks the same
+	glyphs    []glyph // words, with one separator between two
 }
 
-// digest names the text in logs.
+// digest identifies the text in logs.
 func (t *text) digest() [sha256.Size]byte { return sha256.Sum256([]byte(t.folded)) }
 
-// glyph is a character of a text.
+// glyph is a character in its compared forms.
 type glyph struct {
-	own   rune // itself
-	small rune // the Latin letter that it looks like, as a small one; else itself
-	tall  rune // the same of the capital that stands there; else small
+	own   rune // the character itself
+	small rune // the small Latin letter that it looks like, or itself
+	tall  rune // the same for the capital in the text, or small
 	class class
-	plain bool // the word around it is what it looks like: it is read as it is
+	plain bool // its word is in its own script, so only own counts
 }
 
-// blank is the separator of words.
+// blank is the separator between words.
 const blank = ' '
 
-// The tag characters that stand for those of ASCII. They draw nothing, but a
-// model reads them.
+// The tag characters, which stand for ASCII characters. They are invisible, but models read them.
 const (
 	firstTag = 0xE0020
 	lastTag  = 0xE007E
@@ -42,9 +41,8 @@ const (
 
 func isTag(r rune) bool { return firstTag <= r && r <= lastTag }
 
-// readings returns the texts that a text can be read as: as it is drawn, without
-// its tag characters, and where it has any, with them as letters in their
-// places, and their letters alone.
+// readings returns the ways to read a text: without its tag characters, and if it has any, with
+// them as letters in place, and their letters alone.
 func readings(s string) []string {
 	if !strings.ContainsFunc(s, isTag) {
 		return []string{s}
@@ -60,16 +58,15 @@ func readings(s string) []string {
 	return []string{s, inPlace.String(), alone.String()}
 }
 
-// vast are the characters that one turns into eight and more when it is
-// decomposed: whole formulas of prayer. Nobody hides a word in them, and they
-// would make a text many times as long.
+// vast removes the characters that decompose into eight and more, which are whole formulas of
+// prayer. They hide no words, but would make a text many times as long.
 var vast = strings.NewReplacer("\uFDFA", " ", "\uFDFB", " ")
 
-// read brings a text into the form in which texts are compared.
+// read converts a text to the form in which it is compared.
 func read(s string) *text {
 	t := &text{folded: fold(s)}
 	t.glyphs = make([]glyph, 0, len(s))
-	var before class // of the last glyph
+	var before class // class of the last glyph
 	gap, visible := false, false
 	for _, r := range t.folded {
 		of := classOf(lower(r))
@@ -77,7 +74,7 @@ func read(s string) *text {
 			gap, visible = true, visible || !unicode.IsSpace(r)
 			continue
 		}
-		// Spaces between characters of scripts that have none are no separators.
+		// In scripts without spaces between words, a space is no separator.
 		if gap && len(t.glyphs) > 0 && (visible || before != classUnspaced || of != classUnspaced) {
 			t.glyphs = append(t.glyphs, glyph{own: blank, small: blank, tall: blank, plain: true})
 		}
@@ -96,7 +93,7 @@ func read(s string) *text {
 	return t
 }
 
-// unmask writes the text as it is seen, for patterns.
+// unmask sets disguised, the text as it looks, for patterns.
 func (t *text) unmask() {
 	if !slices.ContainsFunc(t.glyphs, func(g glyph) bool { return !g.plain && g.tall != g.own }) {
 		return
@@ -118,8 +115,7 @@ func (t *text) unmask() {
 	}, t.folded)
 }
 
-// fold removes from a text what does not tell words apart, but for the case of
-// letters.
+// fold removes the differences that do not distinguish words, except for case.
 func fold(s string) string {
 	if isASCII(s) {
 		return strings.Map(shownAs, s)
@@ -128,10 +124,10 @@ func fold(s string) string {
 	return norm.NFC.String(sharp.Replace(withoutStrayMarks(strings.Map(shownAs, s))))
 }
 
-// withoutStrayMarks leaves out the marks of other scripts on letters of an alphabet,
-// of which none has such marks. On letters of their own they are letters too.
+// withoutStrayMarks removes the marks of other scripts on letters of an alphabet that has no such
+// marks. On letters of their own script they count as letters.
 func withoutStrayMarks(s string) string {
-	stray := false // what came last was such a letter
+	stray := false // the last letter belongs to such an alphabet
 	return strings.Map(func(r rune) rune {
 		switch {
 		case !unicode.IsMark(r):
@@ -143,8 +139,7 @@ func withoutStrayMarks(s string) string {
 	}, s)
 }
 
-// sharp is the one letter that stands for two in another case, beside those
-// that are decomposed.
+// sharp replaces the one letter that is two in another case and has no decomposition.
 var sharp = strings.NewReplacer("ß", "ss", "ẞ", "SS")
 
 func isASCII(s string) bool {
@@ -156,8 +151,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// lower is the letter in the one case that stands for all. It goes by way of the
-// capital, since some letters have several small forms.
+// lower returns the letter in the one case that stands for all. It goes by way of the capital,
+// since some letters have several small forms.
 func lower(r rune) rune {
 	if r < utf8.RuneSelf {
 		if 'A' <= r && r <= 'Z' {
@@ -168,18 +163,18 @@ func lower(r rune) rune {
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// findDisguised marks the words that are not plain: those that mix an alphabet
-// with others that look like it, and those wholly of letters that look like
-// Latin ones, unless words beside them show that they are in their own script.
+// findDisguised clears plain for words that may be disguised: words that mix an alphabet with a
+// lookalike, and words made only of lookalikes of Latin letters. The latter stay plain if a
+// neighbouring word shows that the text is in their own script.
 func (t *text) findDisguised() {
-	var run []word // consecutive ones of one alphabet
+	var run []word // consecutive words of one alphabet
 	settle := func() {
-		ordinary := false
+		genuine := false
 		for _, w := range run {
-			ordinary = ordinary || w.ordinary
+			genuine = genuine || w.genuine
 		}
 		for _, w := range run {
-			w.setPlain(ordinary)
+			w.setPlain(genuine)
 		}
 		run = run[:0]
 	}
@@ -208,7 +203,7 @@ func (t *text) findDisguised() {
 type word struct {
 	glyphs   []glyph
 	alphabet alphabet
-	ordinary bool // it has a letter that looks like no Latin one
+	genuine  bool // it has a letter that looks like no Latin one, so it is of its own script
 }
 
 func (w word) setPlain(plain bool) {
@@ -217,8 +212,8 @@ func (w word) setPlain(plain bool) {
 	}
 }
 
-// wordAt is the word that the glyphs begin with. mixed reports letters of several
-// alphabets, one of which looks like another.
+// wordAt returns the word that the glyphs begin with. mixed reports whether its letters are of
+// several alphabets, one of which looks like another.
 func wordAt(glyphs []glyph) (w word, mixed bool) {
 	n, imitates := 0, false
 	for n < len(glyphs) && glyphs[n].class == classSpaced {
@@ -229,7 +224,7 @@ func wordAt(glyphs []glyph) (w word, mixed bool) {
 		}
 		mixed = mixed || a != w.alphabet
 		imitates = imitates || a.imitates()
-		w.ordinary = w.ordinary || g.small == g.own && g.tall == g.own
+		w.genuine = w.genuine || g.small == g.own && g.tall == g.own
 		n++
 	}
 	w.glyphs = glyphs[:n]

@@ -1,11 +1,11 @@
-// Package npmtest runs programs of Node with packages of npm, in tests that ask
-// somebody else's code for its judgement.
+// Package npmtest runs Node programs with npm packages, for tests that check our output with
+// independent implementations.
 //
-// The folder workspace pins the packages: it is one workspace of npm, with a package.json
-// for each test and one lock file. The packages of a part are installed once for each state
-// of the workspace and kept in the user's cache folder, as Go keeps what it compiles. A test
-// finds them from a temporary folder of its own, so that tests may run in parallel. To change
-// a version, edit the package.json and run "npm install --package-lock-only" in workspace.
+// The folder workspace pins the packages: it is an npm workspace with a package.json for each test
+// and one lock file. The packages of a part are installed once for each state of the workspace and
+// kept in the user's cache folder, as Go keeps compiled packages. Each test has its own temporary
+// folder, so that tests may run in parallel. To change a version, edit the package.json and run
+// "npm install --package-lock-only" in workspace.
 //
 // npmtest imports nothing of ours.
 package npmtest
@@ -31,14 +31,14 @@ import (
 //go:embed workspace/package.json workspace/package-lock.json workspace/*/package.json
 var workspace embed.FS
 
-// systemCAs is where Debian keeps the authorities that the machine trusts. Node
-// brings a list of its own and looks at no other unless told to.
+// systemCAs is Debian's file of the certificate authorities that the machine trusts. Node has its
+// own list and reads another only from NODE_EXTRA_CA_CERTS.
 const systemCAs = "/etc/ssl/certs/ca-certificates.crt"
 
-// Install copies the workspace to a temporary folder and returns the path of the named part
-// of it. It links there the packages that this part needs, and no others; a test must not
-// change them. Unless files is empty, it names a folder whose content is copied there too.
-// Node and npx find the packages from there; their programs are in ../node_modules/.bin.
+// Install copies the workspace to a temporary folder and returns the path of the named part. The
+// part has links to the packages that it needs, and to no others; a test must not change them. If
+// files is not empty, Install copies the content of that folder into the part too. Node and npx find
+// the packages from there; their programs are in ../node_modules/.bin.
 //
 // Without npm the test is skipped, but not in continuous integration, where CI is set.
 func Install(tb testing.TB, name, files string) string {
@@ -68,9 +68,9 @@ func Install(tb testing.TB, name, files string) string {
 	return part
 }
 
-// installed returns the folder in the user's cache where the packages of the part are. It
-// installs them unless that was done before with the same lock file. Another process may do
-// the same meanwhile: the first that is done keeps its folder, which is whole from the start.
+// installed returns the folder in the user's cache with the packages of the part. It installs them
+// unless they are there for the same lock file. If another process installs them at the same time,
+// the first to finish keeps its folder. A folder gets its name only when it is complete.
 func installed(tb testing.TB, root fs.FS, name string) string {
 	tb.Helper()
 	must := func(err error) {
@@ -103,9 +103,8 @@ func installed(tb testing.TB, root fs.FS, name string) string {
 	return folder
 }
 
-// InstallPackage copies a folder that has a lock file of its own to a temporary one,
-// installs there what it pins, and returns its path. Without npm the test is skipped, as
-// in Install.
+// InstallPackage copies a folder with its own lock file to a temporary folder, installs the pinned
+// packages there, and returns its path. Without npm the test is skipped, as in Install.
 func InstallPackage(tb testing.TB, folder string) string {
 	tb.Helper()
 	skipWithoutNPM(tb)
@@ -130,13 +129,15 @@ func install(tb testing.TB, folder string, args ...string) {
 	Run(tb, folder, nil, nil, "npm", args...)
 }
 
-// Run runs a program in the folder, with variables beside those of the process,
-// and returns what it prints. A program that fails fails the test.
+// Run runs a program in the folder and returns its output. The environment is that of the process
+// plus env. The test fails if the program fails.
 func Run(tb testing.TB, folder string, stdin io.Reader, env []string, name string, args ...string) []byte {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), name, args...) //nolint:gosec // the tests say what runs
 	cmd.Dir, cmd.Stdin = folder, stdin
-	cmd.Env = append(append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs)), env...)
+	cmd.Env = append(
+		append(os.Environ(), "NODE_EXTRA_CA_CERTS="+cmp.Or(os.Getenv("NODE_EXTRA_CA_CERTS"), systemCAs)), env...,
+	)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	if err := cmd.Run(); err != nil {

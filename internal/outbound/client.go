@@ -13,47 +13,46 @@ import (
 	"time"
 )
 
-// Bounds of every exchange, whatever the client is for.
+// Limits of every exchange, of all clients.
 const (
 	tlsTimeout      = 10 * time.Second
 	dialTimeout     = 15 * time.Second
 	headerTimeout   = 60 * time.Second
 	maxHeaderBytes  = 64 << 10
 	webhookDeadline = 10 * time.Second
-	lookupTimeout   = 2 * time.Second // of a name that a proxy resolves as well
+	lookupTimeout   = 2 * time.Second // of a name that a proxy resolves again
 )
 
-// MediaRedirects is how many redirects of a download are followed.
+// MediaRedirects is the number of redirects that a download follows.
 const MediaRedirects = 5
 
 // Options shapes a client.
 type Options struct {
-	// Timeout bounds a whole exchange, the body included; 0 leaves that to
-	// the request's context.
+	// Timeout limits a whole exchange, the body included. 0 leaves that to the request's context.
 	Timeout time.Duration
-	// Redirects is how many are followed, each judged like the first URL and
-	// sent without credentials, and none from https to http. With 0 the redirect itself is the answer.
+	// Redirects is the number of redirects to follow. Each is checked like the first URL and sent
+	// without credentials. A redirect from https to http is refused. With 0 the redirect itself is
+	// the answer.
 	Redirects int
 	// IgnorePorts allows ports other than 80 and 443.
 	IgnorePorts bool
-	// AllowHosts are hosts with their ports (see Host) whose addresses are not
-	// judged, on that port: a vendor account's own base URL may be private.
+	// AllowHosts lists hosts with ports (see Host) whose addresses are not checked: the base URL of
+	// a vendor account may be private.
 	AllowHosts []string
-	// Proxy makes all connections of the client; nil: none. Variables of the environment
-	// are never looked at. It is an operator's setting, so its own address may be private.
+	// Proxy makes all connections of the client; nil: no proxy. Environment variables are ignored.
+	// The proxy is an operator's setting, so its address may be private.
 	Proxy *url.URL
-	// KeepIdle is how many connections wait for the next request. Of a host that
-	// is judged there must be none: its name may lead elsewhere by then.
+	// KeepIdle is the number of idle connections that wait for the next request. It must be 0 for
+	// hosts whose addresses are checked: the name may have another address by then.
 	KeepIdle int
 }
 
-// idleTimeout is how long a connection waits. Servers that close theirs after a
-// minute are many.
+// idleTimeout is how long an idle connection is kept. Many servers close theirs after a minute.
 const idleTimeout = 50 * time.Second
 
-// Client returns an HTTP client that keeps the rules. It shares no connection between requests unless it may keep idle ones, so that
-// each is resolved and judged anew, and asks for no compression, so that what it
-// reads is what was sent.
+// Client returns an HTTP client that enforces the rules. Without KeepIdle each request has its own
+// connection, so that its host is resolved and checked again. The client asks for no compression,
+// so that it reads the bytes that the server sent.
 func (r Rules) Client(o Options) *http.Client {
 	g := &guard{rules: r, anyPort: o.IgnorePorts, trusted: slices.Clone(o.AllowHosts)}
 	protocols := new(http.Protocols)
@@ -64,7 +63,7 @@ func (r Rules) Client(o Options) *http.Client {
 	}
 	base := &http.Transport{
 		Proxy:                  proxy,
-		OnProxyConnectResponse: tunnelled,
+		OnProxyConnectResponse: checkTunnel,
 		DialContext:            dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    tlsTimeout,
@@ -84,8 +83,8 @@ func (r Rules) Client(o Options) *http.Client {
 	}
 }
 
-// WebhookClient is for callbacks: no redirects, ports 80 and 443, a short
-// bound on the whole exchange (0: ten seconds).
+// WebhookClient returns a client for callbacks: it follows no redirects, allows ports 80 and 443,
+// and has a short timeout for the whole exchange (0: ten seconds).
 func (r Rules) WebhookClient(timeout time.Duration) *http.Client {
 	if timeout <= 0 {
 		timeout = webhookDeadline
@@ -93,16 +92,14 @@ func (r Rules) WebhookClient(timeout time.Duration) *http.Client {
 	return r.Client(Options{Timeout: timeout})
 }
 
-// MediaClient is for files that a vendor or a client points to: a few
-// redirects and any port, since vendors serve results from ports of their
-// choice; what protects our network is the rule on addresses. The context
-// bounds the transfer, which may rightly take long.
+// MediaClient returns a client for files at URLs of vendors and clients. It follows a few redirects
+// and allows any port, since vendors serve results from ports of their choice: the rule on addresses
+// protects our network. A transfer may take long, so only the context limits it.
 func (r Rules) MediaClient(allowHosts ...string) *http.Client {
 	return r.Client(Options{Redirects: MediaRedirects, IgnorePorts: true, AllowHosts: allowHosts})
 }
 
-// transport judges the URL of each request, the first and every redirect,
-// before a connection is made for it.
+// transport checks the URL of each request, the first and every redirect, before it connects.
 type transport struct {
 	guard   *guard
 	base    *http.Transport
@@ -131,17 +128,17 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.leads(resp); err != nil {
+	if err := t.checkLocation(resp); err != nil {
 		_ = resp.Body.Close()
 		return nil, err
 	}
 	return resp, nil
 }
 
-// leads judges where an answer leads to before http.Client looks at it: that
-// turns the host into ASCII, which takes many seconds for the longest that fits
-// into a header, whatever the deadline, and also where nothing is followed.
-func (t *transport) leads(resp *http.Response) error {
+// checkLocation refuses a Location with an overlong host before http.Client sees it. http.Client
+// converts the host into ASCII, even if it follows no redirect. For the longest host that fits into
+// a header, that takes many seconds and ignores the deadline.
+func (t *transport) checkLocation(resp *http.Response) error {
 	if !t.follow {
 		resp.Header.Del("Location")
 		return nil
@@ -152,7 +149,7 @@ func (t *transport) leads(resp *http.Response) error {
 	return nil
 }
 
-// CloseIdleConnections is what http.Client calls by the same name.
+// CloseIdleConnections closes the idle connections of the base. http.Client calls it.
 func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
 func (g *guard) admit(req *http.Request) error {
@@ -166,17 +163,17 @@ func (g *guard) admit(req *http.Request) error {
 	return g.rules.screen(to, g.anyPort)
 }
 
-// tunnelled refuses an answer of a proxy to CONNECT that is no tunnel.
-func tunnelled(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+// checkTunnel refuses a proxy's answer to CONNECT unless its status is 200.
+func checkTunnel(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return unreached(fmt.Sprintf("the proxy answered %d", resp.StatusCode), nil)
 	}
 	return nil
 }
 
-// admitByName checks the addresses of a host that a proxy connects to, as dial does. A name
-// that cannot be resolved here is left to the proxy: behind one, names of the public DNS often
-// cannot be. The proxy resolves the name again, so it has to refuse private addresses itself.
+// admitByName checks the addresses of a host that a proxy connects to, as dial does. It admits a
+// name that cannot be resolved here: machines behind a proxy often cannot resolve public names. The
+// proxy resolves the name again, so it has to refuse private addresses itself.
 func (g *guard) admitByName(req *http.Request) error {
 	to, err := inspect(req.URL)
 	if err != nil || to.addr.IsValid() { // admit has checked the address
@@ -200,10 +197,9 @@ func (g *guard) admitByName(req *http.Request) error {
 	return nil
 }
 
-// carried are the request headers that go along with a redirect. Everything
-// else stays behind: credentials of any name, and the Referer, which would
-// show a signed link to the next host.
-var carried = []string{"Accept", "Accept-Encoding", "Range", "User-Agent"}
+// redirectHeaders are the request headers that a redirect keeps. All others are removed:
+// credentials under any name, and the Referer, which would show a signed link to the next host.
+var redirectHeaders = []string{"Accept", "Accept-Encoding", "Range", "User-Agent"}
 
 func redirects(limit int) func(*http.Request, []*http.Request) error {
 	return func(req *http.Request, via []*http.Request) error {
@@ -217,7 +213,7 @@ func redirects(limit int) func(*http.Request, []*http.Request) error {
 			return violation("a redirect leads from https to http")
 		}
 		for name := range req.Header {
-			if !slices.Contains(carried, name) {
+			if !slices.Contains(redirectHeaders, name) {
 				delete(req.Header, name)
 			}
 		}

@@ -80,9 +80,8 @@ func TestMediaRedirects(t *testing.T) {
 	}
 }
 
-// TestRequestLine: what a URL holds that no request line may is sent encoded,
-// in its path and in its query, of the first request and of a redirect. What is
-// encoded already stays as it is.
+// TestRequestLine checks that characters which a request line may not hold are encoded in the
+// path and the query, of the first request and of redirects. Encoded characters are kept.
 func TestRequestLine(t *testing.T) {
 	t.Parallel()
 	lines := make(chan string, 2)
@@ -129,9 +128,8 @@ func TestRequestLine(t *testing.T) {
 	}
 }
 
-// TestLongestRedirect: an answer that leads to the longest host that a header
-// holds costs nothing. It cost ten seconds of a processor and more, beyond any
-// deadline, even where redirects are not followed.
+// TestLongestRedirect checks that a redirect to the longest host of a header costs nothing. It
+// once cost over ten seconds of CPU, beyond any deadline, even if redirects were not followed.
 func TestLongestRedirect(t *testing.T) {
 	t.Parallel()
 	var host strings.Builder
@@ -224,8 +222,8 @@ func TestClientAllowHosts(t *testing.T) {
 	wantViolation(t, err) // nor by a redirect
 }
 
-// The transport is what a redirect would be sent by: to whom nothing is sent, who
-// reads the link is on the way.
+// TestNoRedirectFromHTTPSToHTTP checks that a redirect from https to http sends nothing: others
+// on the way could read the link.
 func TestNoRedirectFromHTTPSToHTTP(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -265,8 +263,9 @@ func TestNoRedirectFromHTTPSToHTTP(t *testing.T) {
 	}
 }
 
-// A client with a proxy makes all connections to it, wherever that is. What names lead to is
-// checked by what our resolver says; a name that it does not know is the proxy's to check.
+// TestProxy checks that a client with a proxy makes all connections to it, at any address. The
+// addresses of names are checked as our resolver knows them; an unknown name is left to the
+// proxy.
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -323,8 +322,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// Each request makes its own connection, so that no judgement is reused, and
-// bytes come as they were sent.
+// TestClientConnectionsAndBytes checks that each request has its own connection, so that each is
+// checked, and that bytes arrive as they were sent.
 func TestClientConnectionsAndBytes(t *testing.T) {
 	t.Parallel()
 	var packed bytes.Buffer

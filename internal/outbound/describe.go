@@ -14,9 +14,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Describe says in words of our own why an exchange failed. The text of err
-// holds addresses and URLs, signed ones among them, which the owner of the
-// task may not see and logs should not keep.
+// Describe explains in a fixed phrase why an exchange failed. The text of err holds addresses and
+// URLs, some of them signed. The owner of the task may not see them, and logs should not keep them.
 func Describe(err error) string {
 	var (
 		timeout interface{ Timeout() bool }

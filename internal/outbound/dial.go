@@ -18,16 +18,16 @@ import (
 type guard struct {
 	rules   Rules
 	anyPort bool
-	trusted []string // canonical hosts with ports that are not judged
+	trusted []string // canonical hosts with ports whose addresses are not checked
 }
 
-// attemptDelay is how long one address may leave us waiting before the next is dialled
-// beside it, as RFC 8305 recommends.
+// attemptDelay is how long a dial may take before the next address is dialled as well. RFC 8305
+// recommends this value.
 const attemptDelay = 250 * time.Millisecond
 
-// dial resolves the host, refuses it if any of its addresses breaks a rule,
-// and connects to the one that answers first. To pick the good addresses out of
-// a mixed set would leave the choice to whoever answers the DNS query.
+// dial resolves the host and connects to the address that answers first. It refuses the host if
+// any of its addresses breaks a rule. If dial used only the allowed addresses, a DNS server could
+// choose among them.
 func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -53,7 +53,8 @@ func (g *guard) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return g.connect(ctx, addrs, port, check)
 }
 
-// checkOf returns the check of the addresses of a host, which may be a literal itself.
+// checkOf returns a function that checks an address of the host. literal is the host itself if it
+// is an address.
 func (g *guard) checkOf(name string, literal netip.Addr, port string) func(netip.Addr) error {
 	isTrusted := slices.Contains(g.trusted, net.JoinHostPort(name, port))
 	oddPort := !g.anyPort && port != "80" && port != "443"
@@ -65,7 +66,7 @@ func (g *guard) checkOf(name string, literal netip.Addr, port string) func(netip
 		if isTrusted {
 			return nil
 		}
-		exempt, err := g.rules.judge(addr)
+		exempt, err := g.rules.check(addr)
 		switch {
 		case err != nil && literal.IsValid():
 			return err
@@ -95,7 +96,9 @@ func (g *guard) resolve(ctx context.Context, name string) ([]netip.Addr, error) 
 	return slices.Clone(addrs), nil
 }
 
-func (g *guard) connect(ctx context.Context, addrs []netip.Addr, port string, check func(netip.Addr) error) (net.Conn, error) {
+func (g *guard) connect(
+	ctx context.Context, addrs []netip.Addr, port string, check func(netip.Addr) error,
+) (net.Conn, error) {
 	dial := g.rules.Dial
 	if dial == nil {
 		dialer := &net.Dialer{
@@ -115,9 +118,9 @@ func (g *guard) connect(ctx context.Context, addrs []netip.Addr, port string, ch
 }
 
 // race dials the addresses in their order and returns the first connection (RFC 8305, "happy
-// eyeballs"): a dead address, as of a host whose IPv6 leads nowhere, costs attemptDelay and not
-// a share of the deadline. The next address is dialled as soon as one fails. A broken rule,
-// which dial finds at the socket, ends the race.
+// eyeballs"). It dials the next address after attemptDelay, or at once when a dial fails. So a dead
+// address, such as an IPv6 address without a route, costs attemptDelay and not the whole deadline.
+// A broken rule ends the race.
 func race(
 	ctx context.Context, addrs []netip.Addr, dial func(context.Context, netip.Addr) (net.Conn, error),
 ) (net.Conn, error) {
@@ -130,8 +133,8 @@ func race(
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		cancel()
-		go func(late int) { // an address may have answered as the race ended
-			for range late {
+		go func(pending int) { // a dial may still succeed after the race
+			for range pending {
 				if o := <-outcomes; o.err == nil {
 					_ = o.conn.Close()
 				}
@@ -169,7 +172,7 @@ func race(
 	return nil, unreached("connection failed", last)
 }
 
-// alternate orders addresses so that the two families take turns, beginning with that of the
+// alternate sorts the addresses so that IPv4 and IPv6 take turns, beginning with the family of the
 // first.
 func alternate(addrs []netip.Addr) []netip.Addr {
 	place, next := map[netip.Addr]int{}, map[bool]int{} // within its family
@@ -181,7 +184,7 @@ func alternate(addrs []netip.Addr) []netip.Addr {
 	return addrs
 }
 
-// dialWithin bounds dial for requests whose context has no deadline.
+// dialWithin is dial with a timeout, for requests whose context has no deadline.
 func (g *guard) dialWithin(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()

@@ -149,9 +149,9 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// The socket is the last to be asked: an address that got there in spite of
-// the first look is still refused.
-func TestConnectJudgesAgain(t *testing.T) {
+// TestConnectChecksAgain checks that the socket refuses an address that passed the first check in
+// error.
+func TestConnectChecksAgain(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -160,7 +160,7 @@ func TestConnectJudgesAgain(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	g := &guard{anyPort: true}
-	refuse := func(a netip.Addr) error { _, err := g.rules.judge(a); return err }
+	refuse := func(a netip.Addr) error { _, err := g.rules.check(a); return err }
 	conn, err := g.connect(t.Context(), []netip.Addr{netip.MustParseAddr("127.0.0.1")}, port, refuse)
 	if err == nil {
 		_ = conn.Close()
@@ -184,8 +184,9 @@ type line struct {
 	broken  bool // the address breaks a rule at the socket
 }
 
-// A host whose first address is dead costs a quarter of a second, not a share of the deadline;
-// one that refuses costs nothing. What connects too late is closed again.
+// TestConnectRaces checks that a dead first address costs a quarter of a second and not a share
+// of the deadline, and that one that refuses costs nothing. A connection that is made too late is
+// closed.
 func TestConnectRaces(t *testing.T) {
 	t.Parallel()
 	first, second, third := "[2606:4700::1]:443", "93.184.215.14:443", "93.184.215.15:443"

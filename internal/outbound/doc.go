@@ -1,20 +1,17 @@
-// Package outbound decides where the gateway may send requests that someone
-// else chose the target of: callbacks, and media that a vendor or a client
-// points to.
+// Package outbound decides where the gateway may send requests whose target a client or a vendor
+// chose: callbacks and downloads of media.
 //
-// It owns the URL rules, the address rules, and HTTP clients that enforce
-// them. A URL is judged twice: its text when it is handed in, without asking
-// DNS, and its addresses each time a connection is made, since a name may
-// resolve to something else by then. The connection goes to an address that
-// was judged, never to a name that would be resolved again.
+// It owns the URL rules, the address rules, and the HTTP clients that enforce them. A URL is
+// checked twice: its text when a client submits it, without DNS, and its addresses before each
+// connection, since a name may have other addresses by then. The client connects to the address
+// that it checked and does not resolve the name again.
 //
-// Calls to vendors may go through an operator's proxy, which connects in our place. Then the
-// guard checks the text, and the addresses that our own resolver knows for the name. The
-// proxy decides in the end. Callbacks and clients' media never use a proxy.
+// Calls to vendors may go through an operator's proxy. Then the guard checks the text, and the
+// addresses that our own resolver finds for the name. The proxy itself decides which address it
+// connects to. Callbacks and downloads of clients' media never use a proxy.
 //
-// Broken rules are *mediagate.Error of mediagate.KindInvalid, with a reason
-// that may be shown to the client. A host that cannot be found or reached is
-// mediagate.KindUnreached: it may work the next time.
+// A broken rule is a *mediagate.Error of mediagate.KindInvalid. Clients may read its message. A
+// host that cannot be found or reached is mediagate.KindUnreached: the next attempt may work.
 //
 // The package imports the root package only. It knows nothing of tasks,
 // deliveries or storage.

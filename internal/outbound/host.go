@@ -12,15 +12,15 @@ import (
 const (
 	maxName  = 253
 	maxLabel = 63
-	// maxHost is more bytes than a host of maxName letters has before IDNA's
-	// mapping, whose time grows with the square of a label.
+	// maxHost limits the bytes of a host before IDNA's mapping, whose time grows with the square of
+	// a label's length. No valid host is longer.
 	maxHost = 4*maxName + len(":65535")
 
 	reasonName = "the host is not a valid name"
 )
 
-// canonicalHost turns the host of a URL, without brackets, into an address
-// or into a lower-case ASCII name without the root dot.
+// canonicalHost converts the host of a URL, without brackets, into an address or into a lower-case
+// ASCII name without the final dot.
 func canonicalHost(host string) (name string, addr netip.Addr, err error) {
 	if strings.Contains(host, ":") { // only an IPv6 literal has one
 		addr, err = netip.ParseAddr(host)
@@ -46,10 +46,9 @@ func canonicalHost(host string) (name string, addr netip.Addr, err error) {
 	return name, netip.Addr{}, nil
 }
 
-// canonicalName maps a name to the form that DNS is asked for. Names that are
-// plain ASCII are taken as they are, since many real ones (with "_", or "--"
-// in the third place) break IDNA's rules; everything else goes through them,
-// which is what turns full-width digits and dots into the ones they look like.
+// canonicalName converts a name into the form that DNS queries use. ASCII names only become lower
+// case, since many real names break IDNA's rules: with "_", or with "--" in the third place. All
+// others are mapped by IDNA, which also converts full-width digits and dots into ASCII.
 func canonicalName(host string) (string, error) {
 	if len(host) > maxHost {
 		return "", violation(reasonName)
@@ -60,8 +59,7 @@ func canonicalName(host string) (string, error) {
 		if err != nil || !utf8.ValidString(host) { // an escaped host may hold any bytes
 			return "", violation(reasonName)
 		}
-		// What the mapping makes must be a name by its own rules: it is the
-		// one that others will read.
+		// The mapped name must itself be valid, since other programs will read it.
 		if again, err := idna.Lookup.ToASCII(mapped); err != nil || again != mapped {
 			return "", violation(reasonName)
 		}
@@ -91,9 +89,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c >= 0x80 })
 }
 
-// endsInNumber reports whether the last label is a number, decimal or
-// hexadecimal. No top-level domain is, so such a name can only be meant as an
-// address.
+// endsInNumber reports whether the last label is a decimal or hexadecimal number. No top-level
+// domain is a number, so such a host must be an address.
 func endsInNumber(name string) bool {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	if hex, ok := strings.CutPrefix(last, "0x"); ok {
@@ -102,15 +99,15 @@ func endsInNumber(name string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// localTLDs never name a public host: the special-use registry's, those that
-// are kept out of the root for private use, and common habits.
+// localTLDs never name a public host: the special-use domains of the IANA registry, those reserved
+// for private use, and those that private networks commonly use.
 var localTLDs = []string{
 	"alt", "arpa", "example", "internal", "invalid", "local", "localhost", "onion", "test",
 	"corp", "home", "intranet", "lan", "localdomain", "private",
 }
 
-// localName reports whether a canonical name has one label only or ends in a
-// domain that is not public.
+// localName reports whether a canonical name has a single label or ends in a domain that is not
+// public.
 func localName(name string) bool {
 	i := strings.LastIndexByte(name, '.')
 	return i < 0 || slices.Contains(localTLDs, name[i+1:])

@@ -6,10 +6,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Receiver tells whose server a URL leads to, as far as its text says: the domain
-// that somebody registered, whatever stands before it, or the address. Of IPv6 it
-// is the network of 64 bits, the least that one gets. URLs that break a rule have
-// none.
+// Receiver identifies the owner of a URL's server by its text: the registered domain, such as
+// example.com for https://hooks.example.com/a, or the address. For IPv6 it is the /64 network, the
+// smallest that providers assign. A URL that breaks a rule has an empty receiver.
 func Receiver(raw string) string {
 	t, err := parse(raw)
 	switch {

@@ -19,33 +19,30 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// Rules says which targets are allowed. The zero value allows what is public
-// and knows no domain as its own. Rules is a value: its slices must not be
-// changed once it is in use.
+// Rules decide which targets are allowed. The zero value allows all public targets and has no own
+// domains. Do not change the slices of Rules in use.
 type Rules struct {
 	// Allow lists exceptions to the address rules, the port rule and the rule
 	// against local names. It wins over OwnPrefixes. Empty in production.
 	Allow []netip.Prefix
-	// OwnDomains may not be called back, nor anything below them.
+	// OwnDomains and their subdomains cannot receive callbacks.
 	OwnDomains []string
-	// OwnPrefixes are addresses that reach the service itself or its network,
-	// though they look public: ingress addresses, the addresses of the
-	// machine, a NAT64 prefix of the operator's.
+	// OwnPrefixes are public addresses that lead to the service itself or into its network: those of
+	// the ingress, of the machine, and of the operator's NAT64 prefix.
 	OwnPrefixes []netip.Prefix
-	// Resolver defaults to Go's own, which takes no short, octal or decimal
-	// form of an IPv4 address for a name.
+	// Resolver defaults to Go's own. The resolver of libc reads short, octal and decimal IPv4
+	// addresses, such as 127.1.
 	Resolver Resolver
-	// Dial makes a connection to an address that passed the rules; tests put
-	// their own in. It defaults to a net.Dialer that judges the address once
-	// more when the socket connects.
+	// Dial connects to an address that the rules allow. Tests set it. It defaults to a net.Dialer
+	// that checks the address once more when the socket connects.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// azureWire is a service address inside every Azure network that no registry
-// lists: from outside it is an ordinary public address.
+// azureWire is the address of a platform service inside every Azure network. No registry lists it:
+// elsewhere it is a public address like any other.
 var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 
-// public knows the special-purpose ranges of the IANA registries.
+// public refuses the special-purpose ranges of the IANA registries.
 var public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(azureWire))
 
 const (
@@ -61,9 +58,9 @@ func violation(reason string) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInvalid, Message: reason}
 }
 
-// judge says whether addr may be connected to, and whether that is so by an
-// exception, which then covers port and name as well.
-func (r Rules) judge(addr netip.Addr) (exempt bool, err error) {
+// check refuses an address that clients must not connect to. exempt reports whether an exception
+// allows the address; the exception then covers the port and the name as well.
+func (r Rules) check(addr netip.Addr) (exempt bool, err error) {
 	if !addr.IsValid() {
 		return false, violation(reasonAddress)
 	}
@@ -87,8 +84,7 @@ func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
 	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// owns reports whether host, in canonical form, is one of our own domains or
-// below one.
+// owns reports whether host, in canonical form, is one of our own domains or a subdomain.
 func (r Rules) owns(host string) bool {
 	return slices.ContainsFunc(r.OwnDomains, func(domain string) bool {
 		own, err := canonicalName(domain)
@@ -112,9 +108,8 @@ func (r Rules) resolver() Resolver {
 	return &net.Resolver{PreferGo: true}
 }
 
-// ParseOwn sorts settings that name what is the service's own into domains,
-// in canonical form, and prefixes; a single address is a prefix of one. The
-// error lists every entry that is neither.
+// ParseOwn separates the entries of a setting into domains, in canonical form, and prefixes. A
+// single address is a prefix of its full length. The error lists every entry that is neither.
 func ParseOwn(entries []string) (domains []string, prefixes []netip.Prefix, err error) {
 	var bad []error
 	for _, entry := range entries {
@@ -132,8 +127,8 @@ func ParseOwn(entries []string) (domains []string, prefixes []netip.Prefix, err 
 	return domains, prefixes, errors.Join(bad...)
 }
 
-// ParsePrefix reads an address range, or a single address as a range of one.
-// Ranges of IPv4-mapped addresses become what they stand for.
+// ParsePrefix parses an address range, or a single address as a range of one. It converts a range
+// of IPv4-mapped addresses into the IPv4 range.
 func ParsePrefix(s string) (netip.Prefix, error) {
 	if addr, err := netip.ParseAddr(s); err == nil {
 		if addr.Zone() != "" {
@@ -155,9 +150,8 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// InterfacePrefixes returns the addresses of this machine's interfaces, for
-// Rules.OwnPrefixes: a machine with a public address could otherwise be made
-// to call its own ports.
+// InterfacePrefixes returns the addresses of this machine's interfaces, for Rules.OwnPrefixes.
+// Without them a client could make a machine with a public address call its own ports.
 func InterfacePrefixes() ([]netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {

@@ -2,10 +2,10 @@ package outbound
 
 import "strings"
 
-// Site is a place of our own on the web: a scheme, a host and a port. The zero value is none.
+// Site is the scheme, host and port of one of our own addresses. The zero value is no site.
 type Site struct{ base target }
 
-// ParseSite reads the address of a site, whose path and query are nothing to it.
+// ParseSite parses the address of a site and ignores its path and query.
 func ParseSite(base string) (Site, error) {
 	t, err := parse(base)
 	if err != nil {
@@ -14,10 +14,10 @@ func ParseSite(base string) (Site, error) {
 	return Site{base: t}, nil
 }
 
-// URL is the address of what has the path below the site.
+// URL returns the URL of a path on the site.
 func (s Site) URL(path string) string { return s.Origin() + "/" + path }
 
-// Origin is that of the site, as browsers spell it; empty for no site.
+// Origin returns the site's origin as browsers spell it; empty for no site.
 func (s Site) Origin() string {
 	if s.base.url == nil {
 		return ""
@@ -26,10 +26,9 @@ func (s Site) Origin() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Path is where a URL leads below the site, as it is escaped, and without its
-// query; ok is false when it leads elsewhere. Scheme, host and port must be the
-// site's, in any spelling; the path is compared to the letter, and no dots in it
-// are followed.
+// Path returns the escaped path of a URL of the site, without its query. ok is false for a URL of
+// another site. Scheme, host and port may be in any spelling. Path keeps dots in the path as they
+// are.
 func (s Site) Path(raw string) (path string, ok bool) {
 	if s.base.url == nil {
 		return "", false

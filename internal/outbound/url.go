@@ -13,10 +13,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MaxURL is the greatest length of a URL in characters.
+// MaxURL is the maximum length of a URL in characters.
 const MaxURL = 2048
 
-// target is a URL whose text has been taken apart and found sound.
+// target is a parsed URL whose parts keep the rules.
 type target struct {
 	url  *url.URL
 	host string     // canonical
@@ -24,10 +24,9 @@ type target struct {
 	port uint16
 }
 
-// CheckWebhookURL judges the text of a callback URL. It returns the URL in
-// canonical form: ASCII host in lower case, no default port, no fragment.
-// With exceptions configured, a local name or another port passes here; the
-// client refuses it unless all addresses of the host are exceptions.
+// CheckWebhookURL checks the text of a callback URL. It returns the URL in canonical form: ASCII
+// host in lower case, no default port, no fragment. With exceptions configured it allows local names
+// and any port; the client then refuses the host unless all its addresses are exceptions.
 func (r Rules) CheckWebhookURL(raw string) (*url.URL, error) {
 	t, err := parse(raw)
 	if err != nil {
@@ -47,9 +46,8 @@ func (r Rules) CheckWebhookURL(raw string) (*url.URL, error) {
 	return t.canonical(), nil
 }
 
-// CheckMediaURL judges the text of a URL that media is to be read from:
-// absolute, http or https, any port, no literal address that is not public.
-// Where its name leads to is judged when it is fetched.
+// CheckMediaURL checks the text of a URL of media: absolute, http or https, any port, and no
+// literal address that is not public. The client checks the addresses of a name when it downloads.
 func (r Rules) CheckMediaURL(raw string) error {
 	t, err := parse(raw)
 	if err != nil {
@@ -58,8 +56,8 @@ func (r Rules) CheckMediaURL(raw string) error {
 	return r.screen(t, true)
 }
 
-// CallbackURL is the address that a callback for the base URL u goes to: u
-// with /callback after its path, the query kept, the fragment dropped.
+// CallbackURL returns the URL of the callback for the base URL u: u with /callback after its path,
+// with its query and without its fragment.
 func CallbackURL(u *url.URL) *url.URL {
 	c := *u
 	c.Fragment, c.RawFragment = "", ""
@@ -70,8 +68,7 @@ func CallbackURL(u *url.URL) *url.URL {
 	return &c
 }
 
-// Host returns the host and the port that baseURL is served at, in the form of
-// Options.AllowHosts.
+// Host returns the host and port of baseURL in the form of Options.AllowHosts.
 func Host(baseURL string) (string, error) {
 	t, err := base(baseURL)
 	if err != nil {
@@ -80,11 +77,9 @@ func Host(baseURL string) (string, error) {
 	return t.hostPort(), nil
 }
 
-// PrivateHost is Host where the URL itself says that it may be private: by an
-// address, or by a name that is none of the public DNS (localhost, one label,
-// kling.internal). Any other name is judged by its addresses like everybody's, and
-// PrivateHost is empty: whoever answers for a public name could else lead into our
-// network.
+// PrivateHost is Host for a URL whose text shows that it may be private: an address, or a name
+// outside the public DNS (localhost, one label, kling.internal). It is empty for any other name:
+// the owner of a public name could otherwise lead requests into our network.
 func PrivateHost(baseURL string) (string, error) {
 	t, err := base(baseURL)
 	if err != nil || !t.addr.IsValid() && !localName(t.host) {
@@ -101,11 +96,11 @@ func base(baseURL string) (target, error) {
 	return inspect(u)
 }
 
-// screen applies the rules that need no DNS and hold for every request.
+// screen applies the rules for every request that need no DNS.
 func (r Rules) screen(t target, anyPort bool) error {
 	webPort := anyPort || isWebPort(t.port)
 	if t.addr.IsValid() {
-		exempt, err := r.judge(t.addr)
+		exempt, err := r.check(t.addr)
 		if err != nil {
 			return err
 		}
@@ -125,8 +120,8 @@ func (r Rules) screen(t target, anyPort bool) error {
 
 func isWebPort(port uint16) bool { return port == 80 || port == 443 }
 
-// parse takes the text of a URL apart. The order matters: what parsers are
-// known to disagree about is refused before one of them is asked.
+// parse parses and checks the text of a URL. It first refuses characters that parsers are known to
+// read differently.
 func parse(raw string) (target, error) {
 	if utf8.RuneCountInString(raw) > MaxURL {
 		return target{}, violation(fmt.Sprintf("the URL is longer than %d characters", MaxURL))
@@ -198,9 +193,9 @@ func (t target) canonical() *url.URL {
 	return &c
 }
 
-// escapeQuery encodes what a query holds that a request line may not: all beyond
-// ASCII, blanks, quotes and angle brackets, as browsers do. Go sends a query as it
-// is. What is encoded already stays so.
+// escapeQuery encodes the characters of a query that a request line may not hold, as browsers do:
+// all beyond ASCII, spaces, quotes and angle brackets. Go sends a query as it is. Encoded
+// characters stay encoded once.
 func escapeQuery(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -213,7 +208,7 @@ func escapeQuery(s string) string {
 	return b.String()
 }
 
-// unreached is a failure to get to a host that breaks no rule.
+// unreached returns the error of an allowed host that cannot be found or reached.
 func unreached(message string, cause error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindUnreached, Message: message, Err: cause}
 }

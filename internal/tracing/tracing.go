@@ -11,9 +11,9 @@ import (
 // Header carries the context of a client's span.
 const Header = "traceparent"
 
-// FromClient returns ctx below the span that the client names. A header that is
-// malformed or there twice names none. The tracestate beside it is not taken over: it
-// is text that a client wrote, and would go to the collector with each span.
+// FromClient returns ctx with the client's span as parent. A malformed or repeated header names no
+// span. FromClient ignores tracestate: it is a text of the client, which every span would carry to
+// the collector.
 func FromClient(ctx context.Context, h http.Header) context.Context {
 	if values := h.Values(Header); len(values) == 1 {
 		return Below(ctx, values[0])
@@ -21,8 +21,8 @@ func FromClient(ctx context.Context, h http.Header) context.Context {
 	return ctx
 }
 
-// Below returns ctx below the span with that context in text form. An empty or malformed
-// text leaves ctx as it is.
+// Below returns ctx with the span of the text form as parent. An empty or malformed text leaves
+// ctx as it is.
 func Below(ctx context.Context, parent string) context.Context {
 	if parent == "" {
 		return ctx

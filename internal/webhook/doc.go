@@ -1,9 +1,9 @@
-// Package webhook makes one attempt to deliver a callback: it judges the
-// URL, signs the body, sends it, and says what the answer means.
+// Package webhook makes one attempt to deliver a callback: it checks the URL, signs the body, sends
+// it, and classifies the answer.
 //
 // It owns the signature scheme (Standard Webhooks) and the meaning of an answer.
-// When to try again, how often, how many at once, and what is stored
-// about it are the caller's business: an attempt has no memory.
+// The caller decides when and how often to try again, how many attempts run at once, and what is
+// stored about them: an attempt has no state.
 //
 // It imports the root package and outbound, and knows neither the storage
 // nor the workflow engine.

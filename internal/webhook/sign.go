@@ -22,8 +22,8 @@ const (
 	secretBytes  = 32
 )
 
-// ParseSecret returns the key that a secret of the form whsec_BASE64 stands
-// for. Its error is of KindInternal and does not repeat the secret.
+// ParseSecret decodes the key of a secret of the form whsec_BASE64. Its error is of KindInternal
+// and does not contain the secret.
 func ParseSecret(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	if !ok {
@@ -36,8 +36,8 @@ func ParseSecret(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// Sign returns one signature over id, time (to the second) and body, with
-// the version of the scheme in front.
+// Sign returns a signature over id, time (to the second) and body, with the version of the scheme
+// before it.
 func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	key, err := ParseSecret(secret)
 	if err != nil {
@@ -50,8 +50,8 @@ func Sign(secret, id string, at time.Time, body []byte) (string, error) {
 	return webhook.Sign(id, at, body)
 }
 
-// signAll returns the value of the signature header: one signature a secret,
-// so that a receiver may hold either while they rotate.
+// signAll returns the value of the signature header. It has one signature for each secret, so that
+// a receiver may use either during a rotation.
 func signAll(secrets []string, id string, at time.Time, body []byte) (string, error) {
 	if len(secrets) == 0 {
 		return "", mediagate.Errorf(mediagate.KindInternal, "a webhook cannot be signed without a secret")

@@ -15,23 +15,23 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// How much of an answer's body is read, and how much of that is kept for people. Nothing in
-// it matters; reading a little lets a receiver finish writing.
+// The number of bytes read of an answer's body, and the number kept for people. The body has no
+// meaning; reading a little lets the receiver finish writing.
 const (
 	maxAnswer  = 4 << 10
 	keptAnswer = 1 << 10
 )
 
-// Attempt is what is to be delivered.
+// Attempt is a callback to deliver.
 type Attempt struct {
 	URL     string // the base URL as the client gave it
-	Exact   bool   // URL itself is called, without /callback
-	ID      string // the same on every attempt: receivers tell duplicates by it
+	Exact   bool   // send to URL itself, without /callback
+	ID      string // the same on every attempt: receivers recognize duplicates by it
 	Body    []byte
-	Secrets []string // whsec_…; more than one while a rotation lasts
+	Secrets []string // whsec_…; more than one during a rotation
 }
 
-// Config holds what a Sender is made of. Zero fields take their defaults.
+// Config configures a Sender. Zero fields have the defaults named below.
 type Config struct {
 	Rules   outbound.Rules
 	Timeout time.Duration // of a whole attempt; ten seconds
@@ -61,9 +61,9 @@ func New(c Config) *Sender {
 	return s
 }
 
-// Deliver makes one attempt. Whatever the receiver does is a result; an error
-// means that the attempt says nothing about the receiver: ctx ended
-// (KindUnavailable), or it cannot be signed (KindInternal).
+// Deliver makes one attempt. Anything that the receiver does is a result. An error means that the
+// attempt says nothing about the receiver: ctx ended (KindUnavailable), or the body cannot be
+// signed (KindInternal).
 func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResult, error) {
 	at := s.now()
 	base, err := s.rules.CheckWebhookURL(a.URL)
@@ -96,7 +96,9 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResu
 	resp, err := s.client.Do(req)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return mediagate.DeliveryResult{}, &mediagate.Error{Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err()}
+		return mediagate.DeliveryResult{}, &mediagate.Error{
+			Kind: mediagate.KindUnavailable, Message: "the delivery was interrupted", Err: ctx.Err(),
+		}
 	case mediagate.Is(err, mediagate.KindInvalid):
 		return dropped(err), nil
 	case err != nil:
@@ -105,29 +107,31 @@ func (s *Sender) Deliver(ctx context.Context, a Attempt) (mediagate.DeliveryResu
 	defer resp.Body.Close()
 	// The status is the answer; a body that breaks off does not change it.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	result := answered(resp.StatusCode)
+	result := classify(resp.StatusCode)
 	result.Headers, result.Answer = headers, readable(body[:min(len(body), keptAnswer)])
 	return result, nil
 }
 
-// readable makes a text of bytes that need not be one, for a database and for people.
+// readable converts any bytes into valid UTF-8 without NUL, which the database can store.
 func readable(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// answered classifies a status.
-func answered(status int) mediagate.DeliveryResult {
+// classify returns the result of an answer with the status.
+func classify(status int) mediagate.DeliveryResult {
 	switch status / 100 {
 	case 2:
 		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: status}
 	case 4:
-		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status)}
+		return mediagate.DeliveryResult{
+			Outcome: mediagate.DeliveryAbandon, Status: status, Reason: "the receiver answered " + strconv.Itoa(status),
+		}
 	default:
 		return mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: status}
 	}
 }
 
-// dropped tells a broken rule.
+// dropped returns the result of a URL that breaks a rule, with the rule as its reason.
 func dropped(err error) mediagate.DeliveryResult {
 	r := mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "the URL is not allowed"}
 	if broken, ok := errors.AsType[*mediagate.Error](err); ok {

@@ -9,14 +9,14 @@ import (
 type chunk struct {
 	r      io.Reader
 	left   int64
-	kept   bool  // it was copied
+	kept   bool  // the chunk was copied
 	failed error // of the file's reader
 }
 
-// errShort says that a chunk holds less than its kind needs.
+// errShort means that a chunk holds less than its kind needs.
 const errShort Unusable = "is damaged: a chunk is too short"
 
-// Read reads of the chunk alone.
+// Read reads up to the end of the chunk.
 func (k *chunk) Read(p []byte) (int, error) {
 	if k.left == 0 {
 		return 0, io.EOF
@@ -45,7 +45,7 @@ func (k *chunk) readFull(p []byte) error {
 	}
 }
 
-// copy writes what is left of the chunk.
+// copy writes the rest of the chunk to w.
 func (k *chunk) copy(w io.Writer) error {
 	if w != io.Discard {
 		k.kept = true

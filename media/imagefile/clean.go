@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Format is a type of file that Clean takes.
+// Format is a type of file that Clean accepts.
 type Format string
 
 // The formats, by their MIME types.
@@ -19,7 +19,7 @@ const (
 	WebP Format = "image/webp"
 )
 
-// The bounds of a picture, all of them allowed.
+// The limits of a picture. The values themselves are allowed.
 const (
 	MaxSide   = 16_384
 	MaxPixels = 200_000_000
@@ -28,14 +28,14 @@ const (
 	MaxFramePixels = 1_000_000_000
 )
 
-// MaxGrowth bounds the bytes by which a copy is longer than its file: EXIF of ours
-// can be longer than what it takes the place of.
+// MaxGrowth limits the bytes by which a copy is longer than its file: our EXIF may be longer than
+// the EXIF that it replaces.
 const MaxGrowth = 64
 
-// Unusable is why a file is refused: the words follow the file's name.
+// Unusable is the reason why a file is refused. The words follow the file's name.
 type Unusable string
 
-// Error is the words.
+// Error implements error.
 func (u Unusable) Error() string { return string(u) }
 
 const (
@@ -47,26 +47,25 @@ const (
 	errProfile  Unusable = "has a colour profile that is too large"
 )
 
-// damaged is a break of the structure.
+// damaged returns the reason of a file that breaks its format.
 func damaged(format string, args ...any) error {
 	return Unusable("is damaged: " + fmt.Sprintf(format, args...))
 }
 
-// maxProfile bounds a colour profile, unpacked.
+// maxProfile limits the size of a colour profile after decompression.
 const maxProfile = 4 << 20
 
-// Info is what the file says of itself.
+// Info has the values of a picture's header.
 type Info struct {
 	Format        Format
 	Width, Height int
 	Frames        int // 1 of a still picture
 }
 
-// SniffLen is how many bytes tell the format.
+// SniffLen is the number of bytes that Detect needs.
 const SniffLen = 12
 
-// Detect names the format of a file that begins with head: by its content
-// alone.
+// Detect returns the format of a file that begins with head.
 func Detect(head []byte) (Format, bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
@@ -81,10 +80,10 @@ func Detect(head []byte) (Format, bool) {
 	return "", false
 }
 
-// Clean copies a picture from r to w without what does not show. What follows the
-// end of a JPEG is cut off, and left in r; what follows the others' is a fault. An
-// error that is the file's fault is Unusable; errors of r and w come back as they
-// are, io.ErrUnexpectedEOF aside. What was written before an error is of no use.
+// Clean copies a picture from r to w without its invisible data. Bytes after the end of a JPEG are
+// left in r; after the other formats they are an error. An error about the file is Unusable. Errors
+// of r and w are returned as they are, except for io.ErrUnexpectedEOF. After an error, the bytes
+// written so far are useless.
 func Clean(w io.Writer, r io.Reader) (Info, error) {
 	const buffer = 32 << 10
 	c := &copier{r: bufio.NewReaderSize(r, buffer), w: bufio.NewWriterSize(w, buffer)}
@@ -100,7 +99,9 @@ func Clean(w io.Writer, r io.Reader) (Info, error) {
 		return Info{}, errUnknown
 	}
 	c.info.Format = format
-	walk := map[Format]func(*copier) error{JPEG: (*copier).jpeg, PNG: (*copier).png, GIF: (*copier).gif, WebP: (*copier).webp}
+	walk := map[Format]func(*copier) error{
+		JPEG: (*copier).jpeg, PNG: (*copier).png, GIF: (*copier).gif, WebP: (*copier).webp,
+	}
 	if err := walk[format](c); err != nil {
 		return Info{}, err
 	}
@@ -117,18 +118,18 @@ func Clean(w io.Writer, r io.Reader) (Info, error) {
 	return c.info, nil
 }
 
-// copier is one file on its way.
+// copier copies one file.
 type copier struct {
 	r           *bufio.Reader
 	w           *bufio.Writer
 	info        Info
 	framePixels int64
-	orientation byte // of EXIF, once it was found; 0: none
-	sidesOnly   bool // nothing is asked but the size, which is not judged
+	orientation byte // of EXIF; 0: none found yet
+	sidesOnly   bool // read the size alone and do not check it
 	scratch     [64]byte
 }
 
-// cut tells the end of the file from an error of the reader.
+// cut converts the end of the file to errCut and returns other errors as they are.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errCut
@@ -136,8 +137,7 @@ func cut(err error) error {
 	return err
 }
 
-// next reads so many bytes, at most as many as scratch holds. They are good
-// until the next call.
+// next reads n bytes into scratch. They are valid until the next call.
 func (c *copier) next(n int) ([]byte, error) {
 	b := c.scratch[:n]
 	_, err := io.ReadFull(c.r, b)
@@ -149,7 +149,7 @@ func (c *copier) write(b ...byte) error {
 	return err
 }
 
-// pass copies the next n bytes; drop reads over them.
+// pass copies the next n bytes. drop skips them.
 func (c *copier) pass(n int64) error {
 	_, err := io.CopyN(c.w, c.r, n)
 	return cut(err)
@@ -170,21 +170,23 @@ func (c *copier) fill(b byte, n int64) error {
 	return nil
 }
 
-// sized notes the size of the picture.
-func (c *copier) sized(width, height int) error {
+// setSize checks and records the size of the picture.
+func (c *copier) setSize(width, height int) error {
 	switch {
 	case width < 1 || height < 1:
 		return damaged("it has no width or no height")
 	case c.sidesOnly:
 	case width > MaxSide || height > MaxSide || width*height > MaxPixels:
-		return Unusable(fmt.Sprintf("is %d × %d pixels: at most %d a side and %d in all are allowed", width, height, MaxSide, MaxPixels))
+		return Unusable(
+			fmt.Sprintf("is %d × %d pixels: at most %d a side and %d in all are allowed", width, height, MaxSide, MaxPixels),
+		)
 	}
 	c.info.Width, c.info.Height, c.info.Frames = width, height, 1
 	return nil
 }
 
-// framed counts a frame of a moving picture, which must lie within it.
-func (c *copier) framed(n, left, top, width, height int) error {
+// addFrame checks and counts a frame of an animation. The frame must lie within the picture.
+func (c *copier) addFrame(n, left, top, width, height int) error {
 	switch {
 	case n > MaxFrames:
 		return Unusable(fmt.Sprintf("has more than %d frames", MaxFrames))

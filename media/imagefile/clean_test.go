@@ -27,8 +27,8 @@ func clean(file string) (string, imagefile.Info, error) {
 	return out.String(), info, err
 }
 
-// What is kept is what shows: the pixels are the same to the last, and nothing
-// is left of the rest.
+// TestCleanKeepsThePicture checks that all pixels stay the same and that all invisible data is
+// gone.
 func TestCleanKeepsThePicture(t *testing.T) {
 	t.Parallel()
 	pngFile, jpegFile, gifFile := encoded(t, "png", 40, 30), encoded(t, "jpeg", 40, 30), encoded(t, "gif", 40, 30)
@@ -136,8 +136,8 @@ func TestCleanKeepsThePicture(t *testing.T) {
 	}
 }
 
-// Any JPEG of the standard is taken, whatever its process, its way of coding, its
-// depth and how its colours are sampled, and known by its header alone.
+// TestCleanTakesAnyJPEG checks that every JPEG of the standard is accepted by its header, with
+// any process, coding, depth and sampling.
 func TestCleanTakesAnyJPEG(t *testing.T) {
 	t.Parallel()
 	const gray, luma21 = "\x01\x01\x11\x00", "\x03\x01\x22\x00\x02\x21\x01\x03\x21\x01"
@@ -288,7 +288,7 @@ func TestCleanRefuses(t *testing.T) {
 		"WebP, an empty frame":     {webp(features(2, 1, 1), frame(0, 0, 1, 1, "")), "holds no image"},
 		"WebP, a frame outside":    {webp(features(2, 1, 1), frame(2, 0, 1, 1, pixel)), "does not lie within"},
 		"WebP, pixels of text":     {webp(riff("VP8 ", "alert(1);/")), "no valid head"},
-		"WebP, an odd length":      {"RIFF\x1b\x00\x00\x00WEBP" + pixel + "\x00", "its length is none"},
+		"WebP, an odd length":      {"RIFF\x1b\x00\x00\x00WEBP" + pixel + "\x00", "its length is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -304,7 +304,7 @@ func TestCleanRefuses(t *testing.T) {
 	}
 }
 
-// The largest that is allowed is allowed.
+// TestCleanBounds checks that the largest allowed picture is accepted.
 func TestCleanBounds(t *testing.T) {
 	t.Parallel()
 	data := pngChunk("IDAT", packed("data"))
@@ -321,8 +321,8 @@ func TestCleanBounds(t *testing.T) {
 	}
 }
 
-// No beginning of a file is taken for the whole, and whatever the reader hands
-// out at a time makes no difference.
+// TestCleanOfPieces checks that no part of a file is accepted as complete, and that the sizes of
+// reads make no difference.
 func TestCleanOfPieces(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{
@@ -347,7 +347,8 @@ func TestCleanOfPieces(t *testing.T) {
 
 var errBroken = errors.New("broken")
 
-// What the reader or the writer breaks is not blamed on the file.
+// TestCleanPassesErrorsOn checks that an error of the reader or the writer is not reported as one
+// of the file.
 func TestCleanPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	for name, file := range map[string]string{

@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// exifHead is how much of EXIF is looked at: the orientation stands at its
-// beginning.
+// exifHead limits the bytes read of EXIF. The orientation is at its beginning.
 const exifHead = 16 << 10
 
 const (
@@ -15,11 +14,11 @@ const (
 	typeShort      = 3
 )
 
-// upright is the orientation of pictures that need none.
+// upright is the orientation of pictures that are not rotated.
 const upright = 1
 
-// readOrientation reads the n bytes of an EXIF block, without the marker before
-// it, and notes its orientation: the first of a file.
+// readOrientation reads an EXIF block of n bytes, without the marker before it, and records its
+// orientation. The first orientation of a file counts.
 func (c *copier) readOrientation(n int64) error {
 	head := make([]byte, min(n, exifHead))
 	if _, err := io.ReadFull(c.r, head); err != nil {
@@ -31,8 +30,8 @@ func (c *copier) readOrientation(n int64) error {
 	return c.drop(n - int64(len(head)))
 }
 
-// orientationOf finds it in the first directory of EXIF's TIFF; 0 where there
-// is none, or none that can be meant.
+// orientationOf returns the orientation in the first directory of EXIF's TIFF; 0 if there is none,
+// or if its value is invalid.
 func orientationOf(tiff []byte) byte {
 	if len(tiff) < 8 {
 		return 0
@@ -66,8 +65,7 @@ func orientationOf(tiff []byte) byte {
 	return 0
 }
 
-// bareEXIF is EXIF that holds the orientation and nothing else; without one it
-// holds nothing at all.
+// bareEXIF returns EXIF that holds only the orientation. It is empty EXIF for an orientation of 0.
 func bareEXIF(orientation byte) []byte {
 	b := []byte("II*\x00\x08\x00\x00\x00")
 	if orientation == 0 {

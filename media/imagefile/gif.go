@@ -16,19 +16,18 @@ const (
 	gifApplication = 0xff
 )
 
-// gifLoops are the applications whose block says how often a film is shown.
+// gifLoops are the applications whose block sets the number of repetitions.
 var gifLoops = map[string]bool{"NETSCAPE2.0": true, "ANIMEXTS1.0": true}
 
-// gifLoop is the length of what they say: one block and the end.
+// gifLoop is the length of their data: one block and the end.
 const gifLoop = 5
 
-// errFrame ends a reading for the size alone: a frame is there.
+// errFrame ends the reading of GIFSides at the first frame.
 var errFrame = errors.New("the pixels of a frame begin")
 
-// GIFSides reads a GIF up to the pixels of its first frame, and returns its size,
-// which it does not judge. The size in front of the frame is no more than two
-// numbers, as which any bytes can be read. A GIF that ends before is
-// io.ErrUnexpectedEOF.
+// GIFSides reads a GIF up to the pixels of its first frame and returns its size unchecked. It does
+// not stop at the size itself, since any bytes can be read as two numbers. A GIF that ends before
+// the frame is io.ErrUnexpectedEOF.
 func GIFSides(r io.Reader) (width, height int, err error) {
 	c := &copier{r: bufio.NewReader(r), w: bufio.NewWriter(io.Discard), sidesOnly: true}
 	err = c.gif()
@@ -47,7 +46,7 @@ func (c *copier) gif() error {
 		return err
 	}
 	width, height := int(binary.LittleEndian.Uint16(head[6:])), int(binary.LittleEndian.Uint16(head[8:]))
-	if err := c.sized(width, height); err != nil {
+	if err := c.setSize(width, height); err != nil {
 		return err
 	}
 	if err := c.write(head...); err != nil {
@@ -81,7 +80,7 @@ func (c *copier) gif() error {
 	}
 }
 
-// gifTable is the length of the table of colours that flags announce.
+// gifTable returns the length of the colour table that flags announce.
 func gifTable(flags byte) int64 {
 	if flags&0x80 == 0 {
 		return 0
@@ -95,7 +94,7 @@ func (c *copier) gifFrame(n int) error {
 		return err
 	}
 	number := func(at int) int { return int(binary.LittleEndian.Uint16(head[at:])) }
-	if err := c.framed(n, number(0), number(2), number(4), number(6)); err != nil {
+	if err := c.addFrame(n, number(0), number(2), number(4), number(6)); err != nil {
 		return err
 	}
 	if err := c.write(append([]byte{gifImage}, head...)...); err != nil {
@@ -120,7 +119,7 @@ func (c *copier) gifFrame(n int) error {
 	return c.gifBlocks(true)
 }
 
-// gifBlocks goes over blocks up to the empty one that ends them.
+// gifBlocks copies or skips blocks up to the empty one that ends them.
 func (c *copier) gifBlocks(keep bool) error {
 	for {
 		length, err := c.next(1)
@@ -144,7 +143,7 @@ func (c *copier) gifBlocks(keep bool) error {
 	}
 }
 
-// gifExtension keeps what says how frames are shown.
+// gifExtension copies an extension that affects how frames are shown and skips all others.
 func (c *copier) gifExtension() error {
 	head, err := c.next(2)
 	if err != nil {

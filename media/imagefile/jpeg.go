@@ -12,7 +12,7 @@ import (
 // The markers of a JPEG.
 const (
 	markTEM   = 0x01
-	markSOF0  = 0xc0 // the first of sixteen places, of which three are other markers
+	markSOF0  = 0xc0 // the first of sixteen values, of which three are other markers
 	markDHT   = 0xc4
 	markJPG   = 0xc8
 	markDAC   = 0xcc
@@ -35,24 +35,23 @@ const (
 	markCOM   = 0xfe
 )
 
-// longestTable is the greatest length of each segment that holds tables or numbers:
-// all the tables that there may be, once each. More is something else that it hides.
+// longestTable is the maximum length of each segment with tables or numbers: all possible tables,
+// once each. A longer segment hides something else.
 var longestTable = map[byte]int64{
 	markDHT: 8 * (1 + 16 + 256), markDAC: 8 * 2, markDQT: 4 * (1 + 2*64), markDNL: 2, markDRI: 2, markEXP: 1,
 }
 
-// maxScans bounds how often a decoder goes over all pixels: each scan of a
-// progressive picture may be a few bytes long.
+// maxScans limits how often a decoder goes over all pixels. A scan of a progressive picture may be
+// only a few bytes long.
 const maxScans = 100
 
-// isFrame reports that a marker begins the header of a frame: SOF0 to SOF15, of
-// every process and every way of coding.
+// isFrame reports whether a marker begins the header of a frame: SOF0 to SOF15, of every coding.
 func isFrame(mark byte) bool {
 	return mark >= markSOF0 && mark <= markSOF15 && mark != markDHT && mark != markJPG && mark != markDAC
 }
 
-// JPEGSides reads a JPEG as far as the header that tells how large it is, which it
-// does not judge. One that ends before is io.ErrUnexpectedEOF.
+// JPEGSides reads a JPEG up to the header with its size and returns the size unchecked. A JPEG that
+// ends before the header is io.ErrUnexpectedEOF.
 func JPEGSides(r io.Reader) (width, height int, err error) {
 	c := &copier{r: bufio.NewReader(r), w: bufio.NewWriter(io.Discard), sidesOnly: true}
 	err = c.jpeg()
@@ -65,15 +64,15 @@ func JPEGSides(r io.Reader) (width, height int, err error) {
 	return 0, 0, err
 }
 
-// jpeg walks the segments up to the end of the picture. Cameras write more behind
-// it: gain maps, films, further pictures. None of that is read.
+// jpeg copies the segments up to the end of the picture. Cameras append gain maps, films and more
+// pictures, which jpeg does not read.
 func (c *copier) jpeg() error {
 	if err := c.pass(2); err != nil { // SOI, as Detect saw
 		return err
 	}
 	var scans int
 	var profile int64
-	var layered bool // several frames make up one picture, whose size DHP tells
+	var layered bool // several frames make up one picture; DHP has its size
 	for mark := byte(0); ; {
 		if mark == 0 {
 			var err error
@@ -127,11 +126,11 @@ func (c *copier) jpeg() error {
 	}
 }
 
-// maxBetween bounds what is passed over before a marker.
+// maxBetween limits the bytes skipped before a marker.
 const maxBetween = 64 << 10
 
-// marker reads the next one that has a segment. What stands before it is passed over,
-// as all readers do: fill bytes, bytes of no segment, markers of nothing.
+// marker reads the next marker that has a segment. It skips the bytes before it, as all readers do:
+// fill bytes, bytes outside segments, and markers without a segment.
 func (c *copier) marker() (byte, error) {
 	var before byte
 	for range maxBetween {
@@ -148,7 +147,7 @@ func (c *copier) marker() (byte, error) {
 	return 0, damaged("there is no marker where one must be")
 }
 
-// segment copies one whose marker and length were read.
+// segment copies a segment whose marker and length were read.
 func (c *copier) segment(mark byte, length int64) error {
 	if err := c.segmentHead(mark, length); err != nil {
 		return err
@@ -179,7 +178,7 @@ func (c *copier) jpegFrame(mark byte, length int64, layer bool) error {
 	width, height := int(binary.BigEndian.Uint16(b[3:])), int(binary.BigEndian.Uint16(b[1:]))
 	switch {
 	case !layer:
-		err = c.sized(width, height)
+		err = c.setSize(width, height)
 	case width > c.info.Width || height > c.info.Height:
 		err = damaged("a layer is larger than the image")
 	}

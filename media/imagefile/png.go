@@ -11,30 +11,28 @@ import (
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// pngHints are the small chunks beside the critical ones that change how a
-// picture looks, with their least and greatest lengths. Others are texts under
-// their name, which no decoder reads.
+// pngHints are the small optional chunks that change how a picture looks, with their minimum and
+// maximum lengths. A chunk of another length hides text that no decoder reads.
 var pngHints = map[string][2]int64{
 	"tRNS": {1, 256}, "gAMA": {4, 4}, "cHRM": {32, 32}, "sRGB": {1, 1}, "sBIT": {1, 4}, "cICP": {4, 4}, "mDCV": {24, 24}, "cLLI": {8, 8},
 	"pHYs": {9, 9}, "bKGD": {1, 6}, "acTL": {8, 8},
 }
 
-// pngDepths are the depths of each type of colour.
+// pngDepths are the allowed depths of each colour type.
 var pngDepths = map[byte][]byte{0: {1, 2, 4, 8, 16}, 2: {8, 16}, 3: {1, 2, 4, 8}, 4: {8, 16}, 6: {8, 16}}
 
-// pngState is how far a PNG has come.
+// pngState records the chunks of a PNG so far.
 type pngState struct {
 	colour  byte
-	begun   bool // the first chunk is over
+	begun   bool // the first chunk was read
 	palette bool
 	data    int  // chunks of pixels
 	closed  bool // other chunks followed them
 	frames  int
-	once    map[string]bool // what there was of chunks that a picture has once
+	once    map[string]bool // the chunks so far that a picture has once
 }
 
-// first reports whether a chunk that a picture has once is the first of its
-// kind: decoders pass over the others.
+// first reports whether a chunk is the first of its kind. Decoders skip the others.
 func (s *pngState) first(kind string) bool {
 	if s.once[kind] {
 		return false
@@ -71,7 +69,7 @@ func (c *copier) png() error {
 
 func notLetter(b byte) bool { return (b < 'A' || b > 'Z') && (b < 'a' || b > 'z') }
 
-// admit judges the order of the chunks.
+// admit checks the order of the chunks.
 func (s *pngState) admit(kind string, length int64) error {
 	if s.begun != (kind != "IHDR") {
 		return damaged("its header is not its first chunk, or there is another")
@@ -107,8 +105,7 @@ func (s *pngState) admit(kind string, length int64) error {
 	return nil
 }
 
-// pngChunk copies a chunk whose head was read, or reads over it. The checksum
-// is judged in either case.
+// pngChunk copies or skips a chunk whose head was read. It always checks the checksum.
 func (c *copier) pngChunk(s *pngState, kind string, length int64) error {
 	sum := crc32.NewIEEE()
 	_, _ = sum.Write([]byte(kind)) // never fails
@@ -128,7 +125,8 @@ func (c *copier) pngChunk(s *pngState, kind string, length int64) error {
 		if err := c.pngProfile(whole); err != nil {
 			return err
 		}
-	case critical, kind == "fdAT" && s.frames > 0 && s.once["acTL"], hint && length >= bounds[0] && length <= bounds[1] && s.first(kind):
+	case critical, kind == "fdAT" && s.frames > 0 && s.once["acTL"],
+		hint && length >= bounds[0] && length <= bounds[1] && s.first(kind):
 		if err := c.pngHead(kind, length); err != nil {
 			return err
 		}
@@ -157,7 +155,7 @@ func (c *copier) pngHead(kind string, length int64) error {
 	return c.write(append(binary.BigEndian.AppendUint32(nil, uint32(length)), kind...)...)
 }
 
-// pngHeader judges the header of the picture or of a frame.
+// pngHeader checks and copies the header of the picture or of a frame.
 func (c *copier) pngHeader(s *pngState, kind string, whole *chunk) error {
 	if kind == "fcTL" && whole.left != 26 {
 		return damaged("the header of a frame has another length")
@@ -173,7 +171,7 @@ func (c *copier) pngHeader(s *pngState, kind string, whole *chunk) error {
 	if kind == "fcTL" {
 		s.frames++
 		number := func(at int) int { return int(min(binary.BigEndian.Uint32(b[at:]), 1<<30)) }
-		if err := c.framed(s.frames, number(12), number(16), number(4), number(8)); err != nil {
+		if err := c.addFrame(s.frames, number(12), number(16), number(4), number(8)); err != nil {
 			return err
 		}
 		return c.write(b...)
@@ -183,13 +181,13 @@ func (c *copier) pngHeader(s *pngState, kind string, whole *chunk) error {
 		return damaged("its header holds values that no PNG has")
 	}
 	width, height := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
-	if err := c.sized(int(min(width, 1<<30)), int(min(height, 1<<30))); err != nil {
+	if err := c.setSize(int(min(width, 1<<30)), int(min(height, 1<<30))); err != nil {
 		return err
 	}
 	return c.write(b...)
 }
 
-// pngEXIF writes a chunk with the orientation in place of the whole.
+// pngEXIF replaces a chunk of EXIF with one that holds only the orientation.
 func (c *copier) pngEXIF(whole *chunk) error {
 	head := make([]byte, min(whole.left, exifHead))
 	if err := whole.readFull(head); err != nil {
@@ -210,10 +208,10 @@ func (c *copier) pngEXIF(whole *chunk) error {
 	return c.write(binary.BigEndian.AppendUint32(bare, crc32.ChecksumIEEE(bare))...)
 }
 
-// maxProfileName is the longest name of a profile, with the byte that ends it.
+// maxProfileName is the maximum length of a profile's name, with the byte that ends it.
 const maxProfileName = 80
 
-// pngProfile copies a colour profile that unpacks to no more than it may.
+// pngProfile copies a colour profile. It refuses one that unpacks to more than maxProfile.
 func (c *copier) pngProfile(whole *chunk) error {
 	if whole.left > maxProfile {
 		return errProfile
@@ -235,7 +233,7 @@ func (c *copier) pngProfile(whole *chunk) error {
 			break
 		}
 	}
-	if err := copied.readFull(one[:]); err != nil { // the method of packing
+	if err := copied.readFull(one[:]); err != nil { // the compression method
 		return err
 	}
 	unpacked, err := zlib.NewReader(copied)

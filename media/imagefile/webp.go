@@ -2,17 +2,17 @@ package imagefile
 
 import "encoding/binary"
 
-// webpState is how far a WebP has come.
+// webpState records the chunks of a WebP so far.
 type webpState struct {
-	extended bool // it begins with a header of features
+	extended bool // the file begins with a header of features
 	moving   bool
 	profile  bool
 	images   int // still ones
 	frames   int
 }
 
-// webp walks the chunks. The file's size stands at its beginning, so what does
-// not show is blanked: its place stays.
+// webp copies the chunks. The file begins with its size, so webp blanks invisible chunks instead of
+// removing them.
 func (c *copier) webp() error {
 	head, err := c.next(12)
 	if err != nil {
@@ -20,7 +20,7 @@ func (c *copier) webp() error {
 	}
 	left := int64(binary.LittleEndian.Uint32(head[4:])) - 4
 	if left < 0 || left%2 != 0 {
-		return damaged("its length is none")
+		return damaged("its length is not valid")
 	}
 	if err := c.write(head...); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (c *copier) webp() error {
 	return nil
 }
 
-// webpHead reads the head of a chunk that must lie within what is left, with
-// the byte that makes its length even, and takes it off.
+// webpHead reads the head of a chunk and subtracts the chunk from left. The chunk, with the byte that
+// makes its length even, must fit into left.
 func (c *copier) webpHead(left *int64) (kind string, length int64, err error) {
 	if *left < 8 {
 		return "", 0, damaged("a chunk has no valid head")
@@ -93,7 +93,7 @@ func (c *copier) webpChunk(s *webpState, first bool, kind string, length int64) 
 		return c.webpEXIF(length)
 	case kind == "XMP ":
 		return c.webpBlank(kind, ' ', length)
-	default: // of a kind that readers pass over
+	default: // a kind that readers skip
 		return c.webpBlank("VOID", 0, length)
 	}
 }
@@ -141,7 +141,7 @@ func (c *copier) webpEXIF(length int64) error {
 	n := length
 	if head, err := c.r.Peek(int(min(length, int64(len(appEXIF))))); err != nil {
 		return cut(err)
-	} else if string(head) == string(appEXIF) { // which some write, as in a JPEG
+	} else if string(head) == string(appEXIF) { // some programs write it, as in a JPEG
 		if err := c.drop(int64(len(appEXIF))); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (c *copier) webpEXIF(length int64) error {
 	return c.webpPad(length)
 }
 
-// The features of a file that we look at.
+// webpMoves is the feature flag of an animation.
 const webpMoves = 0x02
 
 func (c *copier) webpFeatures(s *webpState) error {
@@ -179,7 +179,7 @@ func (c *copier) webpFeatures(s *webpState) error {
 		return err
 	}
 	s.moving = b[0]&webpMoves != 0
-	if err := c.sized(number24(b[4:])+1, number24(b[7:])+1); err != nil {
+	if err := c.setSize(number24(b[4:])+1, number24(b[7:])+1); err != nil {
 		return err
 	}
 	if err := c.webpStart("VP8X", 10); err != nil {
@@ -190,7 +190,7 @@ func (c *copier) webpFeatures(s *webpState) error {
 
 func number24(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 }
 
-// webpPixels copies a still picture, once its size was judged.
+// webpPixels checks the size of a still picture and copies it.
 func (c *copier) webpPixels(kind string, length int64, stated bool) error {
 	width, height, err := c.webpSides(kind, length)
 	if err != nil {
@@ -200,14 +200,14 @@ func (c *copier) webpPixels(kind string, length int64, stated bool) error {
 		return damaged("it states two sizes")
 	}
 	if !stated {
-		if err := c.sized(width, height); err != nil {
+		if err := c.setSize(width, height); err != nil {
 			return err
 		}
 	}
 	return c.webpCopy(kind, length)
 }
 
-// webpSides looks into the beginning of compressed pixels.
+// webpSides reads the size from the beginning of compressed pixels.
 func (c *copier) webpSides(kind string, length int64) (width, height int, err error) {
 	head, err := c.r.Peek(int(min(length, 10)))
 	switch {
@@ -222,7 +222,7 @@ func (c *copier) webpSides(kind string, length int64) (width, height int, err er
 	return 0, 0, damaged("its pixels have no valid head")
 }
 
-// webpFrame copies a frame of a moving picture.
+// webpFrame copies a frame of an animation.
 func (c *copier) webpFrame(n int, length int64) error {
 	const header = 16
 	if length < header {
@@ -233,7 +233,7 @@ func (c *copier) webpFrame(n int, length int64) error {
 		return err
 	}
 	width, height := number24(b[6:])+1, number24(b[9:])+1
-	if err := c.framed(n, 2*number24(b), 2*number24(b[3:]), width, height); err != nil {
+	if err := c.addFrame(n, 2*number24(b), 2*number24(b[3:]), width, height); err != nil {
 		return err
 	}
 	if err := c.webpStart("ANMF", length); err != nil {

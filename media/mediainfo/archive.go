@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// ClassArchive is the class of files in one file. Detect knows none: whoever
-// waits for one says so.
+// ClassArchive is the class of archives. Detect returns no format of it: the caller has to know that
+// it expects an archive.
 const ClassArchive Class = "archive"
 
 // Zip is the format of an archive.
 var Zip = Format{MIME: "application/zip", Class: ClassArchive, Ext: ".zip"}
 
-// IsZip reports whether a file that begins with head is a zip that holds
-// something.
+// IsZip reports whether head begins a zip that is not empty.
 func IsZip(head []byte) bool { return bytes.HasPrefix(head, []byte("PK\x03\x04")) }
 
-// The bounds of an archive.
+// The limits of an archive.
 const (
 	MaxEntries = 64
-	// archiveTail is what is kept of its end: the directory of as many entries,
-	// with names and notes of a kilobyte each.
+	// archiveTail is the number of bytes kept of its end. They hold a directory of MaxEntries, with
+	// names and notes of a kilobyte each.
 	archiveTail = 128 << 10
 	zipEndLen   = 22
 )
@@ -35,7 +34,7 @@ const (
 	badEntry       Unreadable = "is an archive with a file name that leads elsewhere"
 )
 
-// archive keeps the end of a zip that streams by, where its directory is.
+// archive keeps the end of a zip, where its directory is.
 type archive struct {
 	tail []byte // the last bytes, up to twice what is needed
 	size int64
@@ -53,7 +52,7 @@ func (a *archive) write(p []byte) {
 	}
 }
 
-// fault is what is wrong with the archive, now that it has ended.
+// fault returns what is wrong with a complete archive.
 func (a *archive) fault() error {
 	at := bytes.LastIndex(a.tail, []byte("PK\x05\x06"))
 	if at < 0 || len(a.tail)-at < zipEndLen {
@@ -63,12 +62,12 @@ func (a *archive) fault() error {
 	if zipEndLen+int(binary.LittleEndian.Uint16(end[20:])) != len(end) {
 		return noDirectory
 	}
-	// Believed no further than to keep the reader from making room for more.
+	// The stated number is checked first, so that the reader allocates no more.
 	if n := binary.LittleEndian.Uint16(end[10:]); n > MaxEntries {
 		return tooManyEntries
 	}
-	// The directory stands right before its end. Of what is larger than 4 GiB
-	// both numbers are in another record, and do not add up here.
+	// The directory is right before its end record. An archive over 4 GiB has both numbers in another
+	// record, so that they do not add up here.
 	size, offset := int64(binary.LittleEndian.Uint32(end[12:])), int64(binary.LittleEndian.Uint32(end[16:]))
 	if size+offset != a.size-int64(len(end)) {
 		return noDirectory
@@ -88,7 +87,7 @@ func (a *archive) fault() error {
 	return nil
 }
 
-// ReadAt reads what was kept.
+// ReadAt reads from the kept end.
 func (a *archive) ReadAt(p []byte, off int64) (int, error) {
 	at := off - (a.size - int64(len(a.tail)))
 	if at < 0 {

@@ -5,17 +5,16 @@ import (
 	"math"
 )
 
-// leafMax is how much of a header box is kept: the longest that is read, a
-// track header of version 1, has its last field end here.
+// leafMax is the number of bytes kept of a header box: the length of the longest, a track header of
+// version 1.
 const leafMax = 96
 
-// boxScanner walks the boxes of an ISO base media (MP4, MOV) file as it
-// streams by. It steps over media data, descends into the few boxes that lead
-// to the headers, and keeps at most leafMax bytes, wherever the movie box is
-// and whatever sizes the file states.
+// boxScanner walks the boxes of an ISO base media file (MP4, MOV) in one pass. It skips media data,
+// enters the few boxes that lead to the headers, and keeps at most leafMax bytes, wherever the movie
+// box is and whatever sizes the file states.
 type boxScanner struct {
 	off    uint64 // bytes consumed
-	skip   uint64 // bytes still to step over
+	skip   uint64 // bytes still to skip
 	open   []openBox
 	header [16]byte
 	nhead  int
@@ -23,12 +22,12 @@ type boxScanner struct {
 	nleaf  int
 	want   int    // bytes of the leaf to keep; 0: no leaf is being read
 	leafID string // its type
-	rest   uint64 // what follows the kept part of the leaf
+	rest   uint64 // bytes of the leaf after its kept part
 	done   bool   // the movie box has been read, or the file breaks the format
 	begun  bool   // the movie box was found
-	// complete: it was read to its end.
+	// complete: the movie box was read to its end.
 	complete bool
-	// pieces: a fragment was found behind a movie box that announced some.
+	// pieces: a fragment was found after the movie box.
 	pieces bool
 	run    run // the samples that are being read
 	inRun  bool
@@ -40,19 +39,20 @@ type openBox struct {
 	end uint64
 }
 
-// boxIDs are the types of boxes that mean something here; all others are stepped
-// over. A fragmented film has thousands of boxes: none of them allocates its name.
+// boxIDs are the box types that the scanner reads; it skips all others. A fragmented film has
+// thousands of boxes, so the map saves allocating their names.
 var boxIDs = func() map[string]string {
 	ids := map[string]string{}
 	for _, id := range []string{
-		"moov", "mvhd", "mvex", "mehd", "trex", "trak", "tkhd", "mdia", "mdhd", "hdlr", "minf", "stbl", "stts", "moof", "traf", "tfhd", "tfdt", "trun",
+		"moov", "mvhd", "mvex", "mehd", "trex", "trak", "tkhd", "mdia", "mdhd", "hdlr", "minf", "stbl", "stts", "moof",
+		"traf", "tfhd", "tfdt", "trun",
 	} {
 		ids[id] = id
 	}
 	return ids
 }()
 
-// isContainer says which boxes are descended into, by the box around them.
+// isContainer reports whether the scanner enters a box, given its parent.
 func isContainer(parent, id string) bool {
 	switch parent {
 	case "":
@@ -120,8 +120,8 @@ func (s *boxScanner) consume(p []byte, n int) []byte {
 	return p[n:]
 }
 
-// readHeader takes what it needs of p for the header of a box, and opens the
-// box when the header is complete.
+// readHeader reads a box header from p, opens the box when the header is complete, and returns the
+// number of bytes used.
 func (s *boxScanner) readHeader(p []byte) int {
 	need := 8
 	if s.nhead >= 8 {
@@ -145,8 +145,8 @@ func (s *boxScanner) readHeader(p []byte) int {
 	return n
 }
 
-// openBox decides what to do with the box that begins at start and whose
-// header, of length head, has just been read. The first movie box counts.
+// openBox decides whether to enter, read or skip the box at start, whose header of length head was
+// just read. The first movie box counts.
 func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	parent, limit := "", uint64(math.MaxUint64)
 	if n := len(s.open); n > 0 {
@@ -179,7 +179,7 @@ func (s *boxScanner) openBox(id string, start, size, head uint64) {
 	}
 }
 
-// readRun takes the words of a list of samples.
+// readRun reads the words of a list of samples from p and returns the number of bytes used.
 func (s *boxScanner) readRun(p []byte) int {
 	n := int(min(s.rest, uint64(len(p))))
 	for _, b := range p[:n] {
@@ -195,8 +195,7 @@ func (s *boxScanner) readRun(p []byte) int {
 	return n
 }
 
-// closeEnded leaves the boxes that end here. Fewer bytes than a header are
-// padding.
+// closeEnded closes the boxes that end here. Bytes too few for a header are padding.
 func (s *boxScanner) closeEnded() {
 	for len(s.open) > 0 {
 		last := s.open[len(s.open)-1]
@@ -210,15 +209,14 @@ func (s *boxScanner) closeEnded() {
 		switch last.id {
 		case "moov":
 			s.complete = true
-			s.done = !s.movie.inFragments() // what follows cannot change what it said
+			s.done = !s.movie.inFragments() // later boxes cannot change its values
 		case "traf":
-			s.movie.fragments.closeTrack(s.movie.lasting())
+			s.movie.fragments.closeTrack(s.movie.mainTrack())
 		}
 	}
 }
 
-// unfit is what is wrong with the movie box of a film that has ended, or of a
-// sound.
+// unfit returns what is wrong with the movie box of a complete film or sound.
 func (s *boxScanner) unfit(audio bool) error {
 	found, none := s.movie.found, noPictures
 	if audio {
@@ -236,10 +234,10 @@ func (s *boxScanner) unfit(audio bool) error {
 	}
 }
 
-// fault is unfit, or that there is nothing to play. Fragments need not say how
-// long they are: which of them count, players decide.
+// fault returns the error of unfit, or noLength if there is nothing to play. A film in fragments
+// needs no length: fragments may omit theirs.
 func (s *boxScanner) fault(audio bool) error {
-	length := s.info().Duration // which ends the last track, too
+	length := s.info().Duration // info also closes the last track
 	if err := s.unfit(audio); err != nil {
 		return err
 	}

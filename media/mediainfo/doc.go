@@ -1,12 +1,9 @@
-// Package mediainfo tells what a media file is from its own bytes: its type
-// from the first bytes, and width, height and duration from its headers, or, of
-// a sound, from what is there.
+// Package mediainfo reads the type of a media file from its first bytes, and width, height and
+// duration from its headers. It measures the duration of most audio from the data itself.
 //
-// A Probe looks at files while they stream by to somewhere else, and says of one
-// that has gone by whether its headers are there at all. Inspect reads
-// one only as far as it must, and says in words why a file is no good.
+// A Probe reads a file while it is copied elsewhere, and reports afterwards whether the headers were
+// valid. Inspect reads a file only as far as it must and explains why a file is invalid.
 //
-// Both hold a bounded part of a file at most, believe no size that a file
-// states, and answer zero for what they cannot tell. The package imports imagefile,
-// whose verdict on pictures is theirs, and nothing else of the project.
+// Both hold a limited part of a file, trust no size that a file states, and return zero for unknown
+// values. The package imports imagefile, which checks pictures, and nothing else of the project.
 package mediainfo

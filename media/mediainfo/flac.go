@@ -2,12 +2,12 @@ package mediainfo
 
 import "encoding/binary"
 
-// flacHeadLen is the length of what a FLAC begins with, as far as it is read: its
-// mark, the header of a block of metadata, and in it the description of the stream.
+// flacHeadLen is the number of bytes read of a FLAC: its mark, the header of a block of metadata,
+// and the beginning of the stream's description in it.
 const flacHeadLen = 26
 
-// flacScanner reads the length from the description. An encoder that wrote to a
-// stream could not know it.
+// flacScanner reads the length from the stream's description. An encoder that writes to a pipe leaves
+// it empty.
 type flacScanner struct{ head []byte }
 
 func (s *flacScanner) write(p []byte) { collect(&s.head, flacHeadLen, p) }

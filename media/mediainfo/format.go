@@ -6,10 +6,10 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// SniffLen is the number of bytes that Detect makes use of.
+// SniffLen is the number of bytes that Detect uses.
 const SniffLen = 3072
 
-// Class is the kind of media that a caller waits for.
+// Class is the class of a media format.
 type Class string
 
 // The classes of media.
@@ -35,14 +35,14 @@ const (
 	mimeAAC  = "audio/aac"
 )
 
-// Format is a type of file that we store.
+// Format is a type of file that the gateway stores.
 type Format struct {
 	MIME  string
 	Class Class
 	Ext   string // with its dot
 }
 
-// Word is the format's name as people say it: png, jpeg, mp4.
+// Word returns the format's short name: png, jpeg, mp4.
 func (f Format) Word() string {
 	if f.MIME == mimeJPEG {
 		return "jpeg"
@@ -50,7 +50,7 @@ func (f Format) Word() string {
 	return strings.TrimPrefix(f.Ext, ".")
 }
 
-// Words are the names of all formats of a class.
+// Words returns the short names of all formats of a class.
 func Words(c Class) []string {
 	var words []string
 	for _, mime := range []string{
@@ -64,11 +64,12 @@ func Words(c Class) []string {
 	return words
 }
 
-// FormatOf is the format of a media type; ok is false for one that we do not store.
+// FormatOf returns the format of a media type. ok is false for a type that the gateway does not
+// store.
 func FormatOf(mimeType string) (f Format, ok bool) { return formatOf(mimeType) }
 
-// formatOf translates a detected type. Types that can carry script, such as
-// SVG, and those that browsers don't show are left out on purpose.
+// formatOf returns the format of a detected type. It leaves out types that can hold scripts, such as
+// SVG, and types that browsers do not show.
 func formatOf(detected string) (Format, bool) {
 	switch detected {
 	case mimeMP4, "video/x-m4v":
@@ -103,8 +104,8 @@ func formatOf(detected string) (Format, bool) {
 	return Format{}, false
 }
 
-// Detect names the format of a file that begins with head. detected is the
-// type as found, whether or not it is one that we store.
+// Detect returns the format of a file that begins with head. detected is the type found, even if the
+// gateway does not store it.
 func Detect(head []byte) (f Format, detected string, ok bool) {
 	if len(head) > SniffLen {
 		head = head[:SniffLen]

@@ -5,31 +5,31 @@ import (
 	"math"
 )
 
-// maxTracks is how many tracks' defaults are kept.
+// maxTracks limits the number of tracks whose defaults are kept.
 const maxTracks = 16
 
-// fragments gathers the length of a film whose samples, all of them or those
-// behind the first ones, are in fragments that follow the movie box.
+// fragments adds up the length of a film that has all or most of its samples in fragments after the
+// movie box.
 type fragments struct {
-	defaults map[uint32]uint32 // by track: how long a sample lasts
+	defaults map[uint32]uint32 // duration of a sample, by track
 	piece    trackFragment     // the one being read
 	first    uint64            // of the pictures, in their own units
 	last     uint64
 	any      bool // some of the pictures are in fragments
-	untold   bool // how long some of them last is not stated
+	unstated bool // some of them do not state their length
 }
 
-// trackFragment is the samples of one track in one fragment.
+// trackFragment has the samples of one track in one fragment.
 type trackFragment struct {
 	track   uint32
-	sample  uint32 // how long each lasts that does not say so
+	sample  uint32 // default duration of a sample
 	base    uint64
 	hasBase bool
 	length  uint64
 	samples uint64
 }
 
-// Flags of the boxes in a fragment, which say what fields are there.
+// Flags of the boxes in a fragment. They say which fields are present.
 const (
 	tfhdBaseOffset   = 0x1
 	tfhdDescription  = 0x2
@@ -75,8 +75,7 @@ func (f *fragments) begins(b []byte, long bool) {
 	f.piece.base, f.piece.hasBase = duration(b, long)
 }
 
-// closeTrack adds what was read of one track to the film, if it is the one that
-// counts.
+// closeTrack adds the samples of a track's fragment to the film, if it is the main track.
 func (f *fragments) closeTrack(main track) {
 	p := f.piece
 	f.piece = trackFragment{}
@@ -84,13 +83,13 @@ func (f *fragments) closeTrack(main track) {
 		return
 	}
 	if !f.any && main.samples {
-		f.last, f.untold = main.media, main.media == 0
+		f.last, f.unstated = main.media, main.media == 0
 	}
 	if !p.hasBase {
 		p.base = f.last
 	}
 	if p.length == 0 || p.base > math.MaxInt64 || p.length > math.MaxInt64 {
-		f.any, f.untold = true, true
+		f.any, f.unstated = true, true
 		return
 	}
 	if !f.any && !main.samples || p.base < f.first {

@@ -2,33 +2,31 @@ package mediainfo
 
 import "bytes"
 
-// frame is what the header of one frame of a stream of sound says.
+// frame has the values of a frame's header in an audio stream.
 type frame struct {
 	size    int    // bytes, header included
 	samples uint32 // of each channel
-	kind    uint32 // what all frames of a stream have in common
+	kind    uint32 // the same for all frames of a stream
 	rate    uint32 // samples a second
-	side    int    // of layer III: where a first frame may have a summary instead of sound, behind its header
+	side    int    // of layer III: offset after the header of a summary in the first frame
 }
 
-// frameScanner measures a sound that is nothing but frames, as MP3 and ADTS
-// are, by counting them. Frames are what is there: the summary that an encoder
-// puts into the first frame of an MP3 only says how much of them is padding.
+// frameScanner measures audio that consists of frames, such as MP3 and ADTS, by counting the frames.
+// From the summary that an encoder writes into the first frame of an MP3, it uses only the padding.
 //
-// Tags before the frames are stepped over, and whatever lies between two
-// frames. A header found in the midst of something else counts once another
-// one follows where it says.
+// It skips tags before the frames and other bytes between two frames. A header that it finds by
+// searching counts once another header follows at the end of its frame.
 type frameScanner struct {
 	headerLen int
 	parse     func(header []byte) (frame, bool)
 
-	head    []byte // of a frame or tag, as far as it has come
+	head    []byte // of a frame or tag, so far
 	skip    uint64
 	first   frame // of the stream
-	open    frame // the one that is being stepped over
+	open    frame // the current one
 	inside  bool
-	doubted bool // the open one was found by searching
-	lost    bool // what comes next is searched for a frame
+	unsure  bool // the open one was found by searching
+	lost    bool // the next bytes are searched for a frame
 	summary summary
 	peek    []byte // of the first frame, for its summary
 	peeking bool
@@ -64,7 +62,7 @@ func (s *frameScanner) write(p []byte) {
 	}
 }
 
-// readHead takes what it needs of p to know what comes next.
+// readHead reads the header of the next frame or tag and returns the rest of p.
 func (s *frameScanner) readHead(p []byte) []byte {
 	if s.lost && len(s.head) == 0 { // all frames begin so
 		i := bytes.IndexByte(p, 0xff)
@@ -94,7 +92,7 @@ func (s *frameScanner) readHead(p []byte) []byte {
 		return p
 	}
 	s.confirm()
-	s.open, s.inside, s.doubted = f, true, s.lost
+	s.open, s.inside, s.unsure = f, true, s.lost
 	s.lost = false
 	s.head = s.head[:0]
 	s.skip = uint64(f.size - s.headerLen)
@@ -104,11 +102,11 @@ func (s *frameScanner) readHead(p []byte) []byte {
 	return p
 }
 
-// belongs reports whether the frame may be of the same stream as those before.
+// belongs reports whether the frame may be of the same stream as the frames before.
 func (s *frameScanner) belongs(f frame) bool {
 	before := s.first
 	switch {
-	case s.doubted:
+	case s.unsure:
 		before = s.open
 	case s.frames == 0:
 		return true
@@ -116,10 +114,10 @@ func (s *frameScanner) belongs(f frame) bool {
 	return f.kind == before.kind && f.rate == before.rate
 }
 
-// lose gives up what was taken for a header, from its first byte on.
+// lose drops bytes that were no header and searches on after the first of them.
 func (s *frameScanner) lose() {
-	if s.doubted { // what was found was no frame, and its summary none
-		s.open, s.doubted = frame{}, false
+	if s.unsure { // the open frame was none, nor was its summary
+		s.open, s.unsure = frame{}, false
 		if s.frames == 0 {
 			s.summary = summary{}
 		}
@@ -144,22 +142,21 @@ func (s *frameScanner) openTag() {
 	s.skip, s.head = size, s.head[:0]
 }
 
-// closeFrame counts the frame that has gone by whole.
+// closeFrame counts the frame that was read completely.
 func (s *frameScanner) closeFrame() {
 	if !s.inside {
 		return
 	}
 	s.inside = false
-	if !s.doubted {
+	if !s.unsure {
 		s.count(s.open)
 	}
 }
 
-// confirm counts a frame that was found by searching, now that another one
-// follows it.
+// confirm counts a frame that was found by searching, once another frame follows it.
 func (s *frameScanner) confirm() {
-	if s.doubted {
-		s.doubted = false
+	if s.unsure {
+		s.unsure = false
 		s.count(s.open)
 	}
 }
@@ -194,6 +191,6 @@ func (s *frameScanner) seconds() float64 {
 
 func (s *frameScanner) known() bool { return false }
 
-// playable: anything may follow what looks like the header of a frame, but not
-// another one where it says.
+// playable reports whether two frames followed each other. A single header may be other bytes that
+// look like one.
 func (s *frameScanner) playable() bool { return s.frames > 1 && s.samples > 0 }

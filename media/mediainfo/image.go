@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/media/imagefile"
 )
 
-// imageHeadMax bounds what is kept of an image. Most formats say their size
-// at once; a JPEG says it after its metadata, which can be some 100 KB.
+// imageHeadMax limits the bytes kept of an image. Most formats begin with their size; a JPEG has it
+// after its metadata, which can be some 100 KB.
 const imageHeadMax = 1 << 20
 
 // imageHead keeps the beginning of an image.
@@ -32,8 +32,8 @@ func (h *imageHead) info() Info {
 	return info
 }
 
-// fault finds a header that cannot be read. One that goes on behind what is kept is
-// let be.
+// fault returns the error of a header that cannot be read. It accepts a header longer than the kept
+// bytes.
 func (h *imageHead) fault() error {
 	_, err := imageSides(h.mime, bytes.NewReader(h.head))
 	switch {
@@ -46,8 +46,8 @@ func (h *imageHead) fault() error {
 	}
 }
 
-// imageSides reads the header only: no pixel is decoded, so a file that claims
-// a huge canvas costs nothing.
+// imageSides reads the size from the header. It decodes no pixel, so a file that claims a huge canvas
+// costs nothing.
 func imageSides(mime string, r io.Reader) (Info, error) {
 	var decode func(io.Reader) (image.Config, error)
 	switch mime {

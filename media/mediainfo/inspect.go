@@ -8,16 +8,16 @@ import (
 	"github.com/mediagate/mediagate/media/imagefile"
 )
 
-// Facts are what a file tells whoever means to use it.
+// Facts are the format and the values of a file.
 type Facts struct {
 	Format Format
 	Info
 }
 
-// Unreadable is why a file cannot be used: the words follow the file's name.
+// Unreadable is the reason why a file cannot be used. The words follow the file's name.
 type Unreadable string
 
-// Error is the words.
+// Error implements error.
 func (u Unreadable) Error() string { return string(u) }
 
 const (
@@ -29,19 +29,21 @@ const (
 	noSound       Unreadable = "holds no sound that could be played"
 )
 
-// Inspect reads a file no further than it takes to tell its format, and the
-// sides and the length of the formats whose headers we read: an image that
-// imagefile knows up to its end, by whose verdict it is good or not, MP4 and MOV up to the end of the movie box, or of the file where the
-// samples are in fragments, a sound to its end where its length is what is there. It holds a few
-// kilobytes of it. Where the file is at fault the error
-// is Unreadable; an error of the reader's comes back as it is.
+// Inspect reads a file as far as it needs for the format, size and length:
+//
+//   - an image that imagefile knows to its end, and imagefile checks it;
+//   - MP4 and MOV to the end of the movie box, or of the file if the samples are in fragments;
+//   - audio to its end if its length has to be measured.
+//
+// It holds a few kilobytes. An error about the file is Unreadable; an error of the reader is returned
+// as it is.
 func Inspect(r io.Reader) (Facts, error) { return inspect(r, true) }
 
-// Glance reads no more than the first bytes, which tell the format.
+// Glance reads only the first bytes, which show the format.
 func Glance(r io.Reader) (Facts, error) { return inspect(r, false) }
 
 func inspect(r io.Reader, whole bool) (Facts, error) {
-	src := &noting{r: r}
+	src := &errReader{r: r}
 	head, err := io.ReadAll(io.LimitReader(src, SniffLen))
 	if err != nil {
 		return Facts{}, err
@@ -86,22 +88,22 @@ func inspectImage(r io.Reader) (Info, error) {
 func inspectMovie(r io.Reader) (Info, error) {
 	p := &Probe{boxes: new(boxScanner)}
 	p.readFrom(r)
-	info := p.Info() // which ends the last track, too
+	info := p.Info() // Info also closes the last track
 	if err := p.boxes.unfit(false); err != nil {
 		return Info{}, err
 	}
 	return info, nil
 }
 
-// inspectSound finds no fault in a sound: one whose length cannot be told may
-// still be played.
+// inspectSound returns the length of a sound. It has no error: a sound of unknown length may still be
+// playable.
 func inspectSound(f Format, r io.Reader) Info {
 	p := NewProbe(f)
 	p.readFrom(r)
 	return p.Info()
 }
 
-// readFrom feeds the probe until it knows all, or nothing more comes.
+// readFrom writes the file to the probe until its Info is final or the file ends.
 func (p *Probe) readFrom(r io.Reader) {
 	piece := make([]byte, 32<<10)
 	for !p.known() {
@@ -113,13 +115,13 @@ func (p *Probe) readFrom(r io.Reader) {
 	}
 }
 
-// noting remembers the error that ended the file early.
-type noting struct {
+// errReader records the error that ended the file early.
+type errReader struct {
 	r   io.Reader
 	err error
 }
 
-func (n *noting) Read(p []byte) (int, error) {
+func (n *errReader) Read(p []byte) (int, error) {
 	if n.err != nil {
 		return 0, n.err
 	}

@@ -77,7 +77,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// The reader's own error is told, whatever the file looks like by then.
+// TestInspectPassesErrorsOn checks that an error of the reader is returned, whatever the file
+// contains.
 func TestInspectPassesErrorsOn(t *testing.T) {
 	t.Parallel()
 	reset := errors.New("reset")
@@ -90,7 +91,8 @@ func TestInspectPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// An image is read to its end, and a film to that of its movie box.
+// TestInspectReadsNoFurther checks that an image is read to its end, and a film to the end of its
+// movie box.
 func TestInspectReadsNoFurther(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -110,9 +112,9 @@ func TestInspectReadsNoFurther(t *testing.T) {
 	}
 }
 
-// The length of a fragmented film is that of its samples of pictures, from the
-// first to the last, those in the movie box among them. Inputs and results are
-// read alike.
+// TestFragments checks that the length of a fragmented film is that of its picture samples, from
+// the first to the last, including those in the movie box. Inputs and results give the same
+// length.
 func TestFragments(t *testing.T) {
 	t.Parallel()
 	const pictures, sound = 1, 2
@@ -153,9 +155,9 @@ func TestFragments(t *testing.T) {
 		"behind the movie box":     {begun(1000, traf(pictures, box("tfdt", words(0, 1000)), box("trun", words(0, 25))), traf(pictures, box("tfdt", words(0, 2000)), box("trun", words(0, 50)))), 4},
 		"behind it, no positions":  {begun(1000, traf(pictures, box("trun", words(0, 25))), traf(pictures, box("trun", words(0, 50)))), 4},
 		"behind it, of sound":      {begun(1000, traf(sound, box("trun", words(0x100, 1, 90000)))), 1},
-		"behind it, untold":        {begun(1000, traf(sound), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
-		"behind what is untold":    {begun(0, traf(pictures, box("trun", words(0, 25)))), 0},
-		"some untold":              {film(traf(pictures, box("trun", words(0, 10))), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
+		"after it, unstated":       {begun(1000, traf(sound), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
+		"after an unstated one":    {begun(0, traf(pictures, box("trun", words(0, 25)))), 0},
+		"some unstated":            {film(traf(pictures, box("trun", words(0, 10))), box("moof", box("traf", box("tfhd", words(0x20008, pictures, 0)), box("trun", words(0, 25))))), 0},
 		"none come":                {begun(1000), 1},
 		"fewer than announced":     {stated(box("mvex", defaults), traf(pictures, box("trun", words(0, 50)))), 2},
 		"the sum is stated":        {stated(box("mvex", box("mehd", words(0, 5000)), defaults), traf(pictures, box("trun", words(0, 50)))), 5},

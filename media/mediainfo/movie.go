@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// movie gathers the header boxes of a film.
+// movie has the values of a film's header boxes.
 type movie struct {
 	scale    uint32 // time units a second, for the film and its track headers
 	duration uint64
@@ -27,13 +27,12 @@ type track struct {
 	duration uint64 // as presented, in the film's units
 	scale    uint32
 	media    uint64 // length of the media, in the track's own units
-	samples  bool   // the movie box holds some, before those of fragments
+	samples  bool   // the movie box has samples of its own
 	width    int
 	height   int
 }
 
-// known turns the largest value of a field, which stands for "not known",
-// into zero.
+// known returns v, or zero if v is the field's value for "unknown".
 func known(v, unknown uint64) uint64 {
 	if v == unknown {
 		return 0
@@ -49,7 +48,7 @@ func (m *movie) enter(id string) {
 	}
 }
 
-// keep decides whether the track that was read is the one to report.
+// keep stores the track just read if it is the first to report.
 func (m *movie) keep() {
 	if m.track.video && (!m.found || m.video.width == 0 || m.video.height == 0) {
 		m.video, m.found = m.track, true
@@ -59,17 +58,15 @@ func (m *movie) keep() {
 	}
 }
 
-// lasting is the track whose length is that of the file: the pictures, where
-// there are any.
-func (m *movie) lasting() track {
+// mainTrack returns the track whose length counts: that of the pictures, or of the sound without pictures.
+func (m *movie) mainTrack() track {
 	if !m.found && m.heard {
 		return m.sound
 	}
 	return m.video
 }
 
-// read takes the payload of one header box, cut to leafMax. Boxes that are
-// too short are ignored.
+// read reads the payload of a header box, cut to leafMax. It ignores boxes that are too short.
 func (m *movie) read(id string, b []byte) {
 	if len(b) < 4 {
 		return
@@ -158,8 +155,8 @@ func (t *track) readHeader(b []byte, long bool) {
 // fixed rounds a 16.16 number to the nearest integer.
 func fixed(v uint32) int { return int((uint64(v) + 1<<15) >> 16) }
 
-// inFragments reports that fragments add to the length of the film, or make up
-// all of it, and that the movie box does not state the sum.
+// inFragments reports whether fragments add to the length of the film and the movie box does not
+// state the sum.
 func (m *movie) inFragments() bool {
 	m.keep()
 	return m.fragmented && (m.extended == 0 || m.scale == 0)
@@ -170,11 +167,11 @@ func (m *movie) info() Info {
 	return Info{Width: m.video.width, Height: m.video.height, Duration: m.seconds()}
 }
 
-// seconds is the length of the film, 0 where it cannot be told.
+// seconds returns the length of the film; 0 if it is unknown.
 func (m *movie) seconds() float64 {
-	main := m.lasting()
+	main := m.mainTrack()
 	if m.inFragments() && m.fragments.any {
-		if m.fragments.untold {
+		if m.fragments.unstated {
 			return 0
 		}
 		return ratio(m.fragments.last-m.fragments.first, main.scale)
@@ -184,7 +181,7 @@ func (m *movie) seconds() float64 {
 		scale uint32
 	}{
 		{m.extended, m.scale},
-		{main.duration, m.scale}, // what is shown, edits applied
+		{main.duration, m.scale}, // as shown, edits applied
 		{main.media, main.scale},
 		{m.duration, m.scale},
 	} {

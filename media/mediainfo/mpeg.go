@@ -7,8 +7,8 @@ import (
 
 const mpegHeaderLen = 4
 
-// Bit rates in kbit/s, by index; 0 is a stream without a stated rate and 15 is
-// none. The second table is that of MPEG 2 and 2.5.
+// Bit rates in kbit/s, by index. Index 0 is a stream without a stated rate; 15 is invalid. The second
+// table is for MPEG 2 and 2.5.
 var (
 	mpeg1Rates = [4][15]int{
 		1: {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320},
@@ -32,9 +32,8 @@ const (
 	mono          = 3
 )
 
-// parseMPEG reads the header of a frame of MPEG 1, 2 or 2.5, layer I to III.
-// Streams without a stated bit rate are not read: where their frames end only
-// the next one tells.
+// parseMPEG parses a frame header of MPEG 1, 2 or 2.5, layer I to III. It refuses streams without a
+// stated bit rate, whose frames have no known end.
 func parseMPEG(h []byte) (frame, bool) {
 	if h[0] != 0xff || h[1]&0xe0 != 0xe0 {
 		return frame{}, false
@@ -71,8 +70,8 @@ func parseMPEG(h []byte) (frame, bool) {
 	return f, f.size > mpegHeaderLen
 }
 
-// sideInfoLen is the length of what stands between the header of a frame of
-// layer III and its sound: where a summary is.
+// sideInfoLen returns the length of the side information between the header of a layer III frame and
+// its sound. A summary follows it.
 func sideInfoLen(version, mode int) int {
 	switch {
 	case version == mpegVersion1 && mode != mono:
@@ -84,25 +83,24 @@ func sideInfoLen(version, mode int) int {
 	}
 }
 
-// summary is what an encoder says of a whole MP3 in its first frame: Xing and
-// Info behind the side information, VBRI at a fixed place.
+// summary is an encoder's description of a whole MP3 in its first frame: Xing and Info after the side
+// information, VBRI at a fixed offset.
 type summary struct {
 	found   bool
 	padding uint64 // samples, before and after the sound
 }
 
-// usualDelay is what goes before the sound where no summary says how much it is:
-// the 576 samples by which encoders of layer III are late, and the 529 of decoders.
-// An encoder that writes to a pipe cannot go back to write a summary.
+// usualDelay is the number of samples before the sound in a file without a summary: encoders of layer
+// III add 576 and decoders 529. An encoder that writes to a pipe cannot write a summary.
 const usualDelay = 576 + 529
 
 const (
 	vbriAt = 32
-	// summaryLen is as far behind the header as is looked for a summary.
+	// summaryLen is the number of bytes after the header that are searched for a summary.
 	summaryLen = 32 + 120 + 36
 )
 
-// Flags of a Xing header: which fields are there.
+// Flags of a Xing header. They say which fields are present.
 const (
 	xingFrames = 1
 	xingBytes  = 2

@@ -2,7 +2,7 @@ package mediainfo
 
 import "math"
 
-// Info is what a file says of itself. Zero means unknown.
+// Info has the values of a file's headers. Zero means unknown.
 type Info struct {
 	Width    int
 	Height   int
@@ -11,23 +11,23 @@ type Info struct {
 
 const (
 	maxSide = 1 << 16
-	// maxSeconds is where a stated length stops being believable: eleven
-	// days. Beyond it, arithmetic on a hostile value might overflow.
+	// maxSeconds is the longest believable length: eleven days. Arithmetic on a larger, hostile value
+	// might overflow.
 	maxSeconds = 1e6
 )
 
-// Probe reads the headers of one file of a known format while it streams by.
-// It is an io.Writer that never fails: a broken file only leaves Info empty.
+// Probe reads the headers of a file of a known format while it is copied. It is an io.Writer that
+// never fails: a broken file leaves Info empty.
 type Probe struct {
 	boxes *boxScanner
-	audio bool // the boxes are of a sound
+	audio bool // the boxes are those of an audio file
 	image *imageHead
 	sound sound
 	zip   *archive
 }
 
-// NewProbe returns a probe for a file of the format. For a format whose
-// headers it cannot read, Info stays empty.
+// NewProbe returns a probe for a file of the format. Info stays empty for a format whose headers it
+// cannot read.
 func NewProbe(f Format) *Probe {
 	switch f.MIME {
 	case mimeMP4, mimeMOV:
@@ -43,7 +43,7 @@ func NewProbe(f Format) *Probe {
 	return &Probe{sound: newSound(f.MIME)}
 }
 
-// Write takes the next bytes of the file. It always takes all of them.
+// Write reads the next bytes of the file and returns len(b).
 func (p *Probe) Write(b []byte) (int, error) {
 	switch {
 	case p.boxes != nil:
@@ -58,10 +58,9 @@ func (p *Probe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Fault is what makes a file that has been written whole useless: an Unreadable,
-// nil where nothing was found. First bytes are cheap to write, so a file whose
-// headers we read has to have them. Of formats whose headers we do not read, and
-// of variants that we do not know, nothing is said.
+// Fault returns an Unreadable if a completely written file is useless. The first bytes of a format
+// are easy to fake, so Fault requires valid headers of the formats whose headers Probe reads. It
+// returns nil for other formats and unknown variants.
 func (p *Probe) Fault() error {
 	switch {
 	case p.boxes != nil:
@@ -77,7 +76,7 @@ func (p *Probe) Fault() error {
 	}
 }
 
-// known reports that what follows cannot change what Info returns.
+// known reports whether Info is final.
 func (p *Probe) known() bool {
 	switch {
 	case p.boxes != nil:
@@ -89,7 +88,7 @@ func (p *Probe) known() bool {
 	}
 }
 
-// Info returns what the bytes so far told.
+// Info returns the values found in the bytes so far.
 func (p *Probe) Info() Info {
 	var info Info
 	switch {

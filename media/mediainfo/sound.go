@@ -1,20 +1,17 @@
 package mediainfo
 
-// sound finds the length of a sound while its bytes stream by. None of them
-// keeps more than a header, and none believes a size further than to step over
-// it.
+// sound measures an audio file while it is copied. An implementation keeps at most a header, and uses
+// stated sizes only to skip bytes.
 type sound interface {
 	write(p []byte)
 	seconds() float64 // 0: unknown
-	// playable says of a file that has been written whole that its header was read
-	// and sound follows it.
+	// playable reports whether a completely written file has a valid header and sound after it.
 	playable() bool
-	// known says that nothing that follows can change what seconds tells.
+	// known reports whether seconds is final.
 	known() bool
 }
 
-// newSound is what reads the length of a sound of the format, nil where
-// nothing does.
+// newSound returns the sound of a format, nil for a format whose length cannot be measured.
 func newSound(mime string) sound {
 	switch mime {
 	case mimeMP3:
@@ -29,21 +26,21 @@ func newSound(mime string) sound {
 	return nil
 }
 
-// collect takes of p what buf lacks to hold want bytes, and returns the rest.
+// collect moves bytes from p to buf until buf has want bytes, and returns the rest of p.
 func collect(buf *[]byte, want int, p []byte) []byte {
 	n := min(want-len(*buf), len(p))
 	*buf = append(*buf, p[:n]...)
 	return p[n:]
 }
 
-// pass steps over as much of p as is to be skipped, and returns the rest.
+// pass skips up to skip bytes of p, reduces skip, and returns the rest of p.
 func pass(skip *uint64, p []byte) []byte {
 	n := min(*skip, uint64(len(p)))
 	*skip -= n
 	return p[n:]
 }
 
-// ratio is a length in seconds, of units of which there are rate in one.
+// ratio returns units in seconds, at rate units a second; 0 for a rate of 0.
 func ratio(units uint64, rate uint32) float64 {
 	if rate == 0 {
 		return 0

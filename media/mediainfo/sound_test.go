@@ -226,8 +226,8 @@ func TestSounds(t *testing.T) {
 	}
 }
 
-// A sound is read to its end, since its length is what is there; one that
-// states it is not, and none is for its format alone.
+// TestInspectSounds checks that a sound whose length must be measured is read to its end. One
+// that states its length is not.
 func TestInspectSounds(t *testing.T) {
 	t.Parallel()
 	files := sounds()
@@ -253,8 +253,8 @@ func TestInspectSounds(t *testing.T) {
 	}
 }
 
-// No sound is held, however long it is. Not in parallel: it counts what the
-// process allocates.
+// TestSoundsAreNotHeld checks that no sound is held in memory. It does not run in parallel, since
+// it counts the allocations of the process.
 func TestSoundsAreNotHeld(t *testing.T) {
 	for name, c := range sounds() {
 		p := NewProbe(Format{MIME: c.mime})
@@ -265,8 +265,8 @@ func TestSoundsAreNotHeld(t *testing.T) {
 	}
 }
 
-// What ffmpeg makes is as long as it was asked for, whether it can go back to
-// write what it did not know, or not; only of a FLAC the length is unknown then.
+// TestSoundsOfFFmpeg checks the length of sounds made by ffmpeg, written to a file or to a pipe.
+// Only a FLAC from a pipe has an unknown length.
 func TestSoundsOfFFmpeg(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
@@ -311,8 +311,8 @@ func TestSoundsOfFFmpeg(t *testing.T) {
 	}
 }
 
-// A film in fragments is as long as any other, whatever of it is in front, and as
-// an input as long as a result.
+// TestFilmsOfFFmpeg checks that a film in fragments has the same length as any other, wherever
+// its headers are, as an input and as a result.
 func TestFilmsOfFFmpeg(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string]string{

@@ -1,7 +1,7 @@
 package mediainfo
 
-// tagged is a sound that was taken for an MP3. A tag in front is all that some are
-// known by, and AAC may have one as well.
+// tagged is audio that was detected as MP3, perhaps only by its tag. AAC may have the same tag, so
+// tagged tries both.
 type tagged struct{ mpeg, adts *frameScanner }
 
 func (s *tagged) write(p []byte) {

@@ -6,13 +6,12 @@ const (
 	riffHeadLen  = 12
 	chunkHeadLen = 8
 	formatMax    = 40 // of a WAVE_FORMAT_EXTENSIBLE
-	// openEnd is the size of what a stream wrote before it knew how much would come.
+	// openEnd is the size that an encoder writes when it does not know the length yet.
 	openEnd = 1<<32 - 1
 )
 
-// Format tags of sound of which each block is as long as the other. What the
-// compressed ones among them say of their bytes a second is a guess that encoders
-// get wrong.
+// Format tags of audio with blocks of equal length. Compressed formats state bytes a second too, but
+// encoders often get that wrong.
 const (
 	wavePCM        = 1
 	waveADPCM      = 2
@@ -25,22 +24,22 @@ const (
 	waveExtensible = 0xfffe
 )
 
-// waveScanner walks the chunks of a WAV file. The length is that of the data
-// that came, of which the header may state more, or nothing.
+// waveScanner walks the chunks of a WAV file. It measures the data that is there, since the header may
+// state another length, or none.
 type waveScanner struct {
 	head    []byte
 	want    int // bytes to collect; 0: the file's head
 	inside  string
-	rest    uint64 // of a chunk behind its format
+	rest    uint64 // bytes of a chunk after its kept part
 	skip    uint64
-	toEnd   bool   // what is written as long as the file lasts
+	toEnd   bool   // the data lasts to the end of the file
 	rate    uint32 // bytes a second, as stated
 	fact    uint32 // samples, of a compressed sound
 	samples uint32 // samples a second
 	block   uint64 // bytes of a block; 0: blocks differ in length
 	each    uint64 // samples of a block, of each channel
 	data    uint64 // bytes
-	reading uint64 // what of the data chunk is still to come
+	reading uint64 // bytes of the data chunk still to come
 	done    bool
 }
 
@@ -68,8 +67,7 @@ func (s *waveScanner) write(p []byte) {
 	}
 }
 
-// read takes what was collected: the head of the file or of a chunk, or a
-// format.
+// read reads the collected bytes: the head of the file or of a chunk, or a format.
 func (s *waveScanner) read() {
 	switch {
 	case s.want == 0:
@@ -91,7 +89,7 @@ func (s *waveScanner) openChunk(id []byte, size uint64) {
 	s.skip = padded
 	switch string(id) {
 	case "data":
-		if s.data > 0 { // one is all that players play
+		if s.data > 0 { // players play only the first
 			s.done = true
 			return
 		}
@@ -108,7 +106,7 @@ func (s *waveScanner) openChunk(id []byte, size uint64) {
 	}
 }
 
-// collect has the beginning of a chunk kept, to be read.
+// collect keeps the first want bytes of a chunk, to be read.
 func (s *waveScanner) collect(id string, want int, size uint64) {
 	s.inside, s.want, s.rest, s.skip = id, want, size-uint64(want), 0
 }

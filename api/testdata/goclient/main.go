@@ -33,7 +33,9 @@ func run(ctx context.Context, url, key string) error {
 	}
 	duration := 3
 	var body gateway.CreateVideo
-	err = body.FromCreateVideoAlphaV3(gateway.CreateVideoAlphaV3{Model: "alpha-v3", Prompt: "a paper boat", Duration: &duration})
+	err = body.FromCreateVideoAlphaV3(
+		gateway.CreateVideoAlphaV3{Model: "alpha-v3", Prompt: "a paper boat", Duration: &duration},
+	)
 	if err != nil {
 		return err
 	}

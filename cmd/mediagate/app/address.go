@@ -7,17 +7,17 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// address says which parts a setting has that is an address on the web. A part
-// that it does not have is refused: it would be dropped, or spoil what is appended.
+// address says which parts the URL in a setting may have. Other parts are refused, since they
+// would be dropped or would spoil what is appended.
 type address struct{ path, query bool }
 
 var (
 	bareAddress  = address{}                        // scheme, host and port
-	baseAddress  = address{path: true}              // what paths are appended to
-	wholeAddress = address{path: true, query: true} // asked for as it is
+	baseAddress  = address{path: true}              // a base that paths are appended to
+	wholeAddress = address{path: true, query: true} // used as it is
 )
 
-// problem is what is wrong with the address; nothing: "".
+// problem says what is wrong with the address. It returns "" for a valid one.
 func (a address) problem(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
@@ -42,7 +42,7 @@ func (a address) problem(s string) string {
 	return ""
 }
 
-// address checks a setting that may be left out.
+// address checks a setting that may be empty.
 func (v *validator) address(path, value string, a address) {
 	if value == "" {
 		return
@@ -52,20 +52,21 @@ func (v *validator) address(path, value string, a address) {
 	}
 }
 
-// isOrigin reports what a browser may send as Origin, or "*". Upper case is no
-// difference.
+// isOrigin reports whether s is a value that browsers may send as Origin, in any letter case, or
+// "*".
 func isOrigin(s string) bool {
 	if s == "*" || s == "null" {
 		return true
 	}
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" || u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+	if err != nil || u.Hostname() == "" || u.Scheme == "https" && u.Port() == "443" ||
+		u.Scheme == "http" && u.Port() == "80" {
 		return false
 	}
 	return strings.EqualFold(s, u.Scheme+"://"+u.Host)
 }
 
-// origins are the settings' as browsers spell them.
+// origins returns the CORS origins in the spelling of browsers.
 func (c Config) origins() []string {
 	origins := make([]string, len(c.CORSOrigins))
 	for i, origin := range c.CORSOrigins {

@@ -9,12 +9,12 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// writeEvery is how old the last write to the bucket may be when we say that it
-// takes one. A write costs more than a question, and anyone may ask us.
+// writeEvery is how old the last test write to the bucket may be. A write costs more than a read,
+// and anyone may call /readyz.
 const writeEvery = 5 * time.Second
 
-// checkBucket makes the check of /readyz: the bucket answers now, and has lately
-// taken what a copy writes.
+// checkBucket makes the bucket's check for /readyz: the bucket answers now, and has lately
+// accepted a write.
 func checkBucket(
 	b interface {
 		Ping(ctx context.Context) error

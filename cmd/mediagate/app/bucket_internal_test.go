@@ -18,8 +18,8 @@ type someBucket struct {
 func (b *someBucket) Ping(context.Context) error  { b.pings++; return b.ping }
 func (b *someBucket) Probe(context.Context) error { b.written++; return b.write }
 
-// A bucket that answers and takes no files is degraded, within seconds; it is
-// written to no more often than that, however often we are asked.
+// TestBucketIsWrittenTo checks that a bucket that answers but stores no files is reported as
+// degraded within seconds, and that checks write to it no more often, for any number of requests.
 func TestBucketIsWrittenTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,7 @@ var byteUnits = []struct {
 
 var byteSize = regexp.MustCompile(`^(0|[1-9][0-9]*)(GiB|MiB|KiB|)$`)
 
-// String writes the size in the largest unit that leaves no rest.
+// String writes the size in the largest unit that leaves no remainder.
 func (s ByteSize) String() string {
 	for _, u := range byteUnits {
 		if n := int64(s) >> u.shift; s != 0 && n<<u.shift == int64(s) {
@@ -26,8 +26,7 @@ func (s ByteSize) String() string {
 	return "0"
 }
 
-// parseByteSize reads what String writes, and nothing that would have to be
-// rounded.
+// parseByteSize parses what String writes. It does not round.
 func parseByteSize(text string) (size ByteSize, ok bool) {
 	m := byteSize.FindStringSubmatch(text)
 	if m == nil {

@@ -13,13 +13,15 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// domain is the channel as the rest of the program knows it.
+// domain converts the channel to its domain type.
 func (c Channel) domain() mediagate.Channel {
 	return mediagate.Channel{
-		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: mediagate.Secrets(c.Credentials), Options: c.Options,
-		Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
+		Name: c.Name, Provider: c.Provider, BaseURL: c.BaseURL, Credentials: mediagate.Secrets(c.Credentials),
+		Options: c.Options,
+		Models:  c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency,
 		RequestsPerSecond: c.RequestsPerSecond, PollMin: c.PollInterval.Min, PollMax: c.PollInterval.Max,
-		CallbackSecret: mediagate.NewSecret(c.CallbackSecret), Account: c.Account, Former: c.Former, Passthrough: upstreams(c.Passthrough),
+		CallbackSecret: mediagate.NewSecret(c.CallbackSecret), Account: c.Account, Former: c.Former,
+		Passthrough: upstreams(c.Passthrough),
 	}
 }
 
@@ -31,9 +33,9 @@ func upstreams(passed map[string]Passed) map[string]string {
 	return names
 }
 
-// known are the configured channels as the rest of the program knows them. Who
-// serves a model serves its aliases.
-func known(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
+// domainChannels converts the configured channels to their domain type. A channel that serves a
+// model also serves its aliases.
+func domainChannels(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
 	list := make([]mediagate.Channel, len(settings))
 	for i, setting := range settings {
 		list[i] = setting.domain()
@@ -47,18 +49,24 @@ func known(settings []Channel, models *catalog.Catalog) []mediagate.Channel {
 	return list
 }
 
-// shown are the channels as operators see them over the API.
-func shown(channels []mediagate.Channel) []api.Channel {
+// apiChannels converts the channels to what operators see over the API.
+func apiChannels(channels []mediagate.Channel) []api.Channel {
 	list := make([]api.Channel, len(channels))
 	for i, c := range channels {
-		list[i] = api.Channel{Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight, Concurrency: c.Concurrency, Serves: c.Serves}
+		list[i] = api.Channel{
+			Name: c.Name, Provider: c.Provider, Models: c.Models, Priority: c.Priority, Weight: c.Weight,
+			Concurrency: c.Concurrency, Serves: c.Serves,
+		}
 	}
 	return list
 }
 
-// openChannels opens the adapters of channels, whose calls and downloads go the channel's way.
-// observe, which may be nil, makes for each channel what hears of its calls.
-func openChannels(vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher, observe func(channel string) func(effect string, status int, took time.Duration), t *traces) (*channel.Configured, error) {
+// openChannels opens the adapters of the channels. Their calls and downloads use the channel's
+// proxy. observe makes for each channel the function that is told of its calls. It may be nil.
+func openChannels(
+	vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher,
+	observe func(channel string) func(effect string, status int, took time.Duration), t *traces,
+) (*channel.Configured, error) {
 	opened := make([]channel.Channel, len(channels))
 	for i, ch := range channels {
 		opt.Watch = t.watch(ch)
@@ -79,10 +87,10 @@ func openChannels(vendors all.Vendors, channels []mediagate.Channel, opt provide
 	return channel.NewConfigured(opened), nil
 }
 
-// descriptions are what the adapters say of their operations.
+// descriptions gives access to the adapters' descriptions of their operations.
 type descriptions struct{ vendors all.Vendors }
 
-// Operation is the one that a route names.
+// Operation returns the operation that a route names.
 func (d descriptions) Operation(r mediagate.Route) (providers.Operation, bool) {
 	adapter, _ := d.vendors.Adapter(r.Provider)
 	o, ok := adapter.Description.Operations[r.Operation]

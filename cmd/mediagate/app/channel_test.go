@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// An alias is taken wherever a model's id is: a channel that serves only the
-// model serves tasks that name it by the alias.
+// TestChannelsServeAliases checks that an alias is accepted wherever a model id is: a channel
+// that serves the model also serves tasks that name the alias.
 func TestChannelsServeAliases(t *testing.T) {
 	t.Parallel()
 	models, err := catalog.Load("")
@@ -29,7 +29,7 @@ func TestChannelsServeAliases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			channels, err := openChannels(all.Builtin(), known([]Channel{{
+			channels, err := openChannels(all.Builtin(), domainChannels([]Channel{{
 				Name: "a", Provider: "gemini", Credentials: map[string]string{"api_key": "k"}, Models: test.serves, Weight: 1,
 			}}, models), providers.Options{}, fetcher{}, nil, nil)
 			if err != nil {

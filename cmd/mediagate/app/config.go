@@ -8,9 +8,8 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// Config is every setting of the gateway. The yaml tags are the settings'
-// names; `secret:"true"` keeps a value out of what is printed, `secret:"url"` its
-// credentials.
+// Config has all settings of the gateway. The yaml tags are the names of the settings.
+// `secret:"true"` hides a value in all output, `secret:"url"` only the credentials in it.
 type Config struct {
 	DatabaseURL        string           `yaml:"database_url" secret:"url" help:"PostgreSQL URL of our own tables"`
 	DatabasePool       DatabasePool     `yaml:"database_pool"`
@@ -53,14 +52,14 @@ type Config struct {
 	TrustedProxies     Proxies          `yaml:"trusted_proxies" help:"proxies in front of us that append to X-Forwarded-For: how many, or a list of CIDRs"`
 	LogLevel           string           `yaml:"log_level" help:"debug, info, warn or error"`
 
-	vendors all.Vendors // the built-in ones, and those of VendorDir as Load has read them
+	vendors all.Vendors // the built-in vendors, and those that Load read from VendorDir
 }
 
 // Operator is an operator with a key of its own.
 type Operator struct {
 	Name    string `yaml:"name"`
 	KeyHash string `yaml:"key_hash,omitempty" secret:"true"` // SHA-256 of the key, hexadecimal
-	KeyFile string `yaml:"key_file,omitempty"`               // that holds the key, instead
+	KeyFile string `yaml:"key_file,omitempty"`               // the file that holds the key, instead of KeyHash
 	Role    string `yaml:"role"`
 }
 
@@ -80,11 +79,11 @@ type AccountDefaults struct {
 	UploadsPerDay *ByteSize `yaml:"uploads_per_day" help:"bytes of its uploads in a day; null: no limit"`
 }
 
-// limits are the settings as the rest knows them.
+// limits converts the settings to their domain type.
 func (d AccountDefaults) limits() mediagate.AccountLimits {
 	l := mediagate.AccountLimits{Rate: d.Rate, InFlight: d.InFlight, UploadsPerDay: (*int64)(d.UploadsPerDay)}
 	if d.Unpaid != nil {
-		unpaid, _ := mediagate.ParseMicros(*d.Unpaid) // was judged
+		unpaid, _ := mediagate.ParseMicros(*d.Unpaid) // validated before
 		l.Unpaid = &unpaid
 	}
 	return l
@@ -111,7 +110,7 @@ type Temporal struct {
 	UIURL       string      `yaml:"ui_url" secret:"url" help:"where operators reach Temporal's UI, for links to the run of a task; empty: no links"`
 }
 
-// TemporalTLS says how the Temporal server is known, and we to it.
+// TemporalTLS says how we verify the Temporal server, and how we identify ourselves to it.
 type TemporalTLS struct {
 	Mode       string `yaml:"mode" help:"auto: TLS where another setting here or an api_key asks for it; on; off"`
 	CA         string `yaml:"ca" help:"file of the authorities that may vouch for the server (PEM); empty: the system's"`
@@ -120,7 +119,7 @@ type TemporalTLS struct {
 	ServerName string `yaml:"server_name" help:"name that the server's certificate must have; empty: the host of the address"`
 }
 
-// S3 says where results are kept. Without keys, the SDK's own chain finds them.
+// S3 says where results are kept. Without keys the SDK's default chain finds credentials.
 type S3 struct {
 	Endpoint        string `yaml:"endpoint" secret:"url" help:"URL of the S3 service; empty: the region's own"`
 	PublicEndpoint  string `yaml:"public_endpoint" secret:"url" help:"URL by which clients reach the S3 service, for links; empty: endpoint"`
@@ -131,7 +130,7 @@ type S3 struct {
 	PathStyle       bool   `yaml:"path_style" help:"bucket in the path instead of the host name"`
 }
 
-// Retention says how long things are kept; 0 is for ever.
+// Retention says how long data is kept. 0 means forever.
 type Retention struct {
 	Tasks      time.Duration `yaml:"tasks" help:"ended tasks are kept so long"`
 	Results    time.Duration `yaml:"results" help:"result files are kept so long"`
@@ -150,7 +149,7 @@ type Channel struct {
 	Name              string            `yaml:"name"`
 	Provider          string            `yaml:"provider"`
 	BaseURL           string            `yaml:"base_url,omitempty" secret:"url"`
-	Proxy             string            `yaml:"proxy,omitempty" secret:"url"` // in place of outbound.proxy; none: no proxy
+	Proxy             string            `yaml:"proxy,omitempty" secret:"url"` // in place of outbound.proxy; "none" means no proxy
 	Credentials       map[string]string `yaml:"credentials" secret:"true"`
 	Options           map[string]string `yaml:"options,omitempty"`
 	Models            []string          `yaml:"models,omitempty"`
@@ -165,7 +164,7 @@ type Channel struct {
 	Passthrough       map[string]Passed `yaml:"passthrough,omitempty"`
 }
 
-// Credentials are those of channels, by the channel's name.
+// Credentials are the credentials of channels, by the channel's name.
 type Credentials map[string]map[string]string
 
 // PollInterval bounds the pace of polling.
@@ -178,7 +177,7 @@ type PollInterval struct {
 type Passed struct {
 	Upstream  string `yaml:"upstream"`
 	Operation string `yaml:"operation"`
-	Price     string `yaml:"price,omitempty"` // of a video, or of one image; empty: nothing
+	Price     string `yaml:"price,omitempty"` // of a video or an image; empty means free
 }
 
 // Group is a class of accounts and keys.
@@ -188,7 +187,7 @@ type Group struct {
 	Capacity    int      `yaml:"capacity"`
 }
 
-// Moderation says who judges prompts before they are accepted.
+// Moderation says how prompts are checked before they are accepted.
 type Moderation struct {
 	Mode      string        `yaml:"mode" help:"off, words or endpoint"`
 	Files     []string      `yaml:"files" help:"of mode words: lists, a word, phrase or /pattern/ a line"`
@@ -210,41 +209,45 @@ const (
 
 const day = 24 * time.Hour
 
-// Defaults are the settings that are in force where nothing else is said.
+// Defaults are the settings that apply unless others are given.
 func Defaults() Config {
 	return Config{
-		DatabasePool:    DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
-		Temporal:        Temporal{Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true},
-		S3:              S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
-		APIListen:       ":8080",
-		APIConnections:  APIConnections{Total: 10_000},
-		IdleTimeout:     75 * time.Second,
-		OpsListen:       ":9090",
-		Retention:       Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
-		ShutdownGrace:   150 * time.Second,
-		Currency:        "USD",
-		CreditsPerUnit:  1000,
-		Outbound:        Outbound{WebhookTimeout: 10 * time.Second},
-		Groups:          map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
-		AccountDefaults: AccountDefaults{Rate: new(1200), InFlight: new(1000), Unpaid: new("25"), UploadsPerDay: new(ByteSize(20 << 30))},
-		ArtModal:        30 * time.Minute,
-		LinkTTL:         blob.MaxLink,
-		MirrorMemory:    blob.DefaultMemory,
-		TaskTimeout:     2 * time.Hour,
-		ParkTimeout:     24 * time.Hour,
-		ParkRetry:       5 * time.Minute,
-		QueueTimeout:    24 * time.Hour,
-		Moderation:      Moderation{Mode: moderationOff, Timeout: 3 * time.Second, OnFailure: failClosed},
-		LogLevel:        "info",
+		DatabasePool: DatabasePool{Size: 50, MaxAge: 30 * time.Minute},
+		Temporal: Temporal{
+			Address: "127.0.0.1:7233", Namespace: "mediagate", TLS: TemporalTLS{Mode: tlsAuto}, Compression: true,
+		},
+		S3:             S3{Region: "us-east-1", Bucket: "mediagate", PathStyle: true},
+		APIListen:      ":8080",
+		APIConnections: APIConnections{Total: 10_000},
+		IdleTimeout:    75 * time.Second,
+		OpsListen:      ":9090",
+		Retention:      Retention{Tasks: 90 * day, Results: 30 * day, Deliveries: 30 * day},
+		ShutdownGrace:  150 * time.Second,
+		Currency:       "USD",
+		CreditsPerUnit: 1000,
+		Outbound:       Outbound{WebhookTimeout: 10 * time.Second},
+		Groups:         map[string]Group{"default": {PriceFactor: "1", Models: []string{"*"}}},
+		AccountDefaults: AccountDefaults{
+			Rate: new(1200), InFlight: new(1000), Unpaid: new("25"), UploadsPerDay: new(ByteSize(20 << 30)),
+		},
+		ArtModal:     30 * time.Minute,
+		LinkTTL:      blob.MaxLink,
+		MirrorMemory: blob.DefaultMemory,
+		TaskTimeout:  2 * time.Hour,
+		ParkTimeout:  24 * time.Hour,
+		ParkRetry:    5 * time.Minute,
+		QueueTimeout: 24 * time.Hour,
+		Moderation:   Moderation{Mode: moderationOff, Timeout: 3 * time.Second, OnFailure: failClosed},
+		LogLevel:     "info",
 	}
 }
 
-// newChannel is a channel of which nothing is said yet.
+// newChannel returns the defaults of a channel.
 func newChannel() Channel {
 	return Channel{Weight: 1, RequestsPerSecond: 10, PollInterval: PollInterval{Min: 2 * time.Second}}
 }
 
-// channelDefaults fills in what follows from the rest of a channel.
+// channelDefaults fills in the settings that depend on others.
 func channelDefaults(c Channel) Channel {
 	if c.PollInterval.Max == 0 {
 		c.PollInterval.Max = max(15*time.Second, c.PollInterval.Min)

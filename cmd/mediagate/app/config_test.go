@@ -132,8 +132,8 @@ func TestLoadLayers(t *testing.T) {
 	}
 }
 
-// Every variable that the documents name may stand in the environment of a process that
-// starts: people export those of clients in the same shell.
+// TestLoadTakesVariablesOfTheDocuments checks that a process starts with every variable of the
+// documents in its environment, since people export those of clients in the same shell.
 func TestLoadTakesVariablesOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	var env []string
@@ -436,7 +436,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// Faults of model files are faults of the settings, found before the start.
+// TestLoadReadsTheCatalog checks that errors in model files are errors of the settings.
 func TestLoadReadsTheCatalog(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"a.yaml": "enabled: false\n", "b.yaml": "id: omega\nschemes: 1\n", "c.txt": "{"})
@@ -449,8 +449,8 @@ func TestLoadReadsTheCatalog(t *testing.T) {
 	}
 }
 
-// What model files want of adapters is held against what these can do.
-func TestLoadCrossesTheCatalog(t *testing.T) {
+// TestLoadChecksTheCatalog checks that model files are compared with the adapters.
+func TestLoadChecksTheCatalog(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"a.yaml": "id: theta-image-turbo\noperations:\n  - endpoint: /v1/images/generations\n    schema: {properties: {prompt: {type: string}, resolution: {type: string, enum: [1K, 2K], default: 1K}, prompt_extend: {type: boolean, default: false}, seed: {type: integer}}}\n",
@@ -473,9 +473,9 @@ func TestLoadCrossesTheCatalog(t *testing.T) {
 	}
 }
 
-// A file that cannot be read hides nothing of the others, nor one fault of a
-// model another.
-func TestLoadCrossesWhatCanBeRead(t *testing.T) {
+// TestLoadChecksWhatCanBeRead checks that an unreadable file does not hide errors of others, nor
+// one error of a model another.
+func TestLoadChecksWhatCanBeRead(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
 		"a.yaml": "id: [\n",
@@ -497,9 +497,9 @@ func TestLoadCrossesWhatCanBeRead(t *testing.T) {
 	}
 }
 
-// What channels say of models of no catalog is held against what their adapters
-// can do, and against each other.
-func TestLoadJudgesPassthrough(t *testing.T) {
+// TestLoadChecksPassthrough checks that the passthrough models of channels are compared with the
+// adapters and with each other.
+func TestLoadChecksPassthrough(t *testing.T) {
 	t.Parallel()
 	channel := func(passthrough string) string {
 		return complete + "\nchannels:\n  - {name: k, provider: kling, credentials: {api_key: k}, passthrough: {" + passthrough + "}}\n" +
@@ -514,7 +514,7 @@ func TestLoadJudgesPassthrough(t *testing.T) {
 			"channels[0].passthrough.other.upstream: must not be empty", "channels[0].passthrough.other.operation: must be video_generation or image_generation",
 		},
 		`other: {upstream: o, operation: video_generation, price: "-1"}`: {`channels[0].passthrough.other.price: "-1" is no price: write a decimal such as "0.25"`},
-		`"o*": {upstream: o, operation: video_generation}`:               {`channels[0].passthrough."o*": is no id of a model: no blanks around it, and no *`},
+		`"o*": {upstream: o, operation: video_generation}`:               {`channels[0].passthrough."o*": is not a model id: it must have no blanks around it, and no *`},
 		`alpha-v3: {upstream: o, operation: video_generation}`:           {"channels: channel k: passthrough.alpha-v3: alpha-v3 is a model of the catalog, of alpha-v3.yaml"},
 		`other: {upstream: o, operation: video_generation, cost: "1"}`:   {"channels[0].passthrough.other.cost: no such setting"},
 	} {
@@ -554,7 +554,7 @@ func TestLoadRefusesWrongUse(t *testing.T) {
 	}
 }
 
-// Texts are what was written, whatever YAML takes them for.
+// TestLoadKeepsTexts checks that texts keep their spelling, whatever type YAML gives them.
 func TestLoadKeepsTexts(t *testing.T) {
 	t.Parallel()
 	for _, written := range []string{
@@ -582,7 +582,7 @@ func TestLoadKeepsTexts(t *testing.T) {
 	}
 }
 
-// A file may use YAML's own means of not repeating itself.
+// TestLoadAliases checks that a file may use YAML's anchors and merges.
 func TestLoadAliases(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, complete+"channels:\n"+
@@ -604,7 +604,8 @@ func TestLoadAliases(t *testing.T) {
 	}
 }
 
-// Addresses that no process could listen on are told before it tries.
+// TestListenAddresses checks that invalid listen addresses are refused before the process
+// listens.
 func TestListenAddresses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ api, admin, want string }{
@@ -670,7 +671,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// The higher layer decides where the admin key comes from.
+// TestAdminKeyFile checks that the higher layer of settings decides the source of the admin key.
 func TestAdminKeyFile(t *testing.T) {
 	t.Parallel()
 	const base, told, kept = "base-0123456789-0123456789-0123456789", "told-0123456789-0123456789-0123456789", "file-0123456789-0123456789-0123456789"
@@ -723,7 +724,7 @@ func TestAdminKeyFile(t *testing.T) {
 	}
 }
 
-// Problems end up in logs.
+// TestProblemsShowNoSecrets checks that errors of settings, which are logged, hold no secrets.
 func TestProblemsShowNoSecrets(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
@@ -742,7 +743,8 @@ func TestProblemsShowNoSecrets(t *testing.T) {
 	}
 }
 
-// Of limits null is a value: none. What a layer does not name stays.
+// TestAccountDefaults checks that null is a value of a limit and means no limit. A layer that
+// does not name a limit keeps it.
 func TestAccountDefaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

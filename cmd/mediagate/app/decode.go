@@ -14,8 +14,7 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// decode puts what was read into the settings, and adds what it could not understand to
-// the problems.
+// decode decodes the settings, and adds what it does not understand to the problems.
 func (r *reader) decode(c *Config) {
 	decoder, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{
 		Result: c, RootName: root, TagName: "yaml", ErrorUnused: true, ZeroFields: true, DecodeHook: understand,
@@ -24,7 +23,7 @@ func (r *reader) decode(c *Config) {
 	if err == nil {
 		err = decoder.Decode(r.tree)
 	}
-	list := leaves(errors.Unwrap(err)) // which has a heading
+	list := leaves(errors.Unwrap(err)) // below the library's heading
 	slices.SortFunc(list, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	for _, wrong := range list {
 		one, ok := errors.AsType[*mapstructure.DecodeError](wrong)
@@ -44,20 +43,20 @@ func (r *reader) decode(c *Config) {
 	}
 }
 
-// root is what the library calls the whole.
+// root is the library's name for the whole.
 const root = "settings"
 
-// inBrackets is the key of a mapping, which the library writes like an index.
+// inBrackets matches a key of a mapping, which the library writes like an index.
 var inBrackets = regexp.MustCompile(`\[([^\]]*[^\]0-9][^\]]*)\]`)
 
-// settingPath is the path by which we call what the library has a name for.
+// settingPath converts the library's name of a setting to our path.
 func settingPath(name string) string {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, root), ".")
 	return inBrackets.ReplaceAllStringFunc(name, func(key string) string { return below(".", key[1:len(key)-1])[1:] })
 }
 
-// understand makes of what is written what a setting holds. Its errors never show the
-// value of a text, which may be a secret.
+// understand converts a written value to the type of the setting. Its errors never show the value
+// of a text, which may be a secret.
 func understand(from, to reflect.Value) (any, error) {
 	written := from.Interface()
 	switch kept := to.Addr().Interface().(type) {
@@ -68,7 +67,7 @@ func understand(from, to reflect.Value) (any, error) {
 	case *Proxies:
 		return proxiesOf(written)
 	case *Channel:
-		*kept = newChannel() // beneath what is said of it, zeros too
+		*kept = newChannel() // the written values, including zeros, replace the defaults
 	}
 	text, isText := written.(string)
 	switch to.Kind() {
@@ -99,13 +98,12 @@ func understand(from, to reflect.Value) (any, error) {
 		return f, nil
 	case reflect.Int, reflect.Int64:
 		return whole(written)
-	default: // a pointer: what it points to follows
+	default: // a pointer: its element follows
 	}
 	return written, nil
 }
 
-// whole is a whole number, judged by its text: nothing is rounded, cut off or read in
-// another base.
+// whole parses an integer from its text. It does not round, truncate, or read another base.
 func whole(written any) (int64, error) {
 	text, _ := written.(string)
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -143,7 +141,7 @@ func byteSizeOf(written any) (ByteSize, error) {
 	return size, nil
 }
 
-// instead shows what was written where a number is expected.
+// instead shows what was written in place of a number.
 func instead(written any) string {
 	switch written.(type) {
 	case string, bool:
@@ -158,13 +156,13 @@ const (
 	mustBeMapping = "must be a mapping, name: value"
 )
 
-// octal is what some readers of YAML take for a number to the base 8.
+// octal matches what some YAML parsers read as an octal number.
 var octal = regexp.MustCompile(`^[+-]?0[0-9]`)
 
-// plainName needs no quotes in a path.
+// plainName matches names that need no quotes in a path.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// below is the path of a name within another path.
+// below appends a name to a path.
 func below(path, name string) string {
 	if !plainName.MatchString(name) {
 		name = strconv.Quote(name)
@@ -175,7 +173,7 @@ func below(path, name string) string {
 	return path + "." + name
 }
 
-// within reports whether path is outer or lies in it.
+// within reports whether path is outer or below it.
 func within(outer, path string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')

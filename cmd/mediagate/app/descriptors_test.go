@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A flood of connections must leave descriptors to the database.
+// TestConnectionsLeaveDescriptors checks that a flood of connections leaves file descriptors for
+// the database.
 func TestConnectionsLeaveDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -1,8 +1,6 @@
-// Package app is the wiring: it reads the settings, opens what they name, and
-// runs the API and the worker over it. The production program and the
-// standalone one share it; they differ in settings and in who opens the
-// database.
+// Package app wires the program: it reads the settings, opens what they name, and runs the API
+// and the worker. The production program and the standalone one share it. They differ in their
+// settings and in who opens the database.
 //
-// It imports whatever it puts together, and nothing imports it but main
-// packages and end-to-end tests.
+// It imports everything that it puts together. Only main packages and end-to-end tests import it.
 package app

@@ -13,11 +13,13 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// bucket fits the blob store to the activities.
+// bucket adapts the blob store to the activities.
 type bucket struct{ *blob.Store }
 
 // Mirror streams a file to the object key.
-func (b bucket) Mirror(ctx context.Context, key string, open activities.Opener, l activities.Limits) (mediagate.Result, error) {
+func (b bucket) Mirror(
+	ctx context.Context, key string, open activities.Opener, l activities.Limits,
+) (mediagate.Result, error) {
 	return b.Store.Mirror(ctx, key, blob.Opener(open), blob.Limits(l))
 }
 
@@ -27,12 +29,12 @@ type fetcher struct {
 	ways  map[string]way // by channel
 }
 
-// FetchMedia opens media of a client, through no proxy.
+// FetchMedia opens a client's media, without a proxy.
 func (f fetcher) FetchMedia(ctx context.Context, url string) (io.ReadCloser, int64, error) {
 	return open(ctx, f.rules.MediaClient(), url)
 }
 
-// FetchResult opens a vendor's file. It may be on the private host of the channel.
+// FetchResult opens a vendor's file. The channel's own host may be private.
 func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadCloser, int64, error) {
 	o := outbound.Options{Redirects: outbound.MediaRedirects, IgnorePorts: true, Proxy: f.ways[channel].proxy}
 	if host := f.ways[channel].host; host != "" {
@@ -41,9 +43,11 @@ func (f fetcher) FetchResult(ctx context.Context, url, channel string) (io.ReadC
 	return open(ctx, f.rules.Client(o), url)
 }
 
-// follow makes what opens a file to which a download of the channel's was redirected, and
-// follows so many redirects more.
-func (f fetcher) follow(channel string) func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
+// follow returns a function that opens the target of a redirected download, and follows further
+// redirects.
+func (f fetcher) follow(channel string) func(
+	ctx context.Context, url string, redirects int,
+) (io.ReadCloser, int64, error) {
 	return func(ctx context.Context, url string, redirects int) (io.ReadCloser, int64, error) {
 		client := f.rules.Client(outbound.Options{Redirects: redirects, IgnorePorts: true, Proxy: f.ways[channel].proxy})
 		file, length, err := open(ctx, client, url)
@@ -54,7 +58,7 @@ func (f fetcher) follow(channel string) func(ctx context.Context, url string, re
 	}
 }
 
-// errRedirect is the cause of an answer that is a redirect still.
+// errRedirect is the cause of the error about an answer that is still a redirect.
 var errRedirect = errors.New("a redirect")
 
 func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, int64, error) {
@@ -70,7 +74,8 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 		}
 		// The client's error quotes the link, or where a redirect leads to.
 		return nil, 0, &mediagate.Error{
-			Kind: mediagate.KindTransient, Message: "the provider's file server did not answer", Err: errors.New(outbound.Describe(err)),
+			Kind: mediagate.KindTransient, Message: "the provider's file server did not answer",
+			Err: errors.New(outbound.Describe(err)),
 		}
 	}
 	if resp.StatusCode == http.StatusOK {
@@ -82,14 +87,15 @@ func open(ctx context.Context, client *http.Client, url string) (io.ReadCloser, 
 		return nil, 0, mediagate.Errorf(mediagate.KindGone, "the provider's file server answered %d", resp.StatusCode)
 	default:
 		if resp.StatusCode/100 == 3 {
-			return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d: %w", resp.StatusCode, errRedirect)
+			return nil, 0, mediagate.Errorf(
+				mediagate.KindTransient, "the provider's file server answered %d: %w", resp.StatusCode, errRedirect,
+			)
 		}
 		return nil, 0, mediagate.Errorf(mediagate.KindTransient, "the provider's file server answered %d", resp.StatusCode)
 	}
 }
 
-// mediaBody is a file on its way. What breaks it off is told in our own words,
-// as in Fetch.
+// mediaBody is a file on its way. It words read errors like Describe, without addresses.
 type mediaBody struct{ io.ReadCloser }
 
 func (b mediaBody) Read(p []byte) (int, error) {
@@ -100,14 +106,16 @@ func (b mediaBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// deliverer fits the webhook sender to the activities.
+// deliverer adapts the webhook sender to the activities.
 type deliverer struct {
 	sender *webhook.Sender
 	traces *traces
 }
 
 // Deliver makes one delivery attempt.
-func (d deliverer) Deliver(ctx context.Context, id string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d deliverer) Deliver(
+	ctx context.Context, id string, t mediagate.WebhookTarget,
+) (mediagate.DeliveryResult, error) {
 	secrets := make([]string, len(t.Secrets))
 	for i, s := range t.Secrets {
 		secrets[i] = s.Secret.Reveal()

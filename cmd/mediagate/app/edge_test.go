@@ -110,8 +110,8 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// Whatever goes wrong while a vendor's file is fetched, no
-// line of the log shows the link, nor where a redirect leads to.
+// TestFetchFailuresKeepLinksOutOfTheLog checks that no failure of a download logs the link or the
+// target of a redirect.
 func TestFetchFailuresKeepLinksOutOfTheLog(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
@@ -229,8 +229,8 @@ func mirrorFrom(t *testing.T, link string, f activities.Fetcher, logger *slog.Lo
 	return err
 }
 
-// A result comes from a private address only where base_url says so itself, and
-// from its port; by a public name, or another port, where a setting allows it.
+// TestFetchFromTheChannelsOwnHost checks that a result is downloaded from a private address only
+// if base_url itself is private, from its port. A public name, or another port, needs a setting.
 func TestFetchFromTheChannelsOwnHost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -266,8 +266,8 @@ func TestFetchFromTheChannelsOwnHost(t *testing.T) {
 	}
 }
 
-// Results and redirected downloads go through the proxy of their channel, or that of all; media
-// of clients go through none.
+// TestProxyOfDownloads checks that results and redirected downloads use the proxy of their
+// channel, or the common one. Media of clients use none.
 func TestProxyOfDownloads(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -316,8 +316,8 @@ func (inner) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) 
 	return []netip.Addr{netip.MustParseAddr("10.1.2.3")}, nil
 }
 
-// A download that was redirected is opened without credentials, and followed as
-// often as there are redirects left, to addresses that the rules allow.
+// TestFollow checks that a redirected download is opened without credentials and follows the
+// remaining redirects, to addresses that the rules allow.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

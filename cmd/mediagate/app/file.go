@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// openSite says where uploads are served: below public_url. Without one that is
-// where this process listens, which others may not reach.
+// openSite sets where uploads are served: below public_url, or without one at the address at
+// which this process listens, which other machines may not reach.
 func (g *Gateway) openSite(listener net.Listener) error {
 	base := g.Config.PublicURL
 	switch {
@@ -32,7 +32,7 @@ func (g *Gateway) openSite(listener net.Listener) error {
 	return nil
 }
 
-// publicURL is the setting as browsers spell it.
+// publicURL returns the setting in the spelling of browsers.
 func (g *Gateway) publicURL() string {
 	if g.Config.PublicURL == "" {
 		return ""
@@ -40,7 +40,7 @@ func (g *Gateway) publicURL() string {
 	return g.site.Origin()
 }
 
-// reachable replaces every address by the loopback.
+// reachable replaces an unspecified address with the loopback.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -49,10 +49,10 @@ func reachable(address string) string {
 	return address
 }
 
-// fileURL is the link of an upload.
+// fileURL returns the link of an upload.
 func (g *Gateway) fileURL(f mediagate.File) string { return g.site.URL(f.Key()) }
 
-// fileOf is the upload behind a link of ours, whether it works or not.
+// fileOf returns the upload behind one of our links, even an expired one.
 func (g *Gateway) fileOf(url string) (f mediagate.File, ok bool) {
 	name, below := g.fileName(url)
 	if !below {
@@ -69,8 +69,8 @@ func (g *Gateway) fileName(url string) (name string, ok bool) {
 	return strings.CutPrefix(path, mediagate.FileFolder)
 }
 
-// taskPath is where an address leads that is a path, or below our public address; ours is
-// false for any that is not of a task.
+// taskPath returns the path of an address that is a path or lies below our public address. ours
+// is false if it does not belong to a task.
 func (g *Gateway) taskPath(raw string) (path string, ours bool) {
 	path, ours = strings.CutPrefix(raw, "/")
 	if !ours {
@@ -79,7 +79,7 @@ func (g *Gateway) taskPath(raw string) (path string, ours bool) {
 	return "/" + path, ours && strings.HasPrefix(path, "v1/tasks/")
 }
 
-// taskFileOf is the file of a task behind an address of ours.
+// taskFileOf returns the task's file behind one of our addresses.
 func (g *Gateway) taskFileOf(url string) (taskID string, n int, ok bool) {
 	path, ours := g.taskPath(url)
 	if !ours || strings.ContainsAny(url, "?#") { // with a query or a fragment
@@ -88,8 +88,8 @@ func (g *Gateway) taskFileOf(url string) (taskID string, n int, ok bool) {
 	return mediagate.ParseTaskFile(path)
 }
 
-// checkMediaURL judges an address that a request names. A link of ours may be
-// where no other may lead; whatever else is where uploads and tasks are is refused.
+// checkMediaURL checks a media address in a request. Our own links are allowed even where other
+// addresses are not. Any other address below the paths of uploads and tasks is refused.
 func (g *Gateway) checkMediaURL(raw string) error {
 	if _, ours := g.taskPath(raw); ours {
 		if _, _, ok := g.taskFileOf(raw); !ok {
@@ -112,9 +112,9 @@ func (g *Gateway) checkMediaURL(raw string) error {
 	return nil
 }
 
-// callbackURL is where the vendor of an attempt may tell that its job has changed, or
-// empty: without public_url and encryption_keys there is none. An address that only our
-// own network can reach is for vendors in it: others might refuse the job for it.
+// callbackURL returns the address at which an attempt's vendor may report changes of the job. It
+// is empty without public_url and encryption_keys. An address that only our own network can reach
+// is used only for vendors in it, since others might refuse the job because of it.
 func (g *Gateway) callbackURL(a task.Attempt) string {
 	vendor, _ := g.channels.Channel(a.Channel)
 	public := g.Config.PublicURL
@@ -128,7 +128,7 @@ func (g *Gateway) callbackURL(a task.Attempt) string {
 	return g.site.URL(api.CallbackFolder + token)
 }
 
-// isLocal says of a URL that it leads nowhere but into our own network.
+// isLocal reports whether a URL can only lead into our own network.
 func isLocal(raw string) bool {
 	host, err := outbound.PrivateHost(raw)
 	if err != nil || host == "" {
@@ -136,13 +136,13 @@ func isLocal(raw string) bool {
 	}
 	address, err := netip.ParseAddrPort(host)
 	if err != nil {
-		return true // a name that is none of the public DNS
+		return true // a name that is not in the public DNS
 	}
 	ip := address.Addr().Unmap()
 	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()
 }
 
-// clientMemory is the share of the memory that uploads on their way may have.
+// clientMemory returns the share of the memory for uploads in progress.
 func clientMemory() int64 {
 	return max(blob.MinMemory, min(debug.SetMemoryLimit(-1)/4, blob.DefaultClientMemory))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Links of uploads lie below public_url, else where the API listens; they are
-// known again in any spelling of the host, and nothing else is taken for one.
+// TestLinksOfUploads checks that links of uploads are below public_url, or below the API's
+// address without one. They are recognized in any spelling of the host, and no other link is.
 func TestLinksOfUploads(t *testing.T) {
 	t.Parallel()
 	f, ok := mediagate.NewFile(time.Unix(1772366400, 0), "image/png")
@@ -59,8 +59,8 @@ func TestLinksOfUploads(t *testing.T) {
 	}
 }
 
-// Vendors get an address below public_url, or none. One that only our own network can
-// reach is for vendors in it.
+// TestCallbackURL checks that vendors get a callback address below public_url, or none. A private
+// one is only for vendors in our own network.
 func TestCallbackURL(t *testing.T) {
 	t.Parallel()
 	keys, err := hint.NewKeys([][]byte{bytes.Repeat([]byte{1}, 32)})
@@ -115,8 +115,8 @@ func TestCallbackURL(t *testing.T) {
 	}
 }
 
-// The address that clients are told is the setting, without what is nobody's
-// business, and none where it is not set: others may not reach where we listen.
+// TestPublicURL checks that clients see public_url without its private parts, and no address if
+// it is not set: others may not reach our listener.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -140,7 +140,8 @@ func TestPublicURL(t *testing.T) {
 	}
 }
 
-// A file of a task is named by its path, or below our public address, to the letter.
+// TestTaskAddresses checks that a task's file is named exactly by its path or by its address
+// below public_url.
 func TestTaskAddresses(t *testing.T) {
 	t.Parallel()
 	site, err := outbound.ParseSite("https://API.example.com:443")

@@ -37,18 +37,18 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// Options are what a program decides besides the settings.
+// Options are what a program decides apart from the settings.
 type Options struct {
 	Version string
 	Logger  *slog.Logger
 	Role    Role
-	// LocalCallbacks: without public_url, vendors whose base_url is of this network get
-	// the address at which this process' own API listens, for callbacks.
+	// LocalCallbacks gives vendors with a base_url in our own network the address at which this
+	// process's API listens, for callbacks, if there is no public_url.
 	LocalCallbacks bool
-	// Sources are where the settings came from. The API reads its operators anew from there. Nil: they stay
-	// as they are.
+	// Sources are where the settings came from. The API rereads its operators from there. With nil they
+	// stay as they are.
 	Sources *Sources
-	// OpenStore opens the database; nil: PostgreSQL at database_url.
+	// OpenStore opens the database. The default is PostgreSQL at database_url.
 	OpenStore func(ctx context.Context, c storage.Config) (*storage.Store, error)
 }
 
@@ -65,24 +65,24 @@ type Gateway struct {
 	files    fetcher
 	site     outbound.Site
 	hints    hint.Keys
-	catalog  *catalog.Catalog // of the start
+	catalog  *catalog.Catalog // as of the start
 	reloader *reloader[*catalog.Catalog]
 	channels *channel.Configured
 	breakers *channel.Breakers
 	polling  atomic.Bool // the worker polls its queues
-	traces   *traces     // nil: none
+	traces   *traces     // nil for none
 	metrics  *metrics.Metrics
 	bounds   *limit.Process
-	server   atomic.Pointer[api.Server] // nil: none
+	server   atomic.Pointer[api.Server] // nil for none
 
-	moderator       api.Moderator                // nil: none
-	lists           *reloader[*moderation.Lists] // nil: none
+	moderator       api.Moderator                // nil for none
+	lists           *reloader[*moderation.Lists] // nil for none
 	closeModeration func()
-	operators       *reloader[[]api.Operator] // nil: no file says who they are
+	operators       *reloader[[]api.Operator] // nil if no file names operators
 }
 
-// Open opens what the settings name. The database must answer; Temporal and
-// the bucket may be away.
+// Open opens what the settings name. The database must answer, but Temporal and the bucket may be
+// away.
 func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	g := &Gateway{Config: c, opts: o, log: o.Logger, metrics: metrics.New(o.Version, o.Role.String())}
 	sizes := c.sizes()
@@ -90,7 +90,10 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		sizes.Writers = 4
 	}
 	if int(sizes.Connections) < c.APIConnections.Total {
-		g.log.WarnContext(ctx, "fewer connections than api_connections.total: the process may open too few files", "connections", sizes.Connections)
+		g.log.WarnContext(
+			ctx, "fewer connections than api_connections.total: the process may open too few files", "connections",
+			sizes.Connections,
+		)
 	}
 	g.bounds = limit.For(sizes)
 	var err error
@@ -126,9 +129,11 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.files = fetcher{g.rules, ways}
-	channels := known(c.Channels, g.catalog)
-	o.Role.warnOfMutes(ctx, c.vendors, channels, o.Logger)
-	if g.channels, err = openChannels(c.vendors, o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces); err != nil {
+	channels := domainChannels(c.Channels, g.catalog)
+	o.Role.warnOfMissingCredentials(ctx, c.vendors, channels, o.Logger)
+	if g.channels, err = openChannels(
+		c.vendors, o.Role.openable(channels), providers.Options{Version: o.Version}, g.files, g.metrics.VendorCalls, g.traces,
+	); err != nil {
 		return nil, err
 	}
 	if g.Bucket, err = blob.Open(ctx, blob.Config{
@@ -146,7 +151,9 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.Temporal, err = c.Temporal.Client(o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted }); err != nil {
+	if g.Temporal, err = c.Temporal.Client(
+		o.Logger, func(o *client.Options) { o.Interceptors, o.MetricsHandler = around, counted },
+	); err != nil {
 		return nil, err
 	}
 	if g.Store, err = openStore(ctx, c, keys, o, g.metrics, g.bounds.Writers); err != nil {
@@ -158,13 +165,13 @@ func Open(ctx context.Context, c Config, o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// modelsIn is the number of models of a catalog.
+// modelsIn returns the number of models in a catalog.
 func modelsIn(c *catalog.Catalog) int { return len(c.Models()) }
 
-// newID makes an id that sorts by time.
+// newID returns a new id that sorts by time.
 func newID(prefix string) string { return prefix + ulid.Make().String() }
 
-// encryptionKeys are the keys as bytes.
+// encryptionKeys decodes the keys.
 func (c Config) encryptionKeys() ([][]byte, error) {
 	keys := make([][]byte, len(c.EncryptionKeys))
 	for i, text := range c.EncryptionKeys {
@@ -176,8 +183,14 @@ func (c Config) encryptionKeys() ([][]byte, error) {
 	return keys, nil
 }
 
-func openStore(ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit) (*storage.Store, error) {
-	sc := storage.Config{EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge, Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers, AccountDefaults: c.AccountDefaults.limits()}
+func openStore(
+	ctx context.Context, c Config, keys [][]byte, o Options, observer storage.Observer, writers *limit.Limit,
+) (*storage.Store, error) {
+	sc := storage.Config{
+		EncryptionKeys: keys, Logger: o.Logger, MaxOpenConns: c.DatabasePool.Size, MaxConnAge: c.DatabasePool.MaxAge,
+		Pooler: storage.Pooler(c.DatabasePooler), Observer: observer, Writers: writers,
+		AccountDefaults: c.AccountDefaults.limits(),
+	}
 	if o.OpenStore != nil {
 		return o.OpenStore(ctx, sc)
 	}
@@ -206,7 +219,7 @@ func (g *Gateway) Close() {
 	g.traces.close(g.log)
 }
 
-// rules are the address rules that the settings make.
+// rules returns the address rules of the settings.
 func (c Config) rules() (outbound.Rules, error) {
 	var r outbound.Rules
 	for _, text := range c.Outbound.Allow {
@@ -226,7 +239,7 @@ func (c Config) rules() (outbound.Rules, error) {
 	}
 	r.OwnDomains, r.OwnPrefixes = domains, append(prefixes, machine...)
 	if u, err := url.Parse(c.PublicURL); err == nil && u.Hostname() != "" {
-		// An address in front of us is on none of this machine's interfaces.
+		// The address of a proxy in front is on none of this machine's interfaces.
 		if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
 			r.OwnPrefixes = append(r.OwnPrefixes, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
 		} else {
@@ -236,12 +249,12 @@ func (c Config) rules() (outbound.Rules, error) {
 	return r, nil
 }
 
-// migrateTemporal bounds how long Migrate waits for Temporal: its processes take
-// some seconds to hear of a new namespace.
+// migrateTemporal bounds how long Migrate waits for Temporal, whose processes take some seconds
+// to learn of a new namespace.
 const migrateTemporal = time.Minute
 
-// Migrate brings the database, the bucket and the Temporal namespace to what
-// this version needs. It may run at any time and several times at once.
+// Migrate brings the database, the bucket and the Temporal namespace to the state that this
+// version needs. It may run at any time, and several times at once.
 func (g *Gateway) Migrate(ctx context.Context) error {
 	if err := g.Store.Migrate(ctx); err != nil {
 		return fmt.Errorf("migrate the database: %w", err)
@@ -254,34 +267,38 @@ func (g *Gateway) Migrate(ctx context.Context) error {
 	if err := workflows.EnsureNamespace(try, g.Temporal, g.Config.Temporal.Namespace, g.log); err != nil {
 		return fmt.Errorf("prepare Temporal: %w", err)
 	}
-	if err := g.Bucket.Probe(ctx); err != nil { // all else is ready by then
+	if err := g.Bucket.Probe(ctx); err != nil { // last, since everything else is ready by then
 		return fmt.Errorf("try the bucket: %w", err)
 	}
 	return nil
 }
 
-// Reseal seals webhook secrets anew that the first of the encryption keys does
-// not open. What none of them opens is named by the error; the others are sealed
-// all the same.
+// Reseal encrypts webhook secrets again that the first encryption key does not open. Its error
+// names the secrets that no key opens. It reseals the others even so.
 func (g *Gateway) Reseal(ctx context.Context) error {
 	resealed, seals, err := g.Store.ResealWebhookSecrets(ctx)
-	g.log.InfoContext(ctx, "webhook secrets sealed anew", "secrets", resealed, "by_first_key", seals.First, "by_no_key", seals.Lost)
+	g.log.InfoContext(
+		ctx, "webhook secrets sealed anew", "secrets", resealed, "by_first_key", seals.First, "by_no_key", seals.Lost,
+	)
 	if err != nil {
 		return fmt.Errorf("seal webhook secrets anew: %w", err)
 	}
 	return lostSeals(seals)
 }
 
-// lostSeals names what no encryption key opens.
+// lostSeals returns an error that names the secrets that no encryption key opens.
 func lostSeals(seals mediagate.Seals) error {
 	if seals.Lost == 0 {
 		return nil
 	}
-	return fmt.Errorf("encryption_keys: %d webhook secrets are sealed by a key that is missing:\n%w", seals.Lost, errors.Join(seals.Errs...))
+	return fmt.Errorf(
+		"encryption_keys: %d webhook secrets are sealed by a key that is missing:\n%w", seals.Lost,
+		errors.Join(seals.Errs...),
+	)
 }
 
-// checkSeals tells early of webhook secrets that no encryption key opens: their
-// accounts get no callbacks. And how many still need a former key.
+// checkSeals reports early which webhook secrets no encryption key opens, since their accounts
+// get no callbacks. It also reports how many secrets still need a former key.
 func (g *Gateway) checkSeals(ctx context.Context) {
 	seals, err := g.Store.WebhookSeals(ctx)
 	if err == nil {
@@ -292,11 +309,13 @@ func (g *Gateway) checkSeals(ctx context.Context) {
 	case err != nil:
 		g.log.ErrorContext(ctx, "webhook secrets cannot be opened", "error", err)
 	case seals.Former > 0:
-		g.log.InfoContext(ctx, "webhook secrets need a former encryption key until migrate seals them anew", "secrets", seals.Former)
+		g.log.InfoContext(
+			ctx, "webhook secrets need a former encryption key until migrate seals them anew", "secrets", seals.Former,
+		)
 	}
 }
 
-// API builds the API. admin is the admin API's own listener, nil where it has none.
+// API builds the API. admin is the admin API's own listener, or nil.
 func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	c := g.Config
 	groups := make(map[string]api.Group, len(c.Groups))
@@ -316,25 +335,33 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 		return nil, err
 	}
 	config := api.Config{
-		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket, FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
-		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(c.Temporal.UIURL, c.Temporal.Namespace)}, Runs: workflows.Client{Temporal: g.Temporal},
+		Store: g.Store, Catalog: g.catalog, Routes: g.routes(g.catalog), Uploads: uploads{g.Bucket}, Files: g.Bucket,
+		FileURL: g.fileURL, TaskFileOf: g.taskFileOf,
+		Starter: workflows.Client{Temporal: g.Temporal, Namespace: c.Temporal.Namespace, Pages: workflows.PagesOf(
+			c.Temporal.UIURL, c.Temporal.Namespace,
+		)}, Runs: workflows.Client{Temporal: g.Temporal},
 		Signer: g.Bucket, Remover: g.Bucket,
 		Speaker: &channel.Speakers{Channels: g.channels, Breakers: g.breakers, Now: g.Store.Now}, Grace: c.ShutdownGrace,
 		Checks: api.Checks{
-			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal, Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
+			Database: g.Store.Ping, Clock: g.Store.CheckClock, Temporal: g.pingTemporal,
+			Bucket: checkBucket(g.Bucket, g.Store.Now, g.log), Catalog: g.reloader.check,
 			Moderation: g.checkLists, Operators: g.checkOperators,
 		},
-		Limits: g.bounds, Moderator: g.moderator, ModeratorAsks: c.Moderation.Mode == moderationEndpoint, OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
+		Limits: g.bounds, Moderator: g.moderator, ModeratorCalls: c.Moderation.Mode == moderationEndpoint,
+		OpenHint: g.hints.Open, Tracer: g.traces.Tracer(),
 		CheckWebhookURL: func(raw string) error {
 			_, err := g.rules.CheckWebhookURL(raw)
 			return err
 		},
 		Deliverer: g.deliverer(),
-		Operators: operators, AdminListener: admin, Channels: shown(known(c.Channels, g.catalog)), Vendors: listed(c.vendors), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups, AccountDefaults: c.AccountDefaults.limits(),
-		LinkTTL: c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
-		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry, QueueTimeout: c.QueueTimeout,
-		IdleTimeout: c.IdleTimeout,
-		Console:     console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
+		Operators: operators, AdminListener: admin, Channels: apiChannels(domainChannels(c.Channels, g.catalog)),
+		Vendors: apiVendors(c.vendors), CreditsPerUnit: c.CreditsPerUnit, Currency: c.Currency, Groups: groups,
+		AccountDefaults: c.AccountDefaults.limits(),
+		LinkTTL:         c.LinkTTL, Keep: mediagate.Retention(c.Retention), CORSOrigins: c.origins(), TrustedProxies: proxies,
+		TaskTimeout: c.TaskTimeout, ModalTimeout: c.ArtModal, ParkTimeout: c.ParkTimeout, ParkRetry: c.ParkRetry,
+		QueueTimeout: c.QueueTimeout,
+		IdleTimeout:  c.IdleTimeout,
+		Console:      console.Files(), MediaOrigins: slices.Compact([]string{g.Bucket.Origin(), g.site.Origin()}),
 		Version: g.opts.Version, PublicURL: g.publicURL(), Now: g.Store.Now, Logger: g.log,
 		Observe: g.metrics.Request,
 	}
@@ -356,26 +383,26 @@ func (g *Gateway) API(admin net.Listener) (*api.Server, error) {
 	return server, nil
 }
 
-// routes asks the adapters for the models of a catalog.
+// routes asks the adapters about the models of a catalog.
 func (g *Gateway) routes(models *catalog.Catalog) api.Routes {
-	return routes{g.Config.vendors.Adapter, g.Config.vendors.Fingerprints, known(g.Config.Channels, models)}
+	return routes{g.Config.vendors.Adapter, g.Config.vendors.Fingerprints, domainChannels(g.Config.Channels, models)}
 }
 
-// deliverer sends callbacks.
+// deliverer makes the sender of callbacks.
 func (g *Gateway) deliverer() deliverer {
 	return deliverer{traces: g.traces, sender: webhook.New(webhook.Config{
 		Rules: g.rules, Timeout: g.Config.Outbound.WebhookTimeout, Version: g.opts.Version,
 	})}
 }
 
-// pingTemporal asks whether tasks can be started: a server that answers and has no
-// such namespace, or lets us do nothing in it, is as good as absent.
+// pingTemporal checks whether tasks can be started. A server without our namespace, or in which
+// we may do nothing, is as good as absent.
 func (g *Gateway) pingTemporal(ctx context.Context) error {
 	return workflows.CheckNamespace(ctx, g.Temporal, g.Config.Temporal.Namespace)
 }
 
-// checkTemporal tells early, and why, that Temporal does not answer, or says no: the
-// API serves without it, so that nothing else would.
+// checkTemporal reports early, with the reason, that Temporal does not answer or refuses us. The
+// API serves without Temporal, so nothing else would report it.
 func (g *Gateway) checkTemporal(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -388,26 +415,31 @@ func (g *Gateway) checkTemporal(ctx context.Context) {
 	}
 }
 
-// allowPages sets the bucket's CORS rule, at the start of an API.
+// allowPages sets the bucket's CORS rule at the start of an API.
 func (g *Gateway) allowPages(ctx context.Context) {
 	if err := g.Bucket.AllowPages(ctx); err != nil && ctx.Err() == nil {
-		g.log.WarnContext(ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links", "error", err)
+		g.log.WarnContext(
+			ctx, "the bucket's CORS rule is not set: the console and pages of cors_origins may not read results by their links",
+			"error", err,
+		)
 	}
 }
 
-// RunWorker serves the task queues until ctx ends, and drains within the
-// grace time.
+// RunWorker serves the task queues until ctx ends, and drains them within the grace time.
 func (g *Gateway) RunWorker(ctx context.Context) error {
 	if err := g.awaitTemporal(ctx); err != nil {
 		return err
 	}
 	settings := activities.DefaultSettings()
 	settings.CreditsPerUnit, settings.Keep = g.Config.CreditsPerUnit, mediagate.Retention(g.Config.Retention)
-	defer g.countCalls(ctx)() // once the last call has ended
+	defer g.countCalls(ctx)() // runs after the last call has ended
 	acts := &activities.Activities{
-		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{g.Config.vendors}, Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
+		Store: g.Store, Channels: g.channels, Breakers: g.breakers, Descriptions: descriptions{g.Config.vendors},
+		Fetcher: g.files, Bucket: bucket{g.Bucket}, Sweeper: g.Bucket,
 		Deliverer: countedDeliverer{g.deliverer(), g.metrics.DeliveryAttempt},
-		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace}, Ledger: countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf, CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
+		Engine:    workflows.Client{Temporal: g.Temporal, Namespace: g.Config.Temporal.Namespace},
+		Ledger:    countedLedger{g.Store, g.metrics.LedgerChecked}, Meter: g.metrics, Evidence: g.metrics, FileOf: g.fileOf,
+		CallbackURL: g.callbackURL, Limits: g.bounds, Settings: settings, Now: g.Store.Now, Logger: g.log,
 		StartedAt: g.Store.Now(),
 		NewID:     newID,
 		Tracer:    g.traces.Tracer(),
@@ -419,8 +451,7 @@ func (g *Gateway) RunWorker(ctx context.Context) error {
 	})
 }
 
-// countCalls stores what the breakers count until the function that it returns
-// is called.
+// countCalls stores what the breakers count, until stop is called.
 func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 	counting, counted := context.WithCancel(context.WithoutCancel(ctx))
 	var counter sync.WaitGroup
@@ -431,8 +462,8 @@ func (g *Gateway) countCalls(ctx context.Context) (stop func()) {
 	}
 }
 
-// awaitTemporal waits until Temporal serves the namespace: a worker has
-// nothing to do without it. It returns an answer that is final.
+// awaitTemporal waits until Temporal serves the namespace, since a worker can do nothing without
+// it. It returns an error that is final.
 func (g *Gateway) awaitTemporal(ctx context.Context) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -9,15 +9,14 @@ import (
 	"reflect"
 )
 
-// maxKeyFile is more than any file of keys needs.
+// maxKeyFile exceeds any file of keys.
 const maxKeyFile = 64 << 10
 
 // readKeyFile reads a file that holds keys.
 func readKeyFile(name string) (string, error) { return readTextFile(name, maxKeyFile) }
 
-// readTextFile reads a file on which trust hangs, of at most so many bytes. One that
-// anybody may write to is refused: whoever can replace a key needs not know
-// it. Errors never quote it.
+// readTextFile reads a trusted file of at most so many bytes. It refuses a file that anybody may
+// write: whoever can replace a key does not need to know it. Its errors never quote the file.
 func readTextFile(name string, most int64) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -38,13 +37,13 @@ func readTextFile(name string, most int64) (string, error) {
 	case int64(len(text)) > most:
 		return "", fmt.Errorf("%s is larger than %d bytes", name, most)
 	case bytes.IndexByte(text, 0) >= 0:
-		return "", errors.New(name + " is no text")
+		return "", errors.New(name + " is not a text file")
 	}
 	return string(text), nil
 }
 
-// Warnings tell of secrets in force that others can see: in files that anybody
-// may read, in the arguments of the process, and on the network.
+// Warnings lists secrets that others can see: in files that anybody may read, in the arguments of
+// the process, and on the network.
 func (s Sources) Warnings(c Config) []string {
 	_, flags, err := parseFlags(s)
 	if err != nil {
@@ -52,7 +51,8 @@ func (s Sources) Warnings(c Config) []string {
 	}
 	var list []string
 	for _, f := range flags {
-		secret := f.secret == "true" || f.kind == reflect.TypeFor[[]Channel]() || f.secret == "url" && redactURL(f.text) != f.text
+		secret := f.secret == "true" || f.kind == reflect.TypeFor[[]Channel]() ||
+			f.secret == "url" && redactURL(f.text) != f.text
 		if secret && f.text != "" {
 			list = append(list, f.origin+": others on the machine see the arguments of a process: use a variable or a file")
 		}

@@ -39,8 +39,8 @@ func written(t *testing.T, text string, mode os.FileMode) string {
 	return name
 }
 
-// The encryption keys come from the settings or from a file, in its order. Which layer of the
-// settings decides is the same as for the admin key.
+// TestEncryptionKeysFile checks that the encryption keys come from the settings or from a file,
+// in its order. The layers of settings decide as for the admin key.
 func TestEncryptionKeysFile(t *testing.T) {
 	t.Parallel()
 	first, both := keys(firstKey), keys(secondKey, firstKey)

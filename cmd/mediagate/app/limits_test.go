@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// Every limit that a process may have is made, counted, and in the docs.
+// TestLimits checks that every limit of a process is made, counted and documented.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	c := Defaults()

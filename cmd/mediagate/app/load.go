@@ -16,8 +16,9 @@ import (
 // envPrefix begins the variables that hold settings.
 const envPrefix = "MEDIAGATE_"
 
-// otherVariables begin like settings and are none: those of clients (URL, API_KEY) and of
-// docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that starts us.
+// otherVariables begin like settings but are none. Those of clients (URL, API_KEY) and of
+// docker-compose.yml (API_CHANNEL_CREDENTIALS) may be exported in the shell that starts the
+// program.
 var otherVariables = []string{"CONFIG", "FAILPOINT", "FAILPOINT_DIR", "URL", "API_KEY", "API_CHANNEL_CREDENTIALS"}
 
 // setting is one leaf of Config.
@@ -26,7 +27,7 @@ type setting struct {
 	index  []int  // of the field
 	kind   reflect.Type
 	help   string
-	secret string // as the field's tag says
+	secret string // the field's secret tag
 }
 
 func (s setting) env() string {
@@ -52,22 +53,23 @@ func settings() []setting {
 				walk(f.Type, prefix+name+".", at)
 				continue
 			}
-			list = append(list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")})
+			list = append(
+				list, setting{path: prefix + name, index: at, kind: f.Type, help: f.Tag.Get("help"), secret: f.Tag.Get("secret")},
+			)
 		}
 	}
 	walk(reflect.TypeFor[Config](), "", nil)
 	return list
 }
 
-// Sources are where settings come from, the later over the earlier.
+// Sources say where settings come from. Later ones override earlier ones.
 type Sources struct {
-	Base Config   // Defaults, or those of the standalone program
-	File string   // YAML; empty: none; -config wins
+	Base Config   // Defaults, or the standalone program's settings
+	File string   // a YAML file, or empty; -config overrides it
 	Env  []string // os.Environ
 	Args []string // -temporal-address=…
-	Dir  string   // where relative paths in settings begin; empty: the working directory
-	// Embedded is set by a program that brings a database of its own: it needs
-	// no database_url.
+	Dir  string   // the folder of relative paths in settings; empty means the working directory
+	// Embedded is set by a program with its own database, which needs no database_url.
 	Embedded bool
 	Role     Role
 }
@@ -78,18 +80,18 @@ type UsageError struct{ text string }
 // Error says what is wrong with the command line.
 func (e *UsageError) Error() string { return e.text }
 
-// WrongUse is a UsageError with that text.
+// WrongUse returns a UsageError with this text.
 func WrongUse(text string) *UsageError { return &UsageError{text} }
 
-// Unexpected is the UsageError of an argument too many.
+// Unexpected returns the UsageError for one argument too many.
 func Unexpected(arg string) *UsageError {
 	return &UsageError{fmt.Sprintf("unexpected argument %q", arg)}
 }
 
-// Load reads and judges the settings. The error joins all that is wrong with
-// any of them, each with its path; the Config then holds what was understood.
-// A command line that cannot be understood is a *UsageError, one that asks
-// for help flag.ErrHelp; nothing is read then. Without its file nothing is judged.
+// Load reads and validates the settings. Its error joins all problems, each with the setting's
+// path, and the Config then holds what was understood. A command line that cannot be understood
+// is a *UsageError, one that asks for help is flag.ErrHelp. In both cases Load reads nothing
+// else. If the file cannot be read it validates nothing.
 func Load(src Sources) (Config, error) {
 	file, flags, err := parseFlags(src)
 	if err != nil {
@@ -117,7 +119,8 @@ func Load(src Sources) (Config, error) {
 		c.Channels[i] = channelDefaults(c.Channels[i])
 	}
 	paths := []*string{
-		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA, &c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
+		&c.AdminKeyFile, &c.OIDC.ClientSecretFile, &c.EncryptionKeysFile, &c.CatalogDir, &c.VendorDir, &c.Temporal.TLS.CA,
+		&c.Temporal.TLS.Cert, &c.Temporal.TLS.Key,
 	}
 	c.Moderation.Files = slices.Clone(c.Moderation.Files) // those of src.Base stay
 	for i := range c.Moderation.Files {
@@ -149,13 +152,13 @@ func Load(src Sources) (Config, error) {
 	return c, errors.Join(r.problems...)
 }
 
-// reader lays what the file, the variables and the flags say over each other, and
-// remembers what it could not understand so that nobody complains about that again.
+// reader merges the settings of the file, the variables and the flags. It remembers which values
+// it could not understand, so that they are reported only once.
 type reader struct {
-	tree     map[string]any    // settings as they are written, by the names in their paths
-	origins  map[string]string // the variable or flag that a setting is from; none: the file
-	problems []error           // in the order of reading
-	broken   map[string]bool   // paths whose value was not understood
+	tree     map[string]any    // the written settings, nested by the names in their paths
+	origins  map[string]string // the variable or flag that a setting comes from; none for the file
+	problems []error           // in order of reading
+	broken   map[string]bool   // paths of values that were not understood
 }
 
 // report adds a problem.
@@ -168,13 +171,13 @@ func (r *reader) report(path, problem string) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %s", path, problem))
 }
 
-// fail adds a problem with a value, which is thereby unknown.
+// fail adds a problem of a value, which is unknown from then on.
 func (r *reader) fail(path, problem string) {
 	r.report(path, problem)
 	r.broken[path] = true
 }
 
-// known reports whether the setting at the path is what was meant to be in force.
+// known reports whether the setting at the path was understood.
 func (r *reader) known(path string) bool {
 	for other := range r.broken {
 		if within(other, path) || within(path, other) {
@@ -184,17 +187,17 @@ func (r *reader) known(path string) bool {
 	return true
 }
 
-// keysInFiles are the settings that may be in a file of their own instead, NAME_file.
-// What a layer says of one in either way stands in place of what lower layers say.
+// keysInFiles are the settings that may be in a file of their own instead, NAME_file. If a layer
+// gives one in either form, that replaces both forms of lower layers.
 var keysInFiles = []string{"admin_key", "encryption_keys"}
 
-// isSet tells a value from one that says nothing.
+// isSet reports whether a value is not empty.
 func isSet(v any) bool {
 	list, ok := v.([]any)
 	return v != nil && v != "" && (!ok || len(list) > 0)
 }
 
-// dropKey forgets a key that lower layers have given in either way.
+// dropKey removes a key that lower layers have given in either form.
 func (c *Config) dropKey(name string) {
 	if name == keysInFiles[0] {
 		c.AdminKey, c.AdminKeyFile = "", ""
@@ -203,7 +206,7 @@ func (c *Config) dropKey(name string) {
 	}
 }
 
-// file reads the settings file, and reports whether that could be read.
+// file reads the settings file, and reports whether that succeeded.
 func (r *reader) file(name string) bool {
 	if name == "" {
 		return true
@@ -228,8 +231,7 @@ func (r *reader) file(name string) bool {
 	return true
 }
 
-// dropNulls drops the names of which nothing is said. Of the limits of accounts null is a
-// value.
+// dropNulls removes the names without a value. In account_defaults null is a value.
 func dropNulls(tree any) {
 	switch tree := tree.(type) {
 	case map[string]any:
@@ -247,7 +249,7 @@ func dropNulls(tree any) {
 	}
 }
 
-// variables are the settings among the variables; an unknown one is a problem.
+// variables returns the settings among the variables. An unknown one is a problem.
 func (r *reader) variables(environ []string) []settingText {
 	byName := map[string]setting{}
 	for _, s := range settings() {
@@ -270,14 +272,14 @@ func (r *reader) variables(environ []string) []settingText {
 	return texts
 }
 
-// settingText is a setting as a variable or flag gives it.
+// settingText is a setting in a variable or flag.
 type settingText struct {
 	setting
 	origin string
 	text   string
 }
 
-// texts puts a layer of variables or flags over what was read.
+// texts merges a layer of variables or flags.
 func (r *reader) texts(list []settingText) {
 	for _, s := range list {
 		if name := strings.TrimSuffix(s.path, "_file"); s.text != "" && slices.Contains(keysInFiles, name) {
@@ -306,15 +308,16 @@ func put(tree map[string]any, names []string, value any) {
 	if tree[names[0]] == nil {
 		tree[names[0]] = map[string]any{}
 	}
-	if inner, ok := tree[names[0]].(map[string]any); ok { // else it is a problem by itself
+	if inner, ok := tree[names[0]].(map[string]any); ok { // anything else is a problem of its own
 		put(inner, names[1:], value)
 	}
 }
 
-// parse reads the text of a variable or flag: as it is for texts and
-// durations and sizes, split at commas or as YAML for lists, as YAML for the rest.
+// parse parses the text of a variable or flag: texts, durations and sizes as they are, lists
+// split at commas or as YAML, the rest as YAML.
 func (s setting) parse(text string) (any, error) {
-	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() || s.kind == reflect.TypeFor[ByteSize]() {
+	if s.kind.Kind() == reflect.String || s.kind == reflect.TypeFor[time.Duration]() ||
+		s.kind == reflect.TypeFor[ByteSize]() {
 		return text, nil
 	}
 	if s.kind.Kind() == reflect.Pointer && text != "null" {
@@ -334,7 +337,7 @@ func (s setting) parse(text string) (any, error) {
 	return parseYAML([]byte(text))
 }
 
-// keyFiles reads the keys that are in files.
+// keyFiles reads the keys in files.
 func (r *reader) keyFiles(c *Config) {
 	if text, ok := r.keyFile("admin_key", c.AdminKey != "", c.AdminKeyFile); ok {
 		c.AdminKey = strings.TrimSpace(text)
@@ -348,7 +351,7 @@ func (r *reader) keyFiles(c *Config) {
 	}
 }
 
-// keyFile reads the file of a setting that is not given as a text.
+// keyFile reads the file of a setting that is not given directly.
 func (r *reader) keyFile(path string, given bool, name string) (text string, ok bool) {
 	if given || name == "" {
 		return "", false
@@ -361,7 +364,7 @@ func (r *reader) keyFile(path string, given bool, name string) (text string, ok 
 	return text, err == nil
 }
 
-// parseFlags takes -config and the settings' flags from the arguments.
+// parseFlags takes -config and the flags of settings from the arguments.
 func parseFlags(src Sources) (file string, values []settingText, err error) {
 	flags := flag.NewFlagSet("mediagate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// NewLogger writes JSON lines of the settings' level, without their secrets.
+// NewLogger returns a logger that writes JSON lines of the configured level, without the secrets
+// in the settings.
 func NewLogger(c Config, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
@@ -17,16 +18,15 @@ func NewLogger(c Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(Scrub(w, c.secrets()...), &slog.HandlerOptions{Level: level}))
 }
 
-// SetLogger makes the logger that of the process, also for what libraries
-// write by the log package. They quote what others sent: net/http does so with
-// bytes that a vendor sends without having been asked, which may repeat the
-// credentials of the request before.
+// SetLogger makes the logger the process's default, also for libraries that use package log.
+// These quote what others sent: net/http logs unsolicited bytes of a vendor, for example, which
+// may repeat the credentials of an earlier request.
 func SetLogger(logger *slog.Logger) {
 	slog.SetDefault(logger)
 	log.SetOutput(libraries{logger})
 }
 
-// libraries writes the lines of libraries without what they quote.
+// libraries logs the lines of libraries without what they quote.
 type libraries struct{ log *slog.Logger }
 
 var quotation = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?`)

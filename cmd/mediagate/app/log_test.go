@@ -32,9 +32,9 @@ func (l *lines) String() string {
 	return l.buf.String()
 }
 
-// TestVendorWritesNotIntoTheLog: what a vendor sends behind its answer, such as
-// the request's own credentials, is told by net/http, but not repeated. It runs
-// alone, since the logger is the process's.
+// TestVendorWritesNotIntoTheLog checks that bytes after a vendor's answer, such as the request's
+// own credentials, are reported by net/http but not repeated. It runs alone, since the logger
+// belongs to the process.
 func TestVendorWritesNotIntoTheLog(t *testing.T) { //nolint:paralleltest // see above
 	writer, flags, before := log.Writer(), log.Flags(), slog.Default()
 	t.Cleanup(func() {

@@ -13,8 +13,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// TestLimitMemory asks this program again, as a process with an environment of
-// its own: the container's limit counts, and an explicit one wins.
+// TestLimitMemory runs this program as a process with its own environment: the container's limit
+// counts, and an explicit limit takes precedence.
 func TestLimitMemory(t *testing.T) {
 	const child = "MEDIAGATE_TEST_MEMORY"
 	if os.Getenv(child) != "" {

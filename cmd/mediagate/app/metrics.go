@@ -9,7 +9,7 @@ import (
 	"github.com/mediagate/mediagate/internal/metrics"
 )
 
-// String is the role in a word.
+// String names the role.
 func (r Role) String() string {
 	switch r {
 	case RoleAPI:
@@ -23,32 +23,34 @@ func (r Role) String() string {
 	}
 }
 
-// watch has the database, Temporal and the limits of this process looked at when
-// somebody scrapes.
+// watch makes the database, Temporal and this process's limits part of each scrape.
 func (g *Gateway) watch() {
 	concurrency := make(map[string]int)
 	for _, c := range g.Config.Channels {
 		concurrency[c.Name] = c.Concurrency
 	}
 	g.metrics.Watch(metrics.Source{
-		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping, Temporal: g.pingTemporal,
+		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping,
+		Temporal:    g.pingTemporal,
 		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
 
-// limits are those of the parts that this process runs.
+// limits returns the limits of the parts that this process runs.
 func (g *Gateway) limits() []limit.Figures {
 	return append(g.Store.Limits(), g.bounds.Figures()...)
 }
 
-// hintCounts are of vendors' callbacks, if this process serves the API.
+// hintCounts returns the counts of vendors' callbacks, if this process serves the API.
 func (g *Gateway) hintCounts() map[string]int64 {
 	server := g.server.Load()
 	if server == nil {
 		return nil
 	}
 	n := server.Callbacks()
-	return map[string]int64{"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges}
+	return map[string]int64{
+		"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges,
+	}
 }
 
 // countedDeliverer counts the attempts at callbacks.
@@ -58,7 +60,9 @@ type countedDeliverer struct {
 }
 
 // Deliver makes one delivery attempt.
-func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagate.WebhookTarget) (mediagate.DeliveryResult, error) {
+func (d countedDeliverer) Deliver(
+	ctx context.Context, taskID string, t mediagate.WebhookTarget,
+) (mediagate.DeliveryResult, error) {
 	r, err := d.Deliverer.Deliver(ctx, taskID, t)
 	if err != nil {
 		d.count("error")
@@ -68,13 +72,13 @@ func (d countedDeliverer) Deliver(ctx context.Context, taskID string, t mediagat
 	return r, err
 }
 
-// countedLedger notes what the checks of the ledger find.
+// countedLedger records the results of ledger checks.
 type countedLedger struct {
 	activities.Ledger
 	note func(mediagate.LedgerReport)
 }
 
-// CheckLedger proves all rules.
+// CheckLedger checks the ledger.
 func (l countedLedger) CheckLedger(ctx context.Context) (mediagate.LedgerReport, error) {
 	r, err := l.Ledger.CheckLedger(ctx)
 	if err == nil {

@@ -12,13 +12,15 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// moderation judges the settings of moderation, and reads the lists, as the
-// start will.
+// moderation validates the settings of moderation, and reads the lists as the start does.
 func (v *validator) moderation(m Moderation) {
 	v.check(slices.Contains([]string{moderationOff, moderationWords, moderationEndpoint}, m.Mode),
 		"moderation.mode", "must be %s, %s or %s", moderationOff, moderationWords, moderationEndpoint)
-	v.check(slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed, failOpen)
-	const most = api.ModerationTime - time.Second // which is for the turn to ask
+	v.check(
+		slices.Contains([]string{failClosed, failOpen}, m.OnFailure), "moderation.on_failure", "must be %s or %s", failClosed,
+		failOpen,
+	)
+	const most = api.ModerationTime - time.Second // the second is for getting a permit
 	v.check(m.Timeout <= most, "moderation.timeout", "must be at most %s", most)
 	v.address("moderation.url", m.URL, wholeAddress)
 	switch m.Mode {
@@ -38,8 +40,7 @@ func (v *validator) moderation(m Moderation) {
 	}
 }
 
-// loadLists reads the lists, and tells all that is wrong with them by path and
-// line.
+// loadLists reads the lists, and returns all problems with path and line.
 func loadLists(files []string) (*moderation.Lists, []string) {
 	lists, err := moderation.Load(files)
 	var problems []string
@@ -49,7 +50,7 @@ func loadLists(files []string) (*moderation.Lists, []string) {
 	return lists, problems
 }
 
-// stateOf is what files hold, in short.
+// stateOf returns a hash of the files' contents.
 func stateOf(files []string) string {
 	sum := sha256.New()
 	for _, path := range files {
@@ -59,7 +60,7 @@ func stateOf(files []string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// openModeration makes the judge that the settings name; none for mode off.
+// openModeration makes the configured moderator, or none for mode off.
 func (g *Gateway) openModeration() error {
 	m := g.Config.Moderation
 	switch m.Mode {
@@ -92,7 +93,7 @@ func (g *Gateway) openModeration() error {
 	return nil
 }
 
-// checkLists says why the lists as they are are not in use.
+// checkLists returns why the current lists are not in use.
 func (g *Gateway) checkLists(ctx context.Context) error {
 	if g.lists == nil {
 		return nil

@@ -36,7 +36,7 @@ func TestModerationSettings(t *testing.T) {
 		},
 		"broken lines": {
 			func(m *Moderation) { m.Mode, m.Files = "words", []string{fine, broken} },
-			"moderation.files: " + broken + ":2: is no regular expression of RE2\n" +
+			"moderation.files: " + broken + ":2: is not a regular expression of RE2\n" +
 				"moderation.files: " + broken + ":3: holds one letter only: write it as a pattern, /…/",
 		},
 		"endpoint nowhere":    {func(m *Moderation) { m.Mode = "endpoint" }, "moderation.url: must be the endpoint's address: mode is endpoint"},
@@ -62,7 +62,8 @@ func TestModerationSettings(t *testing.T) {
 	}
 }
 
-// Lists are read anew when they change; broken ones change nothing.
+// TestModerationListsAreReadAnew checks that changed lists are read again and that broken ones
+// change nothing.
 func TestModerationListsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	path := words(t, "ass\n")
@@ -77,12 +78,12 @@ func TestModerationListsAreReadAnew(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		g.lists.look(t.Context())
-		g.lists.look(t.Context())
+		g.lists.checkFiles(t.Context())
+		g.lists.checkFiles(t.Context())
 	}
 	want := func(text string, refused bool) {
 		t.Helper()
-		if v, err := g.moderator.Judge(t.Context(), []string{text}); err != nil || v.Refused != refused {
+		if v, err := g.moderator.Check(t.Context(), []string{text}); err != nil || v.Refused != refused {
 			t.Errorf("%s: %+v, %v", text, v, err)
 		}
 	}

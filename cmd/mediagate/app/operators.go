@@ -21,17 +21,19 @@ import (
 	"github.com/mediagate/mediagate/internal/signin"
 )
 
-// operatorName is what an operator may be called: neither as a key's id nor as the people are
-// whom an identity provider names.
+// operatorName matches valid names of operators. They can be mistaken neither for the id of a key
+// nor for a person whom an identity provider names.
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.@-]{0,63}$`)
 
-// operators are those whom the settings name, the admin key's first, or all that is wrong with
-// them. It reads the files of their keys.
+// operators returns the operators in the settings, that of the admin key first, or all problems.
+// It reads their key files.
 func (c Config) operators() ([]api.Operator, []problem) {
 	v := &validator{}
 	var list []api.Operator
 	if c.AdminKey != "" {
-		list = append(list, api.Operator{Name: mediagate.AdminOperator, KeyHash: api.HashKey(c.AdminKey), Role: mediagate.RoleAdmin})
+		list = append(
+			list, api.Operator{Name: mediagate.AdminOperator, KeyHash: api.HashKey(c.AdminKey), Role: mediagate.RoleAdmin},
+		)
 	}
 	for i, o := range c.Operators {
 		path := fmt.Sprintf("operators[%d]", i)
@@ -46,7 +48,7 @@ func (c Config) operators() ([]api.Operator, []problem) {
 	return list, v.problems
 }
 
-// operatorKey is the hash of an operator's key.
+// operatorKey returns the hash of an operator's key.
 func (v *validator) operatorKey(path string, o Operator) (hash [32]byte, ok bool) {
 	before := len(v.problems)
 	switch {
@@ -69,18 +71,22 @@ func (v *validator) operatorKey(path string, o Operator) (hash [32]byte, ok bool
 	return hash, len(v.problems) == before
 }
 
-// adminKey checks a key that operators use.
+// adminKey checks an operator's key.
 func (v *validator) adminKey(path, key string) {
 	v.check(len(key) >= minAdminKey, path, "must have at least %d characters", minAdminKey)
 	v.check(len(key) < minAdminKey || !regular([]byte(key)), path, "%s", tooRegular)
 }
 
-// operators checks the settings of operators. Their keys matter only where operators come.
+// operators checks the settings of operators. Their keys matter only in a process that operators
+// call.
 func (v *validator) operators(c Config, role Role) {
 	seen := map[string]bool{mediagate.AdminOperator: true}
 	for i, o := range c.Operators {
 		path := fmt.Sprintf("operators[%d]", i)
-		v.check(operatorName.MatchString(o.Name), path+".name", "must have 1 to 64 letters, digits and .@-, and begin with a letter or digit")
+		v.check(
+			operatorName.MatchString(o.Name), path+".name",
+			"must have 1 to 64 letters, digits and .@-, and begin with a letter or digit",
+		)
 		switch {
 		case o.Name == mediagate.AdminOperator:
 			v.add(path+".name", "is the operator of admin_key: take another name")
@@ -97,10 +103,12 @@ func (v *validator) operators(c Config, role Role) {
 }
 
 func (v *validator) operatorRole(path, role string) {
-	v.check(slices.Contains(mediagate.OperatorRoles(), mediagate.OperatorRole(role)), path, "must be read, operate or admin")
+	v.check(
+		slices.Contains(mediagate.OperatorRoles(), mediagate.OperatorRole(role)), path, "must be read, operate or admin",
+	)
 }
 
-// oidc checks the settings of the sign-in by OpenID Connect.
+// oidc checks the settings of OpenID Connect.
 func (v *validator) oidc(c Config, role Role) {
 	o := c.OIDC
 	if !o.isSet() {
@@ -126,7 +134,7 @@ func (v *validator) oidc(c Config, role Role) {
 }
 
 // issuer checks the provider's address. Without TLS it must be a loopback address that
-// outbound.allow has.
+// outbound.allow contains.
 func (v *validator) issuer(path string, c Config) {
 	issuer := c.OIDC.Issuer
 	if issuer == "" {
@@ -143,17 +151,20 @@ func (v *validator) issuer(path string, c Config) {
 	}
 	rules, wrong := c.rules()
 	if err != nil || wrong != nil {
-		return // is a problem of its own
+		return // reported elsewhere
 	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1}) // of localhost
 	}
 	allowed := slices.ContainsFunc(rules.Allow, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
-	v.check(allowed && loopback(u.Hostname()), path, "must be an https URL; plain http only at a loopback address that outbound.allow has")
+	v.check(
+		allowed && loopback(u.Hostname()), path,
+		"must be an https URL; plain http only at a loopback address that outbound.allow has",
+	)
 }
 
-// isSet reports whether anything is said of the sign-in by OpenID Connect.
+// isSet reports whether OpenID Connect is configured.
 func (o OIDC) isSet() bool {
 	return cmp.Or(o.Issuer, o.ClientID, o.ClientSecretFile) != "" || len(o.Roles) > 0
 }
@@ -170,7 +181,7 @@ func (o OIDC) secret() (string, error) {
 	return text, nil
 }
 
-// identityProvider makes the provider that the settings name; nil where they name none.
+// identityProvider makes the configured provider, or nil if there is none.
 func (g *Gateway) identityProvider() (*signin.Provider, error) {
 	o := g.Config.OIDC
 	if !o.isSet() {
@@ -195,8 +206,8 @@ func (g *Gateway) identityProvider() (*signin.Provider, error) {
 	return provider, nil
 }
 
-// openOperators reads the operators of the start, and makes what reads them anew where a file
-// says who they are.
+// openOperators reads the operators at the start, and prepares their reloading if a file names
+// them.
 func (g *Gateway) openOperators() ([]api.Operator, error) {
 	list, problems := g.Config.operators()
 	if len(problems) > 0 {
@@ -233,7 +244,7 @@ func (g *Gateway) openOperators() ([]api.Operator, error) {
 	return list, nil
 }
 
-// checkOperators says why the operators as the settings name them now are not in force.
+// checkOperators returns why the operators in the current settings are not in force.
 func (g *Gateway) checkOperators(ctx context.Context) error {
 	if g.operators == nil {
 		return nil
@@ -241,7 +252,7 @@ func (g *Gateway) checkOperators(ctx context.Context) error {
 	return g.operators.check(ctx)
 }
 
-// operatorFiles are the files that hold keys of operators.
+// operatorFiles lists the files with keys of operators.
 func (c Config) operatorFiles() []string {
 	files := []string{c.AdminKeyFile}
 	for _, o := range c.Operators {
@@ -250,7 +261,7 @@ func (c Config) operatorFiles() []string {
 	return slices.DeleteFunc(files, func(name string) bool { return name == "" })
 }
 
-// operatorsState is what the settings file and the files of keys hold, in short.
+// operatorsState returns a hash of the settings file and the key files.
 func operatorsState(files []string) string {
 	sum := sha256.New()
 	for _, name := range files {

@@ -101,7 +101,7 @@ func TestOperatorsNameEveryProblem(t *testing.T) {
 	}
 }
 
-// A worker knows no operator: it starts without their keys.
+// TestWorkersNeedNoOperator checks that a worker starts without the operators' keys.
 func TestWorkersNeedNoOperator(t *testing.T) {
 	t.Parallel()
 	src := sourcesOf(t, "operators: [{name: ada, key_file: /nowhere/key, role: read}]\npublic_url: https://api.example.com\noidc: {issuer: https://login.example.com, client_id: x, client_secret_file: /nowhere/secret, roles: {groups=ops: read}}\n")
@@ -154,8 +154,8 @@ func TestOIDCNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// Operators are read anew when the settings file changes or the file of a key does. What is
-// wrong changes nothing.
+// TestOperatorsAreReadAnew checks that operators are read again when the settings file or a key
+// file changes. An error changes nothing.
 func TestOperatorsAreReadAnew(t *testing.T) {
 	t.Parallel()
 	ada := keyFile(t, adaKey)
@@ -180,7 +180,7 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 4 { // twice: a settings file may name other files
-			g.operators.look(t.Context())
+			g.operators.checkFiles(t.Context())
 		}
 	}
 	want := func(operators map[string]string, broken string) {
@@ -208,7 +208,8 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 	want(map[string]string{}, "")
 }
 
-// Settings that no file holds stay as they are, and SIGHUP keeps its meaning.
+// TestOperatorsWithoutAFile checks that settings outside files stay as they are, and that SIGHUP
+// keeps its meaning.
 func TestOperatorsWithoutAFile(t *testing.T) {
 	t.Parallel()
 	src := sourcesOf(t, "")
@@ -223,15 +224,16 @@ func TestOperatorsWithoutAFile(t *testing.T) {
 	}
 }
 
-// A sign-in comes back to public_url, where a separate listener leaves no admin API.
-func TestDoubtAboutOIDCAtAdminListen(t *testing.T) {
+// TestCautionAboutOIDCAtAdminListen checks the caution about sign-ins that come back to
+// public_url, which does not serve the admin API if that has its own listener.
+func TestCautionAboutOIDCAtAdminListen(t *testing.T) {
 	t.Parallel()
 	c := Config{OIDC: OIDC{Issuer: "https://login.example.com"}}
-	if text := c.Doubts(); text != "" {
+	if text := c.Cautions(); text != "" {
 		t.Errorf("doubts: %s", text)
 	}
 	c.AdminListen = "127.0.0.1:8081"
-	if text := c.Doubts(); !strings.HasPrefix(text, "# oidc: ") {
+	if text := c.Cautions(); !strings.HasPrefix(text, "# oidc: ") {
 		t.Errorf("doubts: %s", text)
 	}
 }

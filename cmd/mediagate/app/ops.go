@@ -12,15 +12,15 @@ import (
 	"github.com/mediagate/mediagate/api/listener"
 )
 
-// opsDeadline bounds a look at what a worker needs.
+// opsDeadline bounds a check of what a worker needs.
 const opsDeadline = 3 * time.Second
 
-// errNotPolling is for a worker that does nothing yet.
+// errNotPolling is the error of a worker that does not poll yet.
 var errNotPolling = errors.New("the worker has not begun to poll")
 
-// OpsHandler answers for a worker: 503 without database or Temporal (D20), until it
-// polls, or with a clock that is wrong (D10). A process without a worker needs no
-// Temporal. What it says of that is a second old at most. It has the metrics, too.
+// OpsHandler serves health and metrics of a process. A worker answers 503 without the database or
+// Temporal (D20), until it polls, and with a wrong clock (D10). A process without a worker does
+// not need Temporal. The answer is at most a second old.
 func (g *Gateway) OpsHandler(worker bool) http.Handler {
 	return opsHandler(api.NewRecent(g.Store.Now, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), opsDeadline)
@@ -36,8 +36,7 @@ func (g *Gateway) OpsHandler(worker bool) http.Handler {
 	}), g.metrics.Handler(g.log))
 }
 
-// checkPolling reports whether the worker polls its queues in a namespace that has
-// all that it needs.
+// checkPolling checks that the worker polls its queues, in a namespace that works.
 func (g *Gateway) checkPolling(ctx context.Context) error {
 	if !g.polling.Load() {
 		return errNotPolling
@@ -64,17 +63,17 @@ func opsHandler(ready *api.Recent[error], metrics http.Handler) http.Handler {
 	return mux
 }
 
-// Bounds of a connection to the ops server, whose answers are a line, or some hundred
-// kilobytes of metrics.
+// The bounds of a connection to the ops server. Its answers are one line, or some hundred kilobytes of
+// metrics.
 const (
 	opsHeaderTimeout  = 5 * time.Second
 	opsRequestTimeout = 10 * time.Second
-	opsAnswerTimeout  = 10 * time.Second // from the end of the header, a look's deadline within it
+	opsAnswerTimeout  = 10 * time.Second // from the end of the header; it includes opsDeadline
 	opsIdleTimeout    = 2 * time.Minute
 	opsHeaderBytes    = 16 << 10
 )
 
-// opsServer serves the health and the metrics of a process.
+// opsServer serves health and metrics.
 func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: opsHeaderTimeout, ReadTimeout: opsRequestTimeout, WriteTimeout: opsAnswerTimeout,
@@ -83,8 +82,8 @@ func opsServer(ctx context.Context, handler http.Handler, log *slog.Logger) *htt
 	}
 }
 
-// ServeOps serves health and metrics of a process, which has a worker or none, until ctx
-// ends.
+// ServeOps serves health and metrics of a process until ctx ends. worker says whether the process
+// has a worker.
 func (g *Gateway) ServeOps(ctx context.Context, l net.Listener, worker bool) error {
 	s := opsServer(ctx, g.OpsHandler(worker), g.log)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })

@@ -17,8 +17,9 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// A flood of questions about a worker's health costs a look a second.
-func TestOpsLooksOnceASecond(t *testing.T) {
+// TestOpsChecksOnceASecond checks that any number of requests for a worker's health costs one
+// check a second.
+func TestOpsChecksOnceASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var looks int
@@ -72,8 +73,8 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// Whoever says nothing, or drips, or takes nothing, does not keep a connection to
-// the ops server.
+// TestOpsServerBounds checks that a client that sends nothing, sends slowly or reads nothing
+// cannot keep a connection to the ops server.
 func TestOpsServerBounds(t *testing.T) {
 	t.Parallel()
 	const line = "GET /healthz HTTP/1.1\r\nHost: x\r\n"

@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// passedType is what a model makes by the word of the setting.
+// passedType returns the type for an operation in the setting.
 func passedType(operation string) (mediagate.Type, bool) {
 	switch operation {
 	case mediagate.OperationVideo:
@@ -25,9 +25,10 @@ func passedType(operation string) (mediagate.Type, bool) {
 	}
 }
 
-// baseOperation is the one of the provider that takes requests of the base
-// contract.
-func baseOperation(vendors all.Vendors, provider string, t mediagate.Type) (name string, o providers.Operation, ok bool) {
+// baseOperation returns the provider's operation that takes requests of the base contract.
+func baseOperation(
+	vendors all.Vendors, provider string, t mediagate.Type,
+) (name string, o providers.Operation, ok bool) {
 	facts, _ := t.Facts()
 	adapter, _ := vendors.Adapter(provider)
 	operations := adapter.Description.Operations
@@ -39,9 +40,8 @@ func baseOperation(vendors all.Vendors, provider string, t mediagate.Type) (name
 	return "", providers.Operation{}, false
 }
 
-// passthrough lists the models of no catalog that channels name, in the order
-// of the channels' preference. What cannot be served is left out: Validate has
-// said so.
+// passthrough lists the uncataloged models that channels name, in the channels' order of
+// preference. It leaves out models that cannot be served, which Validate reports.
 func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough {
 	byPriority := slices.Clone(channels)
 	slices.SortStableFunc(byPriority, func(a, b Channel) int { return cmp.Compare(a.Priority, b.Priority) })
@@ -62,7 +62,7 @@ func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough 
 				}
 				found[id] = p
 			}
-			if about.Sync || about.FailUnknown { // the answer was the result, so a lost one is not found again; or the vendor's file says so
+			if about.Sync || about.FailUnknown { // a lost answer was the result, so it cannot be looked up; or the vendor's file says so
 				p.OnUnknown = mediagate.OnUnknownFail
 			}
 			route := mediagate.Route{Provider: ch.Provider, Upstream: setting.Upstream, Operation: operation}
@@ -78,14 +78,17 @@ func passthrough(vendors all.Vendors, channels []Channel) []catalog.Passthrough 
 	return list
 }
 
-// passthrough judges the models of no catalog that channels name. One model is
-// one thing at one price, whichever channel serves it.
+// passthrough validates the uncataloged models that channels name. A model has one operation and
+// one price, whichever channel serves it.
 func (v *validator) passthrough(vendors all.Vendors, channels []Channel) {
 	first := map[string]Passed{}
 	for i, ch := range channels {
 		for _, id := range slices.Sorted(maps.Keys(ch.Passthrough)) {
 			setting, path := ch.Passthrough[id], below(fmt.Sprintf("channels[%d].passthrough", i), id)
-			v.check(id != "" && strings.TrimSpace(id) == id && !strings.Contains(id, "*"), path, "is no id of a model: no blanks around it, and no *")
+			v.check(
+				id != "" && strings.TrimSpace(id) == id && !strings.Contains(id, "*"), path,
+				"is not a model id: it must have no blanks around it, and no *",
+			)
 			v.check(setting.Upstream != "", path+".upstream", "must not be empty")
 			kind, known := passedType(setting.Operation)
 			v.check(known, path+".operation", "must be %s or %s", mediagate.OperationVideo, mediagate.OperationImage)

@@ -20,7 +20,8 @@ func passing(name, provider string, priority int, models map[string]Passed) Chan
 	}
 }
 
-// Channels that name a model of no catalog are its routes, in their order.
+// TestPassthroughOfChannels checks that the channels that name a model outside the catalog are
+// its routes, in their order.
 func TestPassthroughOfChannels(t *testing.T) {
 	t.Parallel()
 	film := Passed{Upstream: "film-1", Operation: "video_generation", Price: "0.25"}
@@ -51,8 +52,8 @@ func TestPassthroughOfChannels(t *testing.T) {
 	}
 }
 
-// A job for such a model goes to a channel that names it, by the name that it
-// has there, and to no other.
+// TestPassthroughIsServedWhereItIsNamed checks that a job of such a model goes only to channels
+// that name it, with the name that it has there.
 func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	t.Parallel()
 	film := Passed{Upstream: "film-1", Operation: "video_generation"}
@@ -65,7 +66,7 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	channels, err := openChannels(all.Builtin(), known(settings, models), providers.Options{}, fetcher{}, nil, nil)
+	channels, err := openChannels(all.Builtin(), domainChannels(settings, models), providers.Options{}, fetcher{}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,8 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 	}
 }
 
-// Every field of the base contract is taken, or refused by its name.
+// TestBaseContractOfAdapters checks that adapters accept every field of the base contract or
+// refuse it by name.
 func TestBaseContractOfAdapters(t *testing.T) {
 	t.Parallel()
 	settings := []Channel{}
@@ -104,7 +106,7 @@ func TestBaseContractOfAdapters(t *testing.T) {
 	if len(problems) > 0 || len(settings) < 4 {
 		t.Fatal(problems, len(settings))
 	}
-	r := routes{all.Builtin().Adapter, all.Builtin().Fingerprints, known(settings, models)}
+	r := routes{all.Builtin().Adapter, all.Builtin().Fingerprints, domainChannels(settings, models)}
 	for _, p := range passthrough(all.Builtin(), settings) {
 		m, _ := models.Passthrough(p.ID)
 		o := m.Operations()[0]
@@ -120,7 +122,7 @@ func TestBaseContractOfAdapters(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %s: %v", p.ID, field, err)
 			}
-			e := r.Express(p.ID, request.Plan.Routes[0], mediagate.Job{Params: request.Params})
+			e := r.Supports(p.ID, request.Plan.Routes[0], mediagate.Job{Params: request.Params})
 			switch {
 			case e.Err == nil:
 			case field == "", !mediagate.Is(e.Err, mediagate.KindInvalid):

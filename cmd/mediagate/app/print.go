@@ -16,17 +16,16 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// redacted stands for a secret that is set.
+// redacted replaces a secret that is set.
 const redacted = mediagate.Redacted
 
-// Print writes the settings in force as YAML, without secrets.
+// Print returns the settings in force as YAML, without secrets.
 func (c Config) Print() (string, error) {
 	text, err := yaml.Marshal(printable(reflect.ValueOf(c)))
 	return string(text), err
 }
 
-// Limits lists the limits of a process with these settings on this machine, as comments
-// of YAML.
+// Limits lists the limits of a process with these settings on this machine, as YAML comments.
 func (c Config) Limits() string {
 	var b strings.Builder
 	b.WriteString("# The limits of a process: how much there is in all, and whose shares of it are alike.\n")
@@ -36,29 +35,29 @@ func (c Config) Limits() string {
 	return b.String()
 }
 
-// Format writes what Print does, whatever the verb: settings that get into a
-// message or a panic hold every secret that there is.
+// Format prints the same as Print for every verb, since the settings may end up in a message or a
+// panic.
 func (c Config) Format(f fmt.State, _ rune) { format(f, c) }
 
 // Format writes the settings of the bucket without its secret key.
 func (c S3) Format(f fmt.State, _ rune) { format(f, c) }
 
-// Format writes where Temporal is without the API key.
+// Format prints the settings of Temporal without the API key.
 func (t Temporal) Format(f fmt.State, _ rune) { format(f, t) }
 
-// Format writes the channel without its credentials.
+// Format prints the channel without its credentials.
 func (c Channel) Format(f fmt.State, _ rune) { format(f, c) }
 
-// MarshalJSON writes what Format does, as a text.
+// MarshalJSON returns the text of Format.
 func (c Config) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
 
-// MarshalJSON writes what Format does, as a text.
+// MarshalJSON returns the text of Format.
 func (c S3) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
 
-// MarshalJSON writes what Format does, as a text.
+// MarshalJSON returns the text of Format.
 func (t Temporal) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(t)) }
 
-// MarshalJSON writes what Format does, as a text.
+// MarshalJSON returns the text of Format.
 func (c Channel) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(c)) }
 
 func format(f fmt.State, settings any) {
@@ -69,7 +68,7 @@ func format(f fmt.State, settings any) {
 	_, _ = f.Write(text)
 }
 
-// printable turns a struct into an ordered map with its secrets redacted.
+// printable converts a struct to an ordered map with secrets redacted.
 func printable(v reflect.Value) any {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -124,7 +123,7 @@ func field(v reflect.Value, secret string) any {
 	switch {
 	case secret == "" || v.IsZero():
 		return printable(v)
-	case secret == "url" && v.String() == noProxy: // a channel's way past outbound.proxy
+	case secret == "url" && v.String() == noProxy: // the channel bypasses outbound.proxy
 		return noProxy
 	case secret == "url":
 		return redactURL(v.String())
@@ -145,9 +144,9 @@ func field(v reflect.Value, secret string) any {
 	}
 }
 
-// redactURL keeps what a URL says of a place: scheme, host, path and the
-// parameters that are no credentials. A text of which that cannot be told for
-// sure, such as a connection string of another form, is redacted as a whole.
+// redactURL keeps the parts of a URL that name a place: scheme, host, path, and parameters that
+// are no credentials. It redacts a text as a whole if it may have another form, such as that of a
+// connection string.
 func redactURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Opaque != "" || u.Fragment != "" || strings.ContainsFunc(s, unicode.IsSpace) {
@@ -162,7 +161,7 @@ func redactURL(s string) string {
 		authority, tail = rest[:i], rest[i:]
 	}
 	if strings.Contains(tail, "@") {
-		return redacted // perhaps the end of a password with a slash
+		return redacted // this may be the end of a password with a slash
 	}
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		authority = redacted + authority[i:]
@@ -174,8 +173,8 @@ func redactURL(s string) string {
 	return scheme + "://" + authority + path
 }
 
-// secretParameter tells a credential by its name: password, sslpassword,
-// X-Amz-Signature, access_token, …
+// secretParameter matches the names of credentials: password, sslpassword, X-Amz-Signature,
+// access_token and so on.
 var secretParameter = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|sig|auth`)
 
 func redactQuery(query string) string {

@@ -32,7 +32,7 @@ func TestPrintRedacts(t *testing.T) {
 	}
 }
 
-// Nothing that opens a door is printed, in whatever form it was written.
+// TestPrintRedactsURLs checks that no secret is printed, in any spelling.
 func TestPrintRedactsURLs(t *testing.T) {
 	t.Parallel()
 	const none = "(redacted)"

@@ -10,8 +10,8 @@ import (
 	"github.com/mediagate/mediagate/api/listener"
 )
 
-// Proxies are those in front of us: so many, or those that call from the networks.
-// As a setting it is a number or a list.
+// Proxies are the trusted proxies: a number of them, or those in the networks. The setting is a
+// number or a list.
 type Proxies struct {
 	Hops     int
 	Networks []string
@@ -19,7 +19,7 @@ type Proxies struct {
 
 var proxiesType = reflect.TypeFor[Proxies]()
 
-// proxiesOf reads what is written of them.
+// proxiesOf parses the setting.
 func proxiesOf(written any) (Proxies, error) {
 	if list, ok := written.([]any); ok {
 		p := Proxies{Networks: make([]string, len(list))}
@@ -37,7 +37,7 @@ func proxiesOf(written any) (Proxies, error) {
 	return Proxies{Hops: int(hops)}, err
 }
 
-// proxies checks them.
+// proxies validates the setting.
 func (v *validator) proxies(path string, p Proxies) {
 	v.check(p.Hops >= 0, path, "must not be negative")
 	for i, entry := range p.Networks {
@@ -47,7 +47,7 @@ func (v *validator) proxies(path string, p Proxies) {
 	}
 }
 
-// readProxies reads a network of proxies.
+// readProxies parses a network of proxies.
 func readProxies(entry string) (netip.Prefix, error) {
 	network, err := listener.ReadNetwork(entry)
 	if err == nil && network.Bits() == 0 {
@@ -56,7 +56,7 @@ func readProxies(entry string) (netip.Prefix, error) {
 	return network, err
 }
 
-// trusted are the proxies as the API takes them.
+// trusted converts the proxies for the API.
 func (p Proxies) trusted() (listener.Proxies, error) {
 	by := listener.Proxies{Hops: p.Hops}
 	for _, entry := range p.Networks {

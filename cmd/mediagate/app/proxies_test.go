@@ -64,7 +64,7 @@ func TestWrongTrustedProxies(t *testing.T) {
 		"-1":                               {"trusted_proxies: must not be negative"},
 		"10.0.0.0/8":                       {`trusted_proxies: must be a whole number or a list of CIDRs, not "10.0.0.0/8"`},
 		"{a: b}":                           {"trusted_proxies: must be a whole number or a list of CIDRs"},
-		"[10.0.0.1/8]":                     {`trusted_proxies[0]: "10.0.0.1/8" must not have bits set behind its prefix: 10.0.0.0/8 is meant by it`},
+		"[10.0.0.1/8]":                     {`trusted_proxies[0]: "10.0.0.1/8" must not have bits set after its prefix, write 10.0.0.0/8`},
 		"[10.0.0.0/8, 0.0.0.0/0, '::/0']":  {`trusted_proxies[1]: "0.0.0.0/0" must not be every address: anybody could then claim to be anybody`, `trusted_proxies[2]: "::/0" must not be every address: anybody could then claim to be anybody`},
 		"['::ffff:0.0.0.0/96']":            {`trusted_proxies[0]: "::ffff:0.0.0.0/96" must not be every address: anybody could then claim to be anybody`},
 		"[proxy.example.com, 10.0.0.0/33]": {`trusted_proxies[0]: "proxy.example.com" must be an IP address or a CIDR`, `trusted_proxies[1]: "10.0.0.0/33" must be an IP address or a CIDR`},

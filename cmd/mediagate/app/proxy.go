@@ -9,11 +9,11 @@ import (
 	"github.com/mediagate/mediagate/internal/outbound"
 )
 
-// noProxy is what a channel says that uses no proxy beside others that do.
+// noProxy is the setting of a channel that uses no proxy while others do.
 const noProxy = "none"
 
-// proxy checks the setting of a proxy, which may be left out. User and password are part of
-// it; its messages never show them.
+// proxy checks the optional setting of a proxy, which may contain a user and a password. Its
+// messages never show them.
 func (v *validator) proxy(path, value string) {
 	if value == "" {
 		return
@@ -31,24 +31,24 @@ func (v *validator) proxy(path, value string) {
 	v.check(!strings.Contains(value, "#"), path, "must have no fragment: a # in a password is %%23")
 }
 
-// proxyOf is the proxy of a channel's calls; nil: none.
+// proxyOf returns the proxy for a channel's calls, or nil.
 func (c Config) proxyOf(ch Channel) *url.URL {
 	text := cmp.Or(ch.Proxy, c.Outbound.Proxy)
 	if text == "" || text == noProxy {
 		return nil
 	}
-	u, _ := url.Parse(text) // was checked
+	u, _ := url.Parse(text) // validated before
 	return u
 }
 
-// way is how a channel's calls reach its vendor.
+// way says how a channel's calls reach its vendor.
 type way struct {
-	proxy *url.URL // nil: none
-	host  string   // host and port of a base_url that says itself that it may be private: results may come from there
+	proxy *url.URL // nil for none
+	host  string   // host and port of a base_url that may be private, from where results may come, too
 }
 
-// ways are those of the channels, by name. Results of channels that are not here, of the
-// empty name, go the way of outbound.proxy.
+// ways returns the ways of the channels by name. Results of channels that are no longer
+// configured, with the empty name, use outbound.proxy.
 func (c Config) ways() (map[string]way, error) {
 	ways := map[string]way{"": {proxy: c.proxyOf(Channel{})}}
 	for _, ch := range c.Channels {

@@ -87,7 +87,8 @@ func gatewayAt(t *testing.T, a *answers) *Gateway {
 	return &Gateway{Config: c, Temporal: dialTemporal(t, c.Temporal), log: slog.New(slog.DiscardHandler)}
 }
 
-// A worker ends at an answer that is final, with the reason and the server's words.
+// TestTemporalSaysNo checks that a worker ends at a final answer of Temporal, with the reason and
+// the server's message.
 func TestTemporalSaysNo(t *testing.T) {
 	t.Parallel()
 	const gone = enumspb.INDEXED_VALUE_TYPE_UNSPECIFIED
@@ -128,8 +129,9 @@ func TestTemporalSaysNo(t *testing.T) {
 	}
 }
 
-// A key that may work and not administer is enough where everything is there: what it may not
-// see causes a warning. Where something lacks, the error names it.
+// TestTemporalKeyThatMayOnlyWork checks that a key without administration rights suffices if
+// everything is set up: a missing right causes a warning. A missing part is an error that names
+// it.
 func TestTemporalKeyThatMayOnlyWork(t *testing.T) {
 	t.Parallel()
 	denied := grpcstatus.Error(codes.PermissionDenied, "the words of the server")
@@ -183,7 +185,7 @@ func TestTemporalKeyThatMayOnlyWork(t *testing.T) {
 	}
 }
 
-// Whatever may pass is waited for.
+// TestTemporalIsAway checks that a worker waits while a problem may pass.
 func TestTemporalIsAway(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -215,7 +217,8 @@ func TestTemporalIsAway(t *testing.T) {
 	}
 }
 
-// A worker is ready once it polls, and while the namespace has what it needs.
+// TestWorkerIsReadyOncePolling checks that a worker is ready once it polls, as long as the
+// namespace is complete.
 func TestWorkerIsReadyOncePolling(t *testing.T) {
 	t.Parallel()
 	a := &answers{types: map[string]enumspb.IndexedValueType{}}
@@ -237,7 +240,8 @@ func TestWorkerIsReadyOncePolling(t *testing.T) {
 	}
 }
 
-// A certificate that does not fit ends the wait, too.
+// TestTemporalOfAnotherAuthority checks that a certificate of another authority ends the wait
+// too.
 func TestTemporalOfAnotherAuthority(t *testing.T) {
 	t.Parallel()
 	ours := newAuthority(t)

@@ -16,29 +16,29 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// lookEvery is how often files that settings name are looked at. Looking works
-// on every file system, where being told of changes does not: a mounted config
-// map is exchanged by a link above the files, and a network share tells nothing.
-const lookEvery = 2 * time.Second
+// checkEvery is how often the files of settings are checked. Polling works on every file system.
+// Notifications do not: a mounted config map is replaced by a link above the files, and network
+// shares send none.
+const checkEvery = 2 * time.Second
 
-// reloader reads files that a setting names anew when they change, or when it is
-// told to. What has any fault is refused as a whole, and what was before stays.
+// reloader rereads the files of a setting when they change, or on a signal. If anything is wrong
+// with them it refuses them as a whole and keeps what was in force.
 type reloader[T any] struct {
-	setting string               // that names the files
-	state   func() string        // what they hold, in short; what cannot be read is a state too
-	load    func() (T, []string) // reads them, or says what is wrong
-	use     func(T) error        // puts what was read in force
-	size    func(T) int          // for the log
+	setting string               // the setting that names the files
+	state   func() string        // a hash of the files; an error counts as a state, too
+	load    func() (T, []string) // reads the files, or lists the problems
+	use     func(T) error        // puts the files' content in force
+	size    func(T) int          // the size for the log
 	log     *slog.Logger
 
-	seen string // what the files were when they were read last
-	last string // and at the last look
+	seen string // the state when the files were last read
+	last string // the state at the last check
 
 	mu     sync.Mutex
-	broken error // why the files as they are cannot be used
+	broken error // why the current files cannot be used
 }
 
-// catalogState is what the files of a folder of models hold, in short.
+// catalogState returns a hash of the files in a folder of models.
 func catalogState(dir string) string {
 	sum := sha256.New()
 	entries, err := os.ReadDir(dir)
@@ -57,14 +57,14 @@ func catalogState(dir string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// first reads the files of the start.
+// first reads the files at the start.
 func (r *reloader[T]) first() (T, []string) {
 	r.seen = r.state()
 	r.last = r.seen
 	return r.load()
 }
 
-// run looks at the files until ctx ends. A signal has them read at once.
+// run checks the files regularly until ctx ends, and rereads them at once on a signal.
 func (r *reloader[T]) run(ctx context.Context, every time.Duration, hangups <-chan os.Signal) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -75,14 +75,14 @@ func (r *reloader[T]) run(ctx context.Context, every time.Duration, hangups <-ch
 		case <-hangups:
 			r.read(ctx, r.state())
 		case <-tick.C:
-			r.look(ctx)
+			r.checkFiles(ctx)
 		}
 	}
 }
 
-// look reads the files once two looks in a row have found the same, other than
-// what is in use: who writes files takes a moment.
-func (r *reloader[T]) look(ctx context.Context) {
+// checkFiles rereads the files if their state has changed and was the same in two checks: writing
+// files takes a moment.
+func (r *reloader[T]) checkFiles(ctx context.Context) {
 	now := r.state()
 	settled := now == r.last
 	r.last = now
@@ -91,7 +91,7 @@ func (r *reloader[T]) look(ctx context.Context) {
 	}
 }
 
-// read takes the files as they are, if nothing is wrong with them.
+// read reads the files and puts them in force, if nothing is wrong with them.
 func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.seen = state
 	var fresh T
@@ -115,22 +115,21 @@ func (r *reloader[T]) read(ctx context.Context, state string) {
 	r.log.InfoContext(ctx, "files were read anew", "setting", r.setting, "size", r.size(fresh))
 }
 
-// check says why the files as they are are not in use.
+// check returns why the current files are not in force.
 func (r *reloader[T]) check(context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.broken
 }
 
-// follows reports whether files that settings name are read anew while the
-// process runs.
+// follows reports whether any files are reread while the process runs.
 func (g *Gateway) follows() bool {
 	return g.Config.CatalogDir != "" || g.lists != nil || g.operators != nil
 }
 
-// followFiles reads them anew while the API runs. A process without any leaves
-// SIGHUP to its meaning elsewhere; one with a worker alone lives through it, as
-// it reads no model, judges no prompt and knows no operator after its start.
+// followFiles rereads files while the API runs. A process without such files leaves SIGHUP to its
+// default. One with only a worker ignores SIGHUP, since it reads no models, lists or operators
+// after its start.
 func (g *Gateway) followFiles(ctx context.Context, api bool) {
 	if !api {
 		hangups, stop := hangups()
@@ -150,7 +149,7 @@ func (g *Gateway) followFiles(ctx context.Context, api bool) {
 		hangups, stop := hangups()
 		following.Go(func() {
 			defer stop()
-			run(ctx, lookEvery, hangups)
+			run(ctx, checkEvery, hangups)
 		})
 	}
 	if g.Config.CatalogDir != "" {
@@ -164,7 +163,7 @@ func (g *Gateway) followFiles(ctx context.Context, api bool) {
 	}
 }
 
-// hangups are the process's SIGHUP from now on.
+// hangups returns the SIGHUPs of the process from now on.
 func hangups() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)

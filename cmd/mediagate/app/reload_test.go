@@ -58,8 +58,8 @@ func (r *reloading) write(name, text string) {
 // want looks twice, and checks how many catalogs were taken by now.
 func (r *reloading) want(taken int, broken string) {
 	r.t.Helper()
-	r.look(r.t.Context())
-	r.look(r.t.Context())
+	r.checkFiles(r.t.Context())
+	r.checkFiles(r.t.Context())
 	if len(r.taken) != taken {
 		r.t.Fatalf("%d catalogs taken, want %d", len(r.taken), taken)
 	}
@@ -78,16 +78,16 @@ const (
 	astray = "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: klinge, upstream: x, operation: video}]\n"
 )
 
-// What is no model file, though its name says so, is broken like any other: it
-// is neither waited for nor read into memory.
+// TestReloadWhatIsNoFile checks that a model file that is no regular file counts as broken: the
+// reloader neither waits for it nor reads it into memory.
 func TestReloadWhatIsNoFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		put  func(path string) error
 		want string
 	}{
-		"a pipe":           {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a.yaml: is no file"},
-		"a device":         {func(path string) error { return os.Symlink("/dev/zero", path) }, "a.yaml: is no file"},
+		"a pipe":           {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "a.yaml: is not a regular file"},
+		"a device":         {func(path string) error { return os.Symlink("/dev/zero", path) }, "a.yaml: is not a regular file"},
 		"a link to itself": {func(path string) error { return os.Symlink(path, path) }, "a.yaml: "},
 		"a large file": {func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte("id: large\n"), 0o600), os.Truncate(path, 100<<20))
@@ -109,8 +109,8 @@ func TestReloadWhatIsNoFile(t *testing.T) {
 	}
 }
 
-// A change is taken once it has settled, wholly or not at all; a broken one is
-// told once, stays visible, and goes when it is mended.
+// TestReload checks that a change is applied once it has settled, completely or not at all. A
+// broken change is logged once, stays visible, and disappears after its correction.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -118,7 +118,7 @@ func TestReload(t *testing.T) {
 	r.write("notes.txt", "not a model")
 	r.want(0, "")
 	r.write("a.yaml", dearer)
-	r.look(t.Context())
+	r.checkFiles(t.Context())
 	if len(r.taken) != 0 {
 		t.Fatal("taken at first sight: somebody may be writing")
 	}
@@ -156,8 +156,8 @@ func TestReload(t *testing.T) {
 	r.want(3, "no such file")
 }
 
-// A config map is exchanged by a link above its files: what was read through
-// the old one is another folder then.
+// TestReloadThroughLinks checks a config map, which is replaced by a link above its files: the
+// old path then leads to another folder.
 func TestReloadThroughLinks(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -190,8 +190,8 @@ func TestReloadThroughLinks(t *testing.T) {
 	}
 }
 
-// A model that a channel passes on may not come into the catalog: nobody could
-// tell which is meant.
+// TestReloadKeepsPassthroughApart checks that a passthrough model of a channel cannot enter the
+// catalog, since its name would be ambiguous.
 func TestReloadKeepsPassthroughApart(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{Channels: []Channel{
@@ -201,7 +201,7 @@ func TestReloadKeepsPassthroughApart(t *testing.T) {
 	r.want(0, "channel one: passthrough.theta-2: theta-2 is a model of the catalog")
 }
 
-// A catalog that cannot even be read without a panic is a broken one.
+// TestReloadSurvivesAPanic checks that a catalog whose reading panics counts as broken.
 func TestReloadSurvivesAPanic(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})
@@ -210,7 +210,7 @@ func TestReloadSurvivesAPanic(t *testing.T) {
 	r.want(0, "panic: with a string")
 }
 
-// SIGHUP does not wait for the next look, and reads what has not changed, too.
+// TestReloadOnHangup checks that SIGHUP reads the files at once, unchanged ones too.
 func TestReloadOnHangup(t *testing.T) {
 	t.Parallel()
 	r := newReloading(t, Config{})

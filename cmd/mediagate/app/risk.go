@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// warnOfRisks says what no production should run with: an armed failpoint, and
-// vendors, or a Temporal with an API key, who are called in the clear.
+// warnOfRisks logs what no production should run with: an armed failpoint, and unencrypted calls
+// to vendors, or to a Temporal with an API key.
 func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	if point != "" {
 		g.log.WarnContext(ctx, "a failpoint is armed: the process will end or stop itself there", "failpoint", point)
 	}
-	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" && !g.Config.Temporal.encrypted() && !loopback(host) {
+	if host, _, _ := net.SplitHostPort(g.Config.Temporal.Address); g.Config.Temporal.APIKey != "" &&
+		!g.Config.Temporal.encrypted() && !loopback(host) {
 		g.log.WarnContext(ctx, "temporal.tls.mode is off: temporal.api_key, and all that tasks tell, pass unencrypted")
 	}
 	for _, name := range unencrypted(g.Config.Channels) {
@@ -22,8 +23,7 @@ func (g *Gateway) warnOfRisks(ctx context.Context, point string) {
 	}
 }
 
-// unencrypted are the names of the channels whose vendor is called without TLS on
-// another machine.
+// unencrypted names the channels whose vendor is called without TLS on another machine.
 func unencrypted(channels []Channel) (names []string) {
 	for _, c := range channels {
 		if u, err := url.Parse(c.BaseURL); err == nil && u.Scheme == "http" && !loopback(u.Hostname()) {
@@ -33,7 +33,7 @@ func unencrypted(channels []Channel) (names []string) {
 	return names
 }
 
-// loopback reports whether a host is this machine by its very name.
+// loopback reports whether the host is this machine by its name.
 func loopback(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().IsLoopback()
@@ -42,8 +42,8 @@ func loopback(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// Unbounded are the names of the channels that run as many jobs as they are given, at a
-// vendor that cannot stop all of them: what clients cancel runs on, and costs us.
+// Unbounded names the channels without a concurrency whose vendor cannot stop all jobs: what
+// clients cancel there runs on, and costs us.
 func (c Config) Unbounded() (names []string) {
 	for _, ch := range c.Channels {
 		adapter, _ := c.vendors.Adapter(ch.Provider)
@@ -57,8 +57,8 @@ func (c Config) Unbounded() (names []string) {
 	return names
 }
 
-// Doubts are comments about what the settings allow and nobody may want.
-func (c Config) Doubts() (text string) {
+// Cautions are comments about settings that are allowed but risky.
+func (c Config) Cautions() (text string) {
 	for _, name := range c.Unbounded() {
 		text += "# channel " + name + " has no concurrency, and its vendor cannot stop a job: what clients cancel runs on, as many jobs as they like, and is charged to us\n"
 	}

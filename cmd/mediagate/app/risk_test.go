@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// Plain http to another machine is warned of at start, by the channel's name: the
-// address may hold credentials.
+// TestWarnsOfPlainHTTP checks the warning about plain http to another machine. It names the
+// channel, since the address may hold credentials.
 func TestWarnsOfPlainHTTP(t *testing.T) {
 	t.Parallel()
 	var want, got []string
@@ -43,7 +43,8 @@ func TestWarnsOfPlainHTTP(t *testing.T) {
 	}
 }
 
-// An API key that goes to another machine without TLS is warned of, by name only.
+// TestWarnsOfAnAPIKeyInTheClear checks the warning about an API key sent to another machine
+// without TLS. It has only the key's name.
 func TestWarnsOfAnAPIKeyInTheClear(t *testing.T) {
 	t.Parallel()
 	const key = "key-of-the-cloud"
@@ -80,8 +81,9 @@ func TestWarnsOfFailpoints(t *testing.T) {
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// A vendor that cannot stop a job, and no bound of how many: what is cancelled costs us.
-// A channel without an account: a renewed key looks like another account.
+// TestUnboundedChannels checks the warnings about a channel without concurrency whose vendor
+// cannot stop a job, since cancelled jobs cost us, and about a channel without an account, whose
+// renewed key looks like another account.
 func TestUnboundedChannels(t *testing.T) {
 	t.Parallel()
 	c := Config{Channels: []Channel{
@@ -94,7 +96,7 @@ func TestUnboundedChannels(t *testing.T) {
 	if got := c.Unbounded(); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("unbounded: %v", got)
 	}
-	if text := c.Doubts(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
+	if text := c.Cautions(); strings.Count(text, "\n") != 2 || !strings.HasPrefix(text, "# channel a has no concurrency") || !strings.Contains(text, "\n# channel a has no account") {
 		t.Errorf("doubts:\n%s", text)
 	}
 }

@@ -11,28 +11,27 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// Role is what a process is there for. It decides which secrets it needs: one that
-// never uses a secret starts without it.
+// Role says what a process does. It decides which secrets the process needs: one that never uses
+// a secret starts without it.
 type Role uint8
 
 // The roles.
 const (
 	RoleAll     Role = iota // API and worker
-	RoleAPI                 // asks adapters about requests by a channel's options alone, and has speeches spoken
-	RoleWorker              // knows no operator
+	RoleAPI                 // asks adapters about requests, for which a channel's options suffice, and makes speeches
+	RoleWorker              // is not called by operators
 	RoleMigrate             // calls no vendor
 	RoleReplay              // reads a history from Temporal, and needs nothing else
 )
 
-// needsOperators reports whether operators come to the process.
+// needsOperators reports whether operators call the process.
 func (r Role) needsOperators() bool { return r == RoleAll || r == RoleAPI }
 
-// needsCredentials reports whether the process cannot do without the credentials of
-// each channel.
+// needsCredentials reports whether the process needs the credentials of every channel.
 func (r Role) needsCredentials() bool { return r == RoleAll || r == RoleWorker }
 
-// openable are the channels that the process can call. Where it has no use for
-// credentials, those without any are left out.
+// openable returns the channels that the process can call. If it does not need credentials,
+// channels without any are left out.
 func (r Role) openable(channels []mediagate.Channel) []mediagate.Channel {
 	if r.needsCredentials() {
 		return channels
@@ -46,8 +45,10 @@ func (r Role) openable(channels []mediagate.Channel) []mediagate.Channel {
 	return list
 }
 
-// warnOfMutes tells of channels whose speeches the API cannot have spoken.
-func (r Role) warnOfMutes(ctx context.Context, vendors all.Vendors, channels []mediagate.Channel, log *slog.Logger) {
+// warnOfMissingCredentials logs the channels whose speeches the API cannot make.
+func (r Role) warnOfMissingCredentials(
+	ctx context.Context, vendors all.Vendors, channels []mediagate.Channel, log *slog.Logger,
+) {
 	if r != RoleAPI {
 		return
 	}
@@ -58,17 +59,19 @@ func (r Role) warnOfMutes(ctx context.Context, vendors all.Vendors, channels []m
 		adapter, _ := vendors.Adapter(c.Provider)
 		for _, o := range adapter.Description.Operations {
 			if o.Streams {
-				log.WarnContext(ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name)
+				log.WarnContext(
+					ctx, "the API has no credentials of a channel that speaks, its speeches are refused", "channel", c.Name,
+				)
 				break
 			}
 		}
 	}
 }
 
-// distribute gives channels the credentials that are told apart from them.
+// distribute moves the credentials in channel_credentials to their channels.
 func (r *reader) distribute(c *Config) {
 	if !r.known("channels") || !r.known("channel_credentials") {
-		for i := range c.Channels { // whatever they are missing may be there
+		for i := range c.Channels { // the missing credentials may be there
 			r.broken[fmt.Sprintf("channels[%d].credentials", i)] = true
 		}
 		return

@@ -8,7 +8,8 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 )
 
-// Each process starts with the secrets that it uses, and says which it lacks.
+// TestRolesNeedTheirSecrets checks that each process starts with only the secrets that it uses,
+// and names a missing one.
 func TestRolesNeedTheirSecrets(t *testing.T) {
 	t.Parallel()
 	const (

@@ -2,8 +2,8 @@ package app
 
 import "testing"
 
-// public_url names us to webhooks, by name or by address, though the address
-// is a load balancer's and on no interface of the machine.
+// TestPublicURLTakesNoWebhooks checks that webhooks to public_url are refused, by name or by
+// address, even if the address belongs to a load balancer and to no interface of the machine.
 func TestPublicURLTakesNoWebhooks(t *testing.T) {
 	t.Parallel()
 	for public, own := range map[string]string{

@@ -13,15 +13,15 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// Roles says which parts of the gateway a process runs.
+// Roles say which parts of the gateway a process runs.
 type Roles struct {
-	API    net.Listener // nil: none
-	Admin  net.Listener // of the admin API alone; nil: it is where the API is
+	API    net.Listener // nil for none
+	Admin  net.Listener // of the admin API only; nil if the API's listener serves it
 	Ops    net.Listener // nil: none
 	Worker bool
 }
 
-// Listen opens the roles' listeners from the settings.
+// Listen opens the listeners in the settings.
 func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, err error) {
 	var lc net.ListenConfig
 	if apiToo {
@@ -42,7 +42,7 @@ func (c Config) Listen(ctx context.Context, apiToo, workerToo bool) (r Roles, er
 	return r, nil
 }
 
-// announce says where the process listens: port 0 leaves that to the system.
+// announce logs where the process listens, since with port 0 the system chooses.
 func (r Roles) announce(ctx context.Context, log *slog.Logger) {
 	for _, part := range []struct {
 		name string
@@ -64,9 +64,8 @@ func (r Roles) close() error {
 	return err
 }
 
-// Run runs the roles until ctx ends or one of them fails, and returns once
-// all have stopped. The worker drains first to last: health answers until it
-// has handed its work back.
+// Run runs the roles until ctx ends or one of them fails, and returns once all have stopped. The
+// ops server stops last: health answers until the worker has drained.
 func (g *Gateway) Run(ctx context.Context, r Roles) error {
 	r.announce(ctx, g.log)
 	g.warnOfRisks(ctx, failpoint.Armed())
@@ -92,7 +91,7 @@ func (g *Gateway) Run(ctx context.Context, r Roles) error {
 			return errors.Join(err, r.close())
 		}
 		group.Go(func() error {
-			defer g.countCalls(ctx)() // those of speeches, which the API makes
+			defer g.countCalls(ctx)() // the API makes the calls of speeches
 			return server.Serve(ctx, r.API)
 		})
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/app"
 )
 
-// Each role has its listeners, and what cannot be listened on is told with the setting.
+// TestListen checks that each role has its listeners, and that a failed one is reported with its
+// setting.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// minScrubbed is the length from which a secret is looked for, and minWord that
-// of one of letters alone: a shorter one is a part of common words.
+// minScrubbed is the length from which a secret is scrubbed, and minWord that of a secret with only
+// letters: shorter ones occur in common words.
 const (
 	minScrubbed = 8
 	minWord     = 12
@@ -26,19 +26,19 @@ func common(secret string) bool {
 	return len(secret) < minScrubbed || len(secret) < minWord && !strings.ContainsFunc(secret, notLetter)
 }
 
-// issued are the secrets that we make ourselves, API keys and webhook secrets.
-// Of a key stays what operators see of it.
+// issued matches the secrets that we make ourselves, API keys and webhook secrets. Of a key it
+// leaves what operators see.
 var issued = regexp.MustCompile(`(mgk_[0-9A-Za-z]{6})[0-9A-Za-z]{32}|(whsec_)[A-Za-z0-9+/_-]{40,}=*`)
 
-// scrubbed is a writer without secrets. Nothing writes them on purpose; this is
-// for what we have not thought of, and for what libraries write.
+// scrubbed is a writer that removes secrets. Nothing writes them on purpose: it catches mistakes,
+// and what libraries write.
 type scrubbed struct {
 	to    io.Writer
 	known *strings.Replacer
 }
 
-// Scrub keeps secrets out of what is written, each write by itself: in plain, as
-// within JSON and URLs, in base64 and in hexadecimal digits.
+// Scrub removes secrets from each write: as they are, as in JSON and URLs, in base64 and in
+// hexadecimal.
 func Scrub(to io.Writer, secrets ...string) io.Writer {
 	var forms []string
 	for _, secret := range secrets {
@@ -46,14 +46,15 @@ func Scrub(to io.Writer, secrets ...string) io.Writer {
 			continue
 		}
 		raw := []byte(secret)
-		quoted, _ := json.Marshal(secret) // of a text: never fails
+		quoted, _ := json.Marshal(secret) // never fails for a string
 		within := string(quoted[1 : len(quoted)-1])
 		twice, _ := json.Marshal(within)
 		forms = append(forms, secret, within, string(twice[1:len(twice)-1]), url.QueryEscape(secret), url.PathEscape(secret),
-			base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),
+			base64.StdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw),
+			base64.RawStdEncoding.EncodeToString(raw),
 			base64.RawURLEncoding.EncodeToString(raw), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)))
 	}
-	// The longest first: one secret may be the beginning of another.
+	// The longest first, since one secret may be the beginning of another.
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(forms))
 	for _, form := range forms {
@@ -62,7 +63,7 @@ func Scrub(to io.Writer, secrets ...string) io.Writer {
 	return scrubbed{to, strings.NewReplacer(pairs...)}
 }
 
-// Write writes what is left, and tells that all was written.
+// Write writes the text without secrets, and reports all of it as written.
 func (s scrubbed) Write(p []byte) (int, error) {
 	text := s.known.Replace(string(p))
 	if strings.Contains(text, "mgk_") || strings.Contains(text, "whsec_") {
@@ -74,14 +75,14 @@ func (s scrubbed) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Scrub is the text without the secrets of the settings.
+// Scrub returns the text without the secrets in the settings.
 func (c Config) Scrub(text string) string {
 	var b bytes.Buffer
 	_, _ = io.WriteString(Scrub(&b, c.secrets()...), text) // a buffer never fails
 	return b.String()
 }
 
-// secrets are the values that the settings' tags call secret.
+// secrets returns the values that the settings' tags declare secret.
 func (c Config) secrets() []string {
 	var list []string
 	var walk func(v reflect.Value, tag string)
@@ -113,8 +114,8 @@ func (c Config) secrets() []string {
 	return list
 }
 
-// parts are a secret and what it is made of: the bytes of one in base64, the texts
-// of one in JSON and the lines of these, as of a private key.
+// parts returns a secret with its parts: the bytes of one in base64, and the texts of one in JSON
+// with their lines, such as those of a private key.
 func parts(secret string) []string {
 	list := []string{secret}
 	if raw, err := base64.StdEncoding.DecodeString(secret); err == nil && len(raw) >= minScrubbed {
@@ -136,14 +137,14 @@ func parts(secret string) []string {
 	return list
 }
 
-// urlSecrets are the credentials in a URL.
+// urlSecrets returns the credentials in a URL.
 func urlSecrets(text string) []string {
 	if text == "" {
 		return nil
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return []string{text} // of a form that has perhaps a password in it
+		return []string{text} // another form, which may contain a password
 	}
 	var list []string
 	if password, ok := u.User.Password(); ok {

@@ -57,7 +57,7 @@ func forms(secret string) map[string]string {
 	}
 }
 
-// Whatever gets into a line of the log, no secret of the settings comes out.
+// TestLogHoldsNoSecrets checks that no secret of the settings gets into the log, in any text.
 func TestLogHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	c, secrets := secretive()
@@ -107,7 +107,8 @@ func TestScrubLeavesTheRest(t *testing.T) {
 	}
 }
 
-// Settings print as `mediagate config` does, wherever they are printed.
+// TestSettingsAreNeverPrinted checks that settings print as `mediagate config` prints them, in
+// every format.
 func TestSettingsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	c, secrets := secretive()

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// While two accounts hold as much of the bodies as they may, the largest body of a third
-// is taken in, as its buffer doubles.
+// TestLargestBodyBesideTwoAccounts checks that a third account can send the largest body, whose
+// buffer doubles, while two accounts hold their full shares.
 func TestLargestBodyBesideTwoAccounts(t *testing.T) {
 	t.Parallel()
 	bodies := limit.For(limit.Sizes{BodyMemory: mostBodies, LargestBody: largestBody}).Bodies

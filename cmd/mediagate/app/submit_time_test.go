@@ -8,8 +8,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// D4, D6: no call of an adapter may still be under way when it counts as over,
-// and a worker that stops lets each synchronous one end.
+// TestD6SubmissionsFitTheirBounds checks D4 and D6: no call of an adapter is under way when it
+// counts as over, and a stopping worker lets each synchronous call end.
 func TestD6SubmissionsFitTheirBounds(t *testing.T) {
 	t.Parallel()
 	grace := app.Defaults().ShutdownGrace

@@ -18,16 +18,18 @@ import (
 
 // What TemporalTLS.Mode may be.
 const (
-	tlsAuto = "auto" // where another setting asks for it
+	tlsAuto = "auto" // if another setting asks for it
 	tlsOn   = "on"
 	tlsOff  = "off"
 )
 
-// options are those of the one client that each program has. Files that they
-// name are read here, and certificates at each handshake anew.
+// options returns the options of the program's one Temporal client. It reads the files that they
+// name. Certificates are read again at each handshake.
 func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
-	o := client.Options{HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(ordinary{logger.Handler()}))}
-	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // answers come as requests go
+	o := client.Options{
+		HostPort: t.Address, Namespace: t.Namespace, Logger: log.NewStructuredLogger(slog.New(demotedLog{logger.Handler()})),
+	}
+	o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // answers use the same compression as requests
 	if t.Compression {
 		o.ConnectionOptions.GrpcCompression = &client.GrpcCompressionGzip{}
 	}
@@ -35,7 +37,7 @@ func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)
 	}
 	if !t.encrypted() {
-		o.ConnectionOptions.TLSDisabled = true // or the library would take an API key for a wish
+		o.ConnectionOptions.TLSDisabled = true // the library would take an API key as a request for TLS
 		return o, nil
 	}
 	config, problems := t.TLS.config(logger)
@@ -47,8 +49,8 @@ func (t Temporal) options(logger *slog.Logger) (client.Options, error) {
 	return o, errors.Join(wrong...)
 }
 
-// Client connects to Temporal when it is first asked, with what a program wants of it
-// besides the settings.
+// Client returns a client that connects on first use. The functions set the program's own
+// options.
 func (t Temporal) Client(logger *slog.Logger, with ...func(*client.Options)) (client.Client, error) {
 	o, err := t.options(logger)
 	if err != nil {
@@ -64,7 +66,7 @@ func (t Temporal) Client(logger *slog.Logger, with ...func(*client.Options)) (cl
 	return c, nil
 }
 
-// encrypted reports whether Temporal is spoken to over TLS.
+// encrypted reports whether the connection to Temporal uses TLS.
 func (t Temporal) encrypted() bool {
 	switch t.TLS.Mode {
 	case tlsOn:
@@ -76,12 +78,12 @@ func (t Temporal) encrypted() bool {
 	}
 }
 
-// asked reports that something is set which only TLS needs.
+// asked reports whether a setting needs TLS.
 func (t TemporalTLS) asked() bool {
 	return t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != ""
 }
 
-// config is what a handshake needs, or all that is wrong with the settings.
+// config returns the TLS configuration, or all problems of the settings.
 func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {
 	v := &validator{}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
@@ -109,21 +111,21 @@ func (t TemporalTLS) config(logger *slog.Logger) (*tls.Config, []problem) {
 	return c, v.problems
 }
 
-// maxCertificates is more than the certificates of all authorities take.
+// maxCertificates exceeds the certificates of all authorities.
 const maxCertificates = 4 << 20
 
-// ownCertificate is what we show to the server. It is read at each handshake,
-// so that a renewed one is in use from the next connection on.
+// ownCertificate is our certificate for the server. It is read at each handshake, so that the
+// next connection uses a renewed one.
 type ownCertificate struct {
 	cert, key string // files
 	log       *slog.Logger
 
 	mu   sync.Mutex
-	last *tls.Certificate // that could be read
+	last *tls.Certificate // the last one that could be read
 }
 
-// get reads the files, or falls back on what they held before: who renews them
-// writes one after the other.
+// get reads the files, or returns the last certificate that could be read: a renewal replaces the
+// files one after the other.
 func (o *ownCertificate) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,18 +154,25 @@ func (o *ownCertificate) read() (*tls.Certificate, *problem) {
 	}
 	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
 	if err != nil {
-		return nil, at("temporal.tls.key", fmt.Sprintf("%s and %s are no pair: %s", o.key, o.cert, strings.TrimPrefix(err.Error(), "tls: ")))
+		return nil, at(
+			"temporal.tls.key",
+			fmt.Sprintf("%s and %s are no pair: %s", o.key, o.cert, strings.TrimPrefix(err.Error(), "tls: ")),
+		)
 	}
 	return &pair, nil
 }
 
-// temporal judges how Temporal is reached.
+// temporal validates the connection to Temporal.
 func (v *validator) temporal(t Temporal) {
 	v.hostPort("temporal.address", t.Address, false)
 	v.check(t.Namespace != "", "temporal.namespace", "must not be empty")
 	unsendable := func(r rune) bool { return unicode.IsSpace(r) || r < ' ' || r > '~' }
-	v.check(!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII")
-	v.check(!strings.ContainsFunc(t.TLS.ServerName, unsendable) && (!strings.Contains(t.TLS.ServerName, ":") || net.ParseIP(t.TLS.ServerName) != nil),
+	v.check(
+		!strings.ContainsFunc(t.APIKey, unsendable), "temporal.api_key", "must hold no spaces and nothing beyond ASCII",
+	)
+	v.check(!strings.ContainsFunc(
+		t.TLS.ServerName, unsendable,
+	) && (!strings.Contains(t.TLS.ServerName, ":") || net.ParseIP(t.TLS.ServerName) != nil),
 		"temporal.tls.server_name", "must be a name alone, without a port")
 	switch t.TLS.Mode {
 	case tlsAuto, tlsOn:

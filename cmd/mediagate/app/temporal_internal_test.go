@@ -258,8 +258,8 @@ func TestTemporalOverTLS(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed is shown from the next connection on. One that
-// cannot be read does no harm.
+// TestTemporalCertificateIsReadAnew checks that a renewed certificate is used from the next
+// connection on, and that an unreadable one does no harm.
 func TestTemporalCertificateIsReadAnew(t *testing.T) {
 	t.Parallel()
 	a, dir := newAuthority(t), t.TempDir()
@@ -302,7 +302,8 @@ func TestTemporalCertificateIsReadAnew(t *testing.T) {
 	}
 }
 
-// All that is wrong with the files is told at start, with the setting.
+// TestTemporalSettings checks that all errors of the certificate files are reported at start with
+// their settings.
 func TestTemporalSettings(t *testing.T) {
 	t.Parallel()
 	a, dir := newAuthority(t), t.TempDir()

@@ -32,26 +32,26 @@ import (
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 )
 
-// traces makes the spans of this process and exports them (ADR 23). A nil one makes
-// none. Every span but that of a submit has a parent: what no submit has begun, such as
-// polls and housekeeping, is in no trace.
+// traces makes and exports the spans of this process (ADR 23). A nil traces makes none. Every
+// span except that of a submit has a parent: work that no submit has begun, such as polls and
+// housekeeping, is in no trace.
 type traces struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// flushTime bounds what a stop waits for a collector that does not answer.
+// flushTime bounds how long a stop waits for a collector that does not answer.
 const flushTime = 5 * time.Second
 
-// openTraces begins to export where the standard variables name an OTLP endpoint, and
-// returns nil elsewhere. No connection is made. Spans that the collector does not take in
-// time are dropped: the queue is bounded, and nothing waits for it.
+// openTraces begins to export if the standard variables name an OTLP endpoint. Otherwise it
+// returns nil. It makes no connection. Spans that the collector does not accept in time are
+// dropped: the queue is bounded, and nothing waits for it.
 func openTraces(ctx context.Context, version string, log *slog.Logger) (*traces, error) {
 	on, protocol, err := tracesWanted(os.Getenv)
 	if err != nil || !on {
 		return nil, err
 	}
-	otel.SetLogger(logr.Discard()) // it repeats parts of headers, which hold secrets
+	otel.SetLogger(logr.Discard()) // it logs parts of headers, which contain secrets
 	seldom := &rate.Sometimes{Interval: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		seldom.Do(func() { log.WarnContext(ctx, "traces are not exported", "error", err) })
@@ -66,7 +66,9 @@ func openTraces(ctx context.Context, version string, log *slog.Logger) (*traces,
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(attr.String("service.name", "mediagate"), attr.String("service.version", version)), resource.WithFromEnv())
+		resource.WithAttributes(attr.String("service.name", "mediagate"), attr.String(
+			"service.version", version,
+		)), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -75,8 +77,8 @@ func openTraces(ctx context.Context, version string, log *slog.Logger) (*traces,
 	return t, nil
 }
 
-// tracesWanted reads those of the standard variables that decide whether traces are
-// exported, and how. The libraries read the others.
+// tracesWanted reads the standard variables that say whether and how traces are exported. The
+// libraries read the others.
 func tracesWanted(env func(string) string) (on bool, protocol string, err error) {
 	const general, own = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"
 	name, endpoint := own+"ENDPOINT", env(own+"ENDPOINT")
@@ -90,7 +92,7 @@ func tracesWanted(env func(string) string) (on bool, protocol string, err error)
 	if exporter != "" && exporter != "otlp" {
 		return false, "", errors.New("OTEL_TRACES_EXPORTER: must be otlp or none")
 	}
-	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // the library would export to localhost
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" { // otherwise the library would export to localhost
 		return false, "", errors.New(name + ": must be a URL with http or https and a host")
 	}
 	protocol = cmp.Or(env(own+"PROTOCOL"), env(general+"PROTOCOL"), "http/protobuf")
@@ -100,7 +102,7 @@ func tracesWanted(env func(string) string) (on bool, protocol string, err error)
 	return true, protocol, nil
 }
 
-// close exports what waits, and stops.
+// close exports the remaining spans and stops.
 func (t *traces) close(log *slog.Logger) {
 	if t == nil {
 		return
@@ -112,7 +114,7 @@ func (t *traces) close(log *slog.Logger) {
 	}
 }
 
-// Tracer makes spans; nil where there are none.
+// Tracer returns the tracer, or nil if there are no traces.
 func (t *traces) Tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -120,15 +122,16 @@ func (t *traces) Tracer() trace.Tracer {
 	return t.tracer
 }
 
-// interceptors trace starts of runs, runs, and activities. Signals, queries and the
-// steps that a run schedules have no spans of their own.
+// interceptors trace starts of runs, runs, and activities. Signals, queries and the steps that a
+// run schedules have no spans of their own.
 func (t *traces) interceptors() ([]interceptor.ClientInterceptor, error) {
 	if t == nil {
 		return nil, nil
 	}
 	calls, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
 		Tracer: t.tracer, TextMapPropagator: propagation.TraceContext{}, SpanStarter: startSpan,
-		DisableSignalTracing: true, DisableQueryTracing: true, DisableUpdateTracing: true, DisableBaggage: true, AllowInvalidParentSpans: true,
+		DisableSignalTracing: true, DisableQueryTracing: true, DisableUpdateTracing: true, DisableBaggage: true,
+		AllowInvalidParentSpans: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
@@ -136,29 +139,34 @@ func (t *traces) interceptors() ([]interceptor.ClientInterceptor, error) {
 	return []interceptor.ClientInterceptor{calls, &runTracer{tracer: t.tracer}}, nil
 }
 
-// startSpan starts a span that the library's interceptor wants. There is none without a
-// parent, and none within a workflow: the library would make that of the run anew after
-// each replay, and end it when the run leaves the cache.
+// startSpan starts a span for the library's interceptor. It starts none without a parent, and
+// none within a workflow: the library would make the run's span anew after each replay, and end
+// it when the run leaves the cache.
 func startSpan(ctx context.Context, tracer trace.Tracer, name string, opts ...trace.SpanStartOption) trace.Span {
 	parent := trace.SpanFromContext(ctx)
 	operation, _, _ := strings.Cut(name, ":")
-	if !parent.SpanContext().IsValid() || operation == "RunWorkflow" || operation == "StartActivity" || operation == "StartChildWorkflow" {
+	if !parent.SpanContext().IsValid() || operation == "RunWorkflow" || operation == "StartActivity" ||
+		operation == "StartChildWorkflow" {
 		return parent
 	}
 	_, span := tracer.Start(ctx, name, opts...)
 	return span
 }
 
-// runTracer makes a span of each run when the run ends, beside those of its activities,
-// and has the spans of calls know the attempt that an activity works on.
+// runTracer makes a span for each run when the run ends, and tells the spans of calls which
+// attempt their activity works on.
 type runTracer struct {
 	interceptor.InterceptorBase
 	tracer trace.Tracer
 }
 
-// InterceptWorkflow surrounds a run.
-func (r *runTracer) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	return &tracedRun{WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, tracer: r.tracer}
+// InterceptWorkflow adds the span to a run.
+func (r *runTracer) InterceptWorkflow(
+	_ workflow.Context, next interceptor.WorkflowInboundInterceptor,
+) interceptor.WorkflowInboundInterceptor {
+	return &tracedRun{
+		WorkflowInboundInterceptorBase: interceptor.WorkflowInboundInterceptorBase{Next: next}, tracer: r.tracer,
+	}
 }
 
 type tracedRun struct {
@@ -166,8 +174,8 @@ type tracedRun struct {
 	tracer trace.Tracer
 }
 
-// ExecuteWorkflow makes the span. It does not get there when the run leaves the cache,
-// nor for a run that has ended and is only replayed.
+// ExecuteWorkflow makes the span. It does not return when the run leaves the cache, and makes no
+// span for a run that has ended and is only replayed.
 func (r *tracedRun) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := r.Next.ExecuteWorkflow(ctx, in)
 	parent, ok := opentelemetry.SpanFromWorkflowContext(ctx)
@@ -177,7 +185,8 @@ func (r *tracedRun) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execut
 	info := workflow.GetInfo(ctx)
 	_, span := r.tracer.Start(trace.ContextWithSpan(context.Background(), parent), "RunWorkflow:"+info.WorkflowType.Name,
 		trace.WithTimestamp(info.WorkflowStartTime), trace.WithAttributes(
-			attr.String("temporalWorkflowID", info.WorkflowExecution.ID), attr.String("temporalRunID", info.WorkflowExecution.RunID),
+			attr.String("temporalWorkflowID", info.WorkflowExecution.ID),
+			attr.String("temporalRunID", info.WorkflowExecution.RunID),
 		))
 	if err != nil && !workflow.IsContinueAsNewError(err) {
 		span.SetStatus(codes.Error, "")
@@ -186,8 +195,10 @@ func (r *tracedRun) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execut
 	return result, err
 }
 
-// InterceptActivity surrounds an activity.
-func (*runTracer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+// InterceptActivity adds the attempt to an activity's context.
+func (*runTracer) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
 	return &tracedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
 }
 
@@ -195,7 +206,7 @@ type tracedActivity struct {
 	interceptor.ActivityInboundInterceptorBase
 }
 
-// attemptKey is the key of an attempt's number in a context.
+// attemptKey is the context key of an attempt's number.
 type attemptKey struct{}
 
 // ExecuteActivity notes the attempt.
@@ -209,10 +220,12 @@ func (a *tracedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	return a.Next.ExecuteActivity(ctx, in)
 }
 
-// call begins the span of a call to somebody else's server, and returns its end. status
-// is 0, and trouble the kind of the error, where no answer came. The address is in no
-// attribute, and the trace goes with no request: it is nobody's business but ours.
-func (t *traces) call(ctx context.Context, name string, attributes ...attr.KeyValue) (end func(status int, trouble string)) {
+// call begins the span of a call to another server, and returns the function that ends it.
+// Without an answer status is 0 and trouble the kind of the error. The address is in no
+// attribute, and the trace context is not sent along: it concerns only us.
+func (t *traces) call(
+	ctx context.Context, name string, attributes ...attr.KeyValue,
+) (end func(status int, trouble string)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return func(int, string) {}
 	}
@@ -232,10 +245,12 @@ func (t *traces) call(ctx context.Context, name string, attributes ...attr.KeyVa
 	}
 }
 
-// effects name the calls to vendors.
-var effects = map[vendorhttp.Effect]string{vendorhttp.Reads: "read", vendorhttp.Submits: "submit", vendorhttp.Stops: "stop"}
+// effects name the effects of calls to vendors.
+var effects = map[vendorhttp.Effect]string{
+	vendorhttp.Reads: "read", vendorhttp.Submits: "submit", vendorhttp.Stops: "stop",
+}
 
-// watch makes a span of each call that a channel's adapter makes for a task.
+// watch makes a span for each call that a channel's adapter makes for a task.
 func (t *traces) watch(ch mediagate.Channel) func(context.Context, vendorhttp.Effect) func(int, error) {
 	if t == nil {
 		return nil

@@ -71,7 +71,8 @@ func withoutVariables(t *testing.T) {
 	}
 }
 
-// Without the variables nothing is installed: no provider, no interceptor, no hook.
+// TestNoTracesWithoutVariables checks that nothing is installed without the variables: no
+// provider, no interceptor, no hook.
 func TestNoTracesWithoutVariables(t *testing.T) {
 	withoutVariables(t)
 	before := otel.GetTracerProvider()
@@ -139,8 +140,8 @@ func (c *taker) told() map[string]map[string]string {
 	return all
 }
 
-// What waits is exported at the stop, by either protocol and under the name that the
-// standard variables give. Only what has a parent is a span.
+// TestTracesAreExported checks that waiting spans are exported at the stop, by either protocol
+// and under the name in the standard variables. A span needs a parent.
 func TestTracesAreExported(t *testing.T) {
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -191,7 +192,8 @@ func TestTracesAreExported(t *testing.T) {
 	}
 }
 
-// A collector that hangs holds nobody up: spans that find no room are dropped.
+// TestAHangingCollectorHoldsNobodyUp checks that a hanging collector delays nothing: spans
+// without room are dropped.
 func TestAHangingCollectorHoldsNobodyUp(t *testing.T) {
 	withoutVariables(t)
 	asked, release := make(chan struct{}), make(chan struct{})

@@ -52,8 +52,8 @@ func header(t *testing.T, parent string) *commonpb.Header {
 	return &commonpb.Header{Fields: map[string]*commonpb.Payload{"_tracer-data": payload}}
 }
 
-// A run is one span, and each of its activities is one. All are below the span that the
-// run was started under, also the run of the callback. A run of no trace makes none.
+// TestARunIsTraced checks that a run and each of its activities is a span below the span under
+// which the run was started. So is the run of the callback. A run without a trace makes no spans.
 func TestARunIsTraced(t *testing.T) {
 	t.Parallel()
 	for name, parent := range map[string]string{"in a trace": someParent, "in none": ""} {
@@ -102,7 +102,8 @@ func TestARunIsTraced(t *testing.T) {
 	}
 }
 
-// A replay makes no spans: whatever it passes was traced when it happened.
+// TestAReplayMakesNoSpans checks that a replay makes no spans, since its steps were traced when
+// they happened.
 func TestAReplayMakesNoSpans(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "workflows", "testdata", "histories", "*.json"))

@@ -25,14 +25,14 @@ import (
 	"github.com/mediagate/mediagate/storage/blob"
 )
 
-// minAdminKey is how long the key of an operator must be.
+// minAdminKey is the minimum length of an operator's key.
 const minAdminKey = 32
 
-// maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds,
-// the time to record what came of it.
+// maxWebhookTimeout leaves a delivery's activity, which ends after 45 seconds, the time to record
+// the result.
 const maxWebhookTimeout = 30 * time.Second
 
-// Validate returns all that is wrong with the settings, each with its path.
+// Validate returns all problems of the settings, each with its path.
 func (c Config) Validate() error {
 	var problems []error
 	for _, p := range c.problems(false, RoleAll) {
@@ -46,7 +46,7 @@ type problem struct{ path, text string }
 
 func (p problem) Error() string { return p.path + ": " + p.text }
 
-// problems judges the settings. A program with a database of its own needs no
+// problems validates the settings. A program with its own database, embedded, needs no
 // database_url.
 func (c Config) problems(embedded bool, role Role) []problem {
 	v := &validator{}
@@ -84,7 +84,9 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	v.hostPort("ops_listen", c.OpsListen, true)
 	if c.AdminListen != "" {
 		v.hostPort("admin_listen", c.AdminListen, true)
-		v.check(!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out")
+		v.check(
+			!samePort(c.AdminListen, c.APIListen), "admin_listen", "is the address of api_listen: take another, or leave it out",
+		)
 	}
 	if c.AdminKey != "" || role.needsOperators() {
 		v.adminKey("admin_key", c.AdminKey)
@@ -106,11 +108,17 @@ func (c Config) problems(embedded bool, role Role) []problem {
 		}
 	}
 	for i, origin := range c.CORSOrigins {
-		v.check(isOrigin(origin), fmt.Sprintf("cors_origins[%d]", i), "must be scheme://host, with a port where it is not the scheme's own, or *")
+		v.check(
+			isOrigin(origin), fmt.Sprintf("cors_origins[%d]", i),
+			"must be scheme://host, with a port where it is not the scheme's own, or *",
+		)
 	}
 	v.check(c.Currency != "", "currency", "must not be empty")
 	v.check(c.CreditsPerUnit > 0, "credits_per_unit", "must be above 0")
-	v.check(c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs", ByteSize(blob.MinMemory))
+	v.check(
+		c.MirrorMemory >= blob.MinMemory, "mirror_memory", "must be at least %s, what one copy needs",
+		ByteSize(blob.MinMemory),
+	)
 	v.accountDefaults(c.AccountDefaults)
 	v.catalog(c)
 	v.proxies("trusted_proxies", c.TrustedProxies)
@@ -141,8 +149,13 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	}
 	v.check(c.Retention.Tasks == 0 || c.Retention.Results > 0 && c.Retention.Results <= c.Retention.Tasks, "retention.results",
 		"must be at most retention.tasks: files are found by their task")
-	v.check(c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL, blob.MaxLink)
-	v.check(c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout)
+	v.check(
+		c.LinkTTL >= minLinkTTL && c.LinkTTL <= blob.MaxLink, "link_ttl", "must be between %s and %s", minLinkTTL,
+		blob.MaxLink,
+	)
+	v.check(
+		c.Outbound.WebhookTimeout <= maxWebhookTimeout, "outbound.webhook_timeout", "must be at most %s", maxWebhookTimeout,
+	)
 	for i, cidr := range c.Outbound.Allow {
 		_, err := netip.ParsePrefix(cidr)
 		v.check(err == nil, fmt.Sprintf("outbound.allow[%d]", i), "%q is no CIDR", cidr)
@@ -153,20 +166,20 @@ func (c Config) problems(embedded bool, role Role) []problem {
 	return v.problems
 }
 
-// minKept is the least that anything is kept: longer than a submit takes that works on it.
+// minKept is the shortest retention. It exceeds the duration of a submit that works on kept data.
 const minKept = time.Hour
 
-// minLinkTTL is the least time that a client has to use a link.
+// minLinkTTL is the shortest time in which a client can use a link.
 const minLinkTTL = time.Minute
 
-// leastDistinct is how many different bytes a key has at least. Of 32 random ones
-// thirty differ, of as many random hexadecimal digits fourteen; with less than
-// half of that it was typed, not drawn.
+// leastDistinct is how many different bytes a key must have. Of 32 random bytes about thirty
+// differ, of as many random hexadecimal digits fourteen. A key with fewer than half of that was
+// typed by hand.
 const leastDistinct = 7
 
 const tooRegular = "repeats the same few characters: take a random one, as of openssl rand -base64 32"
 
-// regular reports a key that could be guessed.
+// regular reports whether a key could be guessed.
 func regular(key []byte) bool {
 	seen := map[byte]bool{}
 	for _, b := range key {
@@ -187,20 +200,26 @@ func (v *validator) check(ok bool, path, format string, args ...any) {
 
 func (v *validator) hostPort(path, value string, listen bool) {
 	host, port, err := net.SplitHostPort(value)
-	v.check(err == nil && port != "" && (listen || host != "") && !strings.ContainsAny(value, "/?#@"), path, "%q is not host:port", value)
+	v.check(
+		err == nil && port != "" && (listen || host != "") && !strings.ContainsAny(value, "/?#@"), path,
+		"%q is not host:port", value,
+	)
 	number, notANumber := strconv.Atoi(port)
-	v.check(notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value, math.MaxUint16)
+	v.check(
+		notANumber != nil || number >= 0 && number <= math.MaxUint16, path, "%q has no port from 0 to %d", value,
+		math.MaxUint16,
+	)
 }
 
-// samePort reports addresses of which one process cannot listen on both, as far as
-// their words tell: port 0 is another one each time.
+// samePort reports whether one process cannot listen on both addresses, as far as their texts
+// show. Port 0 is a different port each time.
 func samePort(a, b string) bool {
 	_, port, err := net.SplitHostPort(a)
 	return err == nil && port != "0" && a == b
 }
 
-// catalog reads the models, as the start will. Without files or models of our
-// own there is nothing to find: tests hold the built-in ones against adapters.
+// catalog reads the models as the start does. With only built-in files there is nothing to find:
+// tests check these against the adapters.
 func (v *validator) catalog(c Config) {
 	passed := passthrough(c.vendors, c.Channels)
 	if c.CatalogDir == "" && c.VendorDir == "" && len(passed) == 0 {
@@ -218,7 +237,7 @@ func (v *validator) catalog(c Config) {
 	}
 	models, problems := loadCatalog(c, options...)
 	if models != nil {
-		v.unasked(c.vendors, models)
+		v.checkVendorFields(c.vendors, models)
 	}
 	for _, problem := range problems {
 		path := "catalog_dir"
@@ -229,22 +248,23 @@ func (v *validator) catalog(c Config) {
 	}
 }
 
-// loadCatalog reads the models that the settings name, and lists all that is
-// wrong with them, by themselves and in the eyes of the adapters. Each problem
-// names file and key.
+// loadCatalog reads the configured models, and lists all problems with file and key, including
+// those with adapters.
 func loadCatalog(c Config, options ...catalog.Option) (*catalog.Catalog, []string) {
-	models, err := catalog.Load(c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...)
+	models, err := catalog.Load(
+		c.CatalogDir, append(options, catalog.WithPassthrough(passthrough(c.vendors, c.Channels)))...,
+	)
 	var problems []string
 	for _, problem := range leaves(err) {
 		problems = append(problems, strings.TrimPrefix(problem.Error(), "catalog: "))
 	}
 	if models != nil {
-		problems = append(problems, cross(offers(models), c.vendors)...)
+		problems = append(problems, checkOffers(offers(models), c.vendors)...)
 	}
 	return models, problems
 }
 
-// leaves takes a joined error apart.
+// leaves splits a joined error.
 func leaves(err error) []error {
 	if err == nil {
 		return nil
@@ -283,8 +303,12 @@ func (v *validator) channels(c Config, role Role) {
 		v.check(ch.Weight > 0, path+".weight", "must be above 0")
 		v.check(ch.Concurrency >= 0, path+".concurrency", "must not be negative")
 		v.check(ch.RequestsPerSecond > 0, path+".requests_per_second", "must be above 0")
-		v.check(ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max")
-		v.check(strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space")
+		v.check(
+			ch.PollInterval.Min > 0 && ch.PollInterval.Min <= ch.PollInterval.Max, path+".poll_interval", "needs 0 < min <= max",
+		)
+		v.check(
+			strings.TrimSpace(ch.Account) == ch.Account, path+".account", "must not be blank, nor begin or end with a space",
+		)
 		credentials := path + ".credentials"
 		if apart := c.ChannelCredentials[ch.Name]; len(apart) > 0 && maps.Equal(apart, ch.Credentials) {
 			credentials = below("channel_credentials", ch.Name)
@@ -298,7 +322,7 @@ func (v *validator) channels(c Config, role Role) {
 	v.passthrough(c.vendors, c.Channels)
 }
 
-// former checks the names that channels had: each leads to one channel.
+// former checks the earlier names of channels: each must lead to one channel.
 func (v *validator) former(channels []Channel) {
 	present, heirs := map[string]bool{}, map[string]bool{}
 	for _, ch := range channels {
@@ -315,10 +339,9 @@ func (v *validator) former(channels []Channel) {
 	}
 }
 
-// vendor asks the adapter what it thinks of a channel. What it says of
-// base_url counts only when we found nothing, and of credentials only where there
-// are some, or the process cannot do without. These have a path of their own, for
-// they may stand apart from the channel.
+// vendor has the adapter check a channel. Its problem with base_url counts only if we found none
+// ourselves, and those with credentials only if there are some or the process needs them.
+// Credentials have their own path, since they may stand apart from the channel.
 func (v *validator) vendor(vendors all.Vendors, path, credentials string, ch Channel, role Role) {
 	badURL := ch.BaseURL != "" && baseAddress.problem(ch.BaseURL) != ""
 	v.address(path+".base_url", ch.BaseURL, baseAddress)
@@ -351,14 +374,26 @@ func domainMessage(err error) string {
 	return err.Error()
 }
 
-// accountDefaults judges the limits of accounts that name none.
+// accountDefaults validates the default limits of accounts.
 func (v *validator) accountDefaults(d AccountDefaults) {
 	const most = 1_000_000_000
-	v.check(d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate", "must be between 0 and %d, or null for no limit", most)
-	v.check(d.InFlight == nil || 0 <= *d.InFlight && *d.InFlight <= most, "account_defaults.in_flight", "must be between 0 and %d, or null for no limit", most)
+	v.check(
+		d.Rate == nil || 0 <= *d.Rate && *d.Rate <= most, "account_defaults.rate",
+		"must be between 0 and %d, or null for no limit", most,
+	)
+	v.check(
+		d.InFlight == nil || 0 <= *d.InFlight && *d.InFlight <= most, "account_defaults.in_flight",
+		"must be between 0 and %d, or null for no limit", most,
+	)
 	if d.Unpaid != nil {
 		unpaid, err := mediagate.ParseMicros(*d.Unpaid)
-		v.check(err == nil && unpaid >= 0, "account_defaults.unpaid", `must be a decimal like "25" with at most 6 decimals, not negative, or null for no limit`)
+		v.check(
+			err == nil && unpaid >= 0, "account_defaults.unpaid",
+			`must be a decimal like "25" with at most 6 decimals, not negative, or null for no limit`,
+		)
 	}
-	v.check(d.UploadsPerDay == nil || *d.UploadsPerDay >= 0, "account_defaults.uploads_per_day", "must be a size like 20GiB, or null for no limit")
+	v.check(
+		d.UploadsPerDay == nil || *d.UploadsPerDay >= 0, "account_defaults.uploads_per_day",
+		"must be a size like 20GiB, or null for no limit",
+	)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// vendors reads the files of vendor_dir. With a fault in one of them, channels and
-// models are not checked: they may name its vendor.
+// vendors reads the files of vendor_dir. If one of them is invalid, channels and models are not
+// checked, since they may name its vendor.
 func (r *reader) vendors(c *Config) {
 	if c.VendorDir == "" || !r.known("vendor_dir") {
 		return
@@ -28,8 +28,8 @@ func (r *reader) vendors(c *Config) {
 	r.problems = append(r.problems, leaves(err)...)
 }
 
-// allowsHost reports whether outbound.allow has a host of a vendor's file: its address,
-// or for a name of this machine the loopback.
+// allowsHost reports whether outbound.allow contains the host in a vendor's file: its address, or
+// the loopback for a name of this machine.
 func (c Config) allowsHost(host string) bool {
 	address, err := netip.ParseAddr(host)
 	if err != nil {
@@ -44,8 +44,8 @@ func (c Config) allowsHost(host string) bool {
 	})
 }
 
-// TestVendors runs the examples of the files of vendor_dir, and of the built-in files
-// that channels name. It calls nobody.
+// TestVendors runs the examples in the files of vendor_dir, and in the built-in files that
+// channels name. It makes no calls.
 func (c Config) TestVendors(ctx context.Context) error {
 	files := slices.Clone(c.vendors.Added())
 	for _, ch := range c.Channels {
@@ -60,8 +60,8 @@ func (c Config) TestVendors(ctx context.Context) error {
 	return err
 }
 
-// listed are the vendors as operators see them over the API.
-func listed(vendors all.Vendors) []api.Vendor {
+// apiVendors converts the vendors to what operators see over the API.
+func apiVendors(vendors all.Vendors) []api.Vendor {
 	var list []api.Vendor
 	for _, name := range vendors.Known() {
 		adapter, _ := vendors.Adapter(name)
@@ -80,9 +80,9 @@ func listed(vendors all.Vendors) []api.Vendor {
 	return list
 }
 
-// unasked reports the fields of operations of vendor_dir that no request has: those of
-// no model and not of the base contract.
-func (v *validator) unasked(vendors all.Vendors, models *catalog.Catalog) {
+// checkVendorFields reports fields in files of vendor_dir that no request can have: fields of no
+// model and not of the base contract.
+func (v *validator) checkVendorFields(vendors all.Vendors, models *catalog.Catalog) {
 	known := map[string]bool{}
 	for _, m := range models.Models() {
 		for _, o := range m.Operations() {
@@ -99,5 +99,5 @@ func (v *validator) unasked(vendors all.Vendors, models *catalog.Catalog) {
 	}
 }
 
-// baseFields are those of requests for models of no catalog.
+// baseFields are the fields of the base contract.
 var baseFields = []string{"prompt", "image_urls", "duration", "resolution", "size", "aspect_ratio", "n", "seed"}

@@ -11,15 +11,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// parseYAML reads one document: nil, bool, string, []any or map[string]any. A number
-// is the text that was written: the library would read 0123456 as octal and 1_000 as
-// a thousand, which no key and no amount survives. Errors name line and column, never
-// values.
+// parseYAML parses one document to nil, bool, string, []any or map[string]any. Numbers stay
+// texts: the library would read 0123456 as octal and 1_000 as a thousand, which would ruin keys
+// and amounts. Errors name line and column, never values.
 func parseYAML(text []byte) (any, error) {
 	tokens := lexer.Tokenize(string(text))
 	for _, t := range tokens {
 		switch t.Type {
-		case token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType, token.InfinityType, token.NanType:
+		case token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType,
+			token.InfinityType, token.NanType:
 			t.Type = token.StringType
 		default:
 		}
@@ -45,10 +45,11 @@ func parseYAML(text []byte) (any, error) {
 	return value, nil
 }
 
-// mergedFirst puts what a mapping's `<<` brings in before its own entries, which win.
+// mergedFirst puts the entries that `<<` merges into a mapping before its own entries, which take
+// precedence.
 type mergedFirst struct{}
 
-// Visit does so in one mapping.
+// Visit reorders one mapping.
 func (v mergedFirst) Visit(n ast.Node) ast.Visitor {
 	if m, ok := n.(*ast.MappingNode); ok {
 		own := func(e *ast.MappingValueNode) bool { return !e.Key.IsMergeKey() }

@@ -14,17 +14,18 @@ import (
 	"time"
 )
 
-// client speaks to the admin API.
+// client calls the admin API.
 type client struct {
 	base string
 	key  string
 	http *http.Client
 }
 
-// connect finds address and key: in the folder of a standalone, or in the
-// environment.
+// connect finds the address and the key in a standalone's folder or in the environment.
 func connect(env map[string]string, data string) (*client, error) {
-	c := &client{base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second}}
+	c := &client{
+		base: env["MEDIAGATE_URL"], key: env["MEDIAGATE_ADMIN_KEY"], http: &http.Client{Timeout: 60 * time.Second},
+	}
 	if data != "" {
 		where, err := FindStandalone(data)
 		if err != nil {
@@ -35,19 +36,19 @@ func connect(env map[string]string, data string) (*client, error) {
 	if c.base == "" || c.key == "" {
 		return nil, errUsage{"set MEDIAGATE_URL and MEDIAGATE_ADMIN_KEY, or name a standalone's folder with -data"}
 	}
-	if u, err := url.Parse(c.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(c.base, "?#") {
+	if u, err := url.Parse(c.base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		strings.ContainsAny(c.base, "?#") {
 		return nil, errUsage{"MEDIAGATE_URL must be an http or https URL without query and fragment"}
 	}
 	return c, nil
 }
 
-// errRefused is a 400: what was asked for cannot be.
+// errRefused is the message of a 400.
 type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
 
-// do makes a call and returns the answer's body. An error of the API is
-// returned in its own words.
+// do makes a call and returns the body of the answer. An error of the API keeps its message.
 func (c *client) do(ctx context.Context, method, path string, body any) ([]byte, error) {
 	var reader io.Reader
 	if body != nil {

@@ -28,7 +28,7 @@ func accountsList(ctx context.Context, c *call) error {
 	return c.show(answer, accountColumns()...)
 }
 
-// accountsShow tells all of one account: its limits, and which of its jobs nobody pays for.
+// accountsShow prints an account with its limits and its unpaid jobs.
 func accountsShow(ctx context.Context, c *call) error {
 	id := c.target()
 	if err := c.parse(); err != nil {
@@ -49,7 +49,9 @@ func accountsShow(ctx context.Context, c *call) error {
 		account["abandoned"] = fmt.Sprintf("%v jobs of cancelled tasks may still run, unpaid: %v", jobs["jobs"], jobs["cost"])
 	}
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
-	for _, name := range append(accountColumns(), "suspended", "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned") {
+	for _, name := range append(
+		accountColumns(), "suspended", "rate", "in_flight", "unpaid", "uploads_per_day", "abandoned",
+	) {
 		if account[name] == nil {
 			account[name] = "as account_defaults say"
 		}
@@ -71,7 +73,7 @@ func accountsCreate(ctx context.Context, c *call) error {
 	return c.show(answer, accountColumns()...)
 }
 
-// accountsSuspend ends new work of an account. What runs goes on.
+// accountsSuspend refuses new tasks of an account. Its running tasks continue.
 func accountsSuspend(ctx context.Context, c *call) error { return suspendAccount(ctx, c, true) }
 
 func accountsResume(ctx context.Context, c *call) error { return suspendAccount(ctx, c, false) }
@@ -95,7 +97,7 @@ func suspendAccount(ctx context.Context, c *call, suspended bool) error {
 	return c.show(answer, append(accountColumns(), "suspended")...)
 }
 
-// withReason adds to a body why something is done, if that is said.
+// withReason adds the reason to a body, unless it is empty.
 func withReason(body map[string]any, reason string) map[string]any {
 	if reason != "" {
 		body["reason"] = reason
@@ -106,7 +108,9 @@ func withReason(body map[string]any, reason string) map[string]any {
 func accountsGrant(ctx context.Context, c *call) error {
 	account := c.flags.String("account", "", "")
 	amount, reference := c.flags.String("amount", "", ""), c.flags.String("reference", "", "")
-	err := errors.Join(c.parse(), required(map[string]*string{"account": account, "amount": amount, "reference": reference}))
+	err := errors.Join(
+		c.parse(), required(map[string]*string{"account": account, "amount": amount, "reference": reference}),
+	)
 	if err != nil {
 		return err
 	}

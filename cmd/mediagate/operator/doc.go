@@ -1,4 +1,3 @@
-// Package operator holds the commands that act on a running gateway over its
-// admin API. It prints tables for people and JSON for scripts, and knows
-// nothing but HTTP.
+// Package operator has the commands that call the admin API of a running gateway. It prints tables
+// for people and JSON for scripts.
 package operator

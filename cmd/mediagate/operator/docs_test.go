@@ -17,7 +17,7 @@ var (
 	word   = regexp.MustCompile(`[^\s"]*"[^"]*"|[^\s"]+`)
 )
 
-// Whoever follows the docs at night does not meet a command or a flag that there is not.
+// TestCommandsOfTheDocs checks that all commands and flags in the docs exist.
 func TestCommandsOfTheDocs(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..", "..")

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// keyColumns leave out what a terminal has no room for. Of one account, which is
-// named already, there is room for times.
+// keyColumns returns the columns that fit into a terminal. A list for one account omits the account
+// and shows times instead.
 func keyColumns(ofOneAccount bool) []string {
 	if ofOneAccount {
 		return []string{"id", "name", "prefix", "quota", "spent", "expires_at", "last_used_at"}
@@ -25,14 +25,16 @@ func keysList(ctx context.Context, c *call) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil)
+	answer, err := c.client.do(
+		ctx, http.MethodGet, "/keys?"+page(*limit, *after)+filters(map[string]*string{"account": account}), nil,
+	)
 	if err != nil {
 		return err
 	}
 	return c.show(answer, keyColumns(*account != "")...)
 }
 
-// filters are the part of a query after its page: those that are given.
+// filters returns the given filters as the rest of a query that begins with the page.
 func filters(values map[string]*string) (query string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if *values[name] != "" {

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	checkTimeout  = 35 * time.Minute // longer than the gateway takes, which answers when it is done
+	checkTimeout  = 35 * time.Minute // longer than the check takes
 	checkProgress = 15 * time.Second
 )
 
-// ledgerCheck fails when an invariant is broken, after it has said which.
+// ledgerCheck prints the broken invariants and fails if there are any.
 func ledgerCheck(ctx context.Context, c *call) error {
 	if err := c.parse(); err != nil {
 		return err
 	}
 	c.client.http.Timeout = checkTimeout
-	stop := tellTime(c.notes, checkProgress)
+	stop := reportTime(c.notes, checkProgress)
 	answer, err := c.client.do(ctx, http.MethodGet, "/ledger/check", nil)
 	stop()
 	if err != nil {
@@ -51,8 +51,8 @@ func ledgerCheck(ctx context.Context, c *call) error {
 	return nil
 }
 
-// tellTime says now and then how long it takes, until stop is called.
-func tellTime(to io.Writer, every time.Duration) (stop func()) {
+// reportTime prints regularly how long the check takes, until stop is called.
+func reportTime(to io.Writer, every time.Duration) (stop func()) {
 	quit, done, began := make(chan struct{}), make(chan struct{}), time.Now()
 	go func() {
 		defer close(done)

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Who waits for a check reads that it goes on.
-func TestTellTime(t *testing.T) {
+// TestReportTime checks that a long check prints its progress.
+func TestReportTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		stop := tellTime(&said, checkProgress)
+		stop := reportTime(&said, checkProgress)
 		time.Sleep(40 * time.Second)
 		stop()
 		if got := said.String(); got != "checking since 15s\nchecking since 30s\n" {

@@ -23,19 +23,19 @@ const (
 	exitUsage  = 2
 )
 
-// errUsage is a command that cannot be understood.
+// errUsage is the error of a wrong command line.
 type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
-// command is one verb: what it takes and what it does.
+// command is a command with its arguments and its function.
 type command struct {
 	name  string // "accounts list"
 	usage string
 	run   func(ctx context.Context, c *call) error
 }
 
-// oneOrMany is how levers are called.
+// oneOrMany is the usage of the levers: they act on one task or on many.
 const oneOrMany = "(ID | -stuck | -where FILTER [-dry-run] [-per-second N]) -reason TEXT"
 
 func commands() []command {
@@ -71,12 +71,14 @@ func commands() []command {
 	}
 }
 
-// Has reports whether there are commands on things of that name: "accounts".
+// Has reports whether there are commands for the name, such as "accounts".
 func Has(name string) bool {
-	return slices.ContainsFunc(commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") })
+	return slices.ContainsFunc(
+		commands(), func(c command) bool { return c.name == name || strings.HasPrefix(c.name, name+" ") },
+	)
 }
 
-// Names are those of the commands: "accounts list".
+// Names returns the names of the commands, such as "accounts list".
 func Names() []string {
 	names := make([]string, 0, len(commands()))
 	for _, c := range commands() {
@@ -85,7 +87,7 @@ func Names() []string {
 	return names
 }
 
-// Summary tells which commands there are, a line for each kind of thing.
+// Summary lists the commands, with a line for each object such as accounts.
 func Summary() string {
 	var b strings.Builder
 	before := ""
@@ -109,14 +111,14 @@ type call struct {
 	flags  *flag.FlagSet
 	args   []string
 	out    io.Writer
-	notes  io.Writer // of what takes long
+	notes  io.Writer // progress of long commands
 	format string
 	data   string
 	env    map[string]string
 	client *client
 }
 
-// parse reads the command's flags, and connects.
+// parse parses the command's flags and connects.
 func (c *call) parse() error {
 	if err := c.flags.Parse(c.args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -135,8 +137,8 @@ func (c *call) parse() error {
 	return err
 }
 
-// Run runs the command that the arguments name and returns the exit code: 0
-// done, 1 failed, 2 wrong use. To ask for help is no wrong use.
+// Run runs the command that the arguments name and returns the exit code: 0 done, 1 failed, 2 wrong
+// use. Help ends with 0.
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	name := strings.Join(args[:min(2, len(args))], " ")
 	for _, cmd := range commands() {
@@ -145,7 +147,10 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 			continue
 		}
 		name = cmd.name
-		c := &call{flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr, env: variables(environ)}
+		c := &call{
+			flags: flag.NewFlagSet(name, flag.ContinueOnError), args: args[words:], out: stdout, notes: stderr,
+			env: variables(environ),
+		}
 		c.flags.SetOutput(io.Discard)
 		c.flags.StringVar(&c.data, "data", "", "folder of a standalone")
 		c.flags.StringVar(&c.format, "o", "table", "table or json")
@@ -183,12 +188,12 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return exitUsage
 }
 
-// line is how the command is called.
+// line returns the usage line of the command.
 func (c command) line() string {
 	return strings.Join(strings.Fields("mediagate "+c.name+" "+c.usage+" [-data DIR] [-o json]"), " ")
 }
 
-// list prints the commands on things of that name, or all.
+// list prints the usage of the commands for an object, or of all commands.
 func list(w io.Writer, of string) {
 	for _, cmd := range commands() {
 		if of == "" || strings.HasPrefix(cmd.name, of+" ") {
@@ -206,7 +211,7 @@ func variables(environ []string) map[string]string {
 	return m
 }
 
-// show prints the answer: as it is for scripts, as a table for people.
+// show prints the answer: unchanged for scripts, as a table for people.
 func (c *call) show(answer []byte, columns ...string) error {
 	if c.format == "json" {
 		_, err := fmt.Fprintln(c.out, PrintableJSON(strings.TrimSpace(string(answer))))
@@ -249,13 +254,13 @@ func (c *call) table(rows []map[string]any, columns []string) error {
 	return w.Flush()
 }
 
-// timeColumns and dayColumns hold Unix seconds. Of the latter a day says enough.
+// timeColumns and dayColumns hold Unix seconds. A cell of dayColumns shows only the day.
 var (
 	timeColumns = []string{"since", "next_probe_at", "oldest", "at"}
 	dayColumns  = []string{"expires_at", "last_used_at"}
 )
 
-// cell is a value as a person reads it.
+// cell formats a value for people.
 func cell(column string, row map[string]any) string {
 	v := row[column]
 	seconds, ok := v.(float64)
@@ -273,7 +278,7 @@ func cell(column string, row map[string]any) string {
 	}
 }
 
-// required are flags that must be given.
+// required returns an error if one of the flags is missing.
 func required(values map[string]*string) error {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -322,8 +322,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A name is a customer's, and a table is the operator's: none writes rows, moves the
-// cursor or turns the text around.
+// TestTablesShowControlCharacters checks that a customer's name cannot add rows to a table, move
+// the cursor or reverse the text.
 func TestTablesShowControlCharacters(t *testing.T) {
 	t.Parallel()
 	hostile := `{"id":"key_1","prefix":"mg-ab","account":"acc_1","name":"a\u001b[2J\nkey_2\tb\u009b1m\u202egnp\u200b\u007f é ключ","unlimited":true,"spent":"1"}`
@@ -453,8 +453,8 @@ func TestWrongUse(t *testing.T) {
 	})
 }
 
-// A server that is no gateway, or no longer one, gets an error of the command: it is asked no
-// second time, and nothing of its answer counts as a task.
+// TestForeignAnswers checks that an answer of another server is an error of the command: the
+// command does not repeat the call, and takes nothing of the answer for a task.
 func TestForeignAnswers(t *testing.T) {
 	t.Parallel()
 	const more = `{"object":"list","data":[],"marked":0,"has_more":true,"next":%q}`
@@ -486,8 +486,7 @@ func TestForeignAnswers(t *testing.T) {
 	}
 }
 
-// Without a verb, or with one that there is not, a thing lists its own verbs and
-// no others.
+// TestVerbs checks that an object without a verb, or with an unknown one, lists its own verbs.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	verbs := map[string]int{}
@@ -533,8 +532,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A standalone's folder says where it is and with which key; it wins over the
-// environment.
+// TestData checks that a standalone's folder names its address and key and takes precedence over
+// the environment.
 func TestData(t *testing.T) {
 	t.Parallel()
 	g := serve(t, 200, list(false))

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// recoverTimeout is longer than the gateway takes for one page.
+// recoverTimeout is longer than the gateway needs for a page.
 const recoverTimeout = 3 * time.Minute
 
-// recoverRestored tells the gateway that its database was restored, and prints what a
-// person has to decide (D17).
+// recoverRestored reports to the gateway that its database was restored, and prints the tasks that
+// need a person's decision (D17).
 func recoverRestored(ctx context.Context, c *call) error {
 	to := c.flags.String("restored-to", "", "")
 	if err := c.parse(); err != nil {
@@ -68,14 +68,18 @@ func recoverRestored(ctx context.Context, c *call) error {
 		body["after"] = page.Next
 	}
 	if c.format == "json" {
-		text, err := json.Marshal(map[string]any{"restored_to": restoredTo.Unix(), "marked": marked, "tasks": waiting, "row_missing": missing, "data": rows})
+		text, err := json.Marshal(map[string]any{
+			"restored_to": restoredTo.Unix(), "marked": marked, "tasks": waiting, "row_missing": missing, "data": rows,
+		})
 		if err == nil {
 			_, err = fmt.Fprintln(c.out, PrintableJSON(string(text)))
 		}
 		return err
 	}
 	if len(rows) > 0 {
-		if err := c.table(rows, []string{"kind", "id", "account", "key", "model", "hold", "state", "reason", "at"}); err != nil {
+		if err := c.table(
+			rows, []string{"kind", "id", "account", "key", "model", "hold", "state", "reason", "at"},
+		); err != nil {
 			return err
 		}
 	}
@@ -89,7 +93,7 @@ Not known here, since the database has lost it: grants, accounts, keys and their
 	return err
 }
 
-// PastTime reads a flag with a time that is over: RFC 3339 or Unix seconds.
+// PastTime parses a flag with a time in the past: RFC 3339 or Unix seconds.
 func PastTime(flag, text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 	if seconds, wrong := strconv.ParseInt(text, 10, 64); wrong == nil && seconds >= 0 {

@@ -85,7 +85,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A time that cannot be is wrong use, whoever finds out.
+// TestRecoverWrongUse checks that an impossible time is wrong use, whether the command or the
+// gateway finds it.
 func TestRecoverWrongUse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -10,13 +10,13 @@ import (
 
 // setting is a flag that becomes a field of a body.
 type setting struct {
-	field string // caps.day stands within caps
+	field string // caps.day is the field day of caps
 	flag  string
-	bare  bool // it needs no value
+	bare  bool // the flag needs no value
 	read  func(text string) (any, error)
 }
 
-// settings are those of accounts and keys.
+// settings returns the settings of accounts and keys.
 func settings() []setting {
 	return []setting{
 		{field: "group", flag: "group", read: asText},
@@ -38,9 +38,9 @@ func settings() []setting {
 	}
 }
 
-// settings gives the command flags for the fields. Those that are given are in
-// the body once the flags are parsed. An empty one is refused: it comes of a
-// script's unset variable, and would make a key without the limit.
+// settings adds flags for the fields to the command. Parsing puts the given flags into the body. It
+// refuses an empty value, which a script's unset variable would pass and which would make a key
+// without the limit.
 func (c *call) settings(fields ...string) (body map[string]any) {
 	body = map[string]any{}
 	for _, s := range settings() {
@@ -97,7 +97,7 @@ func asNumber(text string) (any, error) {
 	return n, nil
 }
 
-// asTime takes Unix seconds, too.
+// asTime parses RFC 3339 or Unix seconds.
 func asTime(text string) (any, error) {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return seconds, nil
@@ -105,7 +105,7 @@ func asTime(text string) (any, error) {
 	return text, nil
 }
 
-// asSeconds takes a time with its unit, or seconds without one.
+// asSeconds parses a duration with a unit, or a number of seconds.
 func asSeconds(text string) (any, error) {
 	if seconds, err := strconv.Atoi(text); err == nil {
 		return seconds, nil

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// Standalone is what standalone.json says of a standalone that runs.
+// Standalone is the content of standalone.json, which describes a running standalone.
 type Standalone struct {
 	API      string `json:"api"`
-	Admin    string `json:"admin"` // of the admin API, where it is not at API
+	Admin    string `json:"admin"` // of the admin API, if not at API
 	Temporal string `json:"temporal"`
 	Key      string `json:"key"`
 	AdminKey string `json:"admin_key"`

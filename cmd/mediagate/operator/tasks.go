@@ -14,17 +14,20 @@ import (
 	"time"
 )
 
-// taskFilters are those of lists of tasks, and of commands for many.
-var taskFilters = []string{"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook", "q"}
+// taskFilters are the filters of task lists and of commands for many tasks.
+var taskFilters = []string{
+	"status", "model", "type", "reference", "created_after", "created_before", "account", "channel", "stuck", "webhook",
+	"q",
+}
 
-// watchPause is how long a watch waits before it looks again.
+// watchPause is how long tasks watch waits between two reads.
 const watchPause = 2 * time.Second
 
-// watchedAtOnce is how many tasks of a list a watch looks at: the newest.
+// watchedAtOnce is the number of tasks that tasks watch reads: the newest of the list.
 const watchedAtOnce = 100
 
-// filter gives the command the flags that select tasks. Once the flags are parsed, the
-// function that it returns reads them.
+// filter adds the flags that select tasks to the command. The returned function reads them after
+// the flags were parsed.
 func (c *call) filter() (read func() (map[string]string, error)) {
 	where := c.flags.String("where", "", "")
 	stuck := c.flags.Bool("stuck", false, "")
@@ -34,7 +37,9 @@ func (c *call) filter() (read func() (map[string]string, error)) {
 			name, value, ok := strings.Cut(pair, "=")
 			switch {
 			case !slices.Contains(taskFilters, name):
-				return nil, errUsage{fmt.Sprintf("-where: %q is no filter; there are: %s", name, strings.Join(taskFilters, ", "))}
+				return nil, errUsage{
+					fmt.Sprintf("-where: %q is not a filter; the filters are: %s", name, strings.Join(taskFilters, ", ")),
+				}
 			case !ok || value == "":
 				return nil, errUsage{"-where: a filter is name=value: " + name}
 			case f[name] != "":
@@ -49,7 +54,7 @@ func (c *call) filter() (read func() (map[string]string, error)) {
 	}
 }
 
-// target takes the id of a task from the front of the arguments.
+// target removes the id of a task or an account from the front of the arguments and returns it.
 func (c *call) target() (id string) {
 	if len(c.args) > 0 && !strings.HasPrefix(c.args[0], "-") {
 		id, c.args = c.args[0], c.args[1:]
@@ -98,7 +103,7 @@ func tasksList(ctx context.Context, c *call) error {
 	return err
 }
 
-// taskLine is a task as lists have it.
+// taskLine is a task in a list.
 type taskLine struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"`
@@ -152,7 +157,7 @@ func (t taskLine) waits() string {
 	}
 }
 
-// taskPage is all that is known of a task.
+// taskPage is a task with all its details.
 type taskPage struct {
 	taskLine
 	Actions []string `json:"actions"`
@@ -168,7 +173,7 @@ type taskPage struct {
 	Request json.RawMessage `json:"request"`
 }
 
-// tasksShow is one screen: what the task waits for, and its life.
+// tasksShow prints what the task waits for and its history.
 func tasksShow(ctx context.Context, c *call) error {
 	id, prompt := c.target(), c.flags.Bool("prompt", false, "")
 	if err := c.parse(); err != nil {
@@ -230,8 +235,8 @@ func (t taskPage) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// tasksWatch tells each change of a task until it has ended, or of those that a filter
-// selects until it is interrupted.
+// tasksWatch prints each change of a task until its end. With a filter it prints the changes of all
+// selected tasks until it is interrupted.
 func tasksWatch(ctx context.Context, c *call) error {
 	id, filter := c.target(), c.filter()
 	if err := c.parse(); err != nil {
@@ -254,7 +259,7 @@ func tasksWatch(ctx context.Context, c *call) error {
 		return err
 	}
 	for {
-		tasks, err := c.look(ctx, id, f)
+		tasks, err := c.readTasks(ctx, id, f)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -282,20 +287,20 @@ func tasksWatch(ctx context.Context, c *call) error {
 	}
 }
 
-// watched is a task as the API tells of it.
+// watched is a task and its text in the API's answer.
 type watched struct {
 	taskLine
 	text json.RawMessage
 }
 
-// UnmarshalJSON keeps the text beside what is read of it.
+// UnmarshalJSON keeps the text in addition to the decoded fields.
 func (w *watched) UnmarshalJSON(text []byte) error {
 	w.text = slices.Clone(text)
 	return json.Unmarshal(text, &w.taskLine)
 }
 
-// look reads the task, or those that the filter selects.
-func (c *call) look(ctx context.Context, id string, filter map[string]string) ([]watched, error) {
+// readTasks reads the task, or the tasks that the filter selects.
+func (c *call) readTasks(ctx context.Context, id string, filter map[string]string) ([]watched, error) {
 	path := tasksQuery(filter, watchedAtOnce, "")
 	if id != "" {
 		path = "/tasks/" + url.PathEscape(id)
@@ -320,13 +325,12 @@ func (c *call) look(ctx context.Context, id string, filter map[string]string) ([
 	return list.Data, nil
 }
 
-// errNoTask is an answer that is anything else than the task, such as the page of a proxy.
+// errNoTask returns the error of an answer that is not the task, such as the page of a proxy.
 func errNoTask(id string, answer []byte) error {
 	return fmt.Errorf("the answer is not the task %s: %.200q", id, answer)
 }
 
-// taskAction is the command that gives a lever to one task, or to all that a filter
-// selects.
+// taskAction returns the command that applies a lever to one task or to all that a filter selects.
 func taskAction(action string) func(context.Context, *call) error {
 	return func(ctx context.Context, c *call) error {
 		id, filter := c.target(), c.filter()
@@ -355,7 +359,10 @@ func taskAction(action string) func(context.Context, *call) error {
 			if err != nil || c.format == "json" {
 				return orShow(c, answer, err)
 			}
-			_, err = fmt.Fprintf(c.out, "%s: %s is on its way; `mediagate tasks show %s` tells what came of it\n", Printable(id), action, Printable(id))
+			_, err = fmt.Fprintf(
+				c.out, "%s: %s is on its way; `mediagate tasks show %s` tells what came of it\n", Printable(id), action,
+				Printable(id),
+			)
 			return err
 		}
 		body["filter"] = f
@@ -369,12 +376,12 @@ func taskAction(action string) func(context.Context, *call) error {
 		if err != nil || c.format == "json" {
 			return orShow(c, answer, err)
 		}
-		return c.tellJob(action, answer)
+		return c.printJob(action, answer)
 	}
 }
 
-// tellJob says what a command for many tasks matched, and where it is to be seen.
-func (c *call) tellJob(action string, answer []byte) error {
+// printJob prints how many tasks a command matched and how to follow its job.
+func (c *call) printJob(action string, answer []byte) error {
 	var job struct {
 		Matched int      `json:"matched"`
 		Job     string   `json:"job"`
@@ -397,7 +404,7 @@ func (c *call) tellJob(action string, answer []byte) error {
 	return err
 }
 
-// row joins cells, none of which may break it.
+// row joins cells with tabs and escapes unprintable characters in them.
 func row(cells ...string) string {
 	for i, cell := range cells {
 		cells[i] = Printable(cell)
@@ -405,7 +412,7 @@ func row(cells ...string) string {
 	return strings.Join(cells, "\t")
 }
 
-// moment is a time as a person reads it; nothing for none.
+// moment formats a time for people; empty for no time.
 func moment(unix int64) string {
 	if unix == 0 {
 		return ""

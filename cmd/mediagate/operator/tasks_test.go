@@ -124,7 +124,7 @@ func TestTaskCommandsWrongUse(t *testing.T) {
 		args []string
 		err  string
 	}{
-		"unknown filter":    {[]string{"list", "-where", "statsu=failed"}, `"statsu" is no filter; there are: status, model`},
+		"unknown filter":    {[]string{"list", "-where", "statsu=failed"}, `"statsu" is not a filter; the filters are: status, model`},
 		"no value":          {[]string{"list", "-where", "status="}, "a filter is name=value: status"},
 		"no equals sign":    {[]string{"list", "-where", "stuck"}, "a filter is name=value: stuck"},
 		"twice":             {[]string{"list", "-where", "status=failed status=pending"}, "status is there twice"},

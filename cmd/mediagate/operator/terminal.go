@@ -8,10 +8,10 @@ import (
 	"unicode/utf16"
 )
 
-// Names are their customers': none may move an operator's cursor, write rows of
-// its own or turn the text around.
+// Customers choose their names. A name must not move an operator's cursor, add rows or reverse the
+// text.
 
-// Printable is a text with what does not print written out, as in Go.
+// Printable escapes the unprintable characters of a text, as Go does.
 func Printable(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -24,8 +24,8 @@ func Printable(s string) string {
 	return b.String()
 }
 
-// PrintableJSON is the same JSON with what does not print escaped. Of control
-// characters the encoder has left those from DEL on, which stand in strings.
+// PrintableJSON escapes the unprintable characters of a JSON text. The encoder escapes only the
+// control characters before DEL.
 func PrintableJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -12,12 +12,13 @@ import (
 	"strings"
 )
 
-// accountsUsage tells what one account used, or all. What rows tell apart are
-// columns of the table, and so are numbers of tasks.
+// accountsUsage prints the usage of one account or of all. The grouping keys of the rows are columns
+// of the table, and so are the numbers of tasks.
 func accountsUsage(ctx context.Context, c *call) error {
 	query := url.Values{}
 	flags := map[string]*string{
-		"account": c.flags.String("account", "", ""), "from": c.flags.String("from", "", ""), "to": c.flags.String("to", "", ""),
+		"account": c.flags.String("account", "", ""), "from": c.flags.String("from", "", ""),
+		"to":       c.flags.String("to", "", ""),
 		"group_by": c.flags.String("group-by", "", ""),
 	}
 	if err := c.parse(); err != nil {
@@ -36,13 +37,15 @@ func accountsUsage(ctx context.Context, c *call) error {
 		Data []map[string]any `json:"data"`
 	}
 	numbers := json.NewDecoder(bytes.NewReader(answer))
-	numbers.UseNumber() // as they stand, however large
+	numbers.UseNumber() // exact, however large
 	if err := numbers.Decode(&list); err != nil {
 		return fmt.Errorf("the answer is not readable: %w", err)
 	}
 	var columns []string
 	for _, by := range []string{"day", "account", "key", "model", "provider"} {
-		if slices.ContainsFunc(strings.Split(*flags["group_by"], ","), func(word string) bool { return strings.TrimSpace(word) == by }) {
+		if slices.ContainsFunc(
+			strings.Split(*flags["group_by"], ","), func(word string) bool { return strings.TrimSpace(word) == by },
+		) {
 			columns = append(columns, by)
 		}
 	}
@@ -73,8 +76,8 @@ func accountsUsage(ctx context.Context, c *call) error {
 	return c.table(list.Data, columns)
 }
 
-// accountsStatement tells what moved an account's balance: the table begins and
-// ends with a balance.
+// accountsStatement prints the entries that changed an account's balance. The table begins and ends
+// with a balance.
 func accountsStatement(ctx context.Context, c *call) error {
 	account := c.flags.String("account", "", "")
 	from, to := c.flags.String("from", "", ""), c.flags.String("to", "", "")
@@ -91,7 +94,9 @@ func accountsStatement(ctx context.Context, c *call) error {
 			query.Set(name, value)
 		}
 	}
-	answer, err := c.client.do(ctx, http.MethodGet, "/accounts/"+url.PathEscape(*account)+"/statement?"+query.Encode(), nil)
+	answer, err := c.client.do(
+		ctx, http.MethodGet, "/accounts/"+url.PathEscape(*account)+"/statement?"+query.Encode(), nil,
+	)
 	if err != nil || c.format == "json" {
 		return orShow(c, answer, err)
 	}
@@ -116,7 +121,9 @@ func accountsStatement(ctx context.Context, c *call) error {
 		rows = append(rows, line)
 	}
 	balance("closing", st.Closing)
-	if err := c.table(rows, []string{"at", "kind", "available", "held", "spent", "task", "model", "key", "reference"}); err != nil {
+	if err := c.table(
+		rows, []string{"at", "kind", "available", "held", "spent", "task", "model", "key", "reference"},
+	); err != nil {
 		return err
 	}
 	if st.HasMore && len(st.Data) > 0 {
@@ -125,7 +132,7 @@ func accountsStatement(ctx context.Context, c *call) error {
 	return err
 }
 
-// orShow shows an answer as it is, unless there was none.
+// orShow shows an answer unless there was an error.
 func orShow(c *call, answer []byte, err error) error {
 	if err != nil {
 		return err

@@ -17,44 +17,44 @@ import (
 	"github.com/mediagate/mediagate/workflows"
 )
 
-// difference is the first point at which this build decides otherwise.
+// difference is the first event at which this build decides differently.
 type difference struct {
-	After   int64  `json:"after"`             // the last event on which both agree
-	Event   int64  `json:"event,omitempty"`   // of the history that this build would not make
-	History string `json:"history,omitempty"` // what the run did there; empty: nothing
+	After   int64  `json:"after"`             // the last event where both agree
+	Event   int64  `json:"event,omitempty"`   // the event of the history that this build would not make
+	History string `json:"history,omitempty"` // what the run did; empty: nothing
 	Build   string `json:"build,omitempty"`   // what this build would do; empty: nothing
-	Error   string `json:"error"`             // in the words of Temporal's SDK
-	last    int64  // event of the decision in question; 0: it is not one decision
+	Error   string `json:"error"`             // the message of Temporal's SDK
+	last    int64  // event of the decision; 0: not a single decision
 }
 
-// compare replays the history against the workflows of this build. It returns nil where
-// they decide as the run did.
+// compare replays the history against the workflows of this build. It returns nil if they decide as
+// the run did.
 func compare(history *historypb.History) *difference {
 	err := replayed(history.GetEvents())
 	if err == nil {
 		return nil
 	}
-	// Each part up to the commands of a workflow task is a history too. The first that
-	// cannot be replayed ends with the decision in question.
+	// Each prefix up to the commands of a workflow task is a history too. The shortest prefix that
+	// cannot be replayed ends with the different decision.
 	tasks := workflowTasks(history.GetEvents())
 	first := sort.Search(len(tasks), func(i int) bool {
 		wrong := replayed(history.GetEvents()[:tasks[i].commands])
 		if wrong != nil {
-			err = wrong // the last one is of the shortest part
+			err = wrong // the last one is of the shortest prefix
 		}
 		return wrong != nil
 	})
 	d := explain(err.Error())
 	if first < len(tasks) {
 		d.After, d.last = tasks[first].completed, history.GetEvents()[tasks[first].commands-1].GetEventId()
-	} else if first > 0 { // what came to the run after its last decision is not replayed
+	} else if first > 0 { // events after the run's last decision are not replayed
 		d.After = history.GetEvents()[tasks[first-1].commands-1].GetEventId()
 	}
 	return d
 }
 
-// decided is a workflow task: the event of its completion, and how many events there are
-// up to the last of its commands.
+// decided is a completed workflow task: the event of its completion, and the number of events up to
+// the last of its commands.
 type decided struct {
 	completed int64
 	commands  int
@@ -71,7 +71,7 @@ func workflowTasks(events []*historypb.HistoryEvent) (tasks []decided) {
 	return tasks
 }
 
-// commandOf is the completed workflow task that an event is a command of; 0 for others.
+// commandOf returns the completed workflow task that made an event by a command; 0 for other events.
 func commandOf(e *historypb.HistoryEvent) int64 {
 	m := e.ProtoReflect()
 	attributes := m.WhichOneof(m.Descriptor().Oneofs().ByName("attributes"))
@@ -97,8 +97,7 @@ func replayed(events []*historypb.HistoryEvent) error {
 	return r.ReplayWorkflowHistory(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history)
 }
 
-// The forms in which Temporal's SDK tells a difference, and what is shown of an event
-// or a command.
+// The messages of Temporal's SDK about a difference, and the parts of an event or a command to show.
 var (
 	unlike  = regexp.MustCompile(`history event is (.*), replay command is (.*)`)
 	missing = regexp.MustCompile(`missing replay command for (.*)`)
@@ -107,8 +106,7 @@ var (
 	madeBy  = regexp.MustCompile(`(?:ActivityId|TimerId):(\d+)`)
 )
 
-// explain takes the SDK's error apart. An activity and a timer have the number of their
-// event as their id.
+// explain parses the SDK's error. The id of an activity or a timer is the number of its event.
 func explain(text string) *difference {
 	d := &difference{Error: strings.TrimPrefix(text, "[TMPRL1100] ")}
 	history, build := "", ""
@@ -126,7 +124,7 @@ func explain(text string) *difference {
 	return d
 }
 
-// brief is the kind of an event or command, and what it is of.
+// brief returns the kind of an event or command and the name of its object.
 func brief(text string) string {
 	kind, rest, _ := strings.Cut(text, ":")
 	if m := named.FindStringSubmatch(rest); m != nil {
@@ -135,7 +133,7 @@ func brief(text string) string {
 	return kind
 }
 
-// begins reports that the event is the first one on which the two may not agree.
+// begins reports whether the event is the first on which the history and this build may differ.
 func (d *difference) begins(event int64) bool {
 	if d.Event > 0 {
 		return event >= d.Event
@@ -143,7 +141,7 @@ func (d *difference) begins(event int64) bool {
 	return event > d.After
 }
 
-// maxError bounds what is shown of the SDK's words.
+// maxError limits the length of the SDK's message.
 const maxError = 600
 
 func (d *difference) print(w *strings.Builder) {
@@ -166,5 +164,7 @@ func (d *difference) print(w *strings.Builder) {
 		shown = strings.ToValidUTF8(shown[:maxError], "") + " …"
 	}
 	fmt.Fprintf(w, "  in full:     %s\n", operator.Printable(shown))
-	w.WriteString("A run under way that this build takes over would stand still there, until a build takes it that agrees.\n")
+	w.WriteString(
+		"A run under way that this build takes over would stand still there, until a build takes it that agrees.\n",
+	)
 }

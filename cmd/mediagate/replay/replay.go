@@ -22,17 +22,17 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/operator"
 )
 
-// Usage is how the command is called.
+// Usage is the usage line of the command.
 const Usage = "mediagate replay ID|FILE [-run RUN] [-config FILE] [-data DIR] [-temporal-address ADDR] [-temporal-namespace NAME] [-o json]"
 
 const (
-	// maxHistory is more than Temporal lets a history grow to.
+	// maxHistory is more than Temporal's limit for a history.
 	maxHistory = 64 << 20
-	// fetchTimeout bounds the reading of a history from Temporal.
+	// fetchTimeout limits reading a history from Temporal.
 	fetchTimeout = time.Minute
 )
 
-// report is what the command prints.
+// report is the output of the command.
 type report struct {
 	Workflow   string      `json:"workflow"`
 	Run        string      `json:"run"`
@@ -42,9 +42,8 @@ type report struct {
 	Difference *difference `json:"difference,omitempty"`
 }
 
-// Run replays the history that the arguments name. It reports whether this build decides
-// as the run did. The error is an *app.UsageError for wrong use, and flag.ErrHelp where
-// help is asked for.
+// Run replays the history that the arguments name and reports whether this build decides as the run
+// did. The error is an *app.UsageError for wrong use, and flag.ErrHelp for -help.
 func Run(ctx context.Context, args, environ []string, stdout io.Writer) (same bool, err error) {
 	var name string
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -102,7 +101,7 @@ func Run(ctx context.Context, args, environ []string, stdout io.Writer) (same bo
 	return r.Same, r.print(stdout)
 }
 
-// load reads the history from the file of that name if there is one, else from Temporal.
+// load reads the history from the file of that name, or from Temporal if there is no such file.
 func load(ctx context.Context, name, run, data string, src app.Sources) (*historypb.History, error) {
 	file, err := os.Open(name)
 	if err == nil {
@@ -135,7 +134,7 @@ func load(ctx context.Context, name, run, data string, src app.Sources) (*histor
 	return history, nil
 }
 
-// standalone is where the Temporal of a standalone's folder listens.
+// standalone returns the address of the Temporal of a standalone's folder.
 func standalone(dir string) (address string, err error) {
 	where, err := operator.FindStandalone(dir)
 	if err != nil {
@@ -147,7 +146,7 @@ func standalone(dir string) (address string, err error) {
 	return where.Temporal, nil
 }
 
-// read reads a history as Temporal's UI or command line has saved it.
+// read reads a history that Temporal's UI or command line saved.
 func read(r io.Reader) (*historypb.History, error) {
 	history, err := client.HistoryFromJSON(io.LimitReader(r, maxHistory), client.HistoryJSONOptions{})
 	if err != nil {
@@ -156,7 +155,7 @@ func read(r io.Reader) (*historypb.History, error) {
 	return history, nil
 }
 
-// fetch reads the history of a run, the newest one where none is named.
+// fetch reads the history of a run from Temporal. Without a run it reads that of the newest.
 func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.History, error) {
 	c, err := t.Client(slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -170,7 +169,10 @@ func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.Hist
 	for events.HasNext() {
 		event, err := events.Next()
 		if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-			return nil, fmt.Errorf("no history of %s in namespace %s of Temporal at %s: those of ended runs are kept for 30 days", id, t.Namespace, t.Address)
+			return nil, fmt.Errorf(
+				"no history of %s in namespace %s of Temporal at %s: those of ended runs are kept for 30 days", id, t.Namespace,
+				t.Address,
+			)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s from Temporal at %s: %w", id, t.Address, err)
@@ -180,8 +182,8 @@ func fetch(ctx context.Context, t app.Temporal, id, run string) (*historypb.Hist
 	return history, nil
 }
 
-// examine tells the story of the history, and compares it with this build. Temporal's SDK
-// trusts a history to be whole: where it fails over one, neither build is to blame.
+// examine lists the steps of the history and compares it with this build. Temporal's SDK expects a
+// complete history and panics over a broken one. That says nothing about the build.
 func examine(history *historypb.History) (r report, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -197,11 +199,12 @@ func examine(history *historypb.History) (r report, err error) {
 	}
 	started := events[0].GetWorkflowExecutionStartedEventAttributes()
 	r = report{
-		Workflow: started.GetWorkflowId(), Run: started.GetOriginalExecutionRunId(), Type: started.GetWorkflowType().GetName(),
+		Workflow: started.GetWorkflowId(), Run: started.GetOriginalExecutionRunId(),
+		Type:  started.GetWorkflowType().GetName(),
 		Steps: story(events), Difference: compare(history),
 	}
 	r.Same = r.Difference == nil
-	if d := r.Difference; d != nil && d.History == "" && d.Build == "" { // the SDK says less of some
+	if d := r.Difference; d != nil && d.History == "" && d.Build == "" { // the SDK does not name the events of some differences
 		var did []string
 		for _, l := range r.Steps {
 			if l.Event > d.After && l.Event <= d.last {
@@ -216,7 +219,9 @@ func examine(history *historypb.History) (r report, err error) {
 // print writes the report for a person, with a mark where this build would differ.
 func (r report) print(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, a run of %s: %s\n\n", operator.Printable(r.Workflow), operator.Printable(r.Type), operator.Printable(r.Run))
+	fmt.Fprintf(
+		&b, "%s, a run of %s: %s\n\n", operator.Printable(r.Workflow), operator.Printable(r.Type), operator.Printable(r.Run),
+	)
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TIME\tEVENT\tWHAT\tDETAIL")
 	marked := r.Same
@@ -225,7 +230,10 @@ func (r report) print(out io.Writer) error {
 			marked = true
 			_, _ = fmt.Fprintln(w, "\t\tTHIS BUILD DIFFERS\tfrom here on")
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", l.At.UTC().Format(time.RFC3339), l.Event, operator.Printable(l.What), operator.Printable(l.Detail))
+		_, _ = fmt.Fprintf(
+			w, "%s\t%d\t%s\t%s\n", l.At.UTC().Format(time.RFC3339), l.Event, operator.Printable(l.What),
+			operator.Printable(l.Detail),
+		)
 	}
 	if err := w.Flush(); err != nil {
 		return err

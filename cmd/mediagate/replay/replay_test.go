@@ -46,7 +46,7 @@ func run(t *testing.T, args ...string) (same bool, out string, err error) {
 	return same, b.String(), err
 }
 
-// A lost answer and an operator's retry, as a person reads them.
+// TestStory checks the printed story of a lost answer and an operator's retry.
 func TestStory(t *testing.T) {
 	t.Parallel()
 	same, out, err := run(t, filepath.Join(recorded, "lost-and-retried.json"), "-o", "json")
@@ -87,7 +87,7 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// A build that decides otherwise is found out, at the event where it does.
+// TestDifferences checks that a build that decides differently is found, at the right event.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	const after = "THIS BUILD DIFFERS"
@@ -127,7 +127,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// A step of a newer build is one that this build cannot take.
+// TestUnknownStep checks that this build cannot replay a step of a newer build.
 func TestUnknownStep(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(recorded, "image.json"))
@@ -171,7 +171,7 @@ func rewrite(node any, old, new string) any {
 	return node
 }
 
-// What is in a history may move no cursor.
+// TestControlCharacters checks that a text in a history cannot move the cursor.
 func TestControlCharacters(t *testing.T) {
 	t.Parallel()
 	file := history(t, "video", `"workflowId": "task_video"`, `"workflowId": "re\u001b[2Jtry"`)

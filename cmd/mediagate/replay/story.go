@@ -16,7 +16,7 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// line is one thing that happened in a run.
+// line is one step of a run.
 type line struct {
 	At     time.Time `json:"at"`
 	Event  int64     `json:"event"`
@@ -24,26 +24,26 @@ type line struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// story lists what a run decided and what came to it. Events that only say that Temporal
-// passed something on are left out.
+// story lists a run's decisions and the events that it received. It leaves out Temporal's internal
+// events.
 func story(events []*historypb.HistoryEvent) []line {
-	t := teller{activity: map[int64]string{}, tries: map[int64]string{}}
+	t := describer{activity: map[int64]string{}, tries: map[int64]string{}}
 	var lines []line
 	for _, e := range events {
-		if what, detail := t.tell(e); what != "" {
+		if what, detail := t.describe(e); what != "" {
 			lines = append(lines, line{e.GetEventTime().AsTime(), e.GetEventId(), what, detail})
 		}
 	}
 	return lines
 }
 
-// teller remembers of the activities, by the event that scheduled them, their names and
-// how often they were tried.
-type teller struct {
+// describer describes events. It records the names and tries of activities by the event that
+// scheduled them.
+type describer struct {
 	activity, tries map[int64]string
 }
 
-func (t *teller) tell(e *historypb.HistoryEvent) (what, detail string) {
+func (t *describer) describe(e *historypb.HistoryEvent) (what, detail string) {
 	summary := text(e.GetUserMetadata().GetSummary())
 	switch e.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
@@ -112,11 +112,11 @@ func (t *teller) tell(e *historypb.HistoryEvent) (what, detail string) {
 	}
 }
 
-func (t *teller) ended(scheduled int64, how, detail string) (string, string) {
+func (t *describer) ended(scheduled int64, how, detail string) (string, string) {
 	return t.activity[scheduled] + " " + how, detail + t.tries[scheduled]
 }
 
-// local tells of a local activity: of Ask, the run's question, what it was told.
+// local describes a local activity. For Ask, the run's question, it describes the answer.
 func local(m *historypb.MarkerRecordedEventAttributes) (what, detail string) {
 	if m.GetMarkerName() != "LocalActivity" {
 		return "", ""
@@ -135,8 +135,8 @@ func local(m *historypb.MarkerRecordedEventAttributes) (what, detail string) {
 	return what, result(m.GetDetails()["result"])
 }
 
-// input is what a run started with. If the start carried a first step, input describes the
-// step as it describes an answer to the run's question.
+// input describes the input of a run. It describes a first step in the input like an answer to the
+// run's question.
 func input(p *commonpb.Payloads) string {
 	written := text(p.GetPayloads()...)
 	var in struct {
@@ -149,11 +149,11 @@ func input(p *commonpb.Payloads) string {
 	return in.Task + "; " + answer(string(in.First))
 }
 
-// result is what an activity returned.
+// result describes the result of an activity.
 func result(p *commonpb.Payloads) string { return answer(text(p.GetPayloads()...)) }
 
-// answer is the text itself, but of an answer to a run's question the next step, and what that
-// follows from.
+// answer describes a text. For the answer to a run's question it returns the next step and its
+// reason, for other texts the text itself.
 func answer(written string) string {
 	var a activities.Answer
 	if json.Unmarshal([]byte(written), &a) != nil || a.Step.Kind == "" && !a.Missing {
@@ -189,7 +189,7 @@ func answer(written string) string {
 	return strings.Join(parts, "; ")
 }
 
-// reason is a failure in words: of an activity's it is the cause that counts.
+// reason describes a failure. For a failed activity it describes the cause.
 func reason(f *failurepb.Failure) string {
 	var parts []string
 	for ; f != nil; f = f.GetCause() {
@@ -202,7 +202,7 @@ func reason(f *failurepb.Failure) string {
 	return strings.Join(parts, ": ")
 }
 
-// text is what payloads of JSON hold, a text without its quotes.
+// text returns the JSON of payloads, a string without its quotes.
 func text(payloads ...*commonpb.Payload) string {
 	var parts []string
 	for _, p := range payloads {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// scripts have each shell ask the program what may follow. It is told the words after its
-// name, the last of which is being written. Bash's compgen would run what stands in $(…).
+// scripts make each shell ask the program for completions. The program gets the words after its
+// name, the last of them incomplete. The script for bash avoids compgen, which would run $(…).
 var scripts = map[string]string{
 	"bash": `_mediagate() {
   local IFS=$'\n'
@@ -29,14 +29,14 @@ if [[ $funcstack[1] == _mediagate ]]; then _mediagate "$@"; else compdef _mediag
 `,
 }
 
-// wordly are the characters of ids that a shell takes as they are. It is a gateway that
-// names the models, and what it says must be no command.
+// wordly are the characters of ids without a meaning in shells. A gateway names the models, and its
+// answer must not become a command.
 const wordly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-"
 
-// modelsTime is how long completion waits for a gateway's models.
+// modelsTime is how long Complete waits for a gateway's models.
 const modelsTime = 2 * time.Second
 
-// Completion prints the script by which a shell completes the program's commands.
+// Completion prints the script that completes the program's commands in a shell.
 func Completion(shell string, out io.Writer) error {
 	script, ok := scripts[shell]
 	if !ok {
@@ -46,9 +46,8 @@ func Completion(shell string, out io.Writer) error {
 	return err
 }
 
-// Complete prints what the last of the words may be, a line each. Commands are all that
-// there are, "tasks list" one of them. Of run it knows the flags and, by the environment's
-// key, the models.
+// Complete prints the completions of the last word, one a line. commands has all commands, such as
+// "tasks list". For run it also completes flags and, with the key of the environment, models.
 func Complete(ctx context.Context, words, commands, environ []string, out io.Writer) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -63,7 +62,8 @@ func Complete(ctx context.Context, words, commands, environ []string, out io.Wri
 		told := map[string]bool{}
 		for _, command := range commands {
 			parts := strings.Fields(command)
-			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") || told[parts[len(before)]] {
+			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") ||
+				told[parts[len(before)]] {
 				continue
 			}
 			told[parts[len(before)]] = true

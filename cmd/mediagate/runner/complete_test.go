@@ -13,7 +13,7 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/runner"
 )
 
-// Models that a shell would take for more than a word are not offered.
+// TestCompleteWords checks that models with characters special to a shell are not offered.
 func TestCompleteWords(t *testing.T) {
 	t.Parallel()
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -27,7 +27,7 @@ func TestCompleteWords(t *testing.T) {
 	}
 }
 
-// Bash runs nothing of what the program offers.
+// TestCompletionRunsNothing checks that bash runs nothing of the offered words.
 func TestCompletionRunsNothing(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -1,4 +1,4 @@
-// Package runner is `mediagate run`: a request to a model by one line, from its price to its
-// files. It is package client with words for a person; the task goes on at the gateway
-// whatever happens to the command.
+// Package runner is `mediagate run`: it makes a request to a model by one command line, from the
+// price to the files. It uses package client and prints for people. The task continues at the
+// gateway whatever happens to the command.
 package runner

@@ -28,11 +28,11 @@ import (
 const (
 	exitDone   = 0
 	exitFailed = 1 // the task did not complete
-	exitUsage  = 2 // the request was refused, or cannot be understood
+	exitUsage  = 2 // the request was refused, or the command line is wrong
 	exitLeft   = 3 // interrupted, or the gateway cannot be reached: the task may go on
 )
 
-// usage is how the command is called.
+// usage is the help text of the command.
 const usage = `usage: mediagate run MODEL [-p PROMPT] [-image|-video|-audio FILE|URL|TASK[#N]]... [-set FIELD=VALUE]...
                      [-endpoint PATH] [-out DIR] [-o text|json] [-yes] [-key IDEMPOTENCY-KEY] [-data DIR]
        mediagate run -resume TASK [-out DIR] [-o text|json] [-data DIR]
@@ -42,11 +42,11 @@ A file whose name is a task's id is ./NAME.
 MEDIAGATE_URL and MEDIAGATE_API_KEY name the gateway and a key, or -data the folder of a standalone.
 `
 
-// Streams are those of the process.
+// Streams are the streams of the process.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	Terminal bool // a person reads Err and can answer in In
+	Terminal bool // a person reads Err and can answer on In
 }
 
 // command is one run of the command.
@@ -55,18 +55,18 @@ type command struct {
 	gateway *client.Client
 
 	model, prompt, endpoint, key, resume string
-	media                                map[string][]string // by the kind of upload, files and addresses
-	set                                  [][2]string         // fields and their values, as they were given
+	media                                map[string][]string // files and addresses by the kind of upload
+	set                                  [][2]string         // fields and values in the given order
 	out, format, data                    string
 	yes                                  bool
 }
 
-// errUsage is a command that cannot be understood.
+// errUsage is the error of a wrong command line.
 type errUsage struct{ text string }
 
 func (e errUsage) Error() string { return e.text }
 
-// flags are those of the command.
+// flags returns the flags of the command.
 func (c *command) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -97,7 +97,7 @@ func (c *command) flags() *flag.FlagSet {
 	return f
 }
 
-// parse reads the arguments.
+// parse parses the arguments.
 func (c *command) parse(args []string) error {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		c.model, args = args[0], args[1:]
@@ -135,8 +135,8 @@ func (c *command) parse(args []string) error {
 	return nil
 }
 
-// Run runs the command, and returns the exit code: 0 done, 1 the task failed, 2 refused or
-// wrong use, 3 interrupted or out of reach.
+// Run runs the command and returns the exit code: 0 done, 1 the task failed, 2 refused or wrong use,
+// 3 interrupted or the gateway cannot be reached.
 func Run(ctx context.Context, args, environ []string, streams Streams) int {
 	c := &command{Streams: streams}
 	err := c.parse(args)
@@ -170,7 +170,7 @@ func Run(ctx context.Context, args, environ []string, streams Streams) int {
 	return code
 }
 
-// say tells the person something. What does not print in texts of others is written out.
+// say prints a message for the person. It escapes unprintable characters in values.
 func (c *command) say(format string, values ...any) {
 	for i, v := range values {
 		switch v := v.(type) {
@@ -183,7 +183,7 @@ func (c *command) say(format string, values ...any) {
 	_, _ = fmt.Fprintf(c.Err, format, values...)
 }
 
-// connect finds address and key: in the folder of a standalone, or in the environment.
+// connect finds the address and the key in a standalone's folder or in the environment.
 func connect(environ []string, data string) (*client.Client, error) {
 	c := &client.Client{Strict: true} // a mistyped -set would cost money
 	for _, pair := range environ {
@@ -203,12 +203,14 @@ func connect(environ []string, data string) (*client.Client, error) {
 		c.URL, c.Key = where.API, where.Key
 	}
 	if u, err := url.Parse(c.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || c.Key == "" {
-		return nil, errUsage{"set MEDIAGATE_URL (http or https) and MEDIAGATE_API_KEY, or name a standalone's folder with -data"}
+		return nil, errUsage{
+			"set MEDIAGATE_URL (http or https) and MEDIAGATE_API_KEY, or name a standalone's folder with -data",
+		}
 	}
 	return c, nil
 }
 
-// run makes the request, unless it was made before, waits for its end and saves the files.
+// run makes the request, or resumes one made before, waits for its end and saves the files.
 func (c *command) run(ctx context.Context) error {
 	id := c.resume
 	if id == "" {
@@ -222,7 +224,10 @@ func (c *command) run(ctx context.Context) error {
 		request.IdempotencyKey = cmp.Or(c.key, rand.Text())
 		if id, err = c.gateway.Submit(ctx, request); err != nil {
 			if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Temporary() {
-				c.say("whether the task was made is not known: the same command tells, and makes no second one, with %s\n", c.same(request.IdempotencyKey))
+				c.say(
+					"whether the task was made is not known: the same command tells, and makes no second one, with %s\n",
+					c.same(request.IdempotencyKey),
+				)
 			}
 			return err
 		}
@@ -252,7 +257,7 @@ func (c *command) run(ctx context.Context) error {
 	return nil
 }
 
-// quoted is a word as shells read it.
+// quoted quotes a word for a shell if it needs quotes.
 func quoted(word string) string {
 	if !strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -262,8 +267,8 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// same are the flags by which the command asks for the same task: its key, and the
-// addresses of what was uploaded.
+// same returns the flags that make the command ask for the same task: its key and the addresses of
+// uploaded files.
 func (c *command) same(key string) string {
 	flags := []string{"-key", key}
 	for _, kind := range slices.Sorted(maps.Keys(c.media)) {
@@ -274,7 +279,7 @@ func (c *command) same(key string) string {
 	return strings.Join(flags, " ")
 }
 
-// request is what the arguments ask for. Files are uploaded for it.
+// request builds the request of the arguments and uploads its files.
 func (c *command) request(ctx context.Context) (client.Request, error) {
 	r := client.Request{Model: c.model, Endpoint: c.endpoint, Fields: map[string]any{}}
 	var contract struct {
@@ -291,7 +296,7 @@ func (c *command) request(ctx context.Context) (client.Request, error) {
 		r.Endpoint = cmp.Or(r.Endpoint, contract.Endpoint)
 	case !ok || refused.Status != http.StatusNotFound:
 		return r, err
-	case r.Endpoint == "": // music, or there is no such model
+	case r.Endpoint == "": // music, or an unknown model
 		return r, errUsage{refused.Message + "; if there is such a model, name its path: -endpoint /v1/music/generations"}
 	}
 	if c.prompt != "" {
@@ -310,7 +315,7 @@ func (c *command) request(ctx context.Context) (client.Request, error) {
 			if addresses[i], err = c.address(ctx, kind, one); err != nil {
 				return r, err
 			}
-			given[i] = addresses[i] // a second upload would have another address, and the request be another
+			given[i] = addresses[i] // a second upload would change the address and so the request
 			if list == "" {
 				r.Fields[fields[i]] = addresses[i]
 			}
@@ -330,16 +335,16 @@ func (c *command) request(ctx context.Context) (client.Request, error) {
 	return r, nil
 }
 
-// isFile reports what has no address yet.
+// isFile reports whether an argument is a file and not an address or a task.
 func isFile(given string) bool {
 	isAddress := func(prefix string) bool { return strings.HasPrefix(given, prefix) }
 	return !slices.ContainsFunc([]string{"http://", "https://", "data:", "/v1/tasks/"}, isAddress)
 }
 
-// singular is a kind of upload as flags and fields name it.
+// singular returns a kind of upload as flags and fields name it.
 func singular(kind string) string { return strings.TrimSuffix(kind, "s") }
 
-// placesOf names the field that so many files go to as a list, or else a field for each.
+// placesOf returns the list field for n files, or a field for each file.
 func placesOf(kind string, n int, has func(name string) bool) (list string, fields []string, err error) {
 	if list = singular(kind) + "_urls"; has(list) {
 		return list, nil, nil
@@ -354,7 +359,7 @@ func placesOf(kind string, n int, has func(name string) bool) (list string, fiel
 	return "", fields[:n], nil
 }
 
-// address is that of a file or an address. A file is uploaded.
+// address returns the address of an argument. It uploads a file.
 func (c *command) address(ctx context.Context, kind, given string) (string, error) {
 	if !isFile(given) {
 		return given, nil
@@ -367,10 +372,10 @@ func (c *command) address(ctx context.Context, kind, given string) (string, erro
 	return c.gateway.Upload(ctx, kind, filepath.Base(given), file)
 }
 
-// errDeclined is a price that was too high.
+// errDeclined ends the command after the person declined the price.
 var errDeclined = errUsage{"nothing was made"}
 
-// agree tells the price, and asks about it where a person can answer.
+// agree prints the price, and asks for consent if a person can answer.
 func (c *command) agree(ctx context.Context, r client.Request) error {
 	q, err := c.gateway.Quote(ctx, r)
 	if err != nil {
@@ -397,7 +402,7 @@ func (c *command) agree(ctx context.Context, r client.Request) error {
 	}
 }
 
-// wait waits for the end of a task, and shows how far it is.
+// wait waits for the end of a task and prints its progress.
 func (c *command) wait(ctx context.Context, id string) (client.Task, error) {
 	began, before := time.Now(), ""
 	c.say("task %s\n", id)
@@ -405,7 +410,10 @@ func (c *command) wait(ctx context.Context, id string) (client.Task, error) {
 		const width = 30
 		switch done := min(max(t.Progress, 0), 100) * width / 100; {
 		case c.Terminal:
-			c.say("\r%s [%s%s] %d %% after %s ", t.Status, strings.Repeat("#", done), strings.Repeat(".", width-done), t.Progress, time.Since(began).Round(time.Second))
+			c.say(
+				"\r%s [%s%s] %d %% after %s ", t.Status, strings.Repeat("#", done), strings.Repeat(".", width-done), t.Progress,
+				time.Since(began).Round(time.Second),
+			)
 		case t.Status != before:
 			c.say("%s\n", t.Status)
 			before = t.Status
@@ -420,7 +428,7 @@ func (c *command) wait(ctx context.Context, id string) (client.Task, error) {
 	return t, err
 }
 
-// print tells the task's end: the paths of its files, or all of it as JSON.
+// print prints the paths of the task's files, or the task as JSON.
 func (c *command) print(t client.Task, paths []string) error {
 	if c.format == "json" {
 		text, err := json.Marshal(struct {

@@ -115,7 +115,8 @@ func (g *gateway) run(ctx context.Context, s runner.Streams, args ...string) (co
 	return code, out.String(), problems.String()
 }
 
-// What the arguments say is what is asked for, and what comes of it is in the folder.
+// TestRun checks that the arguments become the request, and that its files are saved to the
+// folder.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -153,7 +154,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Ends that are not a file have a code each, and say why.
+// TestExitCodes checks that each end without a file has its exit code and message.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -210,7 +211,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// Whoever interrupts it is told how to go on; so is who cannot reach the gateway.
+// TestInterrupted checks that the message after an interrupt, or about an unreachable gateway,
+// says how to continue.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	g := serve(t)
@@ -236,8 +238,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Whoever interrupts the submit itself is told how to find out what came of it: by the same
-// request under the same key, in which a file is named by the address that it has by now.
+// TestInterruptedSubmit checks that the message after an interrupted submit says how to find its
+// task: by the same request with the same key and the addresses of its uploaded files.
 func TestInterruptedSubmit(t *testing.T) {
 	t.Parallel()
 	g, folder := serve(t), t.TempDir()
@@ -260,7 +262,7 @@ func TestInterruptedSubmit(t *testing.T) {
 	}
 }
 
-// The folder of a standalone names its gateway and key.
+// TestDataFolder checks that a standalone's folder names its gateway and key.
 func TestDataFolder(t *testing.T) {
 	t.Parallel()
 	g, data := serve(t), t.TempDir()

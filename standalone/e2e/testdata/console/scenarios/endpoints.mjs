@@ -29,7 +29,7 @@ export default async ({come, key}) => {
 	}
 	const submit = () => v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
 	await submit()
-	await v.sees('url is no address for callbacks')
+	await v.sees('url is not an address for callbacks')
 	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/events`)
 	await submit()
 	await v.holds(() => /whsec_[0-9A-Za-z+/]{43}=/.test(document.querySelector('dialog[open]')?.innerText ?? ''))

@@ -18,7 +18,7 @@ export default async ({come, base, key}) => {
 	await v.go('/account')
 	await v.fill('textbox', 'Address', 'ftp://example.com/hooks')
 	await v.press('button', 'Save')
-	await v.sees('webhook is no address for callbacks')
+	await v.sees('webhook is not an address for callbacks')
 	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/hooks`)
 	await v.press('button', 'Send a test')
 	await v.sees('Taken')

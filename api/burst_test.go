@@ -8,9 +8,9 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// Three accounts have more submits under way than there are connections, through a proxy,
-// each of whose connections counts by itself. Others are served, and what is too much is
-// told when to come again.
+// TestRequestsLeaveRoom checks that other accounts are served while three have more submits under
+// way than there are connections. The submits come through a proxy, whose connections count one
+// by one. Those over the limit are refused with Retry-After.
 func TestRequestsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	const most = 64
@@ -32,7 +32,7 @@ func TestRequestsLeaveRoom(t *testing.T) {
 			s := dial(t, address)
 			if n >= share {
 				a := s.ask(submit(key))
-				if a.wantError(t, 429, "rate_limit_error", "requests under way"); a.header.Get("Retry-After") != "1" {
+				if a.wantError(t, 429, "rate_limit_error", "requests in progress"); a.header.Get("Retry-After") != "1" {
 					t.Fatalf("one too many: %v", a.header)
 				}
 				continue

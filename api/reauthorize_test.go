@@ -10,8 +10,7 @@ import (
 	"github.com/mediagate/mediagate/api"
 )
 
-// losses are the ways in which a key loses a right while a call waits, and what
-// its call is told then.
+// losses are the ways in which a key loses a right while a call waits, with the resulting answers.
 var losses = map[string]struct {
 	status  int
 	message string
@@ -23,8 +22,7 @@ var losses = map[string]struct {
 	"allow_ips": {403, "address", func(k *mediagate.Key, _ time.Time) { k.AllowIPs = []string{"192.0.2.7"} }},
 }
 
-// lose takes the key's right, as another process would, and lets as much time
-// pass as a key is believed.
+// lose removes the key's right as another process would, and waits until the cached key has expired.
 func (g *gateway) lose(id string, loss func(k *mediagate.Key, now time.Time)) {
 	g.t.Helper()
 	if loss == nil {
@@ -39,9 +37,9 @@ func (g *gateway) lose(id string, loss func(k *mediagate.Key, now time.Time)) {
 	g.clock.advance(time.Second)
 }
 
-// A key that loses its right while the body of its call arrives is refused by
-// then, and nothing comes of the call.
-func TestKeyIsJudgedAgainAfterTheBody(t *testing.T) {
+// TestKeyIsCheckedAgainAfterTheBody checks that a key that loses its right while its body arrives
+// is refused, without any effect.
+func TestKeyIsCheckedAgainAfterTheBody(t *testing.T) {
 	t.Parallel()
 	calls := map[string]struct {
 		path, body string
@@ -79,23 +77,23 @@ func TestKeyIsJudgedAgainAfterTheBody(t *testing.T) {
 	}
 }
 
-// slowJudge moderates until it is told to end.
-type slowJudge struct{ asked, answer chan struct{} }
+// slowModerator moderates until a test ends it.
+type slowModerator struct{ asked, answer chan struct{} }
 
-func (j slowJudge) Judge(context.Context, []string) (mediagate.Verdict, error) {
+func (j slowModerator) Check(context.Context, []string) (mediagate.Verdict, error) {
 	j.asked <- struct{}{}
 	<-j.answer
 	return mediagate.Verdict{}, nil
 }
 
-// The same while a submit is moderated: a scope is nothing that the transaction
-// of the submit would look at.
-func TestKeyIsJudgedAgainAfterModeration(t *testing.T) {
+// TestKeyIsCheckedAgainAfterModeration checks the same while a submit is moderated. The submit's
+// transaction does not check the scope.
+func TestKeyIsCheckedAgainAfterModeration(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{"submit": videos, "speech": "/v1/audio/speech"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judge := slowJudge{make(chan struct{}), make(chan struct{})}
+			judge := slowModerator{make(chan struct{}), make(chan struct{})}
 			g := newGateway(t, func(c *api.Config) { c.Moderator = judge })
 			row, key := g.newKey(mediagate.Key{Unlimited: true})
 			body := videoBody
@@ -113,8 +111,9 @@ func TestKeyIsJudgedAgainAfterModeration(t *testing.T) {
 	}
 }
 
-// A long poll of a key that has lost its right tells nothing of the task.
-func TestKeyIsJudgedAgainAfterAWait(t *testing.T) {
+// TestKeyIsCheckedAgainAfterAWait checks that a long poll of a key that lost its right returns
+// nothing of the task.
+func TestKeyIsCheckedAgainAfterAWait(t *testing.T) {
 	t.Parallel()
 	for how, test := range losses {
 		t.Run(how, func(t *testing.T) {
@@ -134,8 +133,9 @@ func TestKeyIsJudgedAgainAfterAWait(t *testing.T) {
 	}
 }
 
-// A stream ends when its key has lost its right, without another event.
-func TestKeyIsJudgedAgainBeforeEachEvent(t *testing.T) {
+// TestKeyIsCheckedAgainBeforeEachEvent checks that a stream ends without another event once its
+// key lost its right.
+func TestKeyIsCheckedAgainBeforeEachEvent(t *testing.T) {
 	t.Parallel()
 	for how, test := range losses {
 		t.Run(how, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// One channel that can is enough. Channels of other providers, and those that
-// do not serve the model, are not asked; where none is left, the adapter is
-// asked without options.
-func TestExpressAsksEachChannel(t *testing.T) {
+// TestSupportsAsksEachChannel checks that one supporting channel is enough. Channels of other
+// providers, and those that do not serve the model, are not asked. If no channel is left, the
+// adapter is asked without options.
+func TestSupportsAsksEachChannel(t *testing.T) {
 	t.Parallel()
 	channel := func(provider, dialect string, models ...string) mediagate.Channel {
 		return mediagate.Channel{Provider: provider, Options: map[string]string{"dialect": dialect}, Models: models}
@@ -62,7 +62,7 @@ func TestExpressAsksEachChannel(t *testing.T) {
 			}
 			r := routes{channels: test.channels, adapter: func(name string) (providers.Adapter, bool) { return adapter, name == "p" }}
 			route := mediagate.Route{Provider: "p", Upstream: "m-1", Operation: "make"}
-			got := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{"mode":"4k"}`)})
+			got := r.Supports("m", route, mediagate.Job{Params: json.RawMessage(`{"mode":"4k"}`)})
 			if (got.Err == nil) != (test.err == "") || got.Err != nil && !strings.Contains(got.Err.Error(), test.err) {
 				t.Errorf("the error is %v, want %q", got.Err, test.err)
 			}
@@ -79,20 +79,21 @@ func TestExpressAsksEachChannel(t *testing.T) {
 	}
 }
 
-// A route to what no adapter has is a fault of ours, not the client's.
-func TestExpressOfUnknownRoutes(t *testing.T) {
+// TestSupportsOfUnknownRoutes checks that a route without an adapter is an internal error, not
+// the client's.
+func TestSupportsOfUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	r := routes{adapter: all.Builtin().Adapter}
 	for _, route := range []mediagate.Route{{Provider: "nobody", Operation: "video"}, {Provider: "kling", Operation: "nothing"}} {
-		if err := r.Express("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
+		if err := r.Supports("m", route, mediagate.Job{Params: json.RawMessage(`{}`)}).Err; err == nil || mediagate.Is(err, mediagate.KindInvalid) {
 			t.Errorf("%+v: %v", route, err)
 		}
 	}
 }
 
-// Whose account made the source decides whether its ids can be used: each
-// channel's adapter is told.
-func TestExpressSource(t *testing.T) {
+// TestSupportsSource checks that each channel's adapter learns whether the channel's account made
+// the source, since only that account can use its ids.
+func TestSupportsSource(t *testing.T) {
 	t.Parallel()
 	channels := []mediagate.Channel{
 		{Name: "first", Provider: "vidu", Credentials: mediagate.Secrets(map[string]string{"api_key": "one"})},
@@ -115,14 +116,14 @@ func TestExpressSource(t *testing.T) {
 		fingerprints: all.Builtin().Fingerprints,
 	}
 	route := mediagate.Route{Provider: "vidu", Operation: "make"}
-	if e := r.Express("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
+	if e := r.Supports("m", route, mediagate.Job{Source: source}); e.Err != nil || e.Unserved {
 		t.Errorf("answered %+v", e)
 	}
 	if len(told) != 2 || told[0].Own || !told[1].Own || told[0].URL != mediagate.UploadComing {
 		t.Errorf("told %+v", told)
 	}
 	r.channels = channels[:1]
-	if e := r.Express("m", route, mediagate.Job{Source: source}); !mediagate.Is(e.Err, mediagate.KindInvalid) {
+	if e := r.Supports("m", route, mediagate.Job{Source: source}); !mediagate.Is(e.Err, mediagate.KindInvalid) {
 		t.Errorf("a stranger's account answered %+v", e)
 	}
 }

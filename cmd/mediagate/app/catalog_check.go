@@ -11,16 +11,15 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// offer is what the catalog offers to clients in one place, as far as adapters
-// have to do with it.
+// offer is what the catalog offers to clients in one operation, as far as adapters are concerned.
 type offer struct {
-	fields []string // of a canonical request
+	fields []string // of the canonical request
 	media  string   // class of the results
 	routes []mediagate.Route
-	where  func(route int) string // file and key of a route
+	where  func(route int) string // names file and key of a route
 }
 
-// offers are those of a catalog, aliases left out: they only repeat them.
+// offers returns the offers of a catalog, without aliases, which would only repeat them.
 func offers(c *catalog.Catalog) []offer {
 	var list []offer
 	for _, m := range c.Models() {
@@ -34,15 +33,14 @@ func offers(c *catalog.Catalog) []offer {
 	return list
 }
 
-// cross holds what the catalog offers against what adapters say that they can
-// do, and names file and key of each difference: a provider or an operation
-// that there is not, results of another class, and a field that clients may
-// send and no route takes.
-func cross(offers []offer, vendors all.Vendors) []string {
+// checkOffers compares the catalog's offers with what adapters support, and lists the differences
+// with file and key: an unknown provider or operation, results of another class, or a field that
+// clients may send and no route takes.
+func checkOffers(offers []offer, vendors all.Vendors) []string {
 	var problems []string
 	for _, o := range offers {
 		taken := map[string]bool{}
-		known := len(o.routes) > 0 // all routes: else it is not known what they take
+		known := len(o.routes) > 0 // all routes are known, and so are the fields that they take
 		for i, r := range o.routes {
 			wrong := func(key, format string, args ...any) {
 				problems = append(problems, o.where(i)+"."+key+": "+fmt.Sprintf(format, args...))
@@ -69,7 +67,9 @@ func cross(offers []offer, vendors all.Vendors) []string {
 		}
 		for _, field := range o.fields {
 			if known && !taken[field] {
-				problems = append(problems, strings.TrimSuffix(o.where(0), "routes[0]")+"schema.properties."+field+": no route takes it")
+				problems = append(
+					problems, strings.TrimSuffix(o.where(0), "routes[0]")+"schema.properties."+field+": no route takes it",
+				)
 			}
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/mediagate/mediagate/providers/all"
 )
 
-// The models that come with the program want nothing that its adapters lack.
+// TestBuiltInModelsHaveTheirAdapters checks that the built-in models need nothing that the
+// adapters lack.
 func TestBuiltInModelsHaveTheirAdapters(t *testing.T) {
 	t.Parallel()
 	c, err := catalog.Load("")
@@ -17,7 +18,7 @@ func TestBuiltInModelsHaveTheirAdapters(t *testing.T) {
 	if len(offers(c)) == 0 {
 		t.Fatal("the catalog offers nothing")
 	}
-	for _, problem := range cross(offers(c), all.Builtin()) {
+	for _, problem := range checkOffers(offers(c), all.Builtin()) {
 		t.Error(problem)
 	}
 }

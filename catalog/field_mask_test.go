@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/catalog"
 )
 
-// pruned is what a reader keeps of a value.
-func pruned(v any, keep *catalog.Outline) any {
+// pruned returns the part of a value that a reader keeps.
+func pruned(v any, keep *catalog.FieldMask) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
@@ -36,10 +36,9 @@ func pruned(v any, keep *catalog.Outline) any {
 	}
 }
 
-// TestOutlineIsAllThatAcceptReads puts odd values into each field of the golden
-// requests: whether all of a body is there or only its outline, the same comes
-// of it.
-func TestOutlineIsAllThatAcceptReads(t *testing.T) {
+// TestFieldMaskIsAllThatAcceptReads puts odd values into each field of the golden requests. The
+// complete body and the part that the mask selects must give the same result.
+func TestFieldMaskIsAllThatAcceptReads(t *testing.T) {
 	t.Parallel()
 	c := load(t)
 	odd := parse(t, `{"odd":[
@@ -59,7 +58,7 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := operationOf(t, c, filepath.Base(filepath.Dir(file)))
-		outlines := []*catalog.Outline{c.Outline(m.Endpoint), c.Outline("")}
+		masks := []*catalog.FieldMask{c.FieldMask(m.Endpoint), c.FieldMask("")}
 		request := parse(t, string(archive.Files[0].Data))
 		names := []string{"unknown"}
 		for name := range parse(t, string(m.Schema()))["properties"].(map[string]any) {
@@ -70,8 +69,8 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 				request := parse(t, string(archive.Files[0].Data))
 				request[name] = value
 				want, wantErr := m.Accept(request)
-				for _, outline := range outlines {
-					body, _ := pruned(request, outline).(map[string]any)
+				for _, mask := range masks {
+					body, _ := pruned(request, mask).(map[string]any)
 					got, err := m.Accept(body)
 					if !reflect.DeepEqual(want, got) || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 						t.Errorf("%s with %s = %v: %v, want %v\n%s", file, name, value, err, wantErr, cmp.Diff(want, got))
@@ -80,7 +79,7 @@ func TestOutlineIsAllThatAcceptReads(t *testing.T) {
 			}
 		}
 	}
-	if o := c.Outline("/v1/nothing"); o.Field("prompt") != nil || o.Field("model") == nil {
+	if o := c.FieldMask("/v1/nothing"); o.Field("prompt") != nil || o.Field("model") == nil {
 		t.Error("an endpoint without models reads the model at most")
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/log"
 )
 
-// What Temporal's library says at each stop, and of runs that went well, alarms
-// nobody; all else is said as it says it.
-func TestOrdinaryLinesAreNoWarnings(t *testing.T) {
+// TestEverydayLinesAreNoWarnings checks that lines of Temporal's library at each stop, and about
+// successful runs, are no warnings. All other lines keep their level.
+func TestEverydayLinesAreNoWarnings(t *testing.T) {
 	t.Parallel()
 	said := map[string]struct {
 		say  func(log.Logger)
