@@ -56,7 +56,7 @@ export const en = {
     hint: 'It begins with mgk_ and stays on the server. This browser keeps a session only, for 12 hours.',
     submit: 'Sign in',
     busy: 'Signing in…',
-    ended: 'Your session has ended: it has expired, or its key was changed, rotated or revoked. Sign in again.',
+    ended: 'Your session has ended: it expired, you signed out in another tab, or its key was edited, rotated or revoked. Sign in again.',
     linkUsed: 'This link has been used or has expired. Sign in with a key.',
   },
   playground: {
@@ -104,6 +104,7 @@ export const en = {
     earlier: 'Earlier results',
     showEarlier: (prompt: string, state: string) => `Show: ${prompt} (${state.toLowerCase()})`,
     advice: {
+      suspended: ['The account is suspended.', 'Running tasks continue, but new ones are refused. Contact the operator of this service.'],
       balance: ['The account’s balance is too low.', 'Choose cheaper settings, or have the account topped up.'],
       limit: ['This key’s own limit is too low.', 'Choose cheaper settings, or have its quota or cap raised; the account may have more.'],
       status: {
@@ -300,6 +301,7 @@ export const en = {
     varyOf: (id: string) => `Vary: ${id}`,
     varyHint: 'Opens the playground with this request filled in',
     requestErased: 'The request of this task was erased.',
+    requestInPart: 'This task is from before requests were kept in full. Use Vary, and check the form before you run it.',
     useAsInput: 'Use as input',
     useFileAsInput: (n: number) => `Use as input: file ${n}`,
     chain: {
@@ -553,6 +555,7 @@ export const en = {
     noQuota: 'No quota',
     noQuotaHint: 'It can spend the balance of the account.',
     keySpent: 'Total spent',
+    caps: 'Spending caps',
     session: 'This session',
     signedInWith: 'Signed in with',
     may: 'Scopes',
@@ -897,7 +900,7 @@ export const en = {
     grantYes: (amount: string) => `Yes, grant ${amount}`,
     change: 'Edit',
     save: 'Save',
-    statement: 'Statement (CSV)',
+    downloadLedger: 'Download CSV',
     tasksOf: 'Tasks',
     ledger: 'Ledger',
     amountIn: (currency: string) => `Amount in ${currency}`,

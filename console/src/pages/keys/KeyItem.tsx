@@ -16,12 +16,19 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-function limitsOf(key: Key, currency: string): string[] {
+/** What a key may spend in a day, a week and a month, where it has caps. */
+export function capsOf({ caps }: Key, currency: string): string[] {
   const amount = (value: string) => formatAmount(value, currency);
   return [
-    key.caps.day !== null && w.perDay(amount(key.caps.day)),
-    key.caps.week !== null && w.perWeek(amount(key.caps.week)),
-    key.caps.month !== null && w.perMonth(amount(key.caps.month)),
+    caps.day !== null && w.perDay(amount(caps.day)),
+    caps.week !== null && w.perWeek(amount(caps.week)),
+    caps.month !== null && w.perMonth(amount(caps.month)),
+  ].filter((text) => text !== false);
+}
+
+function limitsOf(key: Key, currency: string): string[] {
+  return [
+    ...capsOf(key, currency),
     key.rate !== null && w.perMinute(key.rate),
     key.in_flight !== null && w.atOnce(key.in_flight),
     key.allow_ips.length > 0 && w.fromAddresses(key.allow_ips.length),

@@ -1,12 +1,10 @@
 // One model: its form on the left, what it makes on the right.
-import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
 import { draft, forgetSpeech, keepDraft, speechesOf, type Request } from '../../requests';
 import { mayUse, useSession } from '../../session';
 import { addressOf } from '../../task/files';
-import { requestQuery } from '../../task/request';
 import { Snippets } from '../../task/Snippets';
 import { TaskView } from '../../task/TaskView';
 import { Button, Empty, Problem, Select, keepEnter, usePageTitle } from '../../ui';
@@ -71,7 +69,6 @@ export function Bench(props: Props) {
   const { subject, target, note, tasks } = props;
   const { endpoint, model, schema } = target;
   const session = useSession();
-  const queries = useQueryClient();
   const navigate = useNavigate({ from: '/playground' });
   const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
   const [form, setForm] = useState(begun);
@@ -148,17 +145,12 @@ export function Bench(props: Props) {
     if (sending.error) sending.reset();
   };
   // The form takes the request of a task of this model; that of another one opens with its own form.
-  const vary = async (task: string) => {
-    const made = await queries.fetchQuery(requestQuery(task));
-    if (made?.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
+  const vary = (task: string, made: Request) => {
+    if (made.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
     else {
       setForm((now) => ({ ...now, values: made.body, attempted: false }));
       place.current?.querySelector<HTMLElement>('[data-main]')?.focus();
     }
-  };
-  const again = async (task: string) => {
-    const made = await queries.fetchQuery(requestQuery(task));
-    if (made?.endpoint) sending.run(made);
   };
   const mayRun = mayUse(session, 'generate');
   const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
@@ -222,7 +214,7 @@ export function Bench(props: Props) {
               />
             ))}
             {tasks.map((task) => (
-              <Made key={task} id={task} busy={sending.pending} onAgain={mayRun ? again : undefined} onVary={mayRun ? vary : undefined} onClose={hide} />
+              <Made key={task} id={task} busy={sending.pending} onAgain={mayRun ? sending.run : undefined} onVary={mayRun ? vary : undefined} onClose={hide} />
             ))}
           </div>
         )}

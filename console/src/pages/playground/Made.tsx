@@ -2,6 +2,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useRef } from 'react';
+import type { Request } from '../../requests';
 import { Cancel } from '../../task/Cancel';
 import { promptOf, requestQuery } from '../../task/request';
 import { TaskView } from '../../task/TaskView';
@@ -15,8 +16,8 @@ interface Props {
   id: string;
   busy: boolean;
   /** Undefined for keys that may not generate. */
-  onAgain: ((id: string) => Promise<void>) | undefined;
-  onVary: ((id: string) => Promise<void>) | undefined;
+  onAgain: ((request: Request) => void) | undefined;
+  onVary: ((id: string, request: Request) => void) | undefined;
   onClose: (id: string) => void;
 }
 
@@ -36,13 +37,13 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
       </div>
       <TaskView id={id} />
       <div className="row">
-        {onAgain && request && (
-          <Button aria-disabled={busy} title={words.task.againHint} onClick={() => busy || void onAgain(id)}>
+        {onAgain && request?.endpoint && (
+          <Button aria-disabled={busy} title={words.task.againHint} onClick={() => busy || onAgain(request)}>
             {words.task.again}
           </Button>
         )}
         {onVary && request && (
-          <Button title={w.varyHint} onClick={() => void onVary(id)}>
+          <Button title={w.varyHint} onClick={() => onVary(id, request)}>
             {words.task.vary}
           </Button>
         )}
