@@ -10,7 +10,6 @@ import { TaskView } from '../../task/TaskView';
 import { Button, Empty, Problem, Select, keepEnter, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { adviceOf } from './advice';
-import { bodyOf } from './body';
 import type { Target } from './catalog';
 import { Earlier } from './Earlier';
 import { Form } from './Form';
@@ -23,6 +22,7 @@ import { withoutTask, withTask } from './shown';
 import { Speech } from './Speech';
 import { useRun } from './useRun';
 import { faultsOf, titleOf, type Fault } from './validate';
+import { bodyOf, setAt, type Path } from './walk';
 
 const w = words.playground;
 
@@ -76,7 +76,6 @@ export function Bench(props: Props) {
   if (form.subject !== subject || (props.again && !form.again)) setForm(begun());
   else if (form.again && !props.again) setForm({ ...form, again: false });
   const { values, attempted } = form;
-  const setValues = (next: Values) => setForm((now) => ({ ...now, values: next }));
   const setAttempted = (next: boolean) => setForm((now) => ({ ...now, attempted: next }));
   const [speeches, setSpeeches] = useState(() => speechesOf(model));
   const place = useRef<HTMLDivElement>(null);
@@ -140,8 +139,8 @@ export function Bench(props: Props) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [attempted, sending.error]);
 
-  const change = (next: Values) => {
-    setValues(next);
+  const change = (path: Path, value: unknown) => {
+    setForm((now) => ({ ...now, values: setAt(now.values, path, value) as Values }));
     if (sending.error) sending.reset();
   };
   // The form takes the request of a task of this model; that of another one opens with its own form.

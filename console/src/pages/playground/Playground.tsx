@@ -17,7 +17,7 @@ import { useSource } from './source';
 
 const w = words.playground;
 
-// The form library is as large as the rest of the console: it comes when a form is shown.
+// The form and what checks it come when a form is shown.
 const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => ({ default: Bench })));
 
 export function Playground() {

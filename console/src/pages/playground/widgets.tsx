@@ -4,7 +4,7 @@ import { Button } from '../../ui';
 import { words } from '../../words';
 import { useGroup, useInput } from './field';
 import { FileInput } from './media';
-import { optionsOf, type Kind, type Schema } from './schema';
+import { optionsOf, type InputKind, type Schema } from './schema';
 import { Clip, ClipIndex, SourceTask } from './source';
 
 const w = words.playground.form;
@@ -161,7 +161,7 @@ function Ratio({ ratio }: { ratio: string }) {
 const Ratios = (props: InputProps) => <Segments {...props} drawn />;
 const Medium = (props: InputProps) => <FileInput {...props} />;
 
-export const inputs: Record<Kind, ComponentType<InputProps>> = {
+export const inputs: Record<InputKind, ComponentType<InputProps>> = {
   long: LongText,
   line: Line,
   ratio: Ratios,
@@ -176,7 +176,4 @@ export const inputs: Record<Kind, ComponentType<InputProps>> = {
   task: SourceTask,
   clip: Clip,
   index: ClipIndex,
-  images: Line,
-  links: Line,
-  other: Line,
 };
