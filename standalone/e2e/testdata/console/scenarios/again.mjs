@@ -20,12 +20,12 @@ export default async ({come, base, key}) => {
 	await v.inspect('list-of-requests')
 	await v.choose('API key', keyID)
 	await v.holds(() => document.querySelectorAll('.tasklist tbody tr').length === 2)
-	await v.fill('searchbox', 'Task id or reference', 'order 7')
+	await v.fill('searchbox', 'Task ID or reference', 'order 7')
 	await v.holds(() => document.querySelectorAll('.tasklist tbody tr').length === 1)
 	await v.go('/tasks?view=gallery')
 	await v.sees('a heron in the reeds')
 	await v.inspect('gallery-of-requests')
-	await v.fill('searchbox', 'Task id or reference', robots)
+	await v.fill('searchbox', 'Task ID or reference', robots)
 	await v.holds(id => location.pathname === `/console/tasks/${id}`, robots)
 
 	// The page of the task: its request, its key, and the request as code.

@@ -11,7 +11,7 @@ export default async ({come, key, admin}) => {
 	await v.sees('Completed')
 	const picture = v.page.url().split('/').at(-1)
 	await v.press('link', 'Use as input')
-	await v.sees('Choose a model for this picture.')
+	await v.sees('Choose a model for this image.')
 	must(!(await v.page.$('a[href*="model=eta-4o-mini-tts"]')), 'a model that takes no picture is offered')
 	await v.inspect('use-as-input')
 	await v.click('a[href$="model=beta-q3"]')

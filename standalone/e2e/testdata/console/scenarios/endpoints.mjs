@@ -19,7 +19,7 @@ export default async ({come, key}) => {
 	await v.press('link', 'Webhooks')
 	await v.sees('No endpoints')
 	await v.press('button', 'Add endpoint')
-	await v.fill('textbox', 'Address', 'http://10.0.0.1/')
+	await v.fill('textbox', 'URL', 'http://10.0.0.1/')
 	// Other scenarios have tasks of the same account: this endpoint is not told of those.
 	for (const type of ['key.quota_low', 'task.completed', 'task.failed', 'task.cancelled', 'balance.low']) {
 		await v.page.evaluate(type => {
@@ -30,7 +30,7 @@ export default async ({come, key}) => {
 	const submit = () => v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
 	await submit()
 	await v.sees('url is no address for callbacks')
-	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/events`)
+	await v.fill('textbox', 'URL', `http://127.0.0.1:${hooks.address().port}/events`)
 	await submit()
 	await v.holds(() => /whsec_[0-9A-Za-z+/]{43}=/.test(document.querySelector('dialog[open]')?.innerText ?? ''))
 	await v.press('button', 'I have saved it')
