@@ -11,7 +11,7 @@ import { Callbacks } from './Callbacks';
 import { SessionCard } from './SessionCard';
 import { Webhook } from './Webhook';
 import { WebhookSecret } from './WebhookSecret';
-import '../../styles/account.css';
+import css from './account.module.css';
 
 const w = words.account;
 
@@ -24,7 +24,7 @@ export function Account() {
   const reads = mayUse(session, 'read');
   const manages = mayUse(session, 'manage');
   return (
-    <div className="accountpage">
+    <div className={css.accountpage}>
       <PageHead title={<span className="foreign">{session.account?.name}</span>} lead={<span className="mono">{session.account?.id}</span>} />
       <div className="stack">
         <div className="columns">
@@ -53,7 +53,7 @@ function Money({ currency }: { currency: string }) {
       {!a && <Problem error={account.error} />}
       {a && (
         <>
-          <p className="big">
+          <p className={css.big}>
             <Amount value={a.available} currency={currency} />
             <span className="soft">{w.available}</span>
           </p>
@@ -95,7 +95,7 @@ function KeyMoney({ currency, owner }: { currency: string; owner: Key }) {
       {!b && <Problem error={balance.error} />}
       {b && (
         <>
-          <p className="big">
+          <p className={css.big}>
             {b.unlimited_quota ? <span>{w.noQuota}</span> : <Amount value={b.remain_balance} currency={currency} />}
             {!b.unlimited_quota && <span className="soft">{w.left}</span>}
           </p>

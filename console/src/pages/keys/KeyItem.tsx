@@ -3,6 +3,7 @@ import { useId } from 'react';
 import type { Key } from '../../api/types';
 import { Ago, Amount, Badge, Button, formatAmount, formatTime, useNow, type Tone } from '../../ui';
 import { words } from '../../words';
+import css from './keys.module.css';
 
 const w = words.keys;
 const soon = 7 * 86400;
@@ -59,8 +60,8 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
   const id = useId();
   const limits = limitsOf(item, currency);
   return (
-    <li className="key" aria-labelledby={id}>
-      <div className="keyname">
+    <li className={css.key} aria-labelledby={id}>
+      <div className={css.keyname}>
         <h2 id={id} className="foreign">
           {item.name}
         </h2>
@@ -97,7 +98,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           <dt>{state.live ? w.until : w.ended}</dt>
           <dd>{item.expires_at === null ? w.forever : <time dateTime={new Date(item.expires_at * 1000).toISOString()}>{formatTime(item.expires_at)}</time>}</dd>
         </div>
-        <div className="wide">
+        <div className={css.wide}>
           <dt>{w.limits}</dt>
           <dd>
             {item.models.length === 0 && limits.length === 0 && <span>{w.noLimits}</span>}
@@ -115,7 +116,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           </dd>
         </div>
       </dl>
-      <div className="keyactions">
+      <div className={css.keyactions}>
         {act && state.live && (
           <Button variant="quiet" onClick={() => act('change')} aria-label={w.changeOf(item.name)}>
             {w.change}
@@ -127,7 +128,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           </Button>
         )}
         {act && (
-          <Button variant="quiet" className="revoke" onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
+          <Button variant="quiet" className={css.revoke} onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
             {w.revoke}
           </Button>
         )}

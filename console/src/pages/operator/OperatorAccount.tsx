@@ -18,7 +18,7 @@ import { Statement } from '../usage/Statement';
 import { mostReason } from './Levers';
 import { LedgerTable } from './OperatorTask';
 import { useSaid } from './parts';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -98,7 +98,7 @@ function View({ account, path }: { account: Account; path: string }) {
           <Period range={range} fault={() => null} onChange={choose} />
         </Statement>
         <section aria-labelledby="entries" className="stack">
-          <div className="row spread">
+          <div className={`row ${css.spread}`}>
             <h2 id="entries">{w.ledger}</h2>
             <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadLedger}</Button>
           </div>

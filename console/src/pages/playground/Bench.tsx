@@ -23,6 +23,7 @@ import { Speech } from './Speech';
 import { useRun } from './useRun';
 import { faultsOf, titleOf, type Fault } from './validate';
 import { bodyOf, setAt, type Path } from './walk';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -155,7 +156,7 @@ export function Bench(props: Props) {
   const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
 
   return (
-    <div className="pg-bench">
+    <div className={css.bench}>
       <section className="stack" aria-label={w.request}>
         <ModelHead target={target} />
         {note && <p className="note">{note}</p>}
@@ -176,7 +177,7 @@ export function Bench(props: Props) {
             />
           )}
           <Form key={subject} schema={schema} values={values} onChange={change} onSubmit={() => mayRun && submit({ endpoint, model, body })} state={state}>
-            <div className="pg-run">
+            <div className={css.run}>
               {attempted && shown.length > 0 && (
                 <p className="fault" role="alert">
                   {w.mend([...new Set(shown.map((f) => titleOf(schema, f.path)))].join(', '))}
@@ -198,10 +199,10 @@ export function Bench(props: Props) {
           </Form>
         </div>
       </section>
-      <section className="stack pg-result" aria-label={w.result} ref={result}>
+      <section className={`stack ${css.result}`} aria-label={w.result} ref={result}>
         <Earlier model={model} shown={tasks} onShow={show} />
         {(tasks.length > 0 || speeches.length > 0) && (
-          <div className={tasks.length + speeches.length > 1 ? 'pg-results many' : 'pg-results'}>
+          <div className={tasks.length + speeches.length > 1 ? `${css.results} ${css.many}` : css.results}>
             {speeches.map((speech) => (
               <Speech
                 key={speech.at}

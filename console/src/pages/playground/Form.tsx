@@ -7,6 +7,7 @@ import { Images, Links } from './media';
 import { isGroup, kindOf, mainFields, type Schema, type Values } from './schema';
 import { itemsOf, openFields, resolve, type Path } from './walk';
 import { inputs } from './widgets';
+import css from './playground.module.css';
 
 const w = words.playground.form;
 
@@ -35,7 +36,7 @@ function Field(props: NodeProps & { required: boolean }) {
   const id = idAt(path);
   const kind = kindOf(String(path.at(-1)), schema, itemsOf(schema, root));
   const faults = useFaultsAt(id, kind === 'images' || kind === 'links');
-  if (kind === 'object') return <div className="pg-fields">{fieldsOf(props).map(([, field]) => field)}</div>;
+  if (kind === 'object') return <div className={css.fields}>{fieldsOf(props).map(([, field]) => field)}</div>;
   const below = (
     <>
       <p className="hint" id={`${id}-hint`}>
@@ -50,7 +51,7 @@ function Field(props: NodeProps & { required: boolean }) {
   );
   if (kind === 'check')
     return (
-      <div className="check pg-check">
+      <div className={`check ${css.check}`}>
         <Control {...props} />
         <label htmlFor={id}>{schema.title}</label>
         {below}
@@ -59,13 +60,13 @@ function Field(props: NodeProps & { required: boolean }) {
   const label = (
     <>
       {schema.title}
-      {!required && schema.default === undefined && <span className="pg-optional" aria-hidden="true"> {w.optional}</span>}
+      {!required && schema.default === undefined && <span className={css.optional} aria-hidden="true"> {w.optional}</span>}
     </>
   );
   return (
     <div className="field" data-kind={kind}>
       {isGroup(kind) ? (
-        <span className="pg-label" id={`${id}-label`}>
+        <span className={css.label} id={`${id}-label`}>
           {label}
         </span>
       ) : (
@@ -95,8 +96,8 @@ function Items({ root, schema, path, value, onChange }: NodeProps) {
   return (
     <div className="stack" role="group" aria-labelledby={`${idAt(path)}-label`}>
       {items.map((item, i) => (
-        <div key={i} className="pg-item" role="group" aria-label={w.item(i + 1)}>
-          <div className="pg-itemhead">
+        <div key={i} className={css.item} role="group" aria-label={w.item(i + 1)}>
+          <div className={css.itemhead}>
             <span>{i + 1}</span>
             <Button variant="quiet" onClick={() => onChange(path, items.filter((_, j) => j !== i))} aria-label={w.removeItem(i + 1)}>
               {w.remove}
@@ -120,12 +121,12 @@ export function Form({ schema, values, onChange, onSubmit, state, children }: { 
   const more = fields.filter(([name]) => !main.has(name));
   return (
     <FormStateContext value={state}>
-      <form className="stack pg-form" noValidate onSubmit={(e) => (e.preventDefault(), onSubmit())}>
-        <div className="pg-fields">{fields.filter(([name]) => main.has(name)).map(([, field]) => field)}</div>
+      <form className={`stack ${css.form}`} noValidate onSubmit={(e) => (e.preventDefault(), onSubmit())}>
+        <div className={css.fields}>{fields.filter(([name]) => main.has(name)).map(([, field]) => field)}</div>
         {more.length > 0 && (
-          <details className="pg-more">
+          <details className={css.more}>
             <summary>{w.more}</summary>
-            <div className="pg-fields">{more.map(([, field]) => field)}</div>
+            <div className={css.fields}>{more.map(([, field]) => field)}</div>
           </details>
         )}
         {children}

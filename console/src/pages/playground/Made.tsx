@@ -9,6 +9,7 @@ import { TaskView } from '../../task/TaskView';
 import { isOpen, shortId, taskQuery } from '../../task/useTask';
 import { Button } from '../../ui';
 import { words } from '../../words';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -27,8 +28,8 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
   const prompt = request ? promptOf(request.body)?.text : undefined;
   return (
     <div className="card stack">
-      <div className="pg-resulthead">
-        <p className="foreign pg-excerpt" dir="auto" title={prompt}>
+      <div className={css.resulthead}>
+        <p className={`foreign ${css.excerpt}`} dir="auto" title={prompt}>
           {prompt ?? shortId(id)}
         </p>
         <Button variant="quiet" onClick={() => onClose(id)} aria-label={w.hide(shortId(id))}>

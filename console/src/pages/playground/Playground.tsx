@@ -6,7 +6,6 @@ import type { Request } from '../../requests';
 import { loadPart } from '../../shell/load';
 import { requestQuery } from '../../task/request';
 import { taskQuery } from '../../task/useTask';
-import '../../styles/playground.css';
 import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { useTarget } from './catalog';

@@ -23,7 +23,7 @@ test('conditions, references and lists of one item are resolved for the values',
   const $defs = { url: { type: 'string', format: 'uri' } } as const;
   const schema: Schema = {
     $defs,
-    properties: { size: { enum: ['s', 'l'] }, seconds: { title: 'Seconds', enum: [5, 10] }, frame: { title: 'Frame', $ref: '#/$defs/url' }, clips: { type: 'array', prefixItems: [{ $ref: '#/$defs/url' }], items: {} }, fixed: { type: 'integer', const: 1 }, shots: { title: 'Shots' } },
+    properties: { size: { enum: ['s', 'l'] }, seconds: { title: 'Seconds', enum: [5, 10] }, frame: { title: 'Frame', $ref: '#/$defs/url' }, clips: { type: 'array', prefixItems: [{ $ref: '#/$defs/url' }], items: {} } as Schema, fixed: { type: 'integer', const: 1 }, shots: { title: 'Shots' } },
     allOf: [
       { if: { properties: { size: { const: 'l' } }, required: ['size'] }, then: { required: ['frame'], properties: { seconds: { enum: [5] } } } },
       { if: { required: ['frame'] }, then: { if: { required: ['clips'] }, else: { properties: { shots: { type: 'array' } } } }, else: { properties: { clips: { not: {} } } } },

@@ -9,6 +9,7 @@ import type { components } from '../../api/openapi';
 import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
 import { words } from '../../words';
 import type { Range } from './range';
+import css from './usage.module.css';
 
 const w = words.usage;
 
@@ -31,7 +32,7 @@ export function Statement({ name, children, ...rest }: Props & { name: string; c
   const save = useSaveCSV(path, { ...range.query, by: 'task' }, `${name}-${range.first}-${range.last}`);
   return (
     <section className="stack">
-      <div className="sectionhead">
+      <div className={css.sectionhead}>
         <div>
           <h2>{w.statement}</h2>
           <p className="soft">{w.statementLead}</p>
@@ -71,7 +72,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
   return (
     <>
       <Problem error={pages.error} />
-      <Table label={w.statement} head={[w.time, w.what, <span className="right">{w.amount}</span>, <span className="right">{w.balance}</span>, w.about, w.model]}>
+      <Table label={w.statement} head={[w.time, w.what, <span className={css.right}>{w.amount}</span>, <span className={css.right}>{w.balance}</span>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
           <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />
@@ -91,7 +92,7 @@ function Lines({ path, range, currency, taskPage }: Props) {
 
 function BalanceRow({ word, balance, currency }: { word: string; balance: string; currency: string }) {
   return (
-    <tr className="total">
+    <tr className={css.total}>
       <th scope="row" colSpan={3}>
         {word}
       </th>
@@ -116,7 +117,7 @@ function LineRow({ line, currency, taskPage }: { line: Line } & Pick<Props, 'cur
       <td className="number">
         <Amount value={line.balance} currency={currency} />
       </td>
-      <td className="foreign mono ref">
+      <td className={`foreign mono ${css.ref}`}>
         {line.task?.startsWith('task_') ? (
           <Link to={taskPage} params={{ id: line.task }}>
             {line.task}
@@ -125,7 +126,7 @@ function LineRow({ line, currency, taskPage }: { line: Line } & Pick<Props, 'cur
           (line.task ?? line.reference)
         )}
       </td>
-      <td className="foreign model">{line.model}</td>
+      <td className={`foreign ${css.model}`}>{line.model}</td>
     </tr>
   );
 }

@@ -15,7 +15,7 @@ import { Statement } from './Statement';
 import { seriesOf, sumsBy, total, type By } from './sums';
 import { tasksOf } from './tasks';
 import { DaysTable, SumsTable } from './Tables';
-import '../../styles/usage.css';
+import css from './usage.module.css';
 
 const w = words.usage;
 const path = '/v1/usage';
@@ -47,9 +47,9 @@ export function Usage() {
   const sum = total(rows ?? []);
   const { pending, processing, completed, failed, cancelled } = sum.tasks;
   return (
-    <div className="usagepage">
+    <div className={css.usagepage}>
       <PageHead title={w.title} lead={w.lead} />
-      <div className="usagecontrols">
+      <div className={css.usagecontrols}>
         <Period range={range} fault={fault.at} onChange={change} />
         <Select
           label={w.by}
@@ -72,7 +72,7 @@ export function Usage() {
         {usage.isPending && <Loading />}
         {rows && (
           <>
-            <dl className="figures" aria-live="polite">
+            <dl className={css.figures} aria-live="polite">
               <div>
                 <dt>{w.cost}</dt>
                 <dd>

@@ -48,7 +48,7 @@ export default async ({come, key, admin}) => {
 
 	await goTo('link', 'Tasks')
 	await v.keys('Enter')
-	await v.page.waitForSelector('.tasklist')
+	await v.page.waitForSelector('.tasks-tasklist')
 	await v.settles()
 	await v.tour('tasks')
 	await goTo('combobox', 'Type')

@@ -33,7 +33,7 @@ export default async ({come, base, key}) => {
 		await new Promise((resolve) => setTimeout(resolve, 100))
 	}
 	await v.go('/account')
-	const shown = (state) => v.holds((id, state) => [...document.querySelectorAll('li.callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), task, state)
+	const shown = (state) => v.holds((id, state) => [...document.querySelectorAll('li.account-callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), task, state)
 	await shown('Delivered')
 	await v.choose('State', 'delivered')
 	await shown('Delivered')
