@@ -1,4 +1,5 @@
 import react from '@vitejs/plugin-react';
+import path from 'node:path';
 import { defineConfig } from 'vite';
 
 // MEDIAGATE_URL is where `npm run dev` finds the API.
@@ -7,6 +8,8 @@ const api = process.env.MEDIAGATE_URL ?? 'http://127.0.0.1:8080';
 export default defineConfig({
   base: '/console/',
   plugins: [react()],
+  // A class is named after its file, so that tests and people find it: .wide of keys.module.css is keys-wide.
+  css: { modules: { generateScopedName: (name, file) => `${path.basename(file, '.module.css')}-${name}` } },
   build: {
     target: 'es2023',
     modulePreload: { polyfill: false },

@@ -1,6 +1,6 @@
 // Who is signed in. The session itself is a cookie that no script can read.
-import { QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
-import { ApiError, AwayError, call, rememberToken, whenForbidden, whenSignedOut } from './api/client';
+import { QueryClient, queryOptions, useQuery, type Query } from '@tanstack/react-query';
+import { ApiError, AwayError, call, newKey, rememberToken, whenRefused } from './api/client';
 import { queryKeys } from './api/queryKeys';
 import { roles, type Role, type Scope, type Session } from './api/types';
 import { forgetRequests } from './requests';
@@ -18,42 +18,65 @@ export const queryClient = new QueryClient({
   },
 });
 
+// All queries but that of the session itself.
+const others = { predicate: (query: Query) => query.queryKey[0] !== queryKeys.session[0] };
+
 // Forgets all that was read and typed in the session before.
 // The session stays: whoever watches an entry that is taken out hears of it no more.
 function forget(): void {
-  queryClient.removeQueries({ predicate: (query) => query.queryKey[0] !== queryKeys.session[0] });
+  queryClient.removeQueries(others);
   queryClient.getMutationCache().clear();
   forgetRequests();
 }
 
-// Whether there may be a session: a browser that never signed in does not ask.
-const hint = 'mediagate.signed-in';
+// The last sign-in of this browser, in any of its tabs. A browser that never signed in does not ask for a session.
+const lastSignIn = 'mediagate.signed-in';
 
 async function readSession(): Promise<Session | null> {
-  if (!localStorage.getItem(hint)) return null;
-  try {
-    const session = await call<Session>('GET', '/console/session');
-    const before = queryClient.getQueryData<Session>(queryKeys.session);
-    if (before && (before.key?.id !== session.key?.id || before.operator !== session.operator || before.name !== session.name)) {
-      // Somebody else has signed in, in another tab: nothing of whoever was here is shown.
-      void queryClient.resetQueries({ predicate: (query) => query.queryKey[0] !== queryKeys.session[0] });
-      forgetRequests();
-    }
+  const signIn = localStorage.getItem(lastSignIn);
+  const session = signIn ? await liveSession() : null;
+  // The answer is about an older session if this tab or another one has signed in meanwhile.
+  if (localStorage.getItem(lastSignIn) !== signIn) return readSession();
+  const before = queryClient.getQueryData<Session>(queryKeys.session);
+  if (session) {
     rememberToken(session.csrf);
-    if (before?.key?.id !== session.key?.id || !before?.key?.scopes.some((scope) => !mayUse(session, scope))) return session;
-    await call<void>('DELETE', '/console/session'); // the key was narrowed: what is open may not be for it
-  } catch (error) {
-    if (!(error instanceof ApiError && (error.status === 401 || error.status === 403))) throw error;
+    if (before && before.csrf !== session.csrf) renew(before, session);
+    const isNarrowed = before?.key?.id === session.key?.id && before?.key?.scopes.some((scope) => !mayUse(session, scope));
+    if (!isNarrowed) return session;
+    await call<void>('DELETE', '/console/session'); // what is open may not be for the key any more
   }
-  ended = true;
-  localStorage.removeItem(hint);
+  if (signIn || before) {
+    ended = true;
+    localStorage.removeItem(lastSignIn);
+    forget();
+  }
   return null;
+}
+
+/** The session of the cookie; null if it has ended. */
+async function liveSession(): Promise<Session | null> {
+  try {
+    return await call<Session>('GET', '/console/session');
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return null;
+    throw error;
+  }
+}
+
+// Goes on with the session of a sign-in in another tab. Nothing of somebody else who was here is shown.
+function renew(before: Session, session: Session): void {
+  if (before.key?.id === session.key?.id && before.operator === session.operator && before.name === session.name) {
+    void queryClient.invalidateQueries(others); // some have failed if the session before had ended
+    return;
+  }
+  void queryClient.resetQueries(others);
+  forgetRequests();
 }
 
 export const sessionQuery = queryOptions({ queryKey: queryKeys.session, queryFn: readSession, staleTime: 60_000, refetchOnWindowFocus: 'always' });
 
 function begin(session: Session): void {
-  localStorage.setItem(hint, 'yes');
+  localStorage.setItem(lastSignIn, newKey());
   rememberToken(session.csrf);
   ended = false;
   queryClient.setQueryData(queryKeys.session, session);
@@ -88,7 +111,7 @@ export async function renewSession(key: string): Promise<void> {
 
 export async function signOut(): Promise<void> {
   await call<void>('DELETE', '/console/session');
-  localStorage.removeItem(hint);
+  localStorage.removeItem(lastSignIn);
   forget();
   queryClient.setQueryData(queryKeys.session, null);
 }
@@ -98,14 +121,8 @@ let ended = false;
 export function sessionEnded(): boolean {
   return ended;
 }
-whenForbidden(() => void queryClient.invalidateQueries({ queryKey: queryKeys.session }));
-whenSignedOut(() => {
-  if (queryClient.getQueryData(queryKeys.session) === null) return;
-  ended = true;
-  localStorage.removeItem(hint);
-  forget();
-  queryClient.setQueryData(queryKeys.session, null);
-});
+// What was refused may have been a call of an older session: the session says how it stands.
+whenRefused(() => void queryClient.invalidateQueries({ queryKey: queryKeys.session }));
 
 export function mayUse(session: Session, scope: Scope): boolean {
   return session.operator || (session.key?.scopes.includes(scope) ?? false);

@@ -23,16 +23,10 @@ export function rememberToken(token: string): void {
   csrf = token;
 }
 
-let onSignedOut: () => void = () => {};
-/** Says what is to happen when a call finds that the session has ended. */
-export function whenSignedOut(f: () => void): void {
-  onSignedOut = f;
-}
-
-let onForbidden: () => void = () => {};
-/** Says what is to happen when a call is refused that the page offered: the key may do less than before. */
-export function whenForbidden(f: () => void): void {
-  onForbidden = f;
+let onRefused: () => void = () => {};
+/** Says what is to happen when a call is refused that the page offered: the session may have ended, or its key may do less than before. */
+export function whenRefused(f: () => void): void {
+  onRefused = f;
 }
 
 // Whether the API was away at the last call, for the line that says so.
@@ -114,10 +108,7 @@ async function failure(response: Response, path: string): Promise<ApiError> {
   } catch {
     // no JSON: somebody before the API answered
   }
-  if (path !== '/console/session') {
-    if (response.status === 401) onSignedOut();
-    if (response.status === 403) onForbidden();
-  }
+  if (path !== '/console/session' && (response.status === 401 || response.status === 403)) onRefused();
   return new ApiError(response.status, message, param, requestId);
 }
 

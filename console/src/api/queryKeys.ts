@@ -22,7 +22,7 @@ export const queryKeys = {
   endpoint: (id: string) => ['endpoints', id],
   endpointDeliveries: (id: string, state: string) => ['endpoints', id, 'deliveries', state],
   usage: (query: Query) => ['usage', query],
-  statement: (query: Query) => ['statement', query],
+  statement: (path: string, query: Query) => ['statement', path, query],
 
   /** All lists of keys, of which each has a path and an account. */
   keys: ['keys'],

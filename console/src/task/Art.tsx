@@ -13,6 +13,7 @@ import { words } from '../words';
 import { Download } from './Download';
 import { Lightbox, Pictures, Thumb } from './Pictures';
 import { UseAsInput } from './UseAsInput';
+import css from './task.module.css';
 
 const w = words.task.art;
 
@@ -38,9 +39,9 @@ export function Art({ task, items }: { task: Task; items: Item[] }) {
   const rest = (task.buttons ?? []).filter((b) => !/^[UV][1-4]$/.test(b.label));
   return (
     <>
-      <div className="artgrid">
+      <div className={css.artgrid}>
         {crops.map((item, i) => (
-          <figure key={i} className="media">
+          <figure key={i} className={css.media}>
             <Thumb task={task} item={item} label={words.task.openPictureOf(i + 1, 4)} onOpen={() => setLarge(i)} />
             <Buttons {...buttons} of={(task.buttons ?? []).filter((b) => b.label === `U${i + 1}` || b.label === `V${i + 1}`)} />
             <UseAsInput task={task} item={item} />
@@ -98,7 +99,7 @@ function usePress(task: Task) {
 function Buttons({ of, allowed, pending, press, price }: { of: ArtButton[] } & ReturnType<typeof usePress>) {
   if (!allowed || of.length === 0) return null;
   return (
-    <div className="row artbuttons">
+    <div className={`row ${css.artbuttons}`}>
       {of.map((button) => (
         <Button key={button.customId} disabled={pending !== null} aria-busy={pending === button.customId} onClick={() => press(button)}>
           <span className="foreign">{w.label(button.label)}</span>

@@ -8,6 +8,7 @@ import { Foreign } from './Foreign';
 import { addressesIn, fieldTitle, promptOf, requestQuery, settingsOf } from './request';
 import { Snippets } from './Snippets';
 import { TaskThumb } from './TaskThumb';
+import css from './task.module.css';
 
 const w = words.task.page;
 
@@ -16,7 +17,7 @@ export function Asked({ task }: { task: Task }) {
   if (request === undefined) return null;
   const prompt = request && promptOf(request.body);
   return (
-    <section className="card stack asked" aria-labelledby="asked">
+    <section className={`card stack ${css.asked}`} aria-labelledby="asked">
       <h2 id="asked">{w.request}</h2>
       {request === null && <p className="soft">{words.task.requestErased}</p>}
       {prompt && <Foreign text={prompt.text} limit={400} />}
@@ -34,7 +35,7 @@ function Setting({ value }: { value: unknown }) {
   const addresses = addressesIn(value);
   if (addresses.length > 0)
     return (
-      <span className="askedmedia">
+      <span className={css.askedmedia}>
         {addresses.map((address, i) => (
           <Medium key={i} address={address} />
         ))}

@@ -2,6 +2,7 @@
 import { useEffect, useImperativeHandle, useRef, useState, type Ref } from 'react';
 import { Button } from '../ui';
 import { words } from '../words';
+import css from './task.module.css';
 
 const w = words.task.brush;
 
@@ -64,9 +65,9 @@ export function Brush({ src, ref, onError }: { src: string; ref: Ref<BrushHandle
   };
 
   return (
-    <div className="brush stack">
+    <div className={`${css.brush} stack`}>
       <div className="row">
-        <fieldset className="tools">
+        <fieldset className={css.tools}>
           <legend className="sr">{w.tool}</legend>
           {[false, true].map((erases) => (
             <label key={String(erases)}>
@@ -81,7 +82,7 @@ export function Brush({ src, ref, onError }: { src: string; ref: Ref<BrushHandle
         <Button disabled={steps.length === 0} onClick={() => setSteps((s) => [...s, { kind: 'clear' }])}>{w.clear}</Button>
         <Button onClick={() => setSteps((s) => [...s, { kind: 'invert' }])}>{w.invert}</Button>
       </div>
-      <div className="easel">
+      <div className={css.easel}>
         <img src={src} alt={w.picture} onError={onError} onLoad={(e) => setSize({ width: e.currentTarget.naturalWidth, height: e.currentTarget.naturalHeight })} />
         <canvas
           ref={canvas}
@@ -102,7 +103,7 @@ export function Brush({ src, ref, onError }: { src: string; ref: Ref<BrushHandle
         />
         {cursor && size && (
           <span
-            className="brushcursor"
+            className={css.brushcursor}
             aria-hidden="true"
             style={{ left: `${(cursor.x / size.width) * 100}%`, top: `${(cursor.y / size.height) * 100}%`, width: `${(brush / size.width) * 100}%` }}
           />

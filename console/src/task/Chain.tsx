@@ -9,6 +9,7 @@ import { Poster } from './Poster';
 import { groupSources, type SourceTask } from './sources';
 import { StateBadge, StatusBadge } from './State';
 import { isOpen, isUnknown, nextRead, putTask, shortId, taskQuery } from './useTask';
+import css from './task.module.css';
 
 const w = words.task.chain;
 
@@ -20,7 +21,7 @@ export function MadeFrom({ task, picture }: { task: Task; picture: string | unde
   return (
     <section className="card" aria-labelledby="made-from">
       <h2 id="made-from">{w.madeFrom}</h2>
-      <ul className="chain">
+      <ul className={css.chain}>
         {groups.map((group) => (
           <li key={group.id}>
             <SourceOf {...group} />
@@ -40,9 +41,9 @@ function SourceOf({ id, status, file, fields }: SourceTask) {
   const more = fields.join(', ');
   if (data && !isUnknown(error)) return <Neighbour task={data} file={file} more={more} />;
   return (
-    <div className="neighbour">
-      <span className="neighbourthumb" />
-      <span className="neighbourtext">
+    <div className={css.neighbour}>
+      <span className={css.neighbourthumb} />
+      <span className={css.neighbourtext}>
         <span className="mono">{shortId(id)}</span>
         <StatusBadge status={isUnknown(error) ? 'erased' : status} />
         <span className="hint mono">{more}</span>
@@ -67,7 +68,7 @@ export function UsedBy({ task }: { task: Task }) {
   return (
     <section className="card" aria-labelledby="used-by">
       <h2 id="used-by">{w.usedBy}</h2>
-      <ul className="chain">
+      <ul className={css.chain}>
         {data.data.map((user) => (
           <li key={user.id}>
             <Neighbour task={user} file={0} more={groupSources((user.sources ?? []).filter((s) => s.task_id === task.id)).flatMap((g) => g.fields).join(', ')} />
@@ -85,11 +86,11 @@ export function UsedBy({ task }: { task: Task }) {
 
 function Neighbour({ task, file, more }: { task: Task; file: number; more: string }) {
   return (
-    <Link to="/tasks/$id" params={{ id: task.id }} className="neighbour">
-      <span className="neighbourthumb">
+    <Link to="/tasks/$id" params={{ id: task.id }} className={css.neighbour}>
+      <span className={css.neighbourthumb}>
         <Poster task={task} file={file} small />
       </span>
-      <span className="neighbourtext">
+      <span className={css.neighbourtext}>
         <span className="foreign strong">{task.model.slice(0, 80)}</span>
         <StateBadge task={task} />
         <span className="hint mono">{more}</span>

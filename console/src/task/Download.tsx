@@ -3,6 +3,7 @@ import { useState, type MouseEvent } from 'react';
 import type { Item } from '../api/types';
 import { words } from '../words';
 import { readFile } from './readFile';
+import css from './task.module.css';
 
 const w = words.task;
 
@@ -51,7 +52,7 @@ export function Download({ item, url, label = w.download }: { item?: Item | unde
     window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   };
   return (
-    <span className="download">
+    <span className={css.download}>
       <a href={url} download target="_blank" rel="noreferrer" aria-busy={busy} onClick={(e) => void save(e)}>
         {busy ? w.downloading : label}
       </a>

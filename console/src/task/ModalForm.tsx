@@ -11,6 +11,7 @@ import { words } from '../words';
 import { Brush, type BrushHandle } from './Brush';
 import { useLink } from './links';
 import { refreshTask, taskQuery } from './useTask';
+import css from './task.module.css';
 
 const w = words.task.modal;
 
@@ -53,7 +54,7 @@ export function ModalForm({ task, art }: { task: Task; art: Art }) {
   const promptError = send.error instanceof ApiError && send.error.param === 'prompt' ? send.error.message : null;
   return (
     <form
-      className="modal stack"
+      className={`${css.modal} stack`}
       onKeyDown={keepEnter}
       onSubmit={(e) => {
         e.preventDefault();

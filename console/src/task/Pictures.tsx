@@ -6,6 +6,7 @@ import { words } from '../words';
 import { Download } from './Download';
 import { useLink } from './links';
 import { UseAsInput } from './UseAsInput';
+import css from './task.module.css';
 
 const w = words.task;
 
@@ -14,9 +15,9 @@ export function Pictures({ task, items }: { task: Task; items: Item[] }) {
   const [large, setLarge] = useState<number | null>(null);
   return (
     <>
-      <div className={`pictures ${shown.length === 1 ? 'single' : ''}`}>
+      <div className={`${css.pictures} ${shown.length === 1 ? css.single : ''}`}>
         {shown.map((item, i) => (
-          <figure key={i} className="media">
+          <figure key={i} className={css.media}>
             <Thumb task={task} item={item} label={shown.length === 1 ? w.openPicture : w.openPictureOf(i + 1, shown.length)} onOpen={() => setLarge(i)} />
             <figcaption>
               <Download item={item} url={item.url[0]!} />
@@ -33,7 +34,7 @@ export function Pictures({ task, items }: { task: Task; items: Item[] }) {
 /** A picture that is a button. */
 export function Thumb({ task, item, label, onOpen }: { task: Task; item: Item; label: string; onOpen: () => void }) {
   return (
-    <button type="button" className="thumb" aria-label={label} onClick={onOpen}>
+    <button type="button" className={css.thumb} aria-label={label} onClick={onOpen}>
       <Picture task={task} item={item} alt="" />
     </button>
   );
@@ -50,7 +51,7 @@ export function Lightbox({ task, items, at, onMove }: { task: Task; items: Item[
   const item = at === null ? undefined : items[at];
   const step = (by: number) => at !== null && onMove((at + by + items.length) % items.length);
   return (
-    <Dialog open={item !== undefined} title={at !== null && items.length > 1 ? w.pictureOf(at + 1, items.length) : w.picture} className="lightbox" onClose={() => onMove(null)}>
+    <Dialog open={item !== undefined} title={at !== null && items.length > 1 ? w.pictureOf(at + 1, items.length) : w.picture} className={css.lightbox} onClose={() => onMove(null)}>
       {item && (
         <div className="stack">
           <Arrows step={step} />

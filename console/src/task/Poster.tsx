@@ -3,7 +3,7 @@ import type { Item, Task } from '../api/types';
 import { words } from '../words';
 import { useLink } from './links';
 import { filesOf, isOpen } from './useTask';
-import '../styles/task.css';
+import css from './task.module.css';
 
 const signs: Record<Task['type'], string> = { video: '▶', image: '▦', music: '♪', art: '✦' };
 
@@ -18,10 +18,10 @@ export function Poster({ task, file = 0, small = false }: { task: Task; file?: n
 function Sign({ task, small }: { task: Task; small: boolean }) {
   const code = task.error?.code;
   return (
-    <span className="sign">
+    <span className={css.sign}>
       <span aria-hidden="true">{signs[task.type]}</span>
-      {!small && isOpen(task) && <span className="signtext">{words.tasks.progress(task.progress)}</span>}
-      {!small && code && <span className="signtext">{words.task.failure[code]?.title ?? code}</span>}
+      {!small && isOpen(task) && <span className={css.signtext}>{words.tasks.progress(task.progress)}</span>}
+      {!small && code && <span className={css.signtext}>{words.task.failure[code]?.title ?? code}</span>}
     </span>
   );
 }

@@ -8,7 +8,7 @@ import type { Task } from '../api/types';
 import { mayUse, useSession } from '../session';
 import { Button, Problem } from '../ui';
 import { words } from '../words';
-import { requestQuery } from './request';
+import { repeatable, requestQuery } from './request';
 
 const w = words.task;
 
@@ -19,9 +19,8 @@ function useRunAgain(task: Task) {
   const keys = useSubmitKey();
   return useMutation({
     mutationFn: async () => {
-      const request = await queries.fetchQuery(requestQuery(task.id));
-      if (!request?.endpoint) throw new Error(w.requestErased);
-      const { data } = await call<{ data: { task_id: string }[] }>('POST', request.endpoint, { body: request.body, headers: { 'Idempotency-Key': keys.of(request.body) } });
+      const { endpoint, body } = repeatable(await queries.fetchQuery(requestQuery(task.id)));
+      const { data } = await call<{ data: { task_id: string }[] }>('POST', endpoint, { body, headers: { 'Idempotency-Key': keys.of(body) } });
       return data[0]!.task_id;
     },
     ...untilAnswered,

@@ -9,6 +9,7 @@ import { useLink } from './links';
 import { Pictures } from './Pictures';
 import { Songs } from './Songs';
 import { UseAsInput } from './UseAsInput';
+import css from './task.module.css';
 
 const w = words.task;
 
@@ -22,7 +23,7 @@ export function Result({ task }: { task: Task }) {
       {images && (task.type === 'art' ? <Art task={task} items={images} /> : <Pictures task={task} items={images} />)}
       {task.type === 'music' && <Songs task={task} />}
       {descriptions && (
-        <ol className="descriptions">
+        <ol className={css.descriptions}>
           {descriptions.map((text, i) => (
             <li key={i}>
               <Foreign text={text} />
@@ -42,7 +43,7 @@ function Video({ task, item }: { task: Task; item: Item }) {
 function Player({ task, item, url }: { task: Task; item: Item; url: string }) {
   const { src, onError, broken } = useLink(task.id, url, item.expires_at);
   return (
-    <figure className="media">
+    <figure className={css.media}>
       {broken ? (
         <p className="note warn">{w.broken}</p>
       ) : (

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { Button, Code, Dialog } from '../ui';
 import { words } from '../words';
 import { languagesFor, snippet, type Language } from './snippets';
-import '../styles/playground.css';
+import css from './task.module.css';
 
 const w = words.playground.code;
 
@@ -12,7 +12,7 @@ export function Snippets({ endpoint, body }: { endpoint: string; body: Record<st
   return (
     <>
       <Button onClick={() => setOpen(true)}>{w.open}</Button>
-      <Dialog open={open} title={w.title} onClose={() => setOpen(false)} className="codedialog">
+      <Dialog open={open} title={w.title} onClose={() => setOpen(false)} className={css.codedialog}>
         <Languages endpoint={endpoint} body={body} />
       </Dialog>
     </>
@@ -22,10 +22,10 @@ export function Snippets({ endpoint, body }: { endpoint: string; body: Record<st
 function Languages({ endpoint, body }: { endpoint: string; body: Record<string, unknown> }) {
   const [language, setLanguage] = useState<Language>('curl');
   return (
-    <div className="stack pg-code">
-      <div className="pg-segments" role="radiogroup" aria-label={w.language}>
+    <div className={`stack ${css.program}`}>
+      <div className="segments" role="radiogroup" aria-label={w.language}>
         {languagesFor(endpoint).map((l) => (
-          <label key={l} className="pg-segment">
+          <label key={l} className="segment">
             <input type="radio" name="language" checked={l === language} onChange={() => setLanguage(l)} />
             <span>{l}</span>
           </label>

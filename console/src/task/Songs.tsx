@@ -9,6 +9,7 @@ import { Foreign } from './Foreign';
 import { lasting, useLink } from './links';
 import { Sound } from './Sound';
 import { UseAsInput } from './UseAsInput';
+import css from './task.module.css';
 
 const w = words.task.music;
 
@@ -24,7 +25,7 @@ export function Songs({ task }: { task: Task }) {
         if ('voice_id' in clip) return <Voice key={i} id={clip.voice_id} />;
         if ('file_url' in clip) {
           return (
-            <div key={i} className="clip">
+            <div key={i} className={css.clip}>
               <h2>{w.stems}</h2>
               <p className="soft">{w.stemsHint}</p>
               {clip.file_url && <Download url={lasting(clip.file_url, until)} item={audios[i]} label={w.downloadStems} />}
@@ -39,7 +40,7 @@ export function Songs({ task }: { task: Task }) {
 
 function Voice({ id }: { id: string }) {
   return (
-    <div className="clip">
+    <div className={css.clip}>
       <h2>{w.voice}</h2>
       <p className="soft">{w.voiceHint}</p>
       <Code text={id} />
@@ -61,12 +62,12 @@ function SongCard({ task, song, number, until }: { task: Task; song: Song; numbe
   const wav = 'wav_url' in song ? link(song.wav_url) : null;
   const film = 'video_url' in song ? link(song.video_url) : null;
   return (
-    <article className="clip song">
+    <article className={`${css.clip} ${css.song}`}>
       <Cover taskId={task.id} url={song.image_url} until={until} />
-      <div className="stack songbody">
+      <div className={`stack ${css.songbody}`}>
         <div>
           <h2 className="foreign" dir="auto">{title}</h2>
-          <p className="soft songtags">
+          <p className={`soft ${css.songtags}`}>
             {song.duration_seconds && <span>{formatLength(Number(song.duration_seconds))}</span>}
             {'tags' in song && song.tags && <span className="foreign" dir="auto"> · {song.tags.slice(0, 300)}</span>}
           </p>
@@ -75,7 +76,7 @@ function SongCard({ task, song, number, until }: { task: Task; song: Song; numbe
         {song.lyrics && (
           <details>
             <summary>{w.lyrics}</summary>
-            <div className="lyrics" role="region" aria-label={w.lyricsOf(title)} tabIndex={0}>
+            <div className={css.lyrics} role="region" aria-label={w.lyricsOf(title)} tabIndex={0}>
               <Foreign text={song.lyrics} limit={3000} />
             </div>
           </details>
@@ -95,13 +96,13 @@ function SongCard({ task, song, number, until }: { task: Task; song: Song; numbe
 }
 
 function Cover({ taskId, url, until }: { taskId: string; url: string | null; until: number }) {
-  return url ? <CoverPicture taskId={taskId} url={url} until={until} /> : <div className="cover none" aria-hidden="true">♪</div>;
+  return url ? <CoverPicture taskId={taskId} url={url} until={until} /> : <div className={`${css.cover} ${css.none}`} aria-hidden="true">♪</div>;
 }
 
 export function CoverPicture({ taskId, url, until }: { taskId: string; url: string; until: number }) {
   const { src, onError, broken } = useLink(taskId, url, until);
-  if (broken) return <div className="cover none" aria-hidden="true">♪</div>;
-  return <img className="cover" src={src} alt={w.cover} onError={onError} />;
+  if (broken) return <div className={`${css.cover} ${css.none}`} aria-hidden="true">♪</div>;
+  return <img className={css.cover} src={src} alt={w.cover} onError={onError} />;
 }
 
 const operations = {

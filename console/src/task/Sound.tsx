@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'react';
 import { words } from '../words';
 import { useLink } from './links';
 import { readFile } from './readFile';
+import css from './task.module.css';
 
 const w = words.task;
 const bars = 160;
@@ -14,7 +15,7 @@ export function Sound({ taskId, url, until, title, bytes }: { taskId: string; ur
   const peaks = usePeaks(bytes !== undefined && bytes > largest ? null : src);
   if (broken) return <p className="note warn">{w.broken}</p>;
   return (
-    <div className="sound">
+    <div className={css.sound}>
       {peaks && <Waveform peaks={peaks} player={player} />}
       <audio ref={player} controls preload="metadata" src={src} onError={onError} aria-label={w.sound(title)} />
     </div>
@@ -90,7 +91,7 @@ function Waveform({ peaks, player }: { peaks: number[]; player: React.RefObject<
   return (
     <canvas
       ref={canvas}
-      className="waveform"
+      className={css.waveform}
       aria-hidden="true"
       onClick={(e) => {
         const box = e.currentTarget.getBoundingClientRect();

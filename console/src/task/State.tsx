@@ -5,6 +5,7 @@ import { Amount, Badge, formatDuration, useNow, type Tone } from '../ui';
 import { words } from '../words';
 import { Foreign } from './Foreign';
 import { isOpen } from './useTask';
+import css from './task.module.css';
 
 const w = words.task;
 
@@ -46,7 +47,7 @@ export function Progress({ task }: { task: Task }) {
   const elapsed = Math.max(0, now - task.created);
   const usual = task.estimated_time;
   return (
-    <div className="taskprogress">
+    <div className={css.taskprogress}>
       <progress aria-label={w.progress} max={100} value={task.progress} />
       <p className="row">
         <span>{task.progress} %</span>
@@ -63,7 +64,7 @@ export function FailureNote({ task }: { task: Task }) {
   if (!task.error) return null;
   const { code, message, retryable } = task.error;
   return (
-    <div className="note bad failure">
+    <div className={`note bad ${css.failure}`}>
       <p>
         <strong>{w.failure[code]?.title ?? code}</strong>
       </p>

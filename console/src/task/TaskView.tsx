@@ -8,7 +8,7 @@ import { FailureNote, Money, Progress, StateBadge, Took } from './State';
 import { UseAsInput } from './UseAsInput';
 import { isOpen, isUnknown, shortId, useArt, useTask } from './useTask';
 import type { Task } from '../api/types';
-import '../styles/task.css';
+import css from './task.module.css';
 
 export function TaskView({ id }: { id: string }) {
   const { data: task, error } = useTask(id);
@@ -21,12 +21,12 @@ function View({ task }: { task: Task }) {
   const waits = art?.status === 'MODAL' && isOpen(task) && !task.cancel_requested;
   return (
     <section className="task stack" aria-label={words.task.named(shortId(task.id))}>
-      <div className="taskhead">
+      <div className={css.taskhead}>
         <span role="status">
           <StateBadge task={task} waits={waits} />
         </span>
         <Took task={task} />
-        <span className="taskmoney">
+        <span className={css.taskmoney}>
           <Money task={task} />
         </span>
       </div>

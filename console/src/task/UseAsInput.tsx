@@ -4,6 +4,7 @@ import type { Item, Task } from '../api/types';
 import { mayUse, useSession } from '../session';
 import { words } from '../words';
 import { mediaOf, numberOf } from './files';
+import css from './task.module.css';
 
 const w = words.task;
 
@@ -13,7 +14,7 @@ export function UseAsInput({ task, item }: { task: Task; item?: Item | undefined
   const file = item ? numberOf(task, item) : 1;
   if (file < 1 || !mediaOf(task, item) || !mayUse(session, 'generate') || !mayUse(session, 'read')) return null;
   return (
-    <Link to="/playground" search={{ input: task.id, file: String(file) }} className="button useasinput" aria-label={file > 1 ? w.useFileAsInput(file) : w.useAsInput}>
+    <Link to="/playground" search={{ input: task.id, file: String(file) }} className={`button ${css.useasinput}`} aria-label={file > 1 ? w.useFileAsInput(file) : w.useAsInput}>
       {w.useAsInput}
     </Link>
   );

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { addressesIn, fieldTitle, promptOf, settingsOf } from './request';
+import { words } from '../words';
+import { addressesIn, fieldTitle, promptOf, repeatable, settingsOf } from './request';
 
 test('a request is known by its text', () => {
   expect(promptOf({ model: 'm', lyrics: 'la', prompt: '' })).toEqual({ field: 'lyrics', text: 'la' });
@@ -8,6 +9,13 @@ test('a request is known by its text', () => {
 
 test('its settings are what is beside the text and the model', () => {
   expect(settingsOf({ model: 'm', prompt: 'a', duration: 5, audio: false, seed: null })).toEqual([['duration', 5], ['audio', false]]);
+});
+
+test('a request that cannot be sent again says why', () => {
+  const request = { endpoint: '/v1/videos/generations', model: 'm', body: {} };
+  expect(repeatable(request)).toBe(request);
+  expect(() => repeatable({ ...request, endpoint: '' })).toThrow(words.task.requestInPart);
+  expect(() => repeatable(null)).toThrow(words.task.requestErased);
 });
 
 test('fields have names that people read', () => {

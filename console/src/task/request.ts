@@ -4,8 +4,9 @@ import { call } from '../api/client';
 import { queryKeys } from '../api/queryKeys';
 import type { Task } from '../api/types';
 import type { Request } from '../requests';
+import { words } from '../words';
 
-/** The request of a task; null once it is erased. */
+/** The request of a task; null once it is erased. Its endpoint is empty where the service did not keep that yet. */
 export function requestQuery(id: string) {
   return queryOptions({
     queryKey: queryKeys.request(id),
@@ -15,6 +16,13 @@ export function requestQuery(id: string) {
     },
     staleTime: 10 * 60_000,
   });
+}
+
+/** The request as it can be sent again. Throws an error that says why it cannot. */
+export function repeatable(request: Request | null): Request {
+  if (!request) throw new Error(words.task.requestErased);
+  if (!request.endpoint) throw new Error(words.task.requestInPart);
+  return request;
 }
 
 // The texts by which people know a request, the most telling first: as lists show them.

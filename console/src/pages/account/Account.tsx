@@ -2,14 +2,16 @@ import { useQuery } from '@tanstack/react-query';
 import { call } from '../../api/client';
 import { queryKeys } from '../../api/queryKeys';
 import type { components } from '../../api/openapi';
+import type { Key } from '../../api/types';
 import { mayUse, useSession } from '../../session';
 import { Amount, Facts, PageHead, Problem, Time, usePageTitle } from '../../ui';
 import { words } from '../../words';
+import { capsOf } from '../keys/KeyItem';
 import { Callbacks } from './Callbacks';
 import { SessionCard } from './SessionCard';
 import { Webhook } from './Webhook';
 import { WebhookSecret } from './WebhookSecret';
-import '../../styles/account.css';
+import css from './account.module.css';
 
 const w = words.account;
 
@@ -22,12 +24,12 @@ export function Account() {
   const reads = mayUse(session, 'read');
   const manages = mayUse(session, 'manage');
   return (
-    <div className="accountpage">
+    <div className={css.accountpage}>
       <PageHead title={<span className="foreign">{session.account?.name}</span>} lead={<span className="mono">{session.account?.id}</span>} />
       <div className="stack">
         <div className="columns">
           {reads && <Money currency={session.currency} />}
-          <KeyMoney currency={session.currency} name={session.key?.name ?? ''} />
+          {session.key && <KeyMoney currency={session.currency} owner={session.key} />}
           <SessionCard session={session} />
           {manages && reads && <Webhook />}
           {manages && <WebhookSecret />}
@@ -51,7 +53,7 @@ function Money({ currency }: { currency: string }) {
       {!a && <Problem error={account.error} />}
       {a && (
         <>
-          <p className="big">
+          <p className={css.big}>
             <Amount value={a.available} currency={currency} />
             <span className="soft">{w.available}</span>
           </p>
@@ -74,7 +76,7 @@ function Money({ currency }: { currency: string }) {
 }
 
 // What the key of the session has left. It needs no scope.
-function KeyMoney({ currency, name }: { currency: string; name: string }) {
+function KeyMoney({ currency, owner }: { currency: string; owner: Key }) {
   const balance = useQuery({
     queryKey: queryKeys.keyBalance,
     queryFn: async ({ signal }) => {
@@ -84,19 +86,20 @@ function KeyMoney({ currency, name }: { currency: string; name: string }) {
     },
   });
   const b = balance.data;
+  const caps = capsOf(owner, currency);
   return (
     <section className="card">
       <h2>
-        {w.thisKey} <span className="foreign soft">{name}</span>
+        {w.thisKey} <span className="foreign soft">{owner.name}</span>
       </h2>
       {!b && <Problem error={balance.error} />}
       {b && (
         <>
-          <p className="big">
+          <p className={css.big}>
             {b.unlimited_quota ? <span>{w.noQuota}</span> : <Amount value={b.remain_balance} currency={currency} />}
             {!b.unlimited_quota && <span className="soft">{w.left}</span>}
           </p>
-          <Facts rows={[[w.keySpent, <Amount value={b.used_balance} currency={currency} />]]} />
+          <Facts rows={[[w.keySpent, <Amount value={b.used_balance} currency={currency} />], caps.length > 0 && [w.caps, caps.join(', ')]]} />
           {b.unlimited_quota && <p className="hint">{w.noQuotaHint}</p>}
         </>
       )}

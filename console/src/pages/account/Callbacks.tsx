@@ -7,6 +7,7 @@ import { queryKeys } from '../../api/queryKeys';
 import type { Task, TaskList } from '../../api/types';
 import { Ago, Badge, Button, Empty, Loading, Problem, Select, type Tone } from '../../ui';
 import { words } from '../../words';
+import css from './account.module.css';
 
 const w = words.account;
 const states = words.task.page.callbackState;
@@ -36,7 +37,7 @@ export function Callbacks({ maySend }: { maySend: boolean }) {
   const called = tasks.data ?? [];
   return (
     <section className="stack">
-      <div className="callbackshead">
+      <div className={css.callbackshead}>
         <div>
           <h2>{w.callbacks}</h2>
           <p className="soft">{w.callbacksHint(length)}</p>
@@ -52,7 +53,7 @@ export function Callbacks({ maySend }: { maySend: boolean }) {
       {tasks.isPending && <Loading />}
       {tasks.data && called.length === 0 && <Empty title={w.noCallbacks}>{state === '' && <span>{w.noCallbacksHint}</span>}</Empty>}
       {called.length > 0 && (
-        <ul className="callbacks">
+        <ul className={css.callbacks}>
           {called.map((task) => (
             <Callback key={task.id} task={task} maySend={maySend} />
           ))}
@@ -71,10 +72,10 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
   const state = task.webhook!.state;
   const sent = send.isSuccess && state === 'pending';
   return (
-    <li className="card callback">
-      <div className="callbackline">
+    <li className={`card ${css.callback}`}>
+      <div className={css.callbackline}>
         <Badge tone={tones[state]}>{states[state]}</Badge>
-        <span className="what">
+        <span className={css.what}>
           <Link to="/tasks/$id" params={{ id: task.id }} className="mono">
             {task.id}
           </Link>{' '}
@@ -83,7 +84,7 @@ function Callback({ task, maySend }: { task: Task; maySend: boolean }) {
         <span className="soft">
           <Ago unix={task.completed ?? task.created} />
         </span>
-        <span className="again">
+        <span className={css.again}>
           <span role="status" className="soft">
             {sent && w.sent}
           </span>{' '}

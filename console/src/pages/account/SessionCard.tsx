@@ -3,6 +3,7 @@ import type { Session } from '../../api/types';
 import { signOut } from '../../session';
 import { Badge, Button, Facts, Problem, Time, formatDuration, useNow } from '../../ui';
 import { words } from '../../words';
+import css from './account.module.css';
 
 const w = words.account;
 
@@ -35,7 +36,7 @@ export function SessionCard({ session }: { session: Session }) {
         ]}
       />
       <Problem error={leave.error} />
-      <p className="cardend">
+      <p className={css.cardend}>
         <Button disabled={leave.isPending} onClick={() => leave.mutate()}>
           {words.shell.signOut}
         </Button>

@@ -7,6 +7,7 @@ import { queryKeys } from '../../api/queryKeys';
 import type { WebhookSecret as Secret } from '../../api/types';
 import { Button, Check, Code, Dialog, Loading, Problem, Time, useNow } from '../../ui';
 import { words } from '../../words';
+import css from './account.module.css';
 
 const w = words.account;
 const path = '/v1/webhooks/secret';
@@ -23,7 +24,7 @@ export function WebhookSecret() {
     <section className="card">
       <h2>{w.secret}</h2>
       <p className="soft">{w.secretHint}</p>
-      <div className="secret">
+      <div className={css.secret}>
         {shown && secret.data ? <Code text={secret.data.secret} /> : <span className="mono soft">{w.hidden}</span>}
         <Button variant="quiet" aria-expanded={shown} aria-label={shown ? w.hideSecret : w.showSecret} onClick={() => setShown(!shown)}>
           {shown ? w.hide : w.show}
@@ -36,7 +37,7 @@ export function WebhookSecret() {
           {w.previous} <Time unix={previous} />
         </p>
       )}
-      <p className="cardend">
+      <p className={css.cardend}>
         <Button onClick={() => setRotating(true)}>{w.rotate}</Button>
       </p>
       <Dialog open={rotating} title={w.rotateTitle} onClose={() => setRotating(false)}>

@@ -3,6 +3,7 @@ import { useState } from 'react';
 import type { Key } from '../../api/types';
 import { Button, Problem } from '../../ui';
 import { words } from '../../words';
+import css from './keys.module.css';
 
 const w = words.keys;
 
@@ -30,7 +31,7 @@ export function Rotate({ of, own, busy, error, onCancel, onSubmit }: Props & { o
       <fieldset>
         <legend>{w.grace}</legend>
         {graces.map((seconds) => (
-          <label key={seconds} className="choice">
+          <label key={seconds} className={css.choice}>
             <input type="radio" name="grace" checked={grace === seconds} onChange={() => setGrace(seconds)} />
             {w.graces[seconds]}
           </label>

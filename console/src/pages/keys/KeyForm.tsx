@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState, type FormEvent } from 'react';
 import { ApiError } from '../../api/client';
 import type { Key } from '../../api/types';
-import '../../styles/keys.css';
 import { Button, Check, Field, Problem, TextArea } from '../../ui';
 import { words } from '../../words';
 import { ModelMatches } from './ModelMatches';
 import { changes, newKey, newSettings, scopes, settingsOf, type Body, type Settings } from './settings';
+import css from './keys.module.css';
 
 const w = words.keys;
 
@@ -56,7 +56,7 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
   const count = { type: 'number', min: 0, step: 1, inputMode: 'numeric', autoComplete: 'off' } as const;
   const quotaFault = fault('quota') ?? fault('unlimited');
   return (
-    <form className="keyform" ref={form} onSubmit={submit}>
+    <form className={css.keyform} ref={form} onSubmit={submit}>
       {maker && (!change || change.id !== maker.id) && <p className="soft">{change ? w.changeRule : w.newRule}</p>}
       {maker && change?.id === maker.id && <p className="note">{w.ownRule}</p>}
       <Field label={w.name} hint={w.nameHint} error={fault('name')} required maxLength={255} autoComplete="off" {...typed('name')} />
@@ -82,11 +82,11 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
 
       <fieldset>
         <legend>{w.budget}</legend>
-        <label className="choice">
+        <label className={css.choice}>
           <input type="radio" name="budget" checked={settings.unlimited} onChange={() => set('unlimited', true)} />
           {w.unlimited}
         </label>
-        <label className="choice">
+        <label className={css.choice}>
           <input type="radio" name="budget" checked={!settings.unlimited} onChange={() => set('unlimited', false)} />
           {w.limited}
         </label>
@@ -101,7 +101,7 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
       <fieldset>
         <legend>{w.caps}</legend>
         <p className="hint">{w.capsHint}</p>
-        <div className="three">
+        <div className={css.three}>
           <Field label={w.day(currency)} error={fault('caps.day') ?? fault('caps')} {...money} {...typed('day')} />
           <Field label={w.week(currency)} error={fault('caps.week')} {...money} {...typed('week')} />
           <Field label={w.month(currency)} error={fault('caps.month')} {...money} {...typed('month')} />
@@ -110,7 +110,7 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
 
       <fieldset>
         <legend>{w.pace}</legend>
-        <div className="three">
+        <div className={css.three}>
           <Field label={w.rate} hint={w.rateHint} error={fault('rate')} {...count} {...typed('rate')} />
           <Field label={w.inFlight} hint={w.inFlightHint} error={fault('in_flight')} {...count} {...typed('inFlight')} />
         </div>
@@ -126,7 +126,7 @@ export function KeyForm({ change, maker, models, currency, busy, error, onSubmit
       {maker === null && <Field label={w.group} hint={w.groupHint} error={fault('group')} autoComplete="off" {...typed('group')} />}
 
       {error !== null && !shown && <Problem error={error} />}
-      <div className="row formend">
+      <div className={`row ${css.formend}`}>
         <Button type="submit" variant="main" disabled={busy || settings.scopes.length === 0 || Object.keys(body).length === 0}>
           {busy ? w.saving : change ? w.save : w.create}
         </Button>

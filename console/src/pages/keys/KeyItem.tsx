@@ -3,6 +3,7 @@ import { useId } from 'react';
 import type { Key } from '../../api/types';
 import { Ago, Amount, Badge, Button, formatAmount, formatTime, useNow, type Tone } from '../../ui';
 import { words } from '../../words';
+import css from './keys.module.css';
 
 const w = words.keys;
 const soon = 7 * 86400;
@@ -16,12 +17,19 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-function limitsOf(key: Key, currency: string): string[] {
+/** What a key may spend in a day, a week and a month, where it has caps. */
+export function capsOf({ caps }: Key, currency: string): string[] {
   const amount = (value: string) => formatAmount(value, currency);
   return [
-    key.caps.day !== null && w.perDay(amount(key.caps.day)),
-    key.caps.week !== null && w.perWeek(amount(key.caps.week)),
-    key.caps.month !== null && w.perMonth(amount(key.caps.month)),
+    caps.day !== null && w.perDay(amount(caps.day)),
+    caps.week !== null && w.perWeek(amount(caps.week)),
+    caps.month !== null && w.perMonth(amount(caps.month)),
+  ].filter((text) => text !== false);
+}
+
+function limitsOf(key: Key, currency: string): string[] {
+  return [
+    ...capsOf(key, currency),
     key.rate !== null && w.perMinute(key.rate),
     key.in_flight !== null && w.atOnce(key.in_flight),
     key.allow_ips.length > 0 && w.fromAddresses(key.allow_ips.length),
@@ -52,8 +60,8 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
   const id = useId();
   const limits = limitsOf(item, currency);
   return (
-    <li className="key" aria-labelledby={id}>
-      <div className="keyname">
+    <li className={css.key} aria-labelledby={id}>
+      <div className={css.keyname}>
         <h2 id={id} className="foreign">
           {item.name}
         </h2>
@@ -90,7 +98,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           <dt>{state.live ? w.until : w.ended}</dt>
           <dd>{item.expires_at === null ? w.forever : <time dateTime={new Date(item.expires_at * 1000).toISOString()}>{formatTime(item.expires_at)}</time>}</dd>
         </div>
-        <div className="wide">
+        <div className={css.wide}>
           <dt>{w.limits}</dt>
           <dd>
             {item.models.length === 0 && limits.length === 0 && <span>{w.noLimits}</span>}
@@ -108,7 +116,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           </dd>
         </div>
       </dl>
-      <div className="keyactions">
+      <div className={css.keyactions}>
         {act && state.live && (
           <Button variant="quiet" onClick={() => act('change')} aria-label={w.changeOf(item.name)}>
             {w.change}
@@ -120,7 +128,7 @@ export function KeyItem({ item, own, currency, act }: { item: Key; own: boolean;
           </Button>
         )}
         {act && (
-          <Button variant="quiet" className="revoke" onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
+          <Button variant="quiet" className={css.revoke} onClick={() => act('revoke')} aria-label={w.revokeOf(item.name)}>
             {w.revoke}
           </Button>
         )}

@@ -13,7 +13,7 @@ import { KeyForm } from './KeyForm';
 import { KeyItem } from './KeyItem';
 import { NewSecret } from './NewSecret';
 import type { Body } from './settings';
-import '../../styles/keys.css';
+import css from './keys.module.css';
 
 const w = words.keys;
 
@@ -93,7 +93,7 @@ export function KeyList({ path, createAt = path, account, own, models, currency 
       {list.isPending && <Loading />}
       {list.data && keys.length === 0 && <Empty title={w.empty}>{w.emptyHint}</Empty>}
       {keys.length > 0 && (
-        <ul className="keylist">
+        <ul className={css.keylist}>
           {keys.map((key) => (
             <KeyItem key={key.id} item={key} own={key.id === own?.id} currency={currency} act={may ? (what) => begin({ what, key }) : null} />
           ))}

@@ -1,6 +1,7 @@
 // What patterns of models match at the moment.
 import { words } from '../../words';
 import { linesOf, matches } from './settings';
+import css from './keys.module.css';
 
 const w = words.keys;
 
@@ -10,10 +11,10 @@ export function ModelMatches({ patterns, models }: { patterns: string; models: r
   const matched = list.length ? models.filter((id) => list.some((pattern) => matches(pattern, id))) : models;
   const idle = list.filter((pattern) => !models.some((id) => matches(pattern, id)));
   return (
-    <div className="matches">
+    <div className={css.matches}>
       <p className="hint" role="status">
         <span>{list.length ? w.matchesNow(matched.length, models.length) : w.matchesAll(models.length)}</span>
-        {idle.length > 0 && <span className="idle foreign"> {w.matchesNothing(idle.slice(0, 5).join(', '))}</span>}
+        {idle.length > 0 && <span className={`${css.idle} foreign`}> {w.matchesNothing(idle.slice(0, 5).join(', '))}</span>}
       </p>
       {matched.length > 0 && (
         <details>

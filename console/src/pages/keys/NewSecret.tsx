@@ -2,6 +2,7 @@
 import type { Key } from '../../api/types';
 import { Button, Code } from '../../ui';
 import { words } from '../../words';
+import css from './keys.module.css';
 
 const w = words.keys;
 
@@ -17,7 +18,7 @@ function firstCall(key: Key, secret: string): string {
 export function NewSecret({ made, onClose }: { made: Key; onClose: () => void }) {
   const secret = made.key ?? '';
   return (
-    <div className="stack newsecret">
+    <div className={`stack ${css.newsecret}`}>
       <p className="note warn">{w.shownOnce}</p>
       <div>
         <h3>{w.theKey}</h3>

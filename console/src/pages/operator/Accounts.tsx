@@ -8,7 +8,7 @@ import type { List } from '../../api/types';
 import { useMay, useSession } from '../../session';
 import { Ago, Amount, Badge, Button, Dialog, Empty, Field, Loading, PageHead, Problem, Table, Typed, usePageTitle } from '../../ui';
 import { words } from '../../words';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -29,7 +29,7 @@ export function Accounts() {
       <PageHead title={w.accountsTitle}>
         {may && <Button variant="main" onClick={() => setCreating(true)}>{w.createAccount}</Button>}
       </PageHead>
-      <div className="opfilters opalone">
+      <div className={`${css.opfilters} ${css.opalone}`}>
         <Typed label={w.searchAccounts} value={q ?? ''} error={null} onChange={(text) => void navigate({ search: { q: text.trim() || undefined }, replace: true })} />
       </div>
       {!data && <Problem error={error} />}

@@ -9,7 +9,7 @@ import { Button, Empty, Field, Loading, PageHead, Problem, Select, Table, Time, 
 import { words } from '../../words';
 import { shifted } from '../usage/tasks';
 import { changesOf, reasonOf, type Change } from './changes';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 const filters = ['action', 'by', 'object', 'account', 'from', 'to'] as const;
@@ -35,7 +35,7 @@ export function Audit() {
         {!data && !error && <Loading />}
         {data?.data.length === 0 && <Empty title={filtered ? w.noAuditMatches : w.noAudit} />}
         {data && data.data.length > 0 && (
-          <div className="oprows">
+          <div className={css.oprows}>
             <Table label={w.audit} head={[w.at, w.by, w.did, w.object, w.reason, w.became]}>
               {data.data.map((e) => (
                 <Row key={e.id} entry={e} />
@@ -71,7 +71,7 @@ function Filters({ filtered, fault }: { filtered: boolean; fault: (name: Filter)
   const day = (name: 'from' | 'to', label: string) => <Field label={label} error={fault(name)} type="date" value={search[name] ?? ''} onChange={(e) => set(name, e.target.value)} />;
   const actions = Object.entries(w.auditAction).map(([value, label]) => ({ value, label: label! }));
   return (
-    <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+    <form className={css.opfilters} aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
       <Select label={w.did} value={search.action ?? ''} error={fault('action')} onChange={(e) => set('action', e.target.value)} options={[{ value: '', label: w.any }, ...actions]} />
       {typed('by', w.by, w.byHint)}
       {typed('object', w.object, w.objectHint)}
@@ -98,12 +98,12 @@ function Row({ entry }: { entry: AuditEntry }) {
         {entry.address && <p className="soft mono">{entry.address}</p>}
       </td>
       <th scope="row">{w.auditAction[entry.action] ?? entry.action}</th>
-      <td className="wide">
+      <td className={css.wide}>
         <Thing id={entry.object} name={entry.object_name} />
         {entry.account && entry.account !== entry.object && <Thing id={entry.account} name={entry.account_name} />}
       </td>
-      <td className="wide foreign">{reasonOf(entry) || words.ui.none}</td>
-      <td className="wide">
+      <td className={`${css.wide} foreign`}>{reasonOf(entry) || words.ui.none}</td>
+      <td className={css.wide}>
         <Changes changes={changesOf(entry)} />
       </td>
     </tr>
@@ -114,7 +114,7 @@ function Row({ entry }: { entry: AuditEntry }) {
 function Thing({ id, name }: { id: string; name: string | null }) {
   const text = <span className={name ? 'foreign' : 'mono foreign'}>{(name ?? id).slice(0, 80)}</span>;
   return (
-    <div className="thing">
+    <div className={css.thing}>
       {id.startsWith('task_') ? (
         <Link to="/operator/tasks/$id" params={{ id }}>
           {text}
@@ -126,7 +126,7 @@ function Thing({ id, name }: { id: string; name: string | null }) {
       ) : (
         text
       )}
-      {name && <p className="soft mono code2">{id}</p>}
+      {name && <p className={`soft mono ${css.code2}`}>{id}</p>}
     </div>
   );
 }
@@ -135,7 +135,7 @@ function Thing({ id, name }: { id: string; name: string | null }) {
 function Changes({ changes }: { changes: readonly Change[] }) {
   if (changes.length === 0) return <>{words.ui.none}</>;
   return (
-    <dl className="changes">
+    <dl className={css.changes}>
       {changes.map(({ field, was, is }) => (
         <div key={field}>
           <dt>{field}</dt>

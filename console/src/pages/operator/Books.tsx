@@ -11,7 +11,7 @@ import { Foreign } from '../../task/Foreign';
 import { Amount, Button, Empty, Loading, PageHead, Problem, Select, Table, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { AccountLink } from './parts';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -59,7 +59,7 @@ function Usage() {
   const save = useSaveCSV('/admin/v1/usage', { group_by: by }, `usage-by-${by}`);
   return (
     <section className="stack" aria-labelledby="usage">
-      <div className="row spread">
+      <div className={`row ${css.spread}`}>
         <h2 id="usage">{w.usage}</h2>
         <div className="row">
           <Select label={w.groupBy} value={by} onChange={(e) => setBy(e.target.value as (typeof groups)[number])} options={groups.map((value) => ({ value, label: w.group_by[value] }))} />

@@ -11,6 +11,7 @@ import { Badge, Button, Code, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { ChannelChoice, mostReason } from './Levers';
 import { Elsewhere } from './parts';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -68,7 +69,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
       }}
     >
       <p className="soft">{w.bulk.lead}</p>
-      <pre className="foreign bulkfilter" tabIndex={0} aria-label={w.filters}>
+      <pre className={`foreign ${css.bulkfilter}`} tabIndex={0} aria-label={w.filters}>
         {Object.entries(filter)
           .map(([name, value]) => `${name} = ${String(value)}`)
           .join('\n')}
@@ -97,7 +98,7 @@ function Job({ filter, onClose }: { filter: Query; onClose: () => void }) {
             <p>
               <strong>{w.bulk.matched(count.data.matched)}</strong> {count.data.matched > 0 && <span>{w.bulk.skipped}</span>}
             </p>
-            <ul className="bulktasks mono">
+            <ul className={`${css.bulktasks} mono`}>
               {count.data.tasks?.slice(0, shown).map((id) => (
                 <li key={id}>
                   <Link to="/operator/tasks/$id" params={{ id }} target="_blank">

@@ -11,7 +11,7 @@ import { mostReason } from './Levers';
 import { Elsewhere, Soon, useSaid } from './parts';
 import { channelsQuery, toneOf } from './queries';
 import { runbookOf } from './runbook';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -43,7 +43,7 @@ export function Channels() {
                 <Badge tone={toneOf(c)}>{w.channelState[c.state]}</Badge>
                 {c.reason && (
                   <p>
-                    <Elsewhere className="mono code2" url={runbookOf(c.reason)}>
+                    <Elsewhere className={`mono ${css.code2}`} url={runbookOf(c.reason)}>
                       {c.reason}
                     </Elsewhere>
                   </p>
@@ -87,7 +87,7 @@ export function Channels() {
                 )}
               </td>
               <td>
-                <div className="row levers">
+                <div className={`row ${css.levers}`}>
                   {(may ? leversOf(c) : []).map((lever) => (
                     <Button key={lever} variant={lever === 'drain' ? 'danger' : 'plain'} aria-label={w.channelLever[lever].of(c.name)} onClick={() => setAsked({ channel: c, lever })}>
                       {w.channelLever[lever].do}

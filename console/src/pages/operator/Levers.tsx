@@ -9,6 +9,7 @@ import { queryClient, useMay } from '../../session';
 import { Button, Dialog, Field, Problem, Select } from '../../ui';
 import { words } from '../../words';
 import { channelsQuery, usable } from './queries';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -27,7 +28,7 @@ const order: readonly Action[] = ['retry', 'poll_now', 'reroute', 'redeliver', '
 export function Levers({ id, actions, listed = false, onPick }: { id: string; actions: readonly Action[]; listed?: boolean; onPick: (order: Order) => void }) {
   if (!useMay('operate')) return null;
   return (
-    <div className="row levers">
+    <div className={`row ${css.levers}`}>
       {order.filter((action) => actions.includes(action)).map((action) => (
         <Button
           key={action}
@@ -74,7 +75,7 @@ function OrderForm({ order: { id, action }, onClose, onDone }: { order: Order; o
         if (!give.isPending) give.mutate();
       }}
     >
-      <p className="mono soft id">{id}</p>
+      <p className={`mono soft ${css.id}`}>{id}</p>
       <p>{w.actionHint[action]}</p>
       {action === 'reroute' && <ChannelChoice value={channel} error={fault.at('channel')} onChange={setChannel} />}
       <Field label={w.reason} hint={w.reasonHint} error={fault.at('reason')} required autoComplete="off" maxLength={mostReason} value={reason} onChange={(e) => setReason(e.target.value)} />

@@ -1,7 +1,7 @@
 // One account: its money, its limits, its keys and its ledger.
 import { keepPreviousData, useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { call, faults } from '../../api/client';
 import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
@@ -12,10 +12,13 @@ import { Foreign } from '../../task/Foreign';
 import { Amount, Badge, Button, Code, Dialog, Facts, Field, Loading, PageHead, Problem, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { KeyList } from '../keys/Keys';
+import { Period } from '../usage/Period';
+import { dateOf, rangeOf, startOf, type Chosen } from '../usage/range';
+import { Statement } from '../usage/Statement';
 import { mostReason } from './Levers';
 import { LedgerTable } from './OperatorTask';
 import { useSaid } from './parts';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -44,7 +47,10 @@ function View({ account, path }: { account: Account; path: string }) {
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.has_more ? last.data.at(-1)?.id : undefined),
   });
-  const statement = useSaveCSV(`${path}/statement`, {}, `statement-${account.id}`);
+  const entries = useSaveCSV(`${path}/statement`, {}, `ledger-${account.id}`);
+  const [chosen, choose] = useState<Chosen>({});
+  const today = dateOf(Date.now() / 1000);
+  const range = useMemo(() => rangeOf(chosen, startOf(today)), [chosen, today]);
   const limit = (value: number | string | null) => value ?? w.byDefault;
   const titles = { grant: w.grant, change: w.change, suspend: account.suspended ? w.resume.do : w.suspend.do };
   const close = () => setOpen(null);
@@ -53,14 +59,12 @@ function View({ account, path }: { account: Account; path: string }) {
       <PageHead title={<><span className="foreign">{account.name.slice(0, 200)}</span> {account.suspended && <Badge tone="bad">{w.suspended}</Badge>}</>} lead={<Code text={account.id} />}>
         {may && <Button variant="main" onClick={() => setOpen('grant')}>{w.grant}</Button>}
         {may && <Button onClick={() => setOpen('change')}>{w.change}</Button>}
-        <Button disabled={statement.isPending} onClick={() => statement.mutate()}>{w.statement}</Button>
         <Link className="button" to="/operator" search={{ account: account.id, stuck: 'all' }}>{w.tasksOf}</Link>
         <Link className="button" to="/operator/audit" search={{ account: account.id }}>{w.audit}</Link>
         {may && <Button variant={account.suspended ? 'plain' : 'danger'} onClick={() => setOpen('suspend')}>{titles.suspend}</Button>}
       </PageHead>
       <div className="stack">
         {said}
-        <Problem error={statement.error} />
         <div className="columns">
           <section className="card">
             <h2>{w.money}</h2>
@@ -90,9 +94,15 @@ function View({ account, path }: { account: Account; path: string }) {
           <h2 id="keys">{words.keys.title}</h2>
           <KeyList path="/admin/v1/keys" createAt={`${path}/keys`} account={account.id} own={null} currency={currency} />
         </section>
+        <Statement path={`${path}/statement`} name={`statement-${account.id}`} range={range} currency={currency} taskPage="/operator/tasks/$id">
+          <Period range={range} fault={() => null} onChange={choose} />
+        </Statement>
         <section aria-labelledby="entries" className="stack">
-          <h2 id="entries">{w.ledger}</h2>
-          <Problem error={ledger.error} />
+          <div className={`row ${css.spread}`}>
+            <h2 id="entries">{w.ledger}</h2>
+            <Button disabled={entries.isPending} onClick={() => entries.mutate()}>{w.downloadLedger}</Button>
+          </div>
+          <Problem error={ledger.error ?? entries.error} />
           <LedgerTable entries={ledger.data?.pages.flatMap((p) => p.data) ?? []} currency={currency} withTask />
           {ledger.hasNextPage && <Button disabled={ledger.isFetching} onClick={() => void ledger.fetchNextPage()}>{words.shell.more}</Button>}
         </section>

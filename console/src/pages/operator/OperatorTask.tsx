@@ -15,8 +15,7 @@ import { words } from '../../words';
 import { Levers, OrderDialog, type Order } from './Levers';
 import { MadeFrom, UsedBy } from './Chain';
 import { AccountLink, Elsewhere, Soon, TaskLink, TasksLinked, Why, readable, useSaid } from './parts';
-import '../../styles/operator.css';
-import '../../styles/task.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -48,7 +47,7 @@ function View({ story }: { story: Story }) {
         )}
       </PageHead>
       <div className="stack">
-        <section className={stuck ? 'card now stuck' : 'card now'} aria-labelledby="now">
+        <section className={`card ${css.now} ${stuck ? css.stuck : ''}`} aria-labelledby="now">
           <h2 id="now" className="row">
             <StateBadge task={story} /> {stuck && <Badge tone="warn">{w.stuck}</Badge>}
             <span className="foreign">{story.model.slice(0, 200)}</span>
@@ -74,7 +73,7 @@ function View({ story }: { story: Story }) {
         <div className="columns">
           <section className="card">
             <h2>{w.story}</h2>
-            <ol className="storylines">
+            <ol className={css.storylines}>
               {story.events.map((e, i) => (
                 <li key={i}>
                   <Time unix={e.at} seconds />
@@ -126,7 +125,7 @@ function View({ story }: { story: Story }) {
                   <td><Time unix={a.started} seconds /></td>
                   <td><Time unix={a.accepted} seconds /></td>
                   <td><Time unix={a.ended} seconds /></td>
-                  <td className="wide">
+                  <td className={css.wide}>
                     {a.error ? <Foreign text={a.error} limit={200} /> : <span>{words.ui.none}</span>}
                   </td>
                 </tr>
@@ -148,7 +147,7 @@ function View({ story }: { story: Story }) {
                 <tr key={i}>
                   <th scope="row">{d.round === 1 ? d.attempt : `${d.round}.${d.attempt}`}</th>
                   <td><Time unix={d.at} /></td>
-                  <td className="wide">
+                  <td className={css.wide}>
                     {d.status !== null && <Badge tone={wasTaken(d) ? 'good' : 'bad'}>{d.status}</Badge>}
                     {d.error !== null && <Foreign text={d.error} limit={200} />}
                   </td>
@@ -201,13 +200,13 @@ function Prompt({ id }: { id: string }) {
   if (read.data) {
     const text = read.data.request === undefined ? w.erased : JSON.stringify(read.data.request, null, 2);
     return (
-      <div className="request mono" role="region" tabIndex={0} aria-label={w.request} ref={focus}>
+      <div className={`${css.request} mono`} role="region" tabIndex={0} aria-label={w.request} ref={focus}>
         <Foreign text={text} limit={4000} />
       </div>
     );
   }
   return (
-    <div className="stack promptask">
+    <div className={`stack ${css.promptask}`}>
       <p className="soft">{w.promptHint}</p>
       <Button disabled={read.isPending} onClick={() => read.mutate()}>{w.showPrompt}</Button>
       <Problem error={read.error} />

@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router';
 import { Badge } from '../../ui';
 import { words } from '../../words';
 import { channelsQuery, readyQuery, toneOf } from './queries';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -12,7 +13,7 @@ export function Strip() {
   const channels = useQuery(channelsQuery);
   const bad = channels.data?.data.filter((c) => c.state !== 'up') ?? [];
   return (
-    <p className="row strip" role="status">
+    <p className={`row ${css.strip}`} role="status">
       {ready.data?.status === 'ready' && <Badge tone="good">{w.ready}</Badge>}
       {ready.data?.status === 'unavailable' && <Badge tone="bad">{w.notReady(ready.data.error?.message ?? '')}</Badge>}
       {ready.data?.degraded?.map((part) => (

@@ -15,7 +15,7 @@ import { Levers, OrderDialog, type Order } from './Levers';
 import { AccountLink, Lasting, Soon, Why, readable, useSaid } from './parts';
 import { channelsQuery } from './queries';
 import { Strip } from './Strip';
-import '../../styles/operator.css';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -96,8 +96,8 @@ function Filters({ search, stuck, filtered, fault }: { search: Search; stuck: bo
   const typed = (name: Filter & keyof typeof w.field) => <Typed label={w.field[name]} value={search[name] ?? ''} error={fault(name)} onChange={(value) => set(name, value.trim())} />;
   const known = channels?.data.map((c) => c.name) ?? [];
   return (
-    <form className="opfilters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
-      <div className="opsearch">
+    <form className={css.opfilters} aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+      <div className={css.opsearch}>
         <Typed label={w.search} placeholder={w.searchHint} value={search.q ?? ''} error={fault('q')} onChange={(value) => set('q', value.trim())} />
       </div>
       <Select label={w.show} value={stuck ? '' : 'all'} onChange={(e) => set('stuck', e.target.value)} options={[{ value: '', label: w.onlyStuck }, { value: 'all', label: w.everything }]} />
@@ -151,7 +151,7 @@ function Nothing({ stuck, filtered }: { stuck: boolean; filtered: boolean }) {
 
 function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; onPick: (order: Order) => void }) {
   return (
-    <div className="oprows">
+    <div className={css.oprows}>
       <Table label={title} head={[w.task, w.accountAndChannel, w.stateAndMoney, w.why, w.then, w.levers]}>
         {tasks.map((task) => (
           <tr key={task.id}>
@@ -163,7 +163,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
                 {task.model.slice(0, 80)} · <Ago unix={task.created} />
               </p>
               {task.reference && (
-                <p className="soft foreign clipped" dir="auto" title={task.reference}>
+                <p className={`soft foreign ${css.clipped}`} dir="auto" title={task.reference}>
                   {task.reference}
                 </p>
               )}
@@ -178,7 +178,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
                 <Money task={task} />
               </p>
             </td>
-            <td className="wide">
+            <td className={css.wide}>
               {task.stuck ? (
                 <>
                   <Why stuck={task.stuck} />
@@ -192,7 +192,7 @@ function Rows({ tasks, title, onPick }: { tasks: OperatorTask[]; title: string; 
                 (task.waits_for?.step ?? <span className="mono foreign">{task.error?.code ?? words.ui.none}</span>)
               )}
             </td>
-            <td className="wide">
+            <td className={css.wide}>
               {task.waits_for ? (
                 <>
                   {task.waits_for.until !== null && (

@@ -5,6 +5,7 @@ import type { Stuck } from '../../api/admin';
 import { formatDuration, formatTime, useNow } from '../../ui';
 import { words } from '../../words';
 import { runbookOf } from './runbook';
+import css from './operator.module.css';
 
 const w = words.operator;
 
@@ -56,7 +57,7 @@ export function Why({ stuck }: { stuck: Stuck }) {
   return (
     <>
       {known && <span className="strong">{known} </span>}
-      <Elsewhere className="mono code2" url={runbookOf(stuck.reason)}>
+      <Elsewhere className={`mono ${css.code2}`} url={runbookOf(stuck.reason)}>
         <Breakable code={stuck.reason} />
       </Elsewhere>
     </>

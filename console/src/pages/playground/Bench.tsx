@@ -1,18 +1,15 @@
 // One model: its form on the left, what it makes on the right.
-import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { ApiError, wordsOf } from '../../api/client';
 import { draft, forgetSpeech, keepDraft, speechesOf, type Request } from '../../requests';
 import { mayUse, useSession } from '../../session';
 import { addressOf } from '../../task/files';
-import { requestQuery } from '../../task/request';
 import { Snippets } from '../../task/Snippets';
 import { TaskView } from '../../task/TaskView';
 import { Button, Empty, Problem, Select, keepEnter, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { adviceOf } from './advice';
-import { bodyOf } from './body';
 import type { Target } from './catalog';
 import { Earlier } from './Earlier';
 import { Form } from './Form';
@@ -25,6 +22,8 @@ import { withoutTask, withTask } from './shown';
 import { Speech } from './Speech';
 import { useRun } from './useRun';
 import { faultsOf, titleOf, type Fault } from './validate';
+import { bodyOf, setAt, type Path } from './walk';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -71,7 +70,6 @@ export function Bench(props: Props) {
   const { subject, target, note, tasks } = props;
   const { endpoint, model, schema } = target;
   const session = useSession();
-  const queries = useQueryClient();
   const navigate = useNavigate({ from: '/playground' });
   const begun = () => ({ subject, again: !!props.again, values: valuesAtFirst(props), attempted: false });
   const [form, setForm] = useState(begun);
@@ -79,7 +77,6 @@ export function Bench(props: Props) {
   if (form.subject !== subject || (props.again && !form.again)) setForm(begun());
   else if (form.again && !props.again) setForm({ ...form, again: false });
   const { values, attempted } = form;
-  const setValues = (next: Values) => setForm((now) => ({ ...now, values: next }));
   const setAttempted = (next: boolean) => setForm((now) => ({ ...now, attempted: next }));
   const [speeches, setSpeeches] = useState(() => speechesOf(model));
   const place = useRef<HTMLDivElement>(null);
@@ -143,28 +140,23 @@ export function Bench(props: Props) {
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [attempted, sending.error]);
 
-  const change = (next: Values) => {
-    setValues(next);
+  const change = (path: Path, value: unknown) => {
+    setForm((now) => ({ ...now, values: setAt(now.values, path, value) as Values }));
     if (sending.error) sending.reset();
   };
   // The form takes the request of a task of this model; that of another one opens with its own form.
-  const vary = async (task: string) => {
-    const made = await queries.fetchQuery(requestQuery(task));
-    if (made?.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
+  const vary = (task: string, made: Request) => {
+    if (made.endpoint !== endpoint || made.model !== model) void navigate({ search: { from: task } });
     else {
       setForm((now) => ({ ...now, values: made.body, attempted: false }));
       place.current?.querySelector<HTMLElement>('[data-main]')?.focus();
     }
   };
-  const again = async (task: string) => {
-    const made = await queries.fetchQuery(requestQuery(task));
-    if (made?.endpoint) sending.run(made);
-  };
   const mayRun = mayUse(session, 'generate');
   const state = useMemo(() => ({ faults: shown, endpoint, model }), [shown, endpoint, model]);
 
   return (
-    <div className="pg-bench">
+    <div className={css.bench}>
       <section className="stack" aria-label={w.request}>
         <ModelHead target={target} />
         {note && <p className="note">{note}</p>}
@@ -185,7 +177,7 @@ export function Bench(props: Props) {
             />
           )}
           <Form key={subject} schema={schema} values={values} onChange={change} onSubmit={() => mayRun && submit({ endpoint, model, body })} state={state}>
-            <div className="pg-run">
+            <div className={css.run}>
               {attempted && shown.length > 0 && (
                 <p className="fault" role="alert">
                   {w.mend([...new Set(shown.map((f) => titleOf(schema, f.path)))].join(', '))}
@@ -207,10 +199,10 @@ export function Bench(props: Props) {
           </Form>
         </div>
       </section>
-      <section className="stack pg-result" aria-label={w.result} ref={result}>
+      <section className={`stack ${css.result}`} aria-label={w.result} ref={result}>
         <Earlier model={model} shown={tasks} onShow={show} />
         {(tasks.length > 0 || speeches.length > 0) && (
-          <div className={tasks.length + speeches.length > 1 ? 'pg-results many' : 'pg-results'}>
+          <div className={tasks.length + speeches.length > 1 ? `${css.results} ${css.many}` : css.results}>
             {speeches.map((speech) => (
               <Speech
                 key={speech.at}
@@ -222,7 +214,7 @@ export function Bench(props: Props) {
               />
             ))}
             {tasks.map((task) => (
-              <Made key={task} id={task} busy={sending.pending} onAgain={mayRun ? again : undefined} onVary={mayRun ? vary : undefined} onClose={hide} />
+              <Made key={task} id={task} busy={sending.pending} onAgain={mayRun ? sending.run : undefined} onVary={mayRun ? vary : undefined} onClose={hide} />
             ))}
           </div>
         )}

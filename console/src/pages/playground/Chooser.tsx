@@ -9,6 +9,7 @@ import { loadPart } from '../../shell/load';
 import { types, useMadeAny, useModels, type ListedModel } from './catalog';
 import type { InputFile } from './input';
 import { ModelPrice } from './ModelHead';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -38,7 +39,7 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
         </Suspense>
       )}
       {input && (
-        <div className="pg-input">
+        <div className={css.input}>
           <TaskThumb file={input} alt="" />
           <span>
             <span>{w.input.of(input.file)} </span>
@@ -51,10 +52,10 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
           </Link>
         </div>
       )}
-      <div className="pg-filters">
-        <div className="pg-segments" role="radiogroup" aria-label={w.type}>
+      <div className={css.filters}>
+        <div className="segments" role="radiogroup" aria-label={w.type}>
           {[undefined, ...types.filter((t) => models.some((m) => m.type === t))].map((t) => (
-            <label key={t ?? ''} className="pg-segment">
+            <label key={t ?? ''} className="segment">
               <input type="radio" name="type" checked={type === t} onChange={() => void navigate({ search: (now) => ({ input: now.input, file: now.file, type: t }), replace: true })} />
               <span>{t ? w.types[t] : w.all}</span>
             </label>
@@ -74,7 +75,7 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
       {found.length === 0 ? (
         <Empty title={w.noModel}>{w.noModelLead}</Empty>
       ) : (
-        <ul className="pg-models">
+        <ul className={css.models}>
           {found.map((m) => (
             <li key={m.id}>
               <ModelCard model={m} />
@@ -88,13 +89,13 @@ export function Chooser({ input }: { input: InputFile | undefined }) {
 
 function ModelCard({ model }: { model: ListedModel }) {
   return (
-    <Link to="/playground" search={(now) => ({ ...now, model: model.id, endpoint: model.taking && model.taking !== model.submit ? model.taking.endpoint : undefined })} className="card pg-model" data-type={model.type} preload={false}>
-      <span className="pg-modelname">
+    <Link to="/playground" search={(now) => ({ ...now, model: model.id, endpoint: model.taking && model.taking !== model.submit ? model.taking.endpoint : undefined })} className={`card ${css.model}`} data-type={model.type} preload={false}>
+      <span className={css.modelname}>
         <h2>{model.id}</h2>
         {model.type && <Badge>{w.types[model.type]}</Badge>}
       </span>
       <p className="soft">{String(model.submit?.schema.description ?? '')}</p>
-      <p className="pg-tags">{model.tags.join(' · ')}</p>
+      <p className={css.tags}>{model.tags.join(' · ')}</p>
       <ModelPrice model={model} />
     </Link>
   );

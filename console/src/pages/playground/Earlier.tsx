@@ -6,6 +6,7 @@ import type { Task, TaskList } from '../../api/types';
 import { Poster } from '../../task/Poster';
 import { putTask, shortId, taskQuery } from '../../task/useTask';
 import { words } from '../../words';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -23,7 +24,7 @@ export function Earlier({ model, shown, onShow }: { model: string; shown: string
   return (
     <section aria-labelledby="earlier">
       <h2 id="earlier">{w.earlier}</h2>
-      <ul className="pg-strip">
+      <ul className={css.strip}>
         {others.map((task) => (
           <li key={task.id}>
             <Small task={task} onShow={onShow} />
@@ -38,7 +39,7 @@ export function Earlier({ model, shown, onShow }: { model: string; shown: string
 function Small({ task: listed, onShow }: { task: Task; onShow: (task: string) => void }) {
   const { data: task = listed } = useQuery({ ...taskQuery(listed.id), enabled: false });
   return (
-    <button type="button" className="pg-small" title={listed.prompt} aria-label={w.showEarlier(listed.prompt?.slice(0, 80) ?? shortId(task.id), words.task.status[task.status])} onClick={() => onShow(task.id)}>
+    <button type="button" className={css.small} title={listed.prompt} aria-label={w.showEarlier(listed.prompt?.slice(0, 80) ?? shortId(task.id), words.task.status[task.status])} onClick={() => onShow(task.id)}>
       <Poster task={task} small />
     </button>
   );

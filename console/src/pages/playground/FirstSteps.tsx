@@ -5,6 +5,7 @@ import { snippet } from '../../task/snippets';
 import { Code } from '../../ui';
 import { words } from '../../words';
 import type { ListedModel } from './catalog';
+import css from './playground.module.css';
 
 const w = words.playground.first;
 
@@ -12,7 +13,7 @@ export function FirstSteps({ models }: { models: ListedModel[] }) {
   const session = useSession();
   const submit = (models.find((m) => m.type === 'image') ?? models.find((m) => m.submit))?.submit;
   return (
-    <section className="card stack firststeps" aria-labelledby="first-steps">
+    <section className={`card stack ${css.firststeps}`} aria-labelledby="first-steps">
       <h2 id="first-steps">{w.title}</h2>
       <ol>
         <li>

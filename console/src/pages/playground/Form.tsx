@@ -1,32 +1,46 @@
-// The form of a request, made from its schema by react-jsonschema-form, with our parts.
-// The package's index brings a validator for its own tests along, which is not installed.
-import RjsfForm from '@rjsf/core/lib/components/Form.js';
-import ArrayField from '@rjsf/core/lib/components/fields/ArrayField.js';
-import type { ArrayFieldItemTemplateProps, ArrayFieldTemplateProps, FieldProps, FieldTemplateProps, ObjectFieldTemplateProps, WidgetProps } from '@rjsf/utils';
-import { useMemo, type ReactNode } from 'react';
+// The form of a request, made from its schema.
+import type { ReactNode } from 'react';
 import { Button } from '../../ui';
 import { words } from '../../words';
-import { keepHidden } from './body';
-import { FormStateContext, useFaultsAt, type FormState } from './field';
+import { FormStateContext, idAt, useFaultsAt, type FormState } from './field';
 import { Images, Links } from './media';
-import { formSchema, isGroup, isOpen, kindOf, mainFields, type Schema, type Values } from './schema';
-import { validator } from './validate';
+import { isGroup, kindOf, mainFields, type Schema, type Values } from './schema';
+import { itemsOf, openFields, resolve, type Path } from './walk';
 import { inputs } from './widgets';
+import css from './playground.module.css';
 
 const w = words.playground.form;
 
-type Registry = FieldTemplateProps['registry'];
-// An address stands for the item: some lists take objects as well, whose form nobody needs.
-const itemsOf = (schema: Schema, registry: Registry) => (schema.items ? registry.schemaUtils.retrieveSchema(schema.items as Schema, 'https://' as never) : undefined);
-const nameOf = (path: readonly (string | number)[]) => String(path.at(-1) ?? '');
+type Change = (path: Path, value: unknown) => void;
 
-function FieldTemplate({ id, label, rawDescription, required, schema, fieldPathId, registry, children }: FieldTemplateProps) {
-  const kind = kindOf(nameOf(fieldPathId.path), schema, itemsOf(schema, registry));
+interface NodeProps {
+  /** Has the definitions that others refer to. */
+  root: Schema;
+  schema: Schema;
+  path: Path;
+  value: unknown;
+  onChange: Change;
+}
+
+/** The fields of an object, by their names. The place of an item is no field: bodyOf numbers items. */
+function fieldsOf({ root, schema, path, value, onChange }: NodeProps): [string, ReactNode][] {
+  const values = (value ?? {}) as Values;
+  const required = resolve(schema, root, values).required ?? [];
+  return [...openFields(schema, root, values)]
+    .filter(([name]) => name !== 'index' || path.length === 0)
+    .map(([name, field]) => [name, <Field key={name} root={root} schema={field} path={[...path, name]} value={values[name]} required={required.includes(name)} onChange={onChange} />]);
+}
+
+function Field(props: NodeProps & { required: boolean }) {
+  const { root, schema, path, required } = props;
+  const id = idAt(path);
+  const kind = kindOf(String(path.at(-1)), schema, itemsOf(schema, root));
   const faults = useFaultsAt(id, kind === 'images' || kind === 'links');
+  if (kind === 'object') return <div className={css.fields}>{fieldsOf(props).map(([, field]) => field)}</div>;
   const below = (
     <>
       <p className="hint" id={`${id}-hint`}>
-        {rawDescription}
+        {schema.description}
       </p>
       {faults.length > 0 && (
         <p className="fault foreign" id={`${id}-fault`}>
@@ -35,65 +49,65 @@ function FieldTemplate({ id, label, rawDescription, required, schema, fieldPathI
       )}
     </>
   );
-  if (schema.type === 'object') return children;
   if (kind === 'check')
     return (
-      <div className="check pg-check">
-        {children}
-        <label htmlFor={id}>{label}</label>
+      <div className={`check ${css.check}`}>
+        <Control {...props} />
+        <label htmlFor={id}>{schema.title}</label>
         {below}
       </div>
     );
-  const text = (
+  const label = (
     <>
-      {label}
-      {!required && schema.default === undefined && <span className="pg-optional" aria-hidden="true"> {w.optional}</span>}
+      {schema.title}
+      {!required && schema.default === undefined && <span className={css.optional} aria-hidden="true"> {w.optional}</span>}
     </>
   );
   return (
     <div className="field" data-kind={kind}>
-      {kind === 'other' || isGroup(kind) ? (
-        <span className="pg-label" id={`${id}-label`}>
-          {text}
+      {isGroup(kind) ? (
+        <span className={css.label} id={`${id}-label`}>
+          {label}
         </span>
       ) : (
-        <label htmlFor={id}>{text}</label>
+        <label htmlFor={id}>{label}</label>
       )}
-      {children}
+      <Control {...props} />
       {below}
     </div>
   );
 }
 
-function ObjectFieldTemplate({ properties, schema, formData, fieldPathId, registry }: ObjectFieldTemplateProps) {
-  const values = (formData ?? {}) as Values;
-  const open = properties.filter((p) => {
-    const property = registry.schemaUtils.retrieveSchema((schema.properties?.[p.name] ?? {}) as Schema, values[p.name] as never);
-    const byPlace = p.name === 'index' && fieldPathId.path.length > 0; // bodyOf numbers items
-    return !byPlace && isOpen(property, values[p.name]);
-  });
-  if (fieldPathId.path.length > 0) return <div className="pg-fields">{open.map((p) => p.content)}</div>;
-  const main = mainFields(schema);
-  const more = open.filter((p) => !main.has(p.name));
-  return (
-    <>
-      <div className="pg-fields">{open.filter((p) => main.has(p.name)).map((p) => p.content)}</div>
-      {more.length > 0 && (
-        <details className="pg-more">
-          <summary>{w.more}</summary>
-          <div className="pg-fields">{more.map((p) => p.content)}</div>
-        </details>
-      )}
-    </>
-  );
+function Control(props: NodeProps & { required: boolean }) {
+  const { root, schema, path, value, required } = props;
+  const name = String(path.at(-1));
+  const kind = kindOf(name, schema, itemsOf(schema, root));
+  const common = { id: idAt(path), schema, onChange: (next: unknown) => props.onChange(path, next) };
+  if (kind === 'items' || kind === 'object') return <Items {...props} />;
+  if (kind === 'images') return <Images {...common} value={(value ?? []) as string[]} />;
+  if (kind === 'links') return <Links {...common} value={(value ?? []) as string[]} />;
+  const Input = inputs[kind];
+  return <Input {...common} name={name} value={value as never} required={required} />;
 }
 
-function ArrayFieldTemplate({ items, canAdd, onAddClick, title, fieldPathId }: ArrayFieldTemplateProps) {
+/** A list of objects. */
+function Items({ root, schema, path, value, onChange }: NodeProps) {
+  const items = (value ?? []) as unknown[];
   return (
-    <div className="stack" role="group" aria-labelledby={`${fieldPathId.$id}-label`}>
-      {items}
-      {canAdd && (
-        <Button onClick={onAddClick} aria-label={w.addTo(title)}>
+    <div className="stack" role="group" aria-labelledby={`${idAt(path)}-label`}>
+      {items.map((item, i) => (
+        <div key={i} className={css.item} role="group" aria-label={w.item(i + 1)}>
+          <div className={css.itemhead}>
+            <span>{i + 1}</span>
+            <Button variant="quiet" onClick={() => onChange(path, items.filter((_, j) => j !== i))} aria-label={w.removeItem(i + 1)}>
+              {w.remove}
+            </Button>
+          </div>
+          <Field root={root} schema={resolve(schema.items as Schema, root, item)} path={[...path, i]} value={item} required={false} onChange={onChange} />
+        </div>
+      ))}
+      {items.length < (schema.maxItems ?? Infinity) && (
+        <Button onClick={() => onChange(path, [...items, {}])} aria-label={w.addTo(String(schema.title))}>
           {w.add}
         </Button>
       )}
@@ -101,60 +115,22 @@ function ArrayFieldTemplate({ items, canAdd, onAddClick, title, fieldPathId }: A
   );
 }
 
-function ArrayFieldItemTemplate({ children, index, buttonsProps }: ArrayFieldItemTemplateProps) {
-  return (
-    <div className="pg-item" role="group" aria-label={w.item(index + 1)}>
-      <div className="pg-itemhead">
-        <span>{index + 1}</span>
-        <Button variant="quiet" onClick={buttonsProps.onRemoveItem} aria-label={w.removeItem(index + 1)}>
-          {w.remove}
-        </Button>
-      </div>
-      {children}
-    </div>
-  );
-}
-
-function Arrays(props: FieldProps) {
-  const kind = kindOf(props.name, props.schema, itemsOf(props.schema, props.registry));
-  const list = { id: props.fieldPathId.$id, schema: props.schema, value: (props.formData ?? []) as string[], onChange: (value: string[]) => props.onChange(value, props.fieldPathId.path) };
-  if (kind === 'images') return <Images {...list} />;
-  if (kind === 'links') return <Links {...list} />;
-  return <ArrayField {...(props as FieldProps<unknown[]>)} />;
-}
-
-function Input(props: WidgetProps) {
-  const Kind = inputs[kindOf(props.name, props.schema)];
-  return <Kind id={props.id} name={props.name} schema={props.schema} value={props.value as never} required={props.required ?? false} onChange={props.onChange} />;
-}
-
-const templates = { FieldTemplate, ObjectFieldTemplate, ArrayFieldTemplate, ArrayFieldItemTemplate };
-const fields = { ArrayField: Arrays };
-const widgets = { TextWidget: Input, TextareaWidget: Input, SelectWidget: Input, CheckboxWidget: Input, RadioWidget: Input, UpDownWidget: Input, RangeWidget: Input, URLWidget: Input };
-// Only what somebody has chosen is sent: what is left out has the default of the server.
-const defaults = { emptyObjectFields: 'skipDefaults', arrayMinItems: { populate: 'never' }, constAsDefaults: 'never' } as const;
-
-export function Form({ schema, values, onChange, onSubmit, state, children }: { schema: Schema; values: Values; onChange: (values: Values) => void; onSubmit: () => void; state: FormState; children: ReactNode }) {
-  const shown = useMemo(() => formSchema(schema), [schema]);
+export function Form({ schema, values, onChange, onSubmit, state, children }: { schema: Schema; values: Values; onChange: Change; onSubmit: () => void; state: FormState; children: ReactNode }) {
+  const fields = fieldsOf({ root: schema, schema, path: [], value: values, onChange });
+  const main = mainFields(schema);
+  const more = fields.filter(([name]) => !main.has(name));
   return (
     <FormStateContext value={state}>
-      <RjsfForm
-        className="stack pg-form"
-        schema={shown}
-        formData={values}
-        validator={validator}
-        noValidate
-        noHtml5Validate
-        templates={templates}
-        fields={fields}
-        widgets={widgets}
-        experimental_defaultFormStateBehavior={defaults}
-        // Changes that no field made are those of the library's own defaults, which are not wanted.
-        onChange={(e, field) => field && onChange(keepHidden(schema, values, (e.formData ?? {}) as Values, field))}
-        onSubmit={onSubmit}
-      >
+      <form className={`stack ${css.form}`} noValidate onSubmit={(e) => (e.preventDefault(), onSubmit())}>
+        <div className={css.fields}>{fields.filter(([name]) => main.has(name)).map(([, field]) => field)}</div>
+        {more.length > 0 && (
+          <details className={css.more}>
+            <summary>{w.more}</summary>
+            <div className={css.fields}>{more.map(([, field]) => field)}</div>
+          </details>
+        )}
         {children}
-      </RjsfForm>
+      </form>
     </FormStateContext>
   );
 }

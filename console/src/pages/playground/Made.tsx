@@ -2,12 +2,14 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useRef } from 'react';
+import type { Request } from '../../requests';
 import { Cancel } from '../../task/Cancel';
 import { promptOf, requestQuery } from '../../task/request';
 import { TaskView } from '../../task/TaskView';
 import { isOpen, shortId, taskQuery } from '../../task/useTask';
 import { Button } from '../../ui';
 import { words } from '../../words';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -15,8 +17,8 @@ interface Props {
   id: string;
   busy: boolean;
   /** Undefined for keys that may not generate. */
-  onAgain: ((id: string) => Promise<void>) | undefined;
-  onVary: ((id: string) => Promise<void>) | undefined;
+  onAgain: ((request: Request) => void) | undefined;
+  onVary: ((id: string, request: Request) => void) | undefined;
   onClose: (id: string) => void;
 }
 
@@ -26,8 +28,8 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
   const prompt = request ? promptOf(request.body)?.text : undefined;
   return (
     <div className="card stack">
-      <div className="pg-resulthead">
-        <p className="foreign pg-excerpt" dir="auto" title={prompt}>
+      <div className={css.resulthead}>
+        <p className={`foreign ${css.excerpt}`} dir="auto" title={prompt}>
           {prompt ?? shortId(id)}
         </p>
         <Button variant="quiet" onClick={() => onClose(id)} aria-label={w.hide(shortId(id))}>
@@ -36,13 +38,13 @@ export function Made({ id, busy, onAgain, onVary, onClose }: Props) {
       </div>
       <TaskView id={id} />
       <div className="row">
-        {onAgain && request && (
-          <Button aria-disabled={busy} title={words.task.againHint} onClick={() => busy || void onAgain(id)}>
+        {onAgain && request?.endpoint && (
+          <Button aria-disabled={busy} title={words.task.againHint} onClick={() => busy || onAgain(request)}>
             {words.task.again}
           </Button>
         )}
         {onVary && request && (
-          <Button title={w.varyHint} onClick={() => void onVary(id)}>
+          <Button title={w.varyHint} onClick={() => onVary(id, request)}>
             {words.task.vary}
           </Button>
         )}

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Amount, Badge } from '../../ui';
 import { words } from '../../words';
 import { useModelPage, usePrices, type ListedModel, type PriceList, type Target } from './catalog';
+import css from './playground.module.css';
 
 const w = words.playground;
 
@@ -12,9 +13,9 @@ export function ModelHead({ target }: { target: Target }) {
   const page = useModelPage(target.model);
   const operation = target.operations.find((o) => o.endpoint === target.endpoint) ?? listed.submit;
   return (
-    <div className="pg-head">
+    <div className={css.head}>
       <div>
-        <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag, input: now.input, file: now.file })} className="pg-back">
+        <Link to="/playground" search={(now) => ({ type: now.type, tag: now.tag, input: now.input, file: now.file })} className={css.back}>
           ← {w.allModels}
         </Link>
         <h1>{target.model}</h1>
@@ -44,9 +45,9 @@ export function ModelHead({ target }: { target: Target }) {
 }
 
 function Prices({ prices }: { prices: PriceList }) {
-  if (prices.rows.length === 1) return <p className="pg-prices">{<PriceRange prices={prices} />}</p>;
+  if (prices.rows.length === 1) return <p className={css.prices}>{<PriceRange prices={prices} />}</p>;
   return (
-    <details className="pg-prices">
+    <details className={css.prices}>
       <summary>
         <PriceRange prices={prices} />
       </summary>
@@ -81,5 +82,5 @@ export function PriceRange({ prices }: { prices: PriceList }) {
 
 export function ModelPrice({ model }: { model: ListedModel }) {
   const prices = usePrices(model);
-  return <p className="pg-cardprice">{prices ? <PriceRange prices={prices} /> : words.ui.none}</p>;
+  return <p className={css.cardprice}>{prices ? <PriceRange prices={prices} /> : words.ui.none}</p>;
 }

@@ -6,7 +6,6 @@ import type { Request } from '../../requests';
 import { loadPart } from '../../shell/load';
 import { requestQuery } from '../../task/request';
 import { taskQuery } from '../../task/useTask';
-import '../../styles/playground.css';
 import { Empty, Loading, PageHead, Problem, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { useTarget } from './catalog';
@@ -17,7 +16,7 @@ import { useSource } from './source';
 
 const w = words.playground;
 
-// The form library is as large as the rest of the console: it comes when a form is shown.
+// The form and what checks it come when a form is shown.
 const Bench = lazy(() => loadPart(() => import('./Bench')).then(({ Bench }) => ({ default: Bench })));
 
 export function Playground() {

@@ -7,6 +7,7 @@ import type { Quote } from '../../api/types';
 import { Amount } from '../../ui';
 import { words } from '../../words';
 import type { Values } from './schema';
+import css from './playground.module.css';
 
 const w = words.playground.price;
 
@@ -48,17 +49,17 @@ export const balanceQuery = queryOptions({
 
 export function Price({ quote, example }: { quote: Quote | undefined; example: boolean }) {
   const { data: left } = useQuery(balanceQuery);
-  if (!quote) return <p className="pg-price soft">{w.none}</p>;
+  if (!quote) return <p className={`${css.price} soft`}>{w.none}</p>;
   const short = typeof left === 'number' && left < quote.cost;
   return (
-    <details className="pg-price">
+    <details className={css.price}>
       <summary>
-        <span className="pg-cost" aria-live="polite">
+        <span className={css.cost} aria-live="polite">
           <span className="sr">{w.label} </span>
           {example && <span>{w.about} </span>}
           <Amount value={quote.cost} currency={quote.currency} />
         </span>
-        <span className={short ? 'pg-left fault' : 'pg-left'}>
+        <span className={short ? `${css.left} fault` : css.left}>
           {typeof left === 'number' && (
             <>
               <span>{short ? w.short : w.left}</span> <Amount value={short ? left : left - quote.cost} currency={quote.currency} />

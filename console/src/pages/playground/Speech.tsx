@@ -4,6 +4,7 @@ import type { Speech as Kept } from '../../requests';
 import { Foreign } from '../../task/Foreign';
 import { Button } from '../../ui';
 import { words } from '../../words';
+import css from './playground.module.css';
 
 const w = words.playground.speech;
 
@@ -31,7 +32,7 @@ export function Speech({ speech, onClose }: { speech: Kept; onClose: () => void 
   if (!url) return null;
   return (
     <div className="card stack">
-      <div className="pg-resulthead">
+      <div className={css.resulthead}>
         <Foreign text={speech.text} limit={200} />
         <Button variant="quiet" onClick={onClose} aria-label={w.close}>
           ✕

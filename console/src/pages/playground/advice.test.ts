@@ -11,6 +11,7 @@ test.each([
   [403, "the key's quota is not enough: 5 needed, 1 left", w.limit],
   [402, 'insufficient balance: 5 needed, 1 left', w.balance],
   [403, 'insufficient balance: 5 needed, 1 left', w.balance],
+  [403, 'the account is suspended: what runs goes on, but it takes no new work', w.suspended],
   [403, 'the key has no scope generate', w.status[403]],
   [418, 'no coffee', undefined],
 ])('%d %s', (status, message, advice) => {

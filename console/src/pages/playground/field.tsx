@@ -1,6 +1,7 @@
 // What the inputs of the form share: what is wrong with whom, and for which request.
 import { createContext, useContext } from 'react';
 import type { Fault } from './validate';
+import type { Path } from './walk';
 
 export interface FormState {
   faults: readonly Fault[];
@@ -9,8 +10,11 @@ export interface FormState {
 }
 export const FormStateContext = createContext<FormState>({ faults: [], endpoint: '', model: '' });
 
-/** The id of the input of a field: multi_prompt[0].duration is root_multi_prompt_0_duration. */
-export const idOf = (path: string) => `root_${path.replaceAll(']', '').replace(/[.[]/g, '_')}`;
+/** The id of the input at the end of a path. */
+export const idAt = (path: Path) => ['root', ...path].join('_');
+
+/** The same of a path as the API writes it: multi_prompt[0].duration is root_multi_prompt_0_duration. */
+const idOf = (path: string) => idAt(path.replaceAll(']', '').split(/[.[]/));
 
 export function useFaultsAt(id: string, within = false): Fault[] {
   const { faults } = useContext(FormStateContext);

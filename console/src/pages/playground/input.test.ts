@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { bodyOf } from './body';
 import { initialValues, takesMedia, withFile, type Schema } from './schema';
 import { faultsOf } from './validate';
+import { bodyOf } from './walk';
 
 const catalog = new URL('../../../../catalog/', import.meta.url);
 const read = (name: string) => parse(readFileSync(new URL(name, catalog), 'utf8')) as unknown;

@@ -13,6 +13,8 @@ import { useGroup, useInput } from './field';
 import { isPicture } from './picture';
 import { mediaKindOf, type Schema } from './schema';
 import type { InputProps } from './widgets';
+import css from './playground.module.css';
+import taskCSS from '../../task/task.module.css';
 
 const w = words.playground.media;
 
@@ -61,9 +63,9 @@ function Thumb({ url, alt }: { url: string; alt: string }) {
 function Preview({ url, alt }: { url: string; alt: string }) {
   const [broken, setBroken] = useState(false);
   const source = previewOf(url);
-  if (source && !broken) return <img className="pg-thumb" src={source} alt={alt} onError={() => setBroken(true)} />;
+  if (source && !broken) return <img className={taskCSS.filethumb} src={source} alt={alt} onError={() => setBroken(true)} />;
   return (
-    <span className="pg-thumb pg-nothumb foreign" title={url}>
+    <span className={`${taskCSS.filethumb} ${taskCSS.nothumb} foreign`} title={url}>
       {uploaded.get(url)?.name ?? (URL.canParse(url) ? new URL(url).hostname : url.slice(0, 40))}
     </span>
   );
@@ -108,7 +110,7 @@ function FileButton({ id, label, multiple, uploads }: { id: string; label: strin
   return (
     <>
       <input
-        className="sr pg-file"
+        className={`sr ${css.file}`}
         type="file"
         id={`${id}-file`}
         accept={limits[kind].accept}
@@ -154,7 +156,7 @@ export function FileInput({ id, schema, value, onChange }: InputProps) {
   const uploads = useUploads(kind, (urls) => onChange(urls[0]), 1);
   return (
     <>
-      <div className="pg-drop" {...uploads.drop}>
+      <div className={css.drop} {...uploads.drop}>
         {url !== '' && <Thumb url={url} alt={w.preview} />}
         <Address id={id} url={url} placeholder={uploads.allowed ? w.dropOrPaste[kind] : w.paste} onChange={onChange} />
         {uploads.allowed && <FileButton id={id} label={w.chooseFor(String(schema.title))} multiple={false} uploads={uploads} />}
@@ -215,13 +217,13 @@ export function Images({ id, schema, value, onChange }: ListProps) {
   const uploads = useUploads('image', (more) => onChange([...urls, ...more]), room);
   const swap = (i: number) => urls.map((u, j) => (j === i - 1 ? urls[i]! : j === i ? urls[i - 1]! : u));
   return (
-    <div {...useGroup(id)} className="pg-list">
+    <div {...useGroup(id)} className={css.list}>
       {urls.length > 0 && (
-        <ol className="pg-thumbs">
+        <ol className={css.thumbs}>
           {urls.map((url, i) => (
             <li key={`${i} ${url}`}>
               <Thumb url={url} alt={w.picture(i + 1)} />
-              <span className="pg-thumbtools">
+              <span className={css.thumbtools}>
                 {i > 0 && (
                   <button type="button" onClick={() => onChange(swap(i))} aria-label={w.earlier(i + 1)}>
                     ←
@@ -236,7 +238,7 @@ export function Images({ id, schema, value, onChange }: ListProps) {
         </ol>
       )}
       {room > 0 && (
-        <div className="pg-drop" {...uploads.drop}>
+        <div className={css.drop} {...uploads.drop}>
           <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany.image : w.paste} onAdd={(url) => onChange([...urls, url])} />
           {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} uploads={uploads} />}
         </div>
@@ -254,9 +256,9 @@ export function Links({ id, schema, value, onChange }: ListProps) {
   const room = (schema.maxItems ?? 100) - urls.length;
   const uploads = useUploads(kind, (more) => onChange([...urls, ...more]), room);
   return (
-    <div {...useGroup(id)} className="pg-list">
+    <div {...useGroup(id)} className={css.list}>
       {urls.map((url, i) => (
-        <div className="pg-link" key={i}>
+        <div className={css.link} key={i}>
           {taskFileOf(url, window.location.origin) && <Thumb url={url} alt={w.file(i + 1)} />}
           <span className="foreign mono">{uploaded.get(url)?.name ?? url}</span>
           <Button variant="quiet" onClick={() => onChange(urls.filter((_, j) => j !== i))} aria-label={w.removeAddress(i + 1)}>
@@ -265,7 +267,7 @@ export function Links({ id, schema, value, onChange }: ListProps) {
         </div>
       ))}
       {room > 0 && (
-        <div className="pg-drop" {...uploads.drop}>
+        <div className={css.drop} {...uploads.drop}>
           <AddAddress id={id} title={title} placeholder={uploads.allowed ? w.dropOrPasteMany[kind] : w.paste} onAdd={(url) => onChange([...urls, url])} />
           {uploads.allowed && <FileButton id={id} label={w.chooseFor(title)} multiple={room > 1} uploads={uploads} />}
         </div>

@@ -1,10 +1,11 @@
 // What the form reads from a served JSON Schema. Nothing here knows a model: fields are
 // told apart by their type, their limits and the annotations of the catalog (x-group,
 // x-media, x-unit), which docs/adding-a-model.md describes.
-import type { RJSFSchema } from '@rjsf/utils';
+import type { JSONSchema7 } from 'json-schema';
 import type { Media } from '../../task/files';
 
-export type Schema = RJSFSchema;
+/** A schema of draft 2020-12 with our annotations, of which only the older keywords are typed. */
+export type Schema = JSONSchema7 & { [keyword: string]: any };
 export type Values = Record<string, unknown>;
 
 const components = '#/components/schemas/';
@@ -33,33 +34,6 @@ export function withDefinitions(schema: Schema, all: Record<string, Schema>): Sc
 }
 
 const asSchema = (value: unknown): Schema => (typeof value === 'object' && value !== null ? (value as Schema) : {});
-const isFixed = (schema: Schema) => 'const' in schema || schema.enum?.length === 1;
-const isChoiceOfRequired = (value: unknown) => Array.isArray(value) && value.every((branch) => Object.keys(asSchema(branch)).join() === 'required');
-
-/** The schema as the form shows it: without fields that have one value only, without the
- * choices among required fields, which the form library would make a menu of, and with
- * lists whose first items are described written as short lists. */
-export function formSchema(schema: Schema): Schema {
-  const copy = (node: unknown): unknown => {
-    if (Array.isArray(node)) return node.map(copy);
-    if (typeof node !== 'object' || node === null) return node;
-    const { prefixItems, ...rest } = node as Record<string, unknown>;
-    if (Array.isArray(prefixItems)) Object.assign(rest, { items: prefixItems[0], maxItems: prefixItems.length });
-    if (isChoiceOfRequired(rest.anyOf)) delete rest.anyOf;
-    return Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, copy(value)]));
-  };
-  const root = copy(schema) as Schema;
-  const shown = Object.entries(root.properties ?? {}).filter(([, property]) => !isFixed(asSchema(property)));
-  return { ...root, $schema: undefined, title: undefined, description: undefined, properties: Object.fromEntries(shown), required: root.required?.filter((name) => shown.some(([n]) => n === name)) };
-}
-
-/** Whether a field counts as things stand. The schemas leave the value of a field open
- * where it is ignored, and forbid it where it is not possible. */
-export function isOpen(resolved: Schema, value: unknown): boolean {
-  if ('not' in resolved && value === undefined) return false;
-  return resolved.type !== undefined || resolved.enum !== undefined || resolved.properties !== undefined;
-}
-
 const mainGroups = ['frames', 'references', 'output', 'source', 'section', 'mode', 'shots'];
 
 /** The fields that are always shown. The others are folded. */
@@ -94,15 +68,17 @@ export function optionsOf(schema: Schema): (string | number)[] | undefined {
   return undefined;
 }
 
-export type Kind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'link' | 'images' | 'links' | 'task' | 'clip' | 'index' | 'other';
+/** Inputs of one value. */
+export type InputKind = 'long' | 'line' | 'ratio' | 'segments' | 'select' | 'check' | 'slider' | 'number' | 'seed' | 'image' | 'link' | 'task' | 'clip' | 'index';
+export type Kind = InputKind | 'images' | 'links' | 'items' | 'object';
 
 /** The kind of media that a field takes. */
 export const mediaKindOf = (schema: Schema | undefined) => (schema?.['x-media'] as { kind?: Media } | undefined)?.kind;
 
 /** Which of our inputs a field has. The schema is resolved: without references. */
 export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
-  if (schema.type === 'array') return items?.type === 'string' ? (mediaKindOf(schema) === 'image' ? 'images' : 'links') : 'other';
-  if (schema.type === 'object') return 'other';
+  if (schema.type === 'array') return items?.type === 'string' ? (mediaKindOf(schema) === 'image' ? 'images' : 'links') : 'items';
+  if (schema.type === 'object' || schema.properties) return 'object';
   if (schema.type === 'boolean') return 'check';
   if (name === 'task_id') return 'task';
   if (name === 'clip_id') return 'clip';
@@ -121,7 +97,7 @@ export function kindOf(name: string, schema: Schema, items?: Schema): Kind {
   return isLongText(name, schema) ? 'long' : 'line';
 }
 
-export const isGroup = (kind: Kind) => kind === 'ratio' || kind === 'segments' || kind === 'images' || kind === 'links';
+export const isGroup = (kind: Kind) => kind === 'ratio' || kind === 'segments' || kind === 'images' || kind === 'links' || kind === 'items';
 
 /** A value without what is empty; undefined if nothing is left of it. */
 export function clean(value: unknown): unknown {

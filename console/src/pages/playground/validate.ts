@@ -1,7 +1,6 @@
 // Checks requests against their schema in the browser, without eval. The server checks
 // them again; this says what is wrong before anything is sent.
 import { Validator, type OutputUnit, type Schema as Draft } from '@cfworker/json-schema';
-import type { ValidatorType } from '@rjsf/utils';
 import { words } from '../../words';
 import { clean, type Schema, type Values } from './schema';
 
@@ -31,12 +30,8 @@ function validatorOf(schema: Schema, root: Schema): Validator {
   return validator;
 }
 
-/** What the form library asks for: which branch of a condition holds. It checks nothing else. */
-export const validator: ValidatorType = {
-  isValid: (schema, data, root) => (typeof schema === 'boolean' ? schema : validatorOf(schema, root).validate(clean(data) ?? {}).valid),
-  validateFormData: () => ({ errors: [], errorSchema: {} }),
-  rawValidation: () => ({ errors: [] }),
-};
+/** Whether a condition of the schema holds for a value. */
+export const holds = (condition: Schema, root: Schema, value: unknown): boolean => validatorOf(condition, root).validate(clean(value) ?? {}).valid;
 
 /** What is wrong with a body, one fault a field. */
 export function faultsOf(schema: Schema, body: Values): Fault[] {

@@ -4,8 +4,9 @@ import { Button } from '../../ui';
 import { words } from '../../words';
 import { useGroup, useInput } from './field';
 import { FileInput } from './media';
-import { optionsOf, type Kind, type Schema } from './schema';
+import { optionsOf, type InputKind, type Schema } from './schema';
 import { Clip, ClipIndex, SourceTask } from './source';
+import css from './playground.module.css';
 
 const w = words.playground.form;
 
@@ -32,15 +33,15 @@ function LongText({ id, schema, value = '', onChange }: InputProps) {
   const main = /^root_(prompt|input|lyrics|sound_prompt|gpt_description)$/.test(id);
   const examples = main && text === '' && Array.isArray(schema.examples) ? (schema.examples as string[]) : [];
   return (
-    <div className="pg-long">
+    <div className={css.long}>
       <textarea {...useInput(id)} data-main={main || undefined} value={text} placeholder={exampleOf(schema)} onChange={(e) => onChange(e.target.value || undefined)} />
       {max !== undefined && (
-        <span className={length > max ? 'pg-count fault' : 'pg-count'} aria-live={length > max ? 'polite' : 'off'}>
+        <span className={length > max ? `${css.count} fault` : css.count} aria-live={length > max ? 'polite' : 'off'}>
           {w.count(length, max)}
         </span>
       )}
       {examples.length > 0 && (
-        <div className="pg-examples" role="group" aria-label={w.examplesOf(String(schema.title))}>
+        <div className={css.examples} role="group" aria-label={w.examplesOf(String(schema.title))}>
           {examples.map((example) => (
             <button type="button" key={example} onClick={() => onChange(example)}>
               {example}
@@ -74,11 +75,11 @@ function NumberInput({ id, schema, value, onChange }: InputProps) {
 
 function Seed(props: InputProps) {
   return (
-    <div className="pg-seed">
+    <div className={css.seed}>
       <NumberInput {...props} />
       <Button onClick={() => props.onChange(randomSeed(props.schema))} aria-label={w.dice} title={w.dice}>
         <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
-          <rect x="2" y="2" width="16" height="16" rx="4" className="pg-die" />
+          <rect x="2" y="2" width="16" height="16" rx="4" className={css.die} />
           <circle cx="7" cy="7" r="1.6" />
           <circle cx="13" cy="7" r="1.6" />
           <circle cx="10" cy="10" r="1.6" />
@@ -98,7 +99,7 @@ export function randomSeed(schema: Schema): number {
 function Slider({ id, schema, value, onChange }: InputProps) {
   const shown = Number(value ?? schema.default);
   return (
-    <div className="pg-slider">
+    <div className={css.slider}>
       <input {...useInput(id)} type="range" min={schema.minimum} max={schema.maximum} step={schema.type === 'integer' ? 1 : 0.05} value={shown} onChange={(e) => onChange(e.target.valueAsNumber)} />
       <output htmlFor={id}>{withUnit(schema, shown)}</output>
     </div>
@@ -129,9 +130,9 @@ function Segments({ id, schema, value, required, onChange, drawn = false }: Inpu
   const chosen = value ?? schema.default;
   const options = optionsOf(schema) ?? [];
   return (
-    <div {...useGroup(id)} role="radiogroup" className={drawn ? 'pg-ratios' : 'pg-segments'}>
+    <div {...useGroup(id)} role="radiogroup" className={drawn ? css.ratios : 'segments'}>
       {options.map((o) => (
-        <label key={o} className="pg-segment">
+        <label key={o} className="segment">
           <input type="radio" name={id} id={o === options[0] ? id : undefined} checked={chosen === o} onChange={() => onChange(o)} />
           <span>
             {drawn && <Ratio ratio={String(o)} />}
@@ -152,7 +153,7 @@ function Ratio({ ratio }: { ratio: string }) {
   const [width = 1, height = 1] = ratio.split(':').map(Number);
   const size = 20 / Math.max(width, height);
   return (
-    <svg className="pg-ratio" viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
+    <svg className={css.ratio} viewBox="0 0 24 24" width="24" height="24" aria-hidden="true">
       {ratio === 'auto' ? <path d="M5 10V5h5M19 14v5h-5" /> : <rect x={12 - (width * size) / 2} y={12 - (height * size) / 2} width={width * size} height={height * size} rx="1.5" />}
     </svg>
   );
@@ -161,7 +162,7 @@ function Ratio({ ratio }: { ratio: string }) {
 const Ratios = (props: InputProps) => <Segments {...props} drawn />;
 const Medium = (props: InputProps) => <FileInput {...props} />;
 
-export const inputs: Record<Kind, ComponentType<InputProps>> = {
+export const inputs: Record<InputKind, ComponentType<InputProps>> = {
   long: LongText,
   line: Line,
   ratio: Ratios,
@@ -176,7 +177,4 @@ export const inputs: Record<Kind, ComponentType<InputProps>> = {
   task: SourceTask,
   clip: Clip,
   index: ClipIndex,
-  images: Line,
-  links: Line,
-  other: Line,
 };

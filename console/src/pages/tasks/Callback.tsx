@@ -9,6 +9,7 @@ import { Foreign } from '../../task/Foreign';
 import { isOpen, putTask } from '../../task/useTask';
 import { Badge, Button, Problem, Table, Time, type Tone } from '../../ui';
 import { words } from '../../words';
+import css from './tasks.module.css';
 
 const w = words.task.page;
 
@@ -36,7 +37,7 @@ export function Callback({ task }: { task: Task }) {
   });
   const webhook = task.webhook!;
   return (
-    <section className="card stack callback" aria-labelledby="callback">
+    <section className={`card stack ${css.callback}`} aria-labelledby="callback">
       <div className="row">
         <h2 id="callback">{w.callback}</h2>
         <span role="status">

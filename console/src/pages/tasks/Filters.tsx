@@ -7,6 +7,7 @@ import { modelsQuery } from '../../api/models';
 import { taskIdIn } from '../../task/files';
 import { Button, Field, Select, Typed } from '../../ui';
 import { words } from '../../words';
+import css from './tasks.module.css';
 
 const w = words.tasks;
 
@@ -54,7 +55,7 @@ export function Filters({ search, error }: { search: Filtered; error: unknown })
     else set('reference', text);
   };
   return (
-    <form className="filters" aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
+    <form className={css.filters} aria-label={w.filters} onSubmit={(e) => e.preventDefault()}>
       <Typed label={w.find} value={search.reference ?? ''} error={fault('reference')} onChange={find} />
       <Select label={w.state} error={fault('status')} value={search.status ?? ''} onChange={(e) => set('status', e.target.value)} options={[any, ...Object.entries(words.task.status).map(([value, label]) => ({ value, label }))]} />
       <Select label={w.type} error={fault('type')} value={search.type ?? ''} onChange={(e) => set('type', e.target.value)} options={[any, ...Object.entries(w.types).map(([value, label]) => ({ value, label }))]} />

@@ -18,7 +18,7 @@ import { Amount, Button, Code, Dialog, Empty, Facts, Loading, PageHead, Problem,
 import { words } from '../../words';
 import { Callback } from './Callback';
 import { Timeline } from './Timeline';
-import '../../styles/tasks.css';
+import css from './tasks.module.css';
 
 const w = words.task.page;
 
@@ -51,7 +51,7 @@ function Page({ task }: { task: Task }) {
         <Cancel task={task} />
         {!isOpen(task) && mayUse(session, 'manage') && <Remove task={task} />}
       </PageHead>
-      <div className="taskpage">
+      <div className={css.taskpage}>
         <div className="stack">
           <TaskView id={task.id} />
           {task.webhook && <Callback task={task} />}

@@ -14,7 +14,7 @@ import { isOpen, putTask, shortId } from '../../task/useTask';
 import { Ago, Amount, Empty, Loading, PageHead, Problem, Table, formatAmount, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Filters, faultOf, filtersOf, queryOf } from './Filters';
-import '../../styles/tasks.css';
+import css from './tasks.module.css';
 
 const w = words.tasks;
 
@@ -55,7 +55,7 @@ export function Tasks() {
 function Views({ gallery }: { gallery: boolean }) {
   const navigate = useNavigate({ from: '/tasks' });
   return (
-    <fieldset className="views">
+    <fieldset className={css.views}>
       <legend className="sr">{w.view}</legend>
       {[false, true].map((g) => (
         <label key={String(g)}>
@@ -88,7 +88,7 @@ function Cost({ task }: { task: Task }) {
 function Reason({ task }: { task: Task }) {
   if (!task.error) return null;
   return (
-    <span className="reason soft" title={task.error.message}>
+    <span className={`${css.reason} soft`} title={task.error.message}>
       {words.task.failure[task.error.code]?.title ?? task.error.code}
     </span>
   );
@@ -97,7 +97,7 @@ function Reason({ task }: { task: Task }) {
 function List({ tasks }: { tasks: Task[] }) {
   const { nameOf } = useKeyNames();
   return (
-    <div className="tasklist">
+    <div className={css.tasklist}>
       <Table label={w.title} head={[w.task, w.state, w.cost, w.duration, w.created, w.key, w.reference, words.ui.actions]}>
         {tasks.map((task) => (
           <tr key={task.id}>
@@ -106,7 +106,7 @@ function List({ tasks }: { tasks: Task[] }) {
                 {task.model.slice(0, 80)}
               </Link>
               {task.prompt && (
-                <span className="foreign soft prompt" dir="auto" title={task.prompt}>
+                <span className={`foreign soft ${css.prompt}`} dir="auto" title={task.prompt}>
                   {task.prompt}
                 </span>
               )}
@@ -124,8 +124,8 @@ function List({ tasks }: { tasks: Task[] }) {
             <td className="nowrap">
               <Ago unix={task.created} />
             </td>
-            <td className="foreign keyname" title={task.key}>{task.key && nameOf(task.key)}</td>
-            <td className="foreign reference" dir="auto" title={task.reference}>{task.reference ?? ''}</td>
+            <td className={`foreign ${css.keyname}`} title={task.key}>{task.key && nameOf(task.key)}</td>
+            <td className={`foreign ${css.reference}`} dir="auto" title={task.reference}>{task.reference ?? ''}</td>
             <td className="nowrap">
               <Repeat task={task} listed />
             </td>
@@ -138,34 +138,34 @@ function List({ tasks }: { tasks: Task[] }) {
 
 function Gallery({ tasks }: { tasks: Task[] }) {
   return (
-    <ul className="gallery">
+    <ul className={css.gallery}>
       {tasks.map((task) => (
-        <li key={task.id} className="tile">
-          <Link to="/tasks/$id" params={{ id: task.id }} className="tilelink">
-            <span className="poster">
+        <li key={task.id} className={css.tile}>
+          <Link to="/tasks/$id" params={{ id: task.id }} className={css.tilelink}>
+            <span className={css.poster}>
               <Poster task={task} />
             </span>
-            <span className="tilehead">
+            <span className={css.tilehead}>
               <span className="foreign strong">{task.model.slice(0, 80)}</span>
               {task.status !== 'completed' && <StateBadge task={task} />}
             </span>
-            <span className="tilefoot soft">
+            <span className={`${css.tilefoot} soft`}>
               <Ago unix={task.created} />
               {task.actual_time !== undefined && <span>{shortDuration(task.actual_time)}</span>}
               <Cost task={task} />
             </span>
             {task.prompt && (
-              <span className="foreign tileprompt" dir="auto">
+              <span className={`foreign ${css.tileprompt}`} dir="auto">
                 {task.prompt}
               </span>
             )}
             {task.reference && (
-              <span className="foreign soft tileref" dir="auto">
+              <span className={`foreign soft ${css.tileref}`} dir="auto">
                 {task.reference}
               </span>
             )}
           </Link>
-          <div className="tileacts">
+          <div className={css.tileacts}>
             <Repeat task={task} listed />
           </div>
         </li>

@@ -7,6 +7,7 @@ import { filesOf, isOpen } from '../../task/useTask';
 import { formatTime, useNow, type Tone } from '../../ui';
 import { words } from '../../words';
 import { useDeliveries } from './Callback';
+import css from './tasks.module.css';
 
 const exact = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const w = words.task.page;
@@ -42,11 +43,11 @@ export function Timeline({ task }: { task: Task }) {
   return (
     <section className="card" aria-labelledby="timeline">
       <h2 id="timeline">{w.timeline}</h2>
-      <ol className="timeline">
+      <ol className={css.timeline}>
         {moments
           .sort((a, b) => a.at - b.at)
           .map((m, i) => (
-            <li key={i} className={`${m.tone} ${m.coming ? 'coming' : ''}`}>
+            <li key={i} className={`${m.tone} ${m.coming ? css.coming : ''}`}>
               <span>{m.text}</span>
               <time dateTime={new Date(m.at * 1000).toISOString()} title={formatTime(m.at)}>
                 {exact.format(m.at * 1000)}

@@ -5,6 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import { formatAmount } from '../../ui';
 import { words } from '../../words';
 import type { Series } from './sums';
+import css from './usage.module.css';
 
 const w = words.usage;
 const height = 260;
@@ -47,9 +48,9 @@ export function Chart({ label, days, series, nameOf, currency, onPick }: Props) 
 
   const sum = (i: number) => series.reduce((all, one) => all + (one.values[i] ?? 0), 0);
   return (
-    <figure className="card chart">
-      <div ref={box} role="img" aria-label={label} className="plot" />
-      <p className="pointed soft" aria-hidden="true">
+    <figure className={`card ${css.chart}`}>
+      <div ref={box} role="img" aria-label={label} className={css.plot} />
+      <p className={`${css.pointed} soft`} aria-hidden="true">
         {at === null || days[at] === undefined
           ? w.pointHint
           : `${dates.format(days[at] * 1000)}: ${[
@@ -86,7 +87,7 @@ function pickedSeries(plot: uPlot, day: number, amount: number, series: readonly
 }
 
 /** A colour of the stylesheet, as a canvas takes it. */
-function colourOf(parent: HTMLElement, name: string): string {
+function colourOf(parent: HTMLElement, name = ''): string {
   const probe = document.createElement('span');
   probe.className = name;
   parent.append(probe);
@@ -96,8 +97,8 @@ function colourOf(parent: HTMLElement, name: string): string {
 }
 
 function optionsOf(element: HTMLElement, series: number, currency: string, point: (at: number | null) => void): uPlot.Options {
-  const ink = colourOf(element, 'swatch ink');
-  const axis: uPlot.Axis = { stroke: ink, font: '12px system-ui, sans-serif', grid: { stroke: colourOf(element, 'swatch rule'), width: 1 }, ticks: { show: false } };
+  const ink = colourOf(element, css.ink);
+  const axis: uPlot.Axis = { stroke: ink, font: '12px system-ui, sans-serif', grid: { stroke: colourOf(element, css.rule), width: 1 }, ticks: { show: false } };
   return {
     width: element.clientWidth,
     height,
@@ -110,7 +111,7 @@ function optionsOf(element: HTMLElement, series: number, currency: string, point
       { ...axis, grid: { show: false }, size: 32, space: 64, incrs: [1, 2, 7, 14, 28, 56].map((n) => n * 86_400), values: (_, marks) => marks.map((at) => shortDate.format(at * 1000)) },
       { ...axis, size: 76, values: (_, marks) => marks.map((amount) => formatAmount(amount, currency)) },
     ],
-    series: [{}, ...Array.from({ length: series }, (_, i) => ({ fill: colourOf(element, `swatch c${i}`), width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.72, 44] }) }))],
+    series: [{}, ...Array.from({ length: series }, (_, i) => ({ fill: colourOf(element, css[`c${i}`]), width: 0, points: { show: false }, paths: uPlot.paths.bars!({ size: [0.72, 44] }) }))],
     hooks: { setCursor: [(plot) => point(plot.cursor.idx ?? null)] },
   };
 }

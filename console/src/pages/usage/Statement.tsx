@@ -1,7 +1,7 @@
-// What moved the balance of the account: a line a task, and the balance after it.
+// What moved the balance of an account: a line a task, and the balance after it.
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { call } from '../../api/client';
 import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
@@ -9,24 +9,36 @@ import type { components } from '../../api/openapi';
 import { Amount, Button, Empty, Loading, Problem, Table, Time } from '../../ui';
 import { words } from '../../words';
 import type { Range } from './range';
+import css from './usage.module.css';
 
 const w = words.usage;
-const path = '/v1/account/statement';
 
 type Page = components['schemas']['TaskStatement'];
 type Line = components['schemas']['TaskStatementLine'];
 
-export function Statement({ range, currency }: { range: Range; currency: string }) {
+interface Props {
+  /** The path of the API that has it. */
+  path: string;
+  range: Range;
+  currency: string;
+  /** The page of a task. */
+  taskPage: '/tasks/$id' | '/operator/tasks/$id';
+}
+
+/** The statement, shown on demand and as a file whose name begins with the given one. What the page chooses stands beside its buttons. */
+export function Statement({ name, children, ...rest }: Props & { name: string; children?: ReactNode }) {
+  const { path, range } = rest;
   const [open, setOpen] = useState(false);
-  const save = useSaveCSV(path, { ...range.query, by: 'task' }, `statement-${range.first}-${range.last}`);
+  const save = useSaveCSV(path, { ...range.query, by: 'task' }, `${name}-${range.first}-${range.last}`);
   return (
     <section className="stack">
-      <div className="sectionhead">
+      <div className={css.sectionhead}>
         <div>
           <h2>{w.statement}</h2>
           <p className="soft">{w.statementLead}</p>
         </div>
         <div className="actions">
+          {children}
           <Button aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? w.hideStatement : w.showStatement}
           </Button>
@@ -39,14 +51,14 @@ export function Statement({ range, currency }: { range: Range; currency: string 
       <p role="status" className={save.data ? 'note warn' : 'sr'}>
         {save.data ? w.cut : ''}
       </p>
-      {open && <Lines range={range} currency={currency} />}
+      {open && <Lines {...rest} />}
     </section>
   );
 }
 
-function Lines({ range, currency }: { range: Range; currency: string }) {
+function Lines({ path, range, currency, taskPage }: Props) {
   const pages = useInfiniteQuery({
-    queryKey: queryKeys.statement(range.query),
+    queryKey: queryKeys.statement(path, range.query),
     queryFn: ({ pageParam, signal }) => call<Page>('GET', path, { query: { ...range.query, by: 'task', limit: 100, after: pageParam }, signal }),
     initialPageParam: '',
     getNextPageParam: (page) => (page.has_more ? page.data.at(-1)?.id : undefined),
@@ -59,10 +71,11 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
   if (lines.length === 0) return <Empty title={w.nothingMoved} />;
   return (
     <>
-      <Table label={w.statement} head={[w.time, w.what, <span className="right">{w.amount}</span>, <span className="right">{w.balance}</span>, w.about, w.model]}>
+      <Problem error={pages.error} />
+      <Table label={w.statement} head={[w.time, w.what, <span className={css.right}>{w.amount}</span>, <span className={css.right}>{w.balance}</span>, w.about, w.model]}>
         <BalanceRow word={w.opening} balance={first.opening.balance} currency={currency} />
         {lines.map((line) => (
-          <LineRow key={line.id} line={line} currency={currency} />
+          <LineRow key={line.id} line={line} currency={currency} taskPage={taskPage} />
         ))}
         {!last.has_more && <BalanceRow word={w.closing} balance={last.closing.balance} currency={currency} />}
       </Table>
@@ -79,7 +92,7 @@ function Lines({ range, currency }: { range: Range; currency: string }) {
 
 function BalanceRow({ word, balance, currency }: { word: string; balance: string; currency: string }) {
   return (
-    <tr className="total">
+    <tr className={css.total}>
       <th scope="row" colSpan={3}>
         {word}
       </th>
@@ -91,7 +104,7 @@ function BalanceRow({ word, balance, currency }: { word: string; balance: string
   );
 }
 
-function LineRow({ line, currency }: { line: Line; currency: string }) {
+function LineRow({ line, currency, taskPage }: { line: Line } & Pick<Props, 'currency' | 'taskPage'>) {
   return (
     <tr>
       <td className="nowrap">
@@ -104,16 +117,16 @@ function LineRow({ line, currency }: { line: Line; currency: string }) {
       <td className="number">
         <Amount value={line.balance} currency={currency} />
       </td>
-      <td className="foreign mono ref">
+      <td className={`foreign mono ${css.ref}`}>
         {line.task?.startsWith('task_') ? (
-          <Link to="/tasks/$id" params={{ id: line.task }}>
+          <Link to={taskPage} params={{ id: line.task }}>
             {line.task}
           </Link>
         ) : (
           (line.task ?? line.reference)
         )}
       </td>
-      <td className="foreign model">{line.model}</td>
+      <td className={`foreign ${css.model}`}>{line.model}</td>
     </tr>
   );
 }

@@ -4,9 +4,10 @@ import { Amount, Table } from '../../ui';
 import { words } from '../../words';
 import { mostSeries, type By, type Series, type Sum } from './sums';
 import type { tasksOf } from './tasks';
+import css from './usage.module.css';
 
 const w = words.usage;
-const right = (text: string) => <span className="right">{text}</span>;
+const right = (text: string) => <span className={css.right}>{text}</span>;
 
 interface Common {
   series: readonly Series[];
@@ -39,7 +40,7 @@ export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: 
       {sums.map((sum) => (
         <tr key={sum.name}>
           <th scope="row" className="foreign">
-            {by !== 'day' && <span className={`swatch c${colour(sum.name)}`} />}
+            {by !== 'day' && <span className={`${css.swatch} ${css[`c${colour(sum.name)}`]}`} />}
             <Link to="/tasks" search={tasks(sum.name)} title={w.tasksOf(nameOf(sum.name))}>
               {nameOf(sum.name)}
             </Link>
@@ -47,7 +48,7 @@ export function SumsTable({ by, sums, total, nameOf, series, currency, tasks }: 
           {row(sum)}
         </tr>
       ))}
-      <tr className="total">
+      <tr className={css.total}>
         <th scope="row">{w.total}</th>
         {row(total)}
       </tr>
@@ -61,7 +62,7 @@ export function DaysTable({ days, series, nameOf, currency, tasks }: Common & { 
   return (
     <details>
       <summary>{w.dayByDay}</summary>
-      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <span className="right foreign">{nameOf(one.name)}</span>)]}>
+      <Table label={w.dayByDay} head={[w.column.day, ...series.map((one) => <span className={`${css.right} foreign`}>{nameOf(one.name)}</span>)]}>
         {some.reverse().map(({ day, i }) => (
           <tr key={day}>
             <th scope="row">

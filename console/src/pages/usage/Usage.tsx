@@ -6,15 +6,16 @@ import { useSaveCSV } from '../../api/csv';
 import { queryKeys } from '../../api/queryKeys';
 import type { UsageItem } from '../../api/types';
 import { useSession } from '../../session';
-import { Amount, Button, Empty, Field, Loading, PageHead, Problem, Select, usePageTitle } from '../../ui';
+import { Amount, Button, Empty, Loading, PageHead, Problem, Select, usePageTitle } from '../../ui';
 import { words } from '../../words';
 import { Chart } from './Chart';
-import { dateOf, dateOrNone, rangeOf, startOf } from './range';
+import { Period } from './Period';
+import { dateOf, rangeOf, startOf } from './range';
 import { Statement } from './Statement';
 import { seriesOf, sumsBy, total, type By } from './sums';
 import { tasksOf } from './tasks';
 import { DaysTable, SumsTable } from './Tables';
-import '../../styles/usage.css';
+import css from './usage.module.css';
 
 const w = words.usage;
 const path = '/v1/usage';
@@ -46,26 +47,10 @@ export function Usage() {
   const sum = total(rows ?? []);
   const { pending, processing, completed, failed, cancelled } = sum.tasks;
   return (
-    <div className="usagepage">
+    <div className={css.usagepage}>
       <PageHead title={w.title} lead={w.lead} />
-      <div className="usagecontrols">
-        <Select
-          label={w.range}
-          value={range.preset}
-          options={[
-            { value: '7d', label: w.last(7) },
-            { value: '30d', label: w.last(30) },
-            { value: '90d', label: w.last(90) },
-            { value: 'own', label: w.own },
-          ]}
-          onChange={(e) => change(e.target.value === 'own' ? { from: range.first, to: range.last } : { from: e.target.value, to: undefined })}
-        />
-        {range.preset === 'own' && (
-          <>
-            <Field label={w.first} type="date" max={range.last} value={dateOrNone(range.first)} error={fault.at('from')} onChange={(e) => e.target.value && change({ from: e.target.value })} />
-            <Field label={w.lastDay} type="date" min={range.first} value={dateOrNone(range.last)} error={fault.at('to')} onChange={(e) => e.target.value && change({ to: e.target.value })} />
-          </>
-        )}
+      <div className={css.usagecontrols}>
+        <Period range={range} fault={fault.at} onChange={change} />
         <Select
           label={w.by}
           value={by}
@@ -87,7 +72,7 @@ export function Usage() {
         {usage.isPending && <Loading />}
         {rows && (
           <>
-            <dl className="figures" aria-live="polite">
+            <dl className={css.figures} aria-live="polite">
               <div>
                 <dt>{w.cost}</dt>
                 <dd>
@@ -125,7 +110,7 @@ export function Usage() {
             )}
           </>
         )}
-        <Statement range={range} currency={session.currency} />
+        <Statement path="/v1/account/statement" name="statement" range={range} currency={session.currency} taskPage="/tasks/$id" />
       </div>
     </div>
   );

@@ -15,6 +15,12 @@ export interface Range {
   days: number[];
 }
 
+/** What was chosen: the name of a preset, or two dates. */
+export interface Chosen {
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
 export const dateOf = (unix: number) => new Date(unix * 1000).toISOString().slice(0, 10);
 
 /** Unix seconds of a date's beginning in UTC, or NaN. */
@@ -25,7 +31,7 @@ export function startOf(date: string): number {
 /** What an input of a date takes. */
 export const dateOrNone = (date: string) => (Number.isNaN(startOf(date)) ? '' : date);
 
-export function rangeOf(search: { from?: string; to?: string }, now: number): Range {
+export function rangeOf(search: Chosen, now: number): Range {
   const today = Math.floor(now / day) * day;
   const from = search.from ?? '30d';
   const preset = presets.find((p) => p === from);

@@ -8,6 +8,7 @@ import type { List } from '../../api/types';
 import { Badge, Button, Empty, Facts, Loading, Problem, Select, formatTime } from '../../ui';
 import { words } from '../../words';
 import { deliveryTones, nextLook, path, pretty, type Delivery, type Endpoint } from './endpoints';
+import css from './webhooks.module.css';
 
 const w = words.webhooks;
 
@@ -46,7 +47,7 @@ export function Deliveries({ endpoint }: { endpoint: Endpoint }) {
   const choose = (id: string, on: boolean) => setChosen((before) => new Set(on ? [...before, id] : [...before].filter((one) => one !== id)));
   return (
     <section className="stack">
-      <div className="deliverieshead">
+      <div className={css.deliverieshead}>
         <h2>{w.deliveries}</h2>
         <Select
           label={words.tasks.state}
@@ -68,9 +69,9 @@ export function Deliveries({ endpoint }: { endpoint: Endpoint }) {
       {list.isPending && <Loading />}
       {list.data && deliveries.length === 0 && <Empty title={w.noDeliveries}>{w.noDeliveriesHint}</Empty>}
       {deliveries.length > 0 && (
-        <ul className="deliveries">
+        <ul className={css.deliveries}>
           {deliveries.map((d) => (
-            <li key={d.id} className="card delivery">
+            <li key={d.id} className={`card ${css.delivery}`}>
               <input type="checkbox" aria-label={w.choose(d.type, d.id)} disabled={!maySend(d)} checked={chosen.has(d.id)} onChange={(e) => choose(d.id, e.target.checked)} />
               <details>
                 <summary>
@@ -102,7 +103,7 @@ export function Deliveries({ endpoint }: { endpoint: Endpoint }) {
 function Attempt({ of, url }: { of: Delivery; url: string }) {
   const last = of.last_attempt;
   return (
-    <div className="stack attempt">
+    <div className={`stack ${css.attempt}`}>
       <Facts
         rows={[
           [w.event, <span className="mono">{of.id}</span>],

@@ -13,7 +13,6 @@ import { EndpointForm } from './EndpointForm';
 import { Health } from './Health';
 import { NewSecret } from './NewSecret';
 import { healthOf, path, type Delivery, type Endpoint } from './endpoints';
-import '../../styles/webhooks.css';
 
 const w = words.webhooks;
 

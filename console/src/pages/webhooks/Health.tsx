@@ -2,6 +2,7 @@
 import { Badge, Time } from '../../ui';
 import { words } from '../../words';
 import { healthOf, tones, type Endpoint } from './endpoints';
+import css from './webhooks.module.css';
 
 const w = words.webhooks;
 
@@ -9,7 +10,7 @@ export function Health({ of }: { of: Endpoint }) {
   const health = healthOf(of);
   const since = of.disabled_at ?? of.failing_since;
   return (
-    <span className="health">
+    <span className={css.health}>
       <Badge tone={tones[health]}>{w.health[health]}</Badge>
       {since !== null && (
         <span className="soft">

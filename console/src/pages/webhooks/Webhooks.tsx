@@ -12,7 +12,7 @@ import { Health } from './Health';
 import { NewSecret } from './NewSecret';
 import { endpointsQuery } from './query';
 import { path, type bodyOf, type Endpoint } from './endpoints';
-import '../../styles/webhooks.css';
+import css from './webhooks.module.css';
 
 const w = words.webhooks;
 
@@ -53,10 +53,10 @@ export function Webhooks() {
         {list.data && endpoints.length === 0 && <Empty title={w.empty}>{w.emptyHint}</Empty>}
         {endpoints.length >= most && <p className="soft">{w.full(most)}</p>}
         {endpoints.length > 0 && (
-          <ul className="endpoints">
+          <ul className={css.endpoints}>
             {endpoints.map((endpoint) => (
-              <li key={endpoint.id} className="card endpoint">
-                <div className="endpointhead">
+              <li key={endpoint.id} className={`card ${css.endpoint}`}>
+                <div className={css.endpointhead}>
                   <h2>
                     <Link to="/webhooks/$id" params={{ id: endpoint.id }} className="foreign">
                       {endpoint.url}

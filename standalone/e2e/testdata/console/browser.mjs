@@ -155,6 +155,62 @@ export class Visitor {
 		await this.page.emulateMediaFeatures([])
 	}
 
+	/** keys presses keys, one after the other. */
+	async keys(...names) {
+		for (const name of names) await this.page.keyboard.press(name)
+	}
+
+	/** tabTo presses Tab until an element has the focus. */
+	async tabTo(element) {
+		for (let i = 0; i < 300; i++) {
+			await this.keys('Tab')
+			if (await element.evaluate(e => e === document.activeElement)) return
+		}
+		throw new Error(`${this.page.url()}: Tab does not lead to ${await element.evaluate(e => e.outerHTML.slice(0, 200))}`)
+	}
+
+	/** tour goes through the page by Tab: each control gets the focus, and shows that it has it. */
+	async tour(where) {
+		const skip = await this.page.waitForSelector('.skip')
+		await skip.focus()
+		await this.page.evaluate(() => { globalThis.reached = new Set() })
+		for (let i = 0, ended = false; !ended; i++) {
+			must(i < 1000, `${where}: Tab comes to no end`)
+			const hidden = await this.page.evaluate(() => {
+				const e = document.activeElement
+				reached.add(e)
+				// The label of a hidden input follows it, and has its outline.
+				const shows = [e, e.nextElementSibling].some(s => s && getComputedStyle(s).outlineStyle !== 'none')
+				return shows ? '' : e.outerHTML.slice(0, 200)
+			})
+			must(hidden === '', `${where}: the focus is not seen at ${hidden}`)
+			await this.keys('Tab')
+			ended = await this.page.evaluate(() => document.activeElement === document.body || document.activeElement.matches('.skip'))
+		}
+		const missed = await this.page.evaluate(() => {
+			const names = new Set([...reached].map(e => e.type === 'radio' && e.name))
+			return [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+				.filter(e => !e.disabled && e.checkVisibility({visibilityProperty: true}) && !reached.has(e) && !(e.type === 'radio' && names.has(e.name)))
+				.map(e => e.outerHTML.slice(0, 200))
+		})
+		must(missed.length === 0, `${where}: Tab does not lead to\n${missed.join('\n')}`)
+	}
+
+	/** rests lets a minute of the browser's own time go by on a page, in which it must ask for nothing. */
+	async rests(to) {
+		const tab = await this.context.newPage()
+		await tab.goto(`${this.base}/console${to}`, {waitUntil: 'networkidle0'})
+		await tab.waitForFunction(() => !document.querySelector('.loading'))
+		const asked = []
+		tab.on('request', request => asked.push(request.url()))
+		const clock = await tab.createCDPSession()
+		const over = new Promise(resolve => clock.once('Emulation.virtualTimeBudgetExpired', resolve))
+		await clock.send('Emulation.setVirtualTimePolicy', {policy: 'advance', budget: 60_000})
+		await over
+		must(asked.length === 0, `${to} asks within a minute for ${asked}`)
+		await tab.close()
+	}
+
 	/** leave ends the visit: the browser's console must have stayed silent. */
 	async leave() {
 		await this.context.close()

@@ -13,11 +13,11 @@ export default async ({come, base, key}) => {
 	const programs = async () => {
 		await v.press('button', 'Copy as code')
 		await v.page.waitForSelector('dialog[open] pre')
-		const shown = await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] .pg-segment')].map(l => l.innerText.trim()))
+		const shown = await v.page.evaluate(() => [...document.querySelectorAll('dialog[open] .segment')].map(l => l.innerText.trim()))
 		const read = []
 		for (const language of shown) {
-			await v.page.evaluate(language => [...document.querySelectorAll('dialog[open] .pg-segment')].find(l => l.innerText.trim() === language).click(), language)
-			await v.holds(language => document.querySelector('dialog[open] .pg-segment:has(input:checked)').innerText.trim() === language, language)
+			await v.page.evaluate(language => [...document.querySelectorAll('dialog[open] .segment')].find(l => l.innerText.trim() === language).click(), language)
+			await v.holds(language => document.querySelector('dialog[open] .segment:has(input:checked)').innerText.trim() === language, language)
 			read.push({language, code: await v.page.evaluate(() => document.querySelector('dialog[open] pre code').textContent)})
 		}
 		return read

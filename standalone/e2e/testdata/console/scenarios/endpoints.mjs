@@ -19,7 +19,7 @@ export default async ({come, key}) => {
 	await v.press('link', 'Webhooks')
 	await v.sees('No endpoints')
 	await v.press('button', 'Add endpoint')
-	await v.fill('textbox', 'Address', 'http://10.0.0.1/')
+	await v.fill('textbox', 'URL', 'http://10.0.0.1/')
 	// Other scenarios have tasks of the same account: this endpoint is not told of those.
 	for (const type of ['key.quota_low', 'task.completed', 'task.failed', 'task.cancelled', 'balance.low']) {
 		await v.page.evaluate(type => {
@@ -30,7 +30,7 @@ export default async ({come, key}) => {
 	const submit = () => v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
 	await submit()
 	await v.sees('url is not an address for callbacks')
-	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/events`)
+	await v.fill('textbox', 'URL', `http://127.0.0.1:${hooks.address().port}/events`)
 	await submit()
 	await v.holds(() => /whsec_[0-9A-Za-z+/]{43}=/.test(document.querySelector('dialog[open]')?.innerText ?? ''))
 	await v.press('button', 'I have saved it')
@@ -40,15 +40,15 @@ export default async ({come, key}) => {
 	await v.press('button', 'Disable')
 	await v.sees('Nothing is sent while the endpoint is disabled.')
 	await v.press('button', 'Enable')
-	await v.holds(() => [...document.querySelectorAll('.delivery .badge')].some(b => b.innerText === 'Failed'))
-	await v.page.evaluate(() => document.querySelector('.delivery summary').click())
+	await v.holds(() => [...document.querySelectorAll('.webhooks-delivery .badge')].some(b => b.innerText === 'Failed'))
+	await v.page.evaluate(() => document.querySelector('.webhooks-delivery summary').click())
 	await v.sees('come again')
 	await v.sees('Webhook-Signature')
 	await v.inspect('endpoint')
 	status = 204
-	await v.page.evaluate(() => document.querySelector('.delivery input').click())
+	await v.page.evaluate(() => document.querySelector('.webhooks-delivery input').click())
 	await v.press('button', 'Send 1 again')
-	await v.holds(() => [...document.querySelectorAll('.delivery .badge')].some(b => b.innerText === 'Delivered'))
+	await v.holds(() => [...document.querySelectorAll('.webhooks-delivery .badge')].some(b => b.innerText === 'Delivered'))
 	must(called.length > 1 && new Set(called).size === 1, `it was called with ${called}`)
 	await v.choose('State', 'failed')
 	await v.sees('No deliveries')

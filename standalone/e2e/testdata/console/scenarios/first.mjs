@@ -9,7 +9,7 @@ export default async ({come, base, key, other}) => {
 	await v.signIn(other)
 	await v.sees('Getting started')
 	await v.at('link', 'Create an API key')
-	const code = await (await v.page.waitForSelector('.firststeps pre')).evaluate(e => e.innerText)
+	const code = await (await v.page.waitForSelector('.playground-firststeps pre')).evaluate(e => e.innerText)
 	must(code.includes('Idempotency-Key') && code.includes(base), `the first call is ${code}`)
 	for (const [name, path] of [['Docs', '/docs'], ['API reference', '/docs/reference'], ['Model pages', '/docs/models']]) {
 		const link = await v.at('link', name, 'nav')
@@ -21,7 +21,7 @@ export default async ({come, base, key, other}) => {
 	const about = await v.at('link', 'About this model')
 	const page = await fetch(await about.evaluate(a => a.href))
 	must(page.ok && (await page.text()).includes('alpha-v3'), 'the model has no page')
-	const reference = await (await v.at('link', 'API reference', '.pg-head')).evaluate(a => a.href)
+	const reference = await (await v.at('link', 'API reference', '.playground-head')).evaluate(a => a.href)
 	must((await (await fetch(reference)).text()).includes(`id="${new URL(reference).hash.slice(1)}"`), `${reference} is not there`)
 	await v.press('button', 'Sign out')
 

@@ -16,7 +16,7 @@ export default async ({come, base, admin}) => {
 		const {body} = await send('GET', `/admin/v1/tasks/${task}`)
 		return body.status === 'completed' && body.attempts[0].vendor_job_id
 	})
-	const row = text => document.querySelector('.oprows tbody')?.innerText.includes(text)
+	const row = text => document.querySelector('.operator-oprows tbody')?.innerText.includes(text)
 
 	// A task is found by the name of its account, by its own id, and by its vendor's.
 	const v = await come()
@@ -30,7 +30,7 @@ export default async ({come, base, admin}) => {
 	await v.holds(row, 'Initech & sons')
 	await v.inspect('operator-search')
 	await v.press('link', task)
-	await v.holds(() => /:\d\d:\d\d/.test(document.querySelector('.storylines time')?.innerText)) // with seconds
+	await v.holds(() => /:\d\d:\d\d/.test(document.querySelector('.operator-storylines time')?.innerText)) // with seconds
 	await v.go('/operator/accounts')
 	await v.fill('searchbox', 'Search by name or ID', 'INITECH')
 	await v.press('link', 'Initech & sons')
@@ -77,10 +77,10 @@ export default async ({come, base, admin}) => {
 
 	await v.go(`/operator/audit?account=${account}`)
 	await v.choose('Action', 'change_account')
-	await v.holds(() => location.search.includes('change_account') && document.querySelectorAll('.oprows tbody tr').length === 2)
+	await v.holds(() => location.search.includes('change_account') && document.querySelectorAll('.operator-oprows tbody tr').length === 2)
 	await v.holds(row, 'does not pay')
 	await v.holds(row, 'has paid')
-	must(!(await v.page.evaluate(() => /[{}"\[\]]/.test(document.querySelector('.oprows tbody').innerText))), 'the audit shows JSON')
+	must(!(await v.page.evaluate(() => /[{}"\[\]]/.test(document.querySelector('.operator-oprows tbody').innerText))), 'the audit shows JSON')
 	await v.inspect('audit-filtered')
 	await v.go('/operator/audit')
 	await v.fill('searchbox', 'On', spare)

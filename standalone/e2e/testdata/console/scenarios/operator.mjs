@@ -22,7 +22,7 @@ export default async ({come, admin}) => {
 	await v.fill('textbox', 'Reason', 'the vendor confirms that there is no job')
 	await v.inspect('lever')
 	await v.page.evaluate(() => document.querySelector('dialog[open] button[type=submit]').click())
-	await v.holds(() => document.querySelector('.now h2')?.innerText.includes('Completed'))
+	await v.holds(() => document.querySelector('.operator-now h2')?.innerText.includes('Completed'))
 	await v.sees('the vendor confirms that there is no job')
 	await v.go('/operator/audit')
 	await v.sees(id)

@@ -9,9 +9,9 @@ export default async ({come, key}) => {
 	await v.go('/playground?model=theta-image-turbo')
 	await v.fill('textbox', 'Prompt', 'a heron')
 	await v.press('button', 'Generate')
-	await v.page.waitForSelector('.pg-result .task')
+	await v.page.waitForSelector('.playground-result .task')
 	await v.sees('Completed')
-	const top = await v.page.evaluate(() => document.querySelector('.pg-result').getBoundingClientRect().top)
+	const top = await v.page.evaluate(() => document.querySelector('.playground-result').getBoundingClientRect().top)
 	must(top >= -1 && top < 422, `the result begins ${top} pixels below the top of the screen`)
 	if (v.pictures) await v.inspect('phone-result')
 

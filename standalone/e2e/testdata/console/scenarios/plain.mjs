@@ -21,7 +21,7 @@ export default async ({come, key}) => {
 		await v.page.keyboard.press('Escape')
 		await v.page.evaluate(() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))
 	}
-	must(await v.page.$('dialog[open] .newsecret'), 'Escape closes the only view of the key')
+	must(await v.page.$('dialog[open] .keys-newsecret'), 'Escape closes the only view of the key')
 	const copy = await v.page.waitForSelector('dialog[open] .codeblock button')
 	await v.page.evaluate(() => { document.execCommand = () => false })
 	await copy.click()
@@ -45,7 +45,7 @@ export default async ({come, key}) => {
 	await v.press('button', 'Generate')
 	await v.sees('Completed')
 	const before = v.page.url()
-	await v.click('.artgrid figure:first-child .artbuttons button')
+	await v.click('.task-artgrid figure:first-child .task-artbuttons button')
 	await v.holds(url => location.href !== url, before)
 	await v.leave()
 }

@@ -18,7 +18,7 @@ export default async ({come, key}) => {
 	const v = await come()
 	await v.signIn(key)
 	await v.go('/playground?model=eta-4o-mini-tts')
-	await v.click('.pg-examples button')
+	await v.click('.playground-examples button')
 	await v.holds(() => document.querySelector('#root_input').value.length > 5)
 	await v.press('button', 'Generate')
 	await v.page.waitForSelector('audio')
@@ -37,7 +37,7 @@ export default async ({come, key}) => {
 		await v.go('/playground?model=delta-H3')
 		const file = await v.page.waitForSelector('#root_audio_urls-file')
 		await file.uploadFile(path.join(folder, 'silence.wav'))
-		await v.holds(() => [...document.querySelectorAll('.pg-link')].some(l => l.innerText.includes('silence.wav')))
+		await v.holds(() => [...document.querySelectorAll('.playground-link')].some(l => l.innerText.includes('silence.wav')))
 	} finally {
 		await rm(folder, {recursive: true})
 	}

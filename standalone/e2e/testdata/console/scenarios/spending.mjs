@@ -19,7 +19,7 @@ export default async ({come, base, key}) => {
 
 	// A bar leads to its day's tasks of that model.
 	const bar = await v.page.evaluate(() => {
-		const {right, bottom, width} = document.querySelector('.plot .u-over').getBoundingClientRect()
+		const {right, bottom, width} = document.querySelector('.usage-plot .u-over').getBoundingClientRect()
 		return {x: right - width / 60, y: bottom - 3}
 	})
 	await v.page.mouse.move(bar.x, bar.y)

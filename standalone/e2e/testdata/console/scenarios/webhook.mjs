@@ -16,12 +16,12 @@ export default async ({come, base, key}) => {
 	v.expected.push(/400/) // an address that is none
 	await v.signIn(key)
 	await v.go('/account')
-	await v.fill('textbox', 'Address', 'ftp://example.com/hooks')
+	await v.fill('textbox', 'URL', 'ftp://example.com/hooks')
 	await v.press('button', 'Save')
 	await v.sees('webhook is not an address for callbacks')
-	await v.fill('textbox', 'Address', `http://127.0.0.1:${hooks.address().port}/hooks`)
-	await v.press('button', 'Send a test')
-	await v.sees('Taken')
+	await v.fill('textbox', 'URL', `http://127.0.0.1:${hooks.address().port}/hooks`)
+	await v.press('button', 'Send test')
+	await v.sees('Test succeeded')
 	must(called[0] === 'task_00000000000000000000000000', `the test came as ${called}`)
 	await v.press('button', 'Save')
 	await v.holds(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
@@ -33,7 +33,7 @@ export default async ({come, base, key}) => {
 		await new Promise((resolve) => setTimeout(resolve, 100))
 	}
 	await v.go('/account')
-	const shown = (state) => v.holds((id, state) => [...document.querySelectorAll('li.callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), task, state)
+	const shown = (state) => v.holds((id, state) => [...document.querySelectorAll('li.account-callback')].some(li => li.innerText.includes(id) && li.querySelector('.badge').innerText === state), task, state)
 	await shown('Delivered')
 	await v.choose('State', 'delivered')
 	await shown('Delivered')
@@ -41,7 +41,7 @@ export default async ({come, base, key}) => {
 	await v.sees('No callbacks')
 	await v.seesNot(task)
 
-	await v.fill('textbox', 'Address', '')
+	await v.fill('textbox', 'URL', '')
 	await v.press('button', 'Save')
 	await v.holds(() => [...document.querySelectorAll('button[type=submit]')].find(b => b.innerText === 'Save')?.disabled)
 
