@@ -221,7 +221,7 @@ func (s step) write(input any, in scope) (path string, body json.RawMessage, err
 	if len(outputs) != 1 {
 		return "", nil, errors.New("the body must be one JSON value")
 	}
-	body, err = s.body.encode(outputs[0])
+	body, err = s.body.encode(nil, outputs[0])
 	return path, body, err
 }
 

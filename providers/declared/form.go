@@ -257,12 +257,19 @@ func readOperation(v value) *operation {
 	}
 	for _, item := range f["refuse"].items() {
 		r := item.object("!field", "!when", "!message")
-		o.refusals = append(o.refusals, refusal{r["field"].text(), r["message"].text(), r["when"].expression()})
+		when := r["when"].expression()
+		o.refusals = append(o.refusals, refusal{r["field"].text(), r["message"].text(), when})
+		o.asks(r["when"], when)
 	}
 	o.keep = f["keep"].expression()
+	o.asks(f["keep"], o.keep)
 
 	submit := f["submit"].object("method", "!path", "!body", "ok", "!id", "timeout")
 	o.submit, o.id = readStep(submit, http.MethodPost), submit["id"].expression()
+	o.asks(submit["body"], o.submit.body)
+	if o.submit.path != nil {
+		o.asks(submit["path"], o.submit.path.holes...)
+	}
 	if o.about.Submit = 30 * time.Second; submit["timeout"].isSet() {
 		o.about.Submit = submit["timeout"].duration()
 	}
@@ -307,6 +314,20 @@ func (o *operation) known(fields, idle value) {
 	for _, item := range o.about.Idle {
 		if !slices.Contains(o.about.Fields, item) {
 			idle.wrong("the operation takes no field %s", item)
+		}
+	}
+}
+
+// asks refuses expressions over the request that read a field which the operation lacks.
+func (o *operation) asks(at value, list ...*expression) {
+	for _, e := range list {
+		if e == nil {
+			continue
+		}
+		for _, name := range e.reads {
+			if !slices.Contains(o.about.Fields, name) && !(o.about.Base && name == "n") {
+				at.wrong("the operation takes no field %s", name)
+			}
 		}
 	}
 }
