@@ -42,13 +42,15 @@ var selecting = []string{
 // searching are the functions with a regular expression, and whether they find all
 // matches without being told.
 var searching = map[string]bool{
-	"test": false, "match": false, "capture": false, "sub": false, "scan": true, "splits": true, "split": true, "gsub": true,
+	"test": false, "match": false, "capture": false, "sub": false,
+	"scan": true, "splits": true, "split": true, "gsub": true,
 }
 
 // costs are the functions that make many times their input, by how many bytes a byte of
 // it can become, or that take a time which grows with the product of two lengths.
 var costs = map[string]int{
-	"split": 64, "explode": 32, "fromjson": 64, "tonumber": 1, "index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
+	"split": 64, "explode": 32, "fromjson": 64, "tonumber": 1,
+	"index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
 }
 
 // own are the functions that stand in the place of jq's.
@@ -57,7 +59,7 @@ var own = map[string]string{"join": "_join", "tostring": "_string", "tojson": "_
 // operators are those in whose place functions stand.
 var operators = map[gojq.Operator]string{gojq.OpMul: "_times", gojq.OpSub: "_minus", gojq.OpDiv: "_over"}
 
-// The bounds of a regular expression: of its text, and of the program that it becomes.
+// The bound of a regular expression: of its text, and of the program that it becomes.
 const maxPattern = 500
 
 func (g *guard) wrong(format string, args ...any) {
@@ -163,7 +165,8 @@ func (g *guard) call(f *gojq.Func) {
 		}
 		re, err := syntax.Parse(pattern, syntax.Perl)
 		if !ok || len(pattern) > maxPattern || err != nil {
-			g.wrong("%s: pattern and flags must be texts in quotes, and the pattern valid and of at most %d bytes", f.Name, maxPattern)
+			const rule = "%s: pattern and flags must be texts in quotes, and the pattern valid and of at most %d bytes"
+			g.wrong(rule, f.Name, maxPattern)
 			return
 		}
 		prog, err := syntax.Compile(re.Simplify())

@@ -292,7 +292,10 @@ func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	}
 }
 
-func (e *expression) joined(b []byte, marks string, n int, part func([]byte, int) ([]byte, error)) (_ []byte, err error) {
+// joined writes the parts of a list or object between its marks.
+func (e *expression) joined(
+	b []byte, marks string, n int, part func(b []byte, i int) ([]byte, error),
+) (_ []byte, err error) {
 	b = append(b, marks[0])
 	for i := range n {
 		if i > 0 {
