@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +33,8 @@ const (
 	internalError = "internal_server_error"
 	cancelled     = "client_cancelled"
 )
+
+const unprocessable = http.StatusUnprocessableEntity
 
 // bodyMax is the most that one request may hold.
 const bodyMax = 10 << 20
@@ -92,7 +96,7 @@ func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {
-		return detail(kernel.CallSubmit, http.StatusUnprocessableEntity, "", err.Error(), "json_invalid")
+		return detail(kernel.CallSubmit, unprocessable, "", err.Error(), "json_invalid")
 	}
 	j := m(in)
 	j.ID, j.Model, j.Prompt = kernel.UUID(), name, in.Text("prompt")
@@ -100,8 +104,8 @@ func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 		j.Detail["wrong"] = in.Err().Error()
 	}
 	return v.Take(a, j, kernel.Refusals{
-		Rejected:  detail(kernel.CallSubmit, http.StatusUnprocessableEntity, "prompt", kernel.DirectiveTrouble(j.Prompt), badValue),
-		Moderated: detail(kernel.CallSubmit, http.StatusUnprocessableEntity, "prompt", flagged, refused),
+		Rejected:  detail(kernel.CallSubmit, unprocessable, "prompt", kernel.DirectiveTrouble(j.Prompt), badValue),
+		Moderated: detail(kernel.CallSubmit, unprocessable, "prompt", flagged, refused),
 		Broken:    say(kernel.CallSubmit, http.StatusInternalServerError, "Internal error", "internal_error"),
 		Busy:      say(kernel.CallSubmit, http.StatusTooManyRequests, "Too many requests", "concurrent_requests_limit"),
 	}, func(made *kernel.Job) kernel.Reply {
@@ -122,7 +126,9 @@ func app(j *kernel.Job) string {
 // links are the id of a job and the addresses of its calls.
 func links(r *http.Request, j *kernel.Job) map[string]any {
 	at := kernel.Base(r) + "/fal/" + app(j) + "/requests/" + j.ID
-	return map[string]any{"request_id": j.ID, "response_url": at, "status_url": at + "/status", "cancel_url": at + "/cancel"}
+	return map[string]any{
+		"request_id": j.ID, "response_url": at, "status_url": at + "/status", "cancel_url": at + "/cancel",
+	}
 }
 
 // find finds a job of the app in the path.
@@ -154,8 +160,8 @@ func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 	case kernel.StateRunning:
 		body["status"], body["logs"] = "IN_PROGRESS", nil
 	default:
-		rep.Status = http.StatusOK
-		body["status"], body["logs"], body["metrics"] = "COMPLETED", nil, map[string]any{"inference_time": j.Takes().Seconds()}
+		rep.Status, body["status"], body["logs"] = http.StatusOK, "COMPLETED", nil
+		body["metrics"] = map[string]any{"inference_time": j.Takes().Seconds()}
 		if j.Cancelled != nil {
 			body["error"], body["error_type"] = "Request was cancelled by the client", cancelled
 		}
@@ -178,9 +184,9 @@ func (v *fal) result(r *http.Request, a kernel.Account) kernel.Reply {
 		rep = say(kernel.CallOther, 499, "Request was cancelled by the client", cancelled)
 	case j.Detail["wrong"] != "":
 		field, text, _ := strings.Cut(j.Detail["wrong"], ": ")
-		rep = detail(kernel.CallOther, http.StatusUnprocessableEntity, field, text, badValue)
+		rep = detail(kernel.CallOther, unprocessable, field, text, badValue)
 	case state == kernel.StateFailed && j.Directive.Fail == kernel.FailModeration:
-		rep = detail(kernel.CallOther, http.StatusUnprocessableEntity, "prompt", flagged, refused)
+		rep = detail(kernel.CallOther, unprocessable, "prompt", flagged, refused)
 	case state == kernel.StateFailed:
 		rep = detail(kernel.CallOther, http.StatusInternalServerError, "", "Internal server error", internalError)
 	case j.Media.Kind == "video":
@@ -200,25 +206,22 @@ func images(r *http.Request, j *kernel.Job) map[string]any {
 	var list, flags []any
 	n, _ := strconv.Atoi(j.Detail["images"])
 	for i := range n {
-		list = append(list, map[string]any{
+		list, flags = append(list, map[string]any{
 			"url":   kernel.Base(r) + j.Link(fmt.Sprintf("image-%d.png", i)),
 			"width": j.Media.Width, "height": j.Media.Height, "content_type": "image/png",
-		})
-		flags = append(flags, false)
+		}), append(flags, false)
 	}
 	return map[string]any{
-		"images": list, "has_nsfw_concepts": flags, "prompt": j.Prompt, "seed": json.Number(j.Detail["seed"]), "timings": map[string]any{},
+		"images": list, "has_nsfw_concepts": flags, "prompt": j.Prompt, "seed": json.Number(j.Detail["seed"]),
 	}
 }
 
 // file makes one of a job's images.
 func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
-	for i := range 4 {
-		if name == fmt.Sprintf("image-%d.png", i) && j.Media.Kind == "image" {
-			return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), j.Directive.ResultBytes), "image/png", true
-		}
+	if !strings.HasPrefix(name, "image-") {
+		return nil, "", false
 	}
-	return nil, "", false
+	return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), j.Directive.ResultBytes), "image/png", true
 }
 
 // cancel stops a job that has not ended. It is taken again.
@@ -229,7 +232,8 @@ func (v *fal) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	v.Count(j, kernel.CallCancel)
 	now := v.Now().UTC()
-	rep := kernel.Reply{Kind: kernel.CallCancel, Status: http.StatusAccepted, Job: j.ID, Body: map[string]any{"status": "CANCELLATION_REQUESTED"}}
+	rep := kernel.Reply{Kind: kernel.CallCancel, Status: http.StatusAccepted, Job: j.ID}
+	rep.Body = map[string]any{"status": "CANCELLATION_REQUESTED"}
 	if !v.Change(j, func(j *kernel.Job) bool {
 		switch j.State(now) {
 		case kernel.StateSucceeded, kernel.StateFailed:
@@ -250,7 +254,7 @@ var models = map[string]func(*kernel.Object) *kernel.Job{
 	"fal-ai/ltx-2.3/text-to-video": video,
 }
 
-// sizes are the pixels of an image.
+// sizes are the pixels of an image by the vendor's names for them.
 var sizes = map[string][2]int{
 	"square_hd": {1024, 1024}, "square": {512, 512}, "portrait_4_3": {768, 1024}, "portrait_16_9": {576, 1024},
 	"landscape_4_3": {1024, 768}, "landscape_16_9": {1024, 576},
@@ -267,7 +271,7 @@ func image(in *kernel.Object) *kernel.Job {
 	if in.Has("seed") {
 		seed = in.Integer("seed", 0, 1<<53)
 	}
-	size := in.Word("image_size", "landscape_4_3", "square_hd", "square", "portrait_4_3", "portrait_16_9", "landscape_4_3", "landscape_16_9")
+	size := in.Word("image_size", "landscape_4_3", slices.Sorted(maps.Keys(sizes))...)
 	if in.Word("output_format", "jpeg", "jpeg", "png") != "png" {
 		in.Fail("output_format", "only png is played here")
 	}
@@ -286,13 +290,14 @@ func video(in *kernel.Object) *kernel.Job {
 			in.Fail("duration", "must be 6, 8 or 10")
 		}
 	}
-	short := map[string]int{"1080p": 1080, "1440p": 1440, "2160p": 2160}[in.Word("resolution", "1080p", "1080p", "1440p", "2160p")]
-	w, h := kernel.Pixels(short, 16, 9)
+	short := map[string]int{"1080p": 1080, "1440p": 1440, "2160p": 2160}
+	w, h := kernel.Pixels(short[in.Word("resolution", "1080p", slices.Sorted(maps.Keys(short))...)], 16, 9)
 	if in.Word("aspect_ratio", "16:9", "16:9", "9:16") == "9:16" {
 		w, h = h, w
 	}
+	sound := !in.Has("generate_audio") || in.Flag("generate_audio")
 	return &kernel.Job{
-		Media:  kernel.Media{Kind: "video", Width: w, Height: h, Seconds: int(seconds), Sound: !in.Has("generate_audio") || in.Flag("generate_audio")},
+		Media:  kernel.Media{Kind: "video", Width: w, Height: h, Seconds: int(seconds), Sound: sound},
 		Detail: map[string]string{},
 	}
 }

@@ -60,7 +60,7 @@ func TestRules(t *testing.T) {
 		"seven seconds":    {ltx, "/text-to-video", with(video, m{"duration": 7}), "duration"},
 		"eleven seconds":   {ltx, "/text-to-video", with(video, m{"duration": 11}), "duration"},
 		"720p":             {ltx, "/text-to-video", with(video, m{"resolution": "720p"}), "resolution"},
-		"a square video":   {ltx, "/text-to-video", with(video, m{"aspect_ratio": "1:1"}), "aspect_ratio"},
+		"another ratio":    {ltx, "/text-to-video", with(video, m{"aspect_ratio": "square"}), "aspect_ratio"},
 		"sound as a text":  {ltx, "/text-to-video", with(video, m{"generate_audio": "yes"}), "generate_audio"},
 		"no prompt at all": {ltx, "/text-to-video", with(video, m{"prompt": " "}), "prompt"},
 	} {
@@ -107,5 +107,6 @@ func TestJob(t *testing.T) {
 		t.Errorf("the second image: %d", got.Status)
 	}
 	check("no such app", b.Call(t, "POST", "/fal/fal-ai/novel", key, m{"prompt": "a fox"}), 404, "error_type", "not_found")
-	check("another scheme", b.Call(t, "POST", flux+"/schnell", map[string]string{"Authorization": "Bearer " + key["Authorization"][4:]}, m{}), 401, "error_type", "unauthorized")
+	bearer := map[string]string{"Authorization": "Bearer " + key["Authorization"][4:]}
+	check("another scheme", b.Call(t, "POST", flux+"/schnell", bearer, m{}), 401, "error_type", "unauthorized")
 }
