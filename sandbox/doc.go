@@ -13,7 +13,7 @@
 //
 // Each vendor lives below its name: /kling/v1/videos/…,
 // /dashscope/api/v1/…, /minimax/v1/… and /minimax/v2/…, /gemini/v1beta/…,
-// /vertex/v1/…, /veo/v1beta/…, /vidu/ent/v2/…; files are at /media/…, control
+// /vertex/v1/…, /veo/v1beta/…, /vidu/ent/v2/…, /fal/{model}; files are at /media/…, control
 // at /_sandbox/…. Links are made for the host that the caller used.
 //
 // # Strictness

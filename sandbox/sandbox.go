@@ -7,6 +7,7 @@ import (
 
 	"github.com/mediagate/mediagate/sandbox/acedata"
 	"github.com/mediagate/mediagate/sandbox/dashscope"
+	"github.com/mediagate/mediagate/sandbox/fal"
 	"github.com/mediagate/mediagate/sandbox/gemini"
 	"github.com/mediagate/mediagate/sandbox/kernel"
 	"github.com/mediagate/mediagate/sandbox/kling"
@@ -35,6 +36,7 @@ func vendors() []kernel.Vendor {
 		musicapi.Vendor(),
 		midjourney.Vendor(),
 		openai.Vendor(),
+		fal.Vendor(),
 	}
 }
 

@@ -178,11 +178,12 @@ func productSources(secrets datadir.Secrets, opts options, where *announcement) 
 }
 
 // sandboxChannels are one vendor account each, all played by the sandbox. A
-// vendor for which there is no adapter gets none.
+// vendor for which there is no adapter gets none, and neither does fal, which no built-in
+// model is routed to.
 func sandboxChannels(url string) []app.Channel {
 	var channels []app.Channel
 	for _, c := range sandbox.Channels(url) {
-		if !slices.Contains(all.Builtin().Known(), c.Provider) {
+		if c.Provider == "fal" || !slices.Contains(all.Builtin().Known(), c.Provider) {
 			continue
 		}
 		channels = append(channels, app.Channel{

@@ -20,7 +20,6 @@ import (
 	"github.com/mediagate/mediagate/providers/gemini"
 	"github.com/mediagate/mediagate/providers/kling"
 	"github.com/mediagate/mediagate/providers/midjourney"
-	"github.com/mediagate/mediagate/providers/musicapi"
 	"github.com/mediagate/mediagate/providers/openai"
 	"github.com/mediagate/mediagate/providers/vendorhttp"
 	"github.com/mediagate/mediagate/providers/veo"
@@ -35,7 +34,6 @@ func vendors() map[string]providers.Adapter {
 		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
 		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
 		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
-		"musicapi":   row(musicapi.Description(), musicapi.New, vendorhttp.KeyAccount, musicapi.Express),
 		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Express),
 		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
 		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),

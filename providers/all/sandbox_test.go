@@ -135,6 +135,13 @@ func scripts() map[string]script {
 			{operation: "reference", upstream: "viduq3", params: viduText},
 			{operation: "base_video", upstream: "viduq3-turbo", params: plainText},
 		}},
+		"fal": {provider: "fal", credential: "api_key", yielding: true, jobs: []act{
+			{
+				operation: "video", upstream: "fal-ai/ltx-2.3/text-to-video",
+				params: `{"prompt":"snow","duration":8,"resolution":"1080p","aspect_ratio":"9:16","audio":false}`,
+			},
+			{operation: "image", upstream: "fal-ai/flux/schnell", params: `{"prompt":"snow","size":"16:9","n":2,"seed":7}`, files: "main, main"},
+		}},
 		"vertex": {provider: "vertex", running: true, jobs: []act{
 			{operation: "video", upstream: "veo-3.1-generate-001", params: veoText},
 			{operation: "base_video", upstream: "veo-3.1-generate-001", params: imageText},

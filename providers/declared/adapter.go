@@ -221,7 +221,7 @@ func (s step) write(input any, in scope) (path string, body json.RawMessage, err
 	if len(outputs) != 1 {
 		return "", nil, errors.New("the body must be one JSON value")
 	}
-	body, err = s.body.encode(outputs[0])
+	body, err = s.body.encode(nil, outputs[0])
 	return path, body, err
 }
 
@@ -283,7 +283,8 @@ func (a *adapter) about(ref mediagate.JobRef) scope {
 	return scope{job: ref.JobID, task: ref.ExternalID, kept: ref.State, options: a.options}
 }
 
-// ask makes a call about a job and reads its answer, which states no error.
+// ask makes a call about a job and reads its answer, which states no error, or that the
+// job has failed, whatever its HTTP status.
 func (a *adapter) ask(
 	ctx context.Context, effect vendorhttp.Effect, name string, c step, input any, s scope,
 ) (*reader, error) {
@@ -296,6 +297,9 @@ func (a *adapter) ask(
 		return nil, err
 	}
 	r, said := a.vendor.read(name, c, answer, s)
+	if r.failed {
+		return r, r.err
+	}
 	return r, cmp.Or(r.err, a.http.ErrorOf(effect, answer, said))
 }
 

@@ -19,6 +19,7 @@ import (
 type reader struct {
 	document any
 	scope    scope
+	failed   bool // the answer says that the job has failed
 	err      error
 }
 
@@ -63,6 +64,7 @@ func (v *Vendor) read(name string, c step, answer vendorhttp.Answer, s scope) (*
 		good = r.holds(c.ok)
 	}
 	said.Done = good && answer.Status < http.StatusMultipleChoices
+	r.failed = said.Own && r.holds(c.failed)
 	said.Own = said.Own || name == "cancel" && said.Done && len(bytes.TrimSpace(answer.Body)) == 0 // a yes may be empty
 	return r, said
 }
@@ -101,13 +103,18 @@ func (a *adapter) report(
 	if n, err := strconv.ParseFloat(string(r.text(o.progress)), 64); err == nil && n >= 0 {
 		report.Percent = int(min(n, 99))
 	}
+	if r.failed {
+		report.State = mediagate.JobFailed
+	}
 	var err error
 	switch report.State {
 	case mediagate.JobSucceeded:
 		var out *mediagate.Outcome
 		var whole bool
-		if out, whole, err = a.outcome(ctx, o, r); err == nil {
+		if out, whole, err = a.outcome(ctx, o, r); err == nil && out.Failure == nil {
 			report.Offer(out, whole)
+		} else if err == nil {
+			report.State, report.Outcome = mediagate.JobFailed, out
 		}
 	case mediagate.JobFailed:
 		report.Outcome = a.failure(o, r, moderated)
@@ -139,6 +146,7 @@ func (a *adapter) failure(o *operation, r *reader, moderated bool) *mediagate.Ou
 }
 
 // outcome is that of a job that succeeded, and whether each of its pieces has its file.
+// The answer to a call of the result's own may say that the job has failed.
 func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediagate.Outcome, bool, error) {
 	out, whole := &mediagate.Outcome{}, true
 	if o.result.path != nil {
@@ -149,6 +157,9 @@ func (a *adapter) outcome(ctx context.Context, o *operation, r *reader) (*mediag
 		var err error
 		if r, err = a.ask(ctx, vendorhttp.Reads, "result", o.result.step, r.document, r.scope); err != nil {
 			return nil, false, err
+		}
+		if r.failed {
+			return a.failure(o, r, false), true, r.err
 		}
 	}
 	out.Seconds = r.text(o.result.seconds).Seconds()

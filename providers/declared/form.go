@@ -76,6 +76,7 @@ type step struct {
 	path   *template
 	body   *expression
 	ok     *expression
+	failed *expression // whether the answer says that the job has failed
 }
 
 // limit bounds a field of the request.
@@ -257,12 +258,19 @@ func readOperation(v value) *operation {
 	}
 	for _, item := range f["refuse"].items() {
 		r := item.object("!field", "!when", "!message")
-		o.refusals = append(o.refusals, refusal{r["field"].text(), r["message"].text(), r["when"].expression()})
+		when := r["when"].expression()
+		o.refusals = append(o.refusals, refusal{r["field"].text(), r["message"].text(), when})
+		o.asks(r["when"], when)
 	}
 	o.keep = f["keep"].expression()
+	o.asks(f["keep"], o.keep)
 
 	submit := f["submit"].object("method", "!path", "!body", "ok", "!id", "timeout")
 	o.submit, o.id = readStep(submit, http.MethodPost), submit["id"].expression()
+	o.asks(submit["body"], o.submit.body)
+	if o.submit.path != nil {
+		o.asks(submit["path"], o.submit.path.holes...)
+	}
 	if o.about.Submit = 30 * time.Second; submit["timeout"].isSet() {
 		o.about.Submit = submit["timeout"].duration()
 	}
@@ -270,20 +278,23 @@ func readOperation(v value) *operation {
 		f["submit"].wrong("body uses $callback where callback is true, and only there")
 	}
 
-	poll := f["poll"].object("method", "!path", "body", "ok", "job", "!status", "!words",
+	poll := f["poll"].object("method", "!path", "body", "ok", "failed", "job", "!status", "!words",
 		"state", "progress", "code", "text")
 	o.poll, o.job = readStep(poll, http.MethodGet), poll["job"].expression()
 	o.status, o.state, o.progress = poll["status"].expression(), poll["state"].expression(), poll["progress"].expression()
 	o.failed = stated{code: poll["code"].expression(), text: poll["text"].expression()}
 	o.readWords(poll["words"])
 
-	r := f["result"].object("method", "path", "body", "ok", "!files", "songs", "seconds", "charge", "unit")
+	r := f["result"].object("method", "path", "body", "ok", "failed", "!files", "songs", "seconds", "charge", "unit")
 	o.result = result{
 		readStep(r, http.MethodGet), r["files"].expression(), r["songs"].expression(), r["seconds"].expression(),
 		r["charge"].expression(), r["unit"].text(),
 	}
 	if r["charge"].isSet() != r["unit"].isSet() {
 		f["result"].wrong("charge and unit go together")
+	}
+	if r["failed"].isSet() && !r["path"].isSet() {
+		r["failed"].wrong("is for a result with a call of its own; poll has one, too")
 	}
 	o.cancel = readStep(f["cancel"].object("method", "!path", "body", "ok"), http.MethodPost)
 	o.about.Cancel = f["cancel"].isSet()
@@ -311,6 +322,20 @@ func (o *operation) known(fields, idle value) {
 	}
 }
 
+// asks refuses expressions over the request that read a field which the operation lacks.
+func (o *operation) asks(at value, list ...*expression) {
+	for _, e := range list {
+		if e == nil {
+			continue
+		}
+		for _, name := range e.reads {
+			if !slices.Contains(o.about.Fields, name) && !(o.about.Base && name == "n") {
+				at.wrong("the operation takes no field %s", name)
+			}
+		}
+	}
+}
+
 // readWords reads the vendor's words for the states of a job.
 func (o *operation) readWords(v value) {
 	o.states = map[string]mediagate.JobState{}
@@ -328,7 +353,9 @@ func (o *operation) readWords(v value) {
 
 // readStep reads a call.
 func readStep(f map[string]value, method string) step {
-	s := step{path: f["path"].template(), body: f["body"].expression(), ok: f["ok"].expression()}
+	s := step{
+		path: f["path"].template(), body: f["body"].expression(), ok: f["ok"].expression(), failed: f["failed"].expression(),
+	}
 	if s.method = method; f["method"].isSet() {
 		s.method = f["method"].word(http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete)
 	} else if s.body != nil {

@@ -3,89 +3,120 @@ package declared
 import (
 	"fmt"
 	"reflect"
+	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/itchyny/gojq"
 )
 
 // guard goes through a program before it is compiled. It refuses what an expression may
-// not do, and puts a check of size behind each part that makes a value. So no step makes
-// more than a few times what it may: gojq counts steps, and one step can double a text.
+// not do, and puts a check of size behind each part that makes a value, and before each
+// part that takes more than its input is long. So no step makes much more than it may:
+// gojq counts steps, and one step can double a text.
 type guard struct {
 	keys   []string        // of objects, in their order
 	uses   map[string]bool // variables
+	costs  map[*gojq.Func]int
 	faults []string
 }
 
-// refused are the functions that reach out of an expression, and then those whose output
+// refused are the functions that reach out of an expression, and then those whose cost
 // cannot be bounded.
 var refused = []string{
 	"env", "$ENV", "input", "inputs", "debug", "stderr", "halt", "halt_error", "modulemeta", "builtins",
 	"now", "localtime", "strflocaltime",
-	"setpath", "pick", "fromstream", "transpose",
+	"setpath", "getpath", "pick", "fromstream", "transpose", "INDEX", "JOIN", "jn", "yn",
 }
-
-// searching are the functions with a regular expression.
-var searching = []string{"test", "match", "capture", "scan", "splits", "split", "sub", "gsub"}
 
 // selecting are the functions that return parts of their input, which may stand where
 // jq wants a path, or a value of no size. All others make values.
 var selecting = []string{
-	"select", "empty", "error", "first", "last", "limit", "skip", "nth", "recurse", "getpath", "path",
+	"select", "empty", "error", "first", "last", "limit", "skip", "nth", "recurse",
 	"arrays", "objects", "iterables", "booleans", "numbers", "strings", "nulls", "values", "scalars",
 	"not", "length", "type", "has", "any", "all", "startswith", "endswith", "isempty",
 }
+
+// searching are the functions with a regular expression, and whether they find all
+// matches without being told.
+var searching = map[string]bool{
+	"test": false, "match": false, "capture": false, "sub": false,
+	"scan": true, "splits": true, "split": true, "gsub": true,
+}
+
+// costs are the functions that make many times their input, by how many bytes a byte of
+// it can become, or that take a time which grows with the product of two lengths.
+var costs = map[string]int{
+	"split": 64, "explode": 32, "fromjson": 64, "tonumber": 1,
+	"index": 32, "rindex": 32, "indices": 32, "contains": 1, "inside": 1,
+}
+
+// own are the functions that stand in the place of jq's.
+var own = map[string]string{"join": "_join", "tostring": "_string", "tojson": "_json"}
+
+// operators are those in whose place functions stand.
+var operators = map[gojq.Operator]string{gojq.OpMul: "_times", gojq.OpSub: "_minus", gojq.OpDiv: "_over"}
+
+// The bound of a regular expression: of its text, and of the program that it becomes.
+const maxPattern = 500
 
 func (g *guard) wrong(format string, args ...any) {
 	g.faults = append(g.faults, fmt.Sprintf(format, args...))
 }
 
-// walk goes through the parts of a program, and calls enter before and leave behind what
-// is in them.
-func (g *guard) walk(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			g.enter(v.Interface())
-			g.walk(v.Elem())
-			g.leave(v.Interface())
+// walk goes through the parts of a program. It calls enter before what is in a part,
+// unless that reports false, and leave behind it.
+func walk(program any, enter func(part any) bool, leave func(part any)) {
+	var in func(v reflect.Value)
+	in = func(v reflect.Value) {
+		switch v.Kind() {
+		case reflect.Pointer:
+			if !v.IsNil() && enter(v.Interface()) {
+				in(v.Elem())
+				if leave != nil {
+					leave(v.Interface())
+				}
+			}
+		case reflect.Struct:
+			for _, field := range v.Fields() {
+				in(field)
+			}
+		case reflect.Slice:
+			for i := range v.Len() {
+				in(v.Index(i))
+			}
+		default: // a name
 		}
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			g.walk(field)
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			g.walk(v.Index(i))
-		}
-	default: // a name
 	}
+	in(reflect.ValueOf(program))
 }
 
 // enter refuses what is not possible.
-func (g *guard) enter(part any) {
+func (g *guard) enter(part any) bool {
 	switch p := part.(type) {
 	case *gojq.Query:
 		if len(p.Imports) > 0 {
 			g.wrong("import is not possible here")
 		}
-		if isUpdate(p.Op) && (p.Op == gojq.OpUpdateMul || !isPlace(p.Left)) {
-			g.wrong("%s: an assignment is to members by their names, without *=", p)
+		if p.Op > gojq.OpModify || p.Op >= gojq.OpAssign && !isPlace(p.Left) {
+			g.wrong("%s: an assignment is to members by their names, with = or |=", p)
 		}
 	case *gojq.FuncDef:
 		for _, name := range append([]string{p.Name}, p.Args...) {
-			if slices.Contains(slices.Concat(refused, searching, []string{"add", "join"}), name) {
+			if builtins()[name] {
 				g.wrong("%s is not the file's to define", name)
 			}
 			g.name(name)
 		}
 	case *gojq.Func:
-		if g.uses[p.Name] = true; slices.Contains(refused, p.Name) || p.Name == room {
+		if g.uses[p.Name] = true; slices.Contains(refused, p.Name) || p.Name == runs {
 			g.wrong("%s is not possible here", p.Name)
 		} else if strings.HasPrefix(p.Name, "_") {
 			g.wrong("%s is no function", p.Name)
 		}
+		g.call(p)
 	case *gojq.Pattern:
 		g.name(p.Name)
 	case *gojq.PatternObject:
@@ -102,6 +133,7 @@ func (g *guard) enter(part any) {
 			g.keys = append(g.keys, key)
 		}
 	}
+	return true
 }
 
 // name guards a name that the program gives to a variable or a function.
@@ -111,12 +143,69 @@ func (g *guard) name(name string) {
 	}
 }
 
-func isUpdate(op gojq.Operator) bool {
-	return slices.Contains([]gojq.Operator{
-		gojq.OpAssign, gojq.OpModify, gojq.OpUpdateAdd, gojq.OpUpdateSub,
-		gojq.OpUpdateMul, gojq.OpUpdateDiv, gojq.OpUpdateMod, gojq.OpUpdateAlt,
-	}, op)
+// call checks the arguments of a function whose cost they decide, which must therefore
+// be texts in the file, and notes the cost.
+func (g *guard) call(f *gojq.Func) {
+	cost := costs[f.Name]
+	all, searches := searching[f.Name]
+	switch searches = searches && (f.Name != "split" || len(f.Args) > 1); {
+	case f.Name == "strftime" && len(f.Args) == 1:
+		if format, ok := literal(f.Args[0]); !ok || strings.ContainsAny(format, "0123456789") {
+			g.wrong("strftime: the format must be a text in quotes, without digits")
+		}
+	case f.Name == "add" && len(f.Args) > 0:
+		g.wrong("write [f] | add for add(f)")
+	case searches && len(f.Args) > 0:
+		pattern, ok := literal(f.Args[0])
+		var flags string
+		if at := 1 + strings.Count(f.Name, "sub"); len(f.Args) > at {
+			var given bool
+			flags, given = literal(f.Args[at])
+			ok = ok && given
+		}
+		re, err := syntax.Parse(pattern, syntax.Perl)
+		if !ok || len(pattern) > maxPattern || err != nil {
+			const rule = "%s: pattern and flags must be texts in quotes, and the pattern valid and of at most %d bytes"
+			g.wrong(rule, f.Name, maxPattern)
+			return
+		}
+		prog, err := syntax.Compile(re.Simplify())
+		if err != nil || len(prog.Inst) > maxPattern {
+			g.wrong("%s: the pattern is too large: it repeats too much", f.Name)
+			return
+		}
+		if cost = 64; all || strings.Contains(flags, "g") {
+			cost = 512 * (1 + re.MaxCap()) // each match has its groups
+		}
+	}
+	g.costs[f] = cost
 }
+
+// literal is the text of a query that is nothing but one in quotes.
+func literal(q *gojq.Query) (string, bool) {
+	t := q.Term
+	if t == nil || t.Type != gojq.TermTypeString || len(t.SuffixList)+len(q.FuncDefs)+len(t.Str.Queries) > 0 {
+		return "", false
+	}
+	return t.Str.Str, true
+}
+
+// builtins are the functions of jq by their names.
+var builtins = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	query, err := gojq.Parse("builtins[]")
+	if err != nil {
+		panic(err)
+	}
+	for iter := query.Run(nil); ; {
+		name, ok := iter.Next()
+		if !ok {
+			return names
+		}
+		text, _, _ := strings.Cut(fmt.Sprint(name), "/")
+		names[text] = true
+	}
+})
 
 // isPlace reports whether a query leads to members by their names, such as .a.b[].
 func isPlace(q *gojq.Query) bool {
@@ -128,77 +217,95 @@ func isPlace(q *gojq.Query) bool {
 		!slices.ContainsFunc(q.Term.SuffixList, func(s *gojq.Suffix) bool { return computed(s.Index) })
 }
 
-// leave puts the check behind a part.
+// leave puts the checks around a part.
 func (g *guard) leave(part any) {
 	switch p := part.(type) {
 	case *gojq.Query:
-		switch p.Op {
-		case gojq.OpMul:
-			*p = gojq.Query{Term: call("_times", p.Left, p.Right), FuncDefs: p.FuncDefs}
+		if name, ok := operators[p.Op]; ok {
+			*p = gojq.Query{Term: call(name, p.Right, p.Left), FuncDefs: p.FuncDefs} // the order in which jq takes them
 			fit(p.Term)
-		case gojq.OpAdd, gojq.OpSub, gojq.OpDiv, gojq.OpMod:
-			g.wrap(p)
-		default:
-			if isUpdate(p.Op) {
-				g.wrap(p)
+		} else if p.Op == gojq.OpAdd || p.Op == gojq.OpMod || p.Op >= gojq.OpAssign {
+			inner := *p
+			*p = gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &inner}}
+			fit(p.Term)
+		}
+	case *gojq.Index:
+		if p.Start != nil && !p.IsSlice {
+			p.Start = pipe(p.Start, call("_key"))
+		}
+	case *gojq.String:
+		for i, q := range p.Queries {
+			if _, ok := literal(q); !ok {
+				p.Queries[i] = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: pipe(q, call("_plain"))}}
 			}
 		}
 	case *gojq.Term:
-		switch p.Type {
-		case gojq.TermTypeObject, gojq.TermTypeArray, gojq.TermTypeFormat, gojq.TermTypeString:
-			fit(p)
-		case gojq.TermTypeFunc:
+		switch {
+		case p.Type == gojq.TermTypeFunc:
 			g.function(p)
-		default: // has no value of its own
+		case p.Type == gojq.TermTypeFormat && p.Str == nil:
+			*p = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: p.SuffixList, Query: before(p, maxOutput, 6)}
+			fit(p)
+		case p.Str != nil && len(p.Str.Queries) > 0,
+			slices.Contains([]gojq.TermType{gojq.TermTypeObject, gojq.TermTypeArray, gojq.TermTypeUnary}, p.Type):
+			fit(p)
 		}
 	}
 }
 
-func (g *guard) wrap(q *gojq.Query) {
-	inner := *q
-	*q = gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeQuery, Query: &inner}}
-	fit(q.Term)
-}
-
-// function puts the check behind a call of a function, and bounded ones in the place of
-// some.
+// function puts the checks around a call of one of jq's functions, and bounded ones in
+// the place of some.
 func (g *guard) function(t *gojq.Term) {
 	f := t.Func
-	switch {
-	case strings.HasPrefix(f.Name, "$"), slices.Contains(selecting, f.Name):
+	if !builtins()[f.Name] || slices.Contains(selecting, f.Name) {
 		return
-	case f.Name == "add" && len(f.Args) > 0:
-		g.wrong("write [f] | add for add(f)")
-	case f.Name == "join":
-		f.Name = "_join"
-	case slices.Contains(searching, f.Name):
-		if strings.HasSuffix(f.Name, "sub") && len(f.Args) > 1 {
-			f.Args[1] = pipe(f.Args[1], call("_part"))
-		}
-		inner := *t
-		inner.SuffixList = nil
-		query := pipe(&gojq.Query{Term: call("_part")}, &inner)
-		*t = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: t.SuffixList, Query: query}
-	case strings.HasSuffix(f.Name, "_by") && len(f.Args) == 1:
-		f.Args[0] = pipe(f.Args[0], call("_part"))
 	}
-	fit(t)
+	if cost := g.costs[f]; cost > 0 {
+		for i := range f.Args {
+			f.Args[i] = pipe(f.Args[i], taken(maxText, cost))
+		}
+		*t = gojq.Term{Type: gojq.TermTypeQuery, SuffixList: t.SuffixList, Query: before(t, maxText, cost)}
+	} else if strings.HasSuffix(f.Name, "_by") && len(f.Args) == 1 {
+		f.Args[0] = pipe(f.Args[0], taken(maxKey, 1))
+	} else if name, ok := own[f.Name]; ok {
+		f.Name = name
+	}
+	check(t, "_made")
 }
 
 func call(name string, args ...*gojq.Query) *gojq.Term {
 	return &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: name, Args: args}}
 }
 
+func number(n int) *gojq.Query {
+	return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeNumber, Number: strconv.Itoa(n)}}
+}
+
 func pipe(q *gojq.Query, into *gojq.Term) *gojq.Query {
 	return &gojq.Query{Left: q, Op: gojq.OpPipe, Right: &gojq.Query{Term: into}}
 }
 
-// fit puts the check of size behind a term, before its suffixes.
-func fit(t *gojq.Term) {
+// taken is the check of a value that a costly part is given.
+func taken(limit, cost int) *gojq.Term {
+	return call("_takes", &gojq.Query{Term: call(runs)}, number(limit), number(cost))
+}
+
+// before is a term, without its suffixes, behind the check of its input.
+func before(t *gojq.Term, limit, cost int) *gojq.Query {
+	inner := *t
+	inner.SuffixList = nil
+	return pipe(&gojq.Query{Term: taken(limit, cost)}, &inner)
+}
+
+// fit puts the check of size behind a term that makes a value of its parts, before its
+// suffixes.
+func fit(t *gojq.Term) { check(t, "_fits") }
+
+func check(t *gojq.Term, name string) {
 	inner := *t
 	inner.SuffixList = nil
 	*t = gojq.Term{
 		Type: gojq.TermTypeQuery, SuffixList: t.SuffixList,
-		Query: pipe(&gojq.Query{Term: &inner}, call("_fits", &gojq.Query{Term: call(room)})),
+		Query: pipe(&gojq.Query{Term: &inner}, call(name, &gojq.Query{Term: call(runs)})),
 	}
 }

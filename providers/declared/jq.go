@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +21,12 @@ import (
 const (
 	maxSource = 64 << 10 // of its text
 	maxSteps  = 100_000
-	maxOutput = 1 << 20 // of what it makes, beside what it was given
+	maxOutput = 1 << 20  // of what it makes, beside what it was given
+	maxMade   = 16 << 20 // of all that it makes on its way, beside four times what it was given
 	maxTime   = time.Second
-	maxPart   = 64 << 10 // of what a regular expression reads or inserts
+	maxText   = 16 << 10 // of what is given to a function that makes many times its input, such as a search
+	maxKey    = 4 << 10  // of a key by which is sorted
+	maxDigits = 1000     // of a number
 )
 
 // errBounds is the error of an expression that went beyond its bounds.
@@ -42,17 +44,17 @@ type scope struct {
 	code                  string         // of the error that the answer states
 }
 
-// room is the variable that holds how large a value may become.
-const room = "$__room"
+// runs is the variable that holds the budget of the run.
+const runs = "$__run"
 
 func variables() []string {
 	return []string{
 		"$model", "$task", "$callback", "$job", "$kept", "$source", "$poll", "$options", "$call", "$status", "$headers",
-		"$code", room,
+		"$code", runs,
 	}
 }
 
-func (s scope) values(room int) []any {
+func (s scope) values(b *budget) []any {
 	var values []any
 	for _, text := range []string{s.model, s.task, s.callback, s.job, s.kept} {
 		values = append(values, orNull(text))
@@ -61,7 +63,7 @@ func (s scope) values(room int) []any {
 	for name, option := range s.options {
 		options[name] = option
 	}
-	return append(values, s.source, s.poll, options, orNull(s.call), s.status, s.headers, orNull(s.code), room)
+	return append(values, s.source, s.poll, options, orNull(s.call), s.status, s.headers, orNull(s.code), b)
 }
 
 func orNull(text string) any {
@@ -73,9 +75,10 @@ func orNull(text string) any {
 
 // expression is a jq program of a file. The nil expression has no output.
 type expression struct {
-	code *gojq.Code
-	keys []string        // of objects, in the order in which the program names them
-	uses map[string]bool // variables
+	code  *gojq.Code
+	keys  []string        // of objects, in the order in which the program names them
+	uses  map[string]bool // variables
+	reads []string        // members of the input
 }
 
 // programError is the error of a program that failed. What it says may hold a part of a
@@ -91,9 +94,16 @@ func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	if e == nil {
 		return nil, nil
 	}
-	left := maxOutput + size(input) + size(s.poll)
-	ctx := &budget{Context: context.Background(), steps: maxSteps, until: time.Now().Add(maxTime)}
-	for iter := e.code.RunWithContext(ctx, input, s.values(left)...); ; {
+	given := size(input) + size(s.poll)
+	if given > noSize {
+		return nil, errBounds
+	}
+	b := &budget{
+		Context: context.Background(), steps: maxSteps, until: time.Now().Add(maxTime),
+		room: maxOutput + given, made: maxMade + 4*given,
+	}
+	left := b.room
+	for iter := e.code.RunWithContext(b, input, s.values(b)...); ; {
 		output, ok := iter.Next()
 		if !ok {
 			return outputs, nil
@@ -110,10 +120,13 @@ func (e *expression) run(input any, s scope) (outputs []any, err error) {
 	}
 }
 
-// budget is a context that ends after so many steps: gojq asks for Done before each.
+// budget is what one run may use. It is the context of the run, which gojq asks before
+// each step, and the checks in the program charge it with what they see.
 type budget struct {
 	context.Context
 	steps int
+	room  int // of one value
+	made  int // is left of all that may be made
 	until time.Time
 }
 
@@ -125,7 +138,7 @@ var ended = func() chan struct{} {
 
 // Done counts a step.
 func (b *budget) Done() <-chan struct{} {
-	if b.steps--; b.steps < 0 || time.Now().After(b.until) {
+	if b.steps--; b.steps < 0 || b.made < 0 || time.Now().After(b.until) {
 		return ended
 	}
 	return nil
@@ -134,8 +147,43 @@ func (b *budget) Done() <-chan struct{} {
 // Err is why the context ends.
 func (b *budget) Err() error { return errBounds }
 
-// size estimates the bytes of a value.
-func size(v any) int { return sizeUpTo(v, 1<<62) }
+// fits is the value, if it has room. What was made is charged: of a list or object that
+// the program wrote only the list itself, since what is in it was charged before.
+func fits(whole bool) func(v any, args []any) any {
+	return func(v any, args []any) any {
+		b, _ := args[0].(*budget)
+		n := sizeUpTo(v, b.room)
+		if n > b.room {
+			return errBounds
+		}
+		if list, ok := v.([]any); ok && !whole {
+			n = 16 * (1 + len(list))
+		} else if object, ok := v.(map[string]any); ok && !whole {
+			n = 64 * (1 + len(object))
+		}
+		b.made -= n
+		return v
+	}
+}
+
+// takes is the value, if it is at most so large. Each byte of it is charged as so many.
+func takes(v any, args []any) any {
+	b, _ := args[0].(*budget)
+	limit, _ := args[1].(int)
+	cost, _ := args[2].(int)
+	n := sizeUpTo(v, limit+16)
+	if n > limit+16 {
+		return errBounds
+	}
+	b.made -= n * cost
+	return v
+}
+
+// noSize is beyond the size of any value.
+const noSize = 1 << 40
+
+// size estimates the bytes of a value. One with a number that nobody can mean has none.
+func size(v any) int { return sizeUpTo(v, 1<<50) }
 
 // sizeUpTo stops to count above the limit: a value may be small in memory and hold the
 // same part a million times.
@@ -145,7 +193,9 @@ func sizeUpTo(v any, limit int) int {
 	case string:
 		n += len(v)
 	case json.Number:
-		n += len(v)
+		if n += len(v); n > maxDigits { // to calculate with it takes the square of its length
+			n = noSize + 1
+		}
 	case *big.Int:
 		n += v.BitLen() * 64 // to write a long one takes more than its length
 	case []any:
@@ -162,10 +212,16 @@ func sizeUpTo(v any, limit int) int {
 	return n
 }
 
-// prelude has the functions that replace those whose output has no bound.
+// prelude has the functions that replace those whose output or time has no bound.
 const prelude = `
-def _times($l; $r): if [$l, $r] | any(type == "string") then error("a text cannot be multiplied") else $l * $r end;
+def _plain: if type == "string" then _fits($__run) else _takes($__run; 1048576; 6) end;
+def _string: _plain | tostring;
+def _json: _takes($__run; 1048576; 6) | tojson;
 def _join($s): if length * ($s | length) > 1048576 then error("the text is too long") else join($s) end;
+def _key: if type == "array" then error("an index is a text or a number") else . end;
+def _times($r; $l): if [$l, $r] | any(type == "string") then error("a text cannot be multiplied") else $l * $r end;
+def _minus($r; $l): def list: if type == "array" then _takes($__run; 16384; 1) else . end; ($l | list) - ($r | list);
+def _over($r; $l): ($l | if type == "string" then _takes($__run; 16384; 64) else . end) / $r;
 .`
 
 // compile makes an expression. An error comes with the offset in the text at which it was
@@ -181,8 +237,9 @@ func compile(text string) (*expression, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	g := guard{uses: map[string]bool{}}
-	g.walk(reflect.ValueOf(query))
+	reads := members(query)
+	g := guard{uses: map[string]bool{}, costs: map[*gojq.Func]int{}}
+	walk(query, g.enter, g.leave)
 	if len(g.faults) > 0 {
 		return nil, 0, errors.New(strings.Join(g.faults, "; "))
 	}
@@ -192,27 +249,17 @@ func compile(text string) (*expression, int, error) {
 	}
 	query.FuncDefs = append(around.FuncDefs, query.FuncDefs...)
 	code, err := gojq.Compile(query, gojq.WithVariables(variables()),
-		gojq.WithFunction("_fits", 1, 1, func(v any, limit []any) any {
-			n, _ := limit[0].(int)
-			return unlessLarger(v, n)
-		}),
-		gojq.WithFunction("_part", 0, 0, func(v any, _ []any) any { return unlessLarger(v, maxPart) }))
+		gojq.WithFunction("_fits", 1, 1, fits(false)),
+		gojq.WithFunction("_made", 1, 1, fits(true)), gojq.WithFunction("_takes", 3, 3, takes))
 	if err != nil {
 		return nil, 0, err
 	}
-	return &expression{code: code, keys: g.keys, uses: g.uses}, 0, nil
+	return &expression{code: code, keys: g.keys, uses: g.uses, reads: reads}, 0, nil
 }
 
-func unlessLarger(v any, limit int) any {
-	if sizeUpTo(v, limit) > limit {
-		return errBounds
-	}
-	return v
-}
-
-// encode writes a document whose objects have their members in the order of the keys.
-// Members that are null are left out.
-func (e *expression) encode(v any) ([]byte, error) {
+// encode writes a document behind what is there. Objects have their members in the order
+// of the keys, less those that are null.
+func (e *expression) encode(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case map[string]any:
 		at := func(key string) int {
@@ -228,36 +275,37 @@ func (e *expression) encode(v any) ([]byte, error) {
 			}
 		}
 		slices.SortFunc(keys, func(a, b string) int { return cmp.Or(at(a)-at(b), strings.Compare(a, b)) })
-		return e.joined('{', '}', len(keys), func(i int) ([]byte, error) {
+		return e.joined(b, "{}", len(keys), func(b []byte, i int) ([]byte, error) {
 			name, err := vendorhttp.Encode(keys[i])
 			if err != nil {
 				return nil, err
 			}
-			member, err := e.encode(v[keys[i]])
-			return slices.Concat(name, []byte{':'}, member), err
+			return e.encode(append(append(b, name...), ':'), v[keys[i]])
 		})
 	case []any:
-		return e.joined('[', ']', len(v), func(i int) ([]byte, error) { return e.encode(v[i]) })
+		return e.joined(b, "[]", len(v), func(b []byte, i int) ([]byte, error) { return e.encode(b, v[i]) })
 	case *big.Int:
-		return []byte(v.String()), nil
+		return v.Append(b, 10), nil
 	default:
-		return vendorhttp.Encode(v)
+		text, err := vendorhttp.Encode(v)
+		return append(b, text...), err
 	}
 }
 
-func (e *expression) joined(begin, end byte, n int, part func(i int) ([]byte, error)) ([]byte, error) {
-	text := []byte{begin}
+// joined writes the parts of a list or object between its marks.
+func (e *expression) joined(
+	b []byte, marks string, n int, part func(b []byte, i int) ([]byte, error),
+) (_ []byte, err error) {
+	b = append(b, marks[0])
 	for i := range n {
 		if i > 0 {
-			text = append(text, ',')
+			b = append(b, ',')
 		}
-		one, err := part(i)
-		if err != nil {
+		if b, err = part(b, i); err != nil {
 			return nil, err
 		}
-		text = append(text, one...)
 	}
-	return append(text, end), nil
+	return append(b, marks[1]), nil
 }
 
 // textOf is a text, or a number or boolean as a text. Anything else is empty.

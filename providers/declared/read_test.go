@@ -134,6 +134,14 @@ func TestHostileFiles(t *testing.T) {
 		"halt":                       {body("halt_error"), "halt_error is not possible here"},
 		"an index of half a billion": {body(".duration[500000000] = 1"), "an assignment is to members by their names"},
 		"a path to it":               {body("setpath([500000000]; 1)"), "setpath is not possible here"},
+		"an update of many":          {body(".duration += 1"), "with = or |="},
+		"a pattern that repeats":     {body(`.prompt | test("(a{300}){3}")`), "it repeats too much"},
+		"a pattern of a request":     {body(".prompt | test(.prompt)"), "texts in quotes"},
+		"flags of a request":         {body(`.prompt | test("a"; .prompt)`), "texts in quotes"},
+		"a pattern that is none":     {body(`.prompt | gsub("("; "")`), "texts in quotes"},
+		"a width":                    {body(`0 | strftime("%999999999Y")`), "without digits"},
+		"a function of jq":           {body("(def keys: 1; .) | keys"), "keys is not the file's to define"},
+		"a loop in one step":         {body("jn(2000000000; 1e9)"), "jn is not possible here"},
 		"an inner function":          {body(`{a: _multiply("x"; 1e9)}`), "_multiply is no function"},
 		"a check undone":             {body("def _fits($x): .; {}"), "names that begin with _"},
 		"the room":                   {body("1e9 as $__room | {}"), "names that begin with _"},
@@ -164,6 +172,39 @@ func TestHostileFiles(t *testing.T) {
 			got := strings.Join(faults(tt.edit(plain(t))), "\n")
 			if !strings.HasPrefix(got, "v.yaml:") || !strings.Contains(got, tt.want) {
 				t.Errorf("faults %.500q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A field that the operation lacks is refused wherever it is certain that an expression
+// reads the request.
+func TestMistypedFields(t *testing.T) {
+	t.Parallel()
+	for expression, refused := range map[string]bool{
+		"{promt}":                                true,
+		"{$model, a: .promt}":                    true,
+		`{a: .["promt"]}`:                        true,
+		`{"promt"}`:                              true,
+		`{a: "\(.promt)"}`:                       true,
+		"{a: (if .promt then 1 else 2 end)}":     true,
+		".prompt as $p | {$p, a: [.promt?]}":     true,
+		". | {a: (.prompt // .promt)}":           true,
+		"{a: ([1, 2] | .[0:.promt])}":            false,
+		"{a: -.promt}":                           true,
+		"{a: (.prompt | {promt})}":               false,
+		"{a: [$options | .promt]}":               false,
+		"{a: (.prompt | try .promt catch null)}": false,
+		"def f: .promt; {a: ($options | f)}":     false,
+		"$options.promt":                         false,
+	} {
+		t.Run(expression, func(t *testing.T) {
+			t.Parallel()
+			text := strings.Replace(plain(t), `body: "{$model, prompt, seconds: .duration}"`, "body: '"+expression+"'", 1)
+			got := strings.Join(faults(text), "\n")
+			const want = "operations.video.submit.body: the operation takes no field promt"
+			if refused != strings.HasSuffix(got, want) || !refused && got != "" {
+				t.Errorf("faults %q", got)
 			}
 		})
 	}

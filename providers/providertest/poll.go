@@ -137,7 +137,7 @@ func (s Suite) report(t *testing.T, got mediagate.Report, want mediagate.JobStat
 
 // incomplete covers successes that leave out media.
 func (s Suite) incomplete(t *testing.T, ref mediagate.JobRef, do ask) {
-	if len(s.Bare) == 0 {
+	if len(s.Bare)+len(s.Beside) == 0 {
 		t.Error("Bare is empty: nothing shows what the adapter makes of a success without media")
 	}
 	for name, reply := range s.Bare {

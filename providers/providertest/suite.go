@@ -53,7 +53,8 @@ type Suite struct {
 	// Lies are answers to Poll and Find against the vendor's own protocol, such as
 	// another job's.
 	Lies map[string]Reply
-	// Bare are answers about Ref's job that it succeeded, and that name no media.
+	// Bare are answers about Ref's job that it succeeded, and that name no media. There may
+	// be none where all media are named in Beside.
 	Bare map[string]Reply
 	// Partial are answers about Ref's job that it succeeded, which leave out the media
 	// of some pieces, with the media that they name.

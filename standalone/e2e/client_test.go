@@ -183,6 +183,9 @@ const (
 	zeta  = "zeta-2-ext"
 
 	epsilonFast = "epsilon3.1-fast-official"
+
+	flux = "flux-schnell" // of examples/models, as the next one
+	ltx  = "ltx-2.3"
 )
 
 // images are the models that a synchronous vendor makes.
@@ -217,7 +220,7 @@ func (w *world) request(j job) (request, *task) {
 	path, body := "/v1/videos/generations", map[string]any{"model": j.model, "prompt": prompt, "metadata": map[string]any{"reference": t.ref}}
 	maps.Copy(body, w.needed(j.model))
 	maps.Copy(body, j.fields)
-	if images[j.model] {
+	if images[j.model] || j.model == flux {
 		path = "/v1/images/generations"
 	}
 	if t.hook {

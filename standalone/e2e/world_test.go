@@ -239,11 +239,11 @@ func (w *world) ownInfra(name string, more ...string) *service {
 }
 
 // sandboxChannels are the vendors' accounts, as the sandbox has them, where
-// there is an adapter.
+// there is an adapter and a built-in model is routed to it.
 func sandboxChannels(url string) []map[string]any {
 	var channels []map[string]any
 	for _, c := range sandbox.Channels(url) {
-		if slices.Contains(all.Builtin().Known(), c.Provider) {
+		if c.Provider != "fal" && slices.Contains(all.Builtin().Known(), c.Provider) {
 			channels = append(channels, map[string]any{
 				"name": c.Provider + "-a", "provider": c.Provider, "base_url": url + c.Path, "credentials": c.Credentials,
 				"requests_per_second": 50, "poll_interval": map[string]string{"min": "500ms", "max": "1s"},

@@ -1,0 +1,69 @@
+package declared
+
+import (
+	"strings"
+
+	"github.com/itchyny/gojq"
+)
+
+// members lists the members of its input that a program reads by their names, as far as
+// the program alone tells that they are the input's: what stands behind a pipe, or within
+// a function, may have another input.
+func members(q *gojq.Query) (names []string) {
+	r := reads{func(name string) { names = append(names, name) }}
+	walk(q, r.enter, nil)
+	return names
+}
+
+// reads goes through the parts of a program whose input is that of the program.
+type reads struct{ add func(name string) }
+
+// enter reports whether a part is to be gone through as it stands.
+func (r reads) enter(part any) bool {
+	within := func(parts ...*gojq.Query) bool {
+		walk(parts, r.enter, nil)
+		return false
+	}
+	switch p := part.(type) {
+	case *gojq.Func, *gojq.FuncDef:
+		return false
+	case *gojq.Query:
+		if p.Op == gojq.OpModify || p.Op == gojq.OpPipe && len(p.Patterns) == 0 {
+			if p.Left.String() == "." {
+				return within(p.Right)
+			}
+			return within(p.Left)
+		}
+	case *gojq.Reduce:
+		return within(p.Query, p.Start)
+	case *gojq.Foreach:
+		return within(p.Query, p.Start)
+	case *gojq.Try:
+		return within(p.Body)
+	case *gojq.Suffix: // a further step of a path, which may be computed from the input
+		if p.Index == nil {
+			return false
+		}
+		return within(p.Index.Start, p.Index.End)
+	case *gojq.Index: // the first step, such as .prompt or .["prompt"]
+		r.name(p.Name, p.Str)
+		if p.Start != nil && p.Start.Term != nil {
+			r.name("", p.Start.Term.Str)
+		}
+	case *gojq.ObjectKeyVal: // {prompt} reads .prompt
+		if p.Val == nil && !strings.HasPrefix(p.Key, "$") {
+			r.name(p.Key, p.KeyString)
+		}
+	}
+	return true
+}
+
+// name adds a name, which may be a text in quotes.
+func (r reads) name(name string, quoted *gojq.String) {
+	if quoted != nil && len(quoted.Queries) == 0 {
+		name = quoted.Str
+	}
+	if name != "" {
+		r.add(name)
+	}
+}

@@ -1,0 +1,41 @@
+package e2e_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/sandbox"
+)
+
+// A vendor that is a file, with models that are files, serves tasks like any other, also
+// when the worker dies that has seen the job's end. What a model refuses, in the answer to
+// the call for the result, fails the task.
+func TestVendorOfFile(t *testing.T) {
+	t.Parallel()
+	folder, err := filepath.Abs("../../examples/models")
+	if err != nil {
+		t.Fatal(err)
+	}
+	channels := sandbox.Channels("")
+	fal := channels[slices.IndexFunc(channels, func(c sandbox.Channel) bool { return c.Provider == "fal" })]
+	w := newWorld(t, options{
+		shape: production, failpoint: failpoint.PollTerminal, settings: map[string]any{"catalog_dir": folder},
+		channels: []map[string]any{{"name": "fal-a", "provider": "fal", "credentials": fal.Credentials}},
+	})
+	two := w.submit(job{model: flux, fields: map[string]any{"n": 2, "size": "16:9"}})
+	two.files, two.price = 2, "0.012"
+	w.victim().awaitKilled(t, crashLimit)
+	w.victim().start(t)
+	w.submit(job{model: ltx, fields: map[string]any{"duration": 8, "aspect_ratio": "9:16"}}).price = "0.64"
+	refused := w.submit(job{model: ltx, directive: "fail=moderation, at=poll"})
+	refused.want, refused.code = "failed", "content_policy_violation"
+	stopped := w.submit(job{model: ltx, directive: "duration=30m"})
+	stopped.want = "cancelled"
+	w.awaitProcessing(stopped)
+	w.cancel(stopped)
+	w.await(stopped, 45*time.Second, "is cancelled", func(o object) bool { return o.Status == "cancelled" })
+	w.verify(recoverTime)
+}
