@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
 	"image"
 	_ "image/jpeg" // the formats that vendors take
 	_ "image/png"
@@ -24,6 +26,23 @@ func ReadPicture(raw []byte) (p Picture, ok bool) {
 		return Picture{}, false
 	}
 	return Picture{Format: format, Width: cfg.Width, Height: cfg.Height}, true
+}
+
+// InlinePicture reads the head of a picture in base64, which may be a data URI, and how
+// many bytes it has.
+func InlinePicture(text string) (p Picture, size int, err error) {
+	if strings.HasPrefix(text, "data:") {
+		_, text, _ = strings.Cut(text, ",")
+	}
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return Picture{}, 0, errors.New("base64 decoding failed")
+	}
+	p, ok := ReadPicture(raw)
+	if !ok {
+		return Picture{}, 0, errors.New("must be a picture")
+	}
+	return p, len(raw), nil
 }
 
 // Pixels is the size of a video with the short side and the ratio; the codec
