@@ -27,13 +27,16 @@ const (
 )
 
 var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: "invalid_token", Message: "The specified token is invalid or wrong."},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: "no_api", Message: "API does not exist, please make sure url is correct."},
-	kernel.NoJob:         {Status: http.StatusNotFound, Code: "not_found", Message: "task not found"},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: badRequest},
-	kernel.Inappropriate: {Status: http.StatusForbidden, Code: forbidden, Message: "Prompt contained inappropriate material"},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: "api_error", Message: "Internal server error."},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: "too_many_requests", Message: "You have exceeded the rate limit."},
+	kernel.NoKey: kernel.Says(http.StatusUnauthorized, "invalid_token",
+		"The specified token is invalid or wrong."),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, "no_api",
+		"API does not exist, please make sure url is correct."),
+	kernel.NoJob:         kernel.Says(http.StatusNotFound, "not_found", "task not found"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, badRequest, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusForbidden, forbidden, "Prompt contained inappropriate material"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, "api_error", "Internal server error."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "too_many_requests",
+		"You have exceeded the rate limit."),
 }, func(w kernel.Words) any {
 	return map[string]any{"success": false, "error": fault(w.Code, w.Message), "trace_id": kernel.UUID()}
 })
@@ -95,7 +98,8 @@ func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallSubmit, kernel.Invalid, err)
 	}
 	return v.Accept(a, &kernel.Job{
-		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: b.Text("name"), Media: kernel.Media{Kind: "image"}, // takes as long
+		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: b.Text("name"),
+		Media: kernel.Media{Kind: "image"}, // takes as long
 	}, refuse, func(j *kernel.Job) kernel.Reply {
 		if rep, failed := v.Await(r, j, refuse); failed {
 			return rep

@@ -64,6 +64,7 @@ func (v api) upload(r *http.Request, a kernel.Account) kernel.Reply {
 		return refuse(kernel.CallOther, kernel.Invalid, err)
 	}
 	return kernel.OK(kernel.CallOther, map[string]any{
-		"success": true, "task_id": kernel.UUID(), "data": map[string]any{"audio_id": uploadID(a.ID(), v.Endpoint), "lyric": ""},
+		"success": true, "task_id": kernel.UUID(),
+		"data": map[string]any{"audio_id": uploadID(a.ID(), v.Endpoint), "lyric": ""},
 	})
 }

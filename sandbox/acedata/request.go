@@ -57,7 +57,7 @@ func (v api) job(a kernel.Account, b kernel.Body) (*kernel.Job, error) {
 		lyric = "[Verse]\n" + about
 	}
 	return &kernel.Job{
-		ID: kernel.UUID(), Model: cmp.Or(b.Text("model"), defaults[v.Endpoint]), Media: media, CallbackURL: b.Text("callback_url"),
+		ID: kernel.UUID(), CallbackURL: b.Text("callback_url"), Model: cmp.Or(b.Text("model"), defaults[v.Endpoint]), Media: media,
 		Prompt: kernel.Saying(prompt, b.Text("lyric"), about, b.Text("style"), b.Text("title")),
 		Detail: map[string]string{
 			"action": action, "title": title, "lyric": lyric, "style": cmp.Or(b.Text("style"), source.style), "prompt": prompt,

@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// query tells of one job or of several, of which it leaves out what the account does not
-// have.
+// query tells of one job or of several. Of several it leaves out those that the account does
+// not have.
 func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 	b, err := schemas.Read(r, "tasks", bodyMax)
 	if err != nil {
@@ -38,8 +38,9 @@ func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
 // record is a job as a question shows it. Its state is empty: the response tells.
 func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	out := map[string]any{
-		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "", "trace_id": kernel.Derived(j.ID, "trace"),
-		"request": map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
+		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "",
+		"trace_id": kernel.Derived(j.ID, "trace"),
+		"request":  map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
 	}
 	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.Derived(j.ID, "trace")}
 	switch j.State(now) {
@@ -131,7 +132,8 @@ func (v api) song(a kernel.Account, id string) (song, bool) {
 		return song{title: "Upload"}, true
 	}
 	now := v.Now()
-	for _, j := range v.Jobs(a, func(j *kernel.Job) bool { return j.Endpoint == v.Endpoint && j.State(now) == kernel.StateSucceeded }) {
+	made := func(j *kernel.Job) bool { return j.Endpoint == v.Endpoint && j.State(now) == kernel.StateSucceeded }
+	for _, j := range v.Jobs(a, made) {
 		if i := slices.IndexFunc(clips("", j, "succeeded"), func(c map[string]any) bool { return c["id"] == id }); i >= 0 {
 			return song{j.Detail["title"], j.Detail["lyric"], j.Detail["style"], j.Media.Length(i)}, true
 		}
@@ -141,5 +143,6 @@ func (v api) song(a kernel.Account, id string) (song, bool) {
 
 // voice reports that the account made a voice of that id.
 func (v api) voice(a kernel.Account, id string) bool {
-	return len(v.Jobs(a, func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id })) > 0
+	made := func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id }
+	return len(v.Jobs(a, made)) > 0
 }

@@ -28,16 +28,20 @@ const (
 const wrongCall kernel.Fault = -1
 
 var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: "InvalidApiKey", Message: "Invalid API-key provided."},
-	kernel.NoPath:        {Status: http.StatusBadRequest, Code: "InvalidParameter", Message: "url error, please check url!"},
-	kernel.NoModel:       {Status: http.StatusNotFound, Code: "ModelNotFound", Message: "Model not exist."},
-	kernel.NoJob:         {Status: http.StatusBadRequest, Code: "InvalidParameter", Message: "task not exist"},
-	kernel.NotNow:        {Status: http.StatusBadRequest, Code: "UnsupportedOperation", Message: "Failed to cancel the task, please confirm if the task is in PENDING status."},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: "InvalidParameter"},
-	kernel.Inappropriate: {Status: http.StatusBadRequest, Code: codeInspection, Message: "Input data may contain inappropriate content."},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: "InternalError", Message: "An internal error has occurred, please try again later."},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: "Throttling.AllocationQuota", Message: "Too many requests in route. Please try again later."},
-	wrongCall:            {Status: http.StatusForbidden, Code: "AccessDenied", Message: "current user api does not support "},
+	kernel.NoKey:   kernel.Says(http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided."),
+	kernel.NoPath:  kernel.Says(http.StatusBadRequest, "InvalidParameter", "url error, please check url!"),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, "ModelNotFound", "Model not exist."),
+	kernel.NoJob:   kernel.Says(http.StatusBadRequest, "InvalidParameter", "task not exist"),
+	kernel.NotNow: kernel.Says(http.StatusBadRequest, "UnsupportedOperation",
+		"Failed to cancel the task, please confirm if the task is in PENDING status."),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, "InvalidParameter", ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, codeInspection,
+		"Input data may contain inappropriate content."),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, "InternalError",
+		"An internal error has occurred, please try again later."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "Throttling.AllocationQuota",
+		"Too many requests in route. Please try again later."),
+	wrongCall: kernel.Says(http.StatusForbidden, "AccessDenied", "current user api does not support "),
 }, func(w kernel.Words) any {
 	return map[string]any{"code": w.Code, "message": w.Message, "request_id": kernel.UUID()}
 })

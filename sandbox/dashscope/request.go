@@ -51,8 +51,9 @@ func image(b kernel.Body) (*kernel.Job, error) {
 		return nil, kernel.Wrong("parameters.size", "must be W*H with 512*512 to 2048*2048 pixels")
 	}
 	j := &kernel.Job{
-		ID: kernel.UUID(), Endpoint: images, Model: b.Text("model"), Prompt: b.List("input.messages")[0].List("content")[0].Text("text"),
-		Media: kernel.Media{Kind: "image", Width: width, Height: height}, Detail: map[string]string{},
+		ID: kernel.UUID(), Endpoint: images, Model: b.Text("model"),
+		Prompt: b.List("input.messages")[0].List("content")[0].Text("text"),
+		Media:  kernel.Media{Kind: "image", Width: width, Height: height}, Detail: map[string]string{},
 	}
 	if b.Flag("parameters.prompt_extend", false) {
 		j.Detail[detailExtended] = "yes"
@@ -112,11 +113,12 @@ func video(b kernel.Body) (*kernel.Job, error) {
 var filmName = regexp.MustCompile(`^[^?]*\.(mp4|mov)(\?|$)`)
 
 func refersToVideo(b kernel.Body) bool {
-	return slices.ContainsFunc(b.Texts("input.reference_urls"), filmName.MatchString) ||
-		slices.ContainsFunc(b.List("input.media"), func(item kernel.Body) bool { return item.Text("type") == "reference_video" })
+	film := func(item kernel.Body) bool { return item.Text("type") == "reference_video" }
+	return slices.ContainsFunc(b.Texts("input.reference_urls"), filmName.MatchString) || slices.ContainsFunc(b.List("input.media"), film)
 }
 
-// said is the prompt. Of shots that the customer cut it may be blank, and theirs count.
+// said returns the prompt. If it is blank, because the customer cut the shots, the prompt of
+// the first shot takes its place.
 func said(b kernel.Body, seconds int) (string, error) {
 	shots := b.List("input.multi_prompt")
 	prompt, sum, seen := b.Text("input.prompt"), 0, map[int]bool{}
@@ -145,8 +147,8 @@ func sized(size string) (width, height int) {
 	return width, height
 }
 
-// framed is the size of a video whose shape is said by a ratio. Without one it is that of a
-// frame or a source, which nobody looks at.
+// framed is the size of a video of a ratio. Without a ratio the vendor follows a frame or a
+// source video; the sandbox does not look at these, and takes 16:9.
 func framed(resolution, ratio string) (width, height int) {
 	if ratio == "" {
 		ratio = "16:9"

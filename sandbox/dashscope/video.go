@@ -76,7 +76,7 @@ func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	if known(api, r, a) == nil {
 		return refuse(kernel.CallCancel, kernel.NoJob, nil)
 	}
-	return api.Cancel(a, r.PathValue("id"))
+	return api.Cancel(r, a)
 }
 
 // clock writes a time as the vendor does: by its own watch, without a zone.

@@ -66,7 +66,8 @@ func generate(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 			return rep
 		}
 		content, mimeType, _ := j.File(kernel.FileImage)
-		rep = answer(j, candidate("STOP", map[string]any{"inlineData": map[string]any{"mimeType": mimeType, "data": kernel.Place}}), tokens[j.Detail["size"]])
+		inline := map[string]any{"inlineData": map[string]any{"mimeType": mimeType, "data": kernel.Place}}
+		rep = answer(j, candidate("STOP", inline), tokens[j.Detail["size"]])
 		stream, err := kernel.Inline(rep.Body, content)
 		if err != nil {
 			return googleapi.Refuse(kernel.CallSubmit, kernel.Internal, err)

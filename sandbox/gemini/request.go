@@ -35,7 +35,8 @@ func job(model string, b kernel.Body) (*kernel.Job, error) {
 	size := cmp.Or(b.Text("generationConfig.imageConfig.imageSize"), "1K")
 	width, height := pixels(b.Text("generationConfig.imageConfig.aspectRatio"), size, first)
 	return &kernel.Job{
-		ID: kernel.UUID(), Model: model, Prompt: strings.Join(texts, "\n"), Media: kernel.Media{Kind: "image", Width: width, Height: height},
+		ID: kernel.UUID(), Model: model, Prompt: strings.Join(texts, "\n"),
+		Media:  kernel.Media{Kind: "image", Width: width, Height: height},
 		Detail: map[string]string{"size": size, "images": strconv.Itoa(images)},
 	}, nil
 }

@@ -16,23 +16,29 @@ const (
 
 // Refuse answers with an error of google.rpc.
 var Refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusForbidden, Code: "PERMISSION_DENIED", Message: "Method doesn't allow unregistered callers. Please use API Key."},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: "NOT_FOUND", Message: "the requested URL was not found on this server"},
-	kernel.NoModel:       {Status: http.StatusNotFound, Code: "NOT_FOUND"},
-	kernel.NoJob:         {Status: http.StatusNotFound, Code: "NOT_FOUND", Message: "Operation was not found."},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: "INVALID_ARGUMENT"},
-	kernel.Inappropriate: {Status: http.StatusBadRequest, Code: "INVALID_ARGUMENT", Message: "The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: "INTERNAL", Message: "An internal error has occurred. Please retry."},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: "RESOURCE_EXHAUSTED", Message: "You exceeded your current quota."},
-	NoToken:              {Status: http.StatusUnauthorized, Code: "UNAUTHENTICATED", Message: "Request had invalid authentication credentials. Expected OAuth 2 access token."},
-	Hidden:               {Status: http.StatusForbidden, Code: "PERMISSION_DENIED"},
+	kernel.NoKey: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED",
+		"Method doesn't allow unregistered callers. Please use API Key."),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, "NOT_FOUND",
+		"the requested URL was not found on this server"),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, "NOT_FOUND", ""),
+	kernel.NoJob:   kernel.Says(http.StatusNotFound, "NOT_FOUND", "Operation was not found."),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT", ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT",
+		"The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, "INTERNAL",
+		"An internal error has occurred. Please retry."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "RESOURCE_EXHAUSTED",
+		"You exceeded your current quota."),
+	NoToken: kernel.Says(http.StatusUnauthorized, "UNAUTHENTICATED",
+		"Request had invalid authentication credentials. Expected OAuth 2 access token."),
+	Hidden: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED", ""),
 }, func(w kernel.Words) any {
 	return map[string]any{"error": map[string]any{"code": w.Status, "message": w.Message, "status": w.Code}}
 })
 
 // Keyed recognises customers by the API key. A key that is not one is an invalid argument
 // for this vendor, told apart by its reason.
-func Keyed(s *kernel.Service) func(r *http.Request) (kernel.Account, *kernel.Reply) {
+func Keyed(s *kernel.Service) kernel.Recognise {
 	return func(r *http.Request) (kernel.Account, *kernel.Reply) {
 		key := r.Header.Get("x-goog-api-key")
 		a, known := s.Customer("api_key", key)
@@ -42,7 +48,8 @@ func Keyed(s *kernel.Service) func(r *http.Request) (kernel.Account, *kernel.Rep
 		refused := Refuse(kernel.CallOther, kernel.NoKey, nil)
 		if key != "" {
 			refused.Status, refused.Body = http.StatusBadRequest, map[string]any{"error": map[string]any{
-				"code": http.StatusBadRequest, "status": "INVALID_ARGUMENT", "message": "API key not valid. Please pass a valid API key.",
+				"code": http.StatusBadRequest, "status": "INVALID_ARGUMENT",
+				"message": "API key not valid. Please pass a valid API key.",
 				"details": []any{map[string]any{
 					"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
 				}},
@@ -59,6 +66,7 @@ func Called(r *http.Request, models []string, method string) (model string, refu
 	if slices.Contains(models, model) && called == method {
 		return model, nil
 	}
-	rep := Refuse(kernel.CallOther, kernel.NoModel, kernel.Wrong("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
+	rep := Refuse(kernel.CallOther, kernel.NoModel,
+		kernel.Wrong("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
 	return "", &rep
 }

@@ -80,7 +80,9 @@ func Reasons(filtered int) []string {
 
 // Poll answers about an operation; end makes the response of one that is done
 // and has not failed.
-func (s Surface) Poll(v *kernel.Service, a kernel.Account, model, id string, end func(j *kernel.Job, op map[string]any) kernel.Reply) kernel.Reply {
+func (s Surface) Poll(
+	v *kernel.Service, a kernel.Account, model, id string, end func(j *kernel.Job, op map[string]any) kernel.Reply,
+) kernel.Reply {
 	api := s.API(v, model)
 	return api.Tell(api.Find(a, id), func(j *kernel.Job) kernel.Reply {
 		op := map[string]any{"name": s.NameOf(model, j.ID)}

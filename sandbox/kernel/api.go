@@ -30,6 +30,9 @@ type Words struct {
 	Message string // goes before what is wrong with a request
 }
 
+// Says returns the words of a fault.
+func Says(status int, code any, message string) Words { return Words{status, code, message} }
+
 // Refuse answers a call that is refused; err tells more of the fault, or is nil.
 type Refuse func(kind string, f Fault, err error) Reply
 
@@ -99,6 +102,11 @@ func (api *API) Submit(r *http.Request, a Account, operation string, job Maker) 
 	return api.Begin(r, a, j)
 }
 
+// Submits serves an operation that makes a job.
+func (api *API) Submits(operation string, job Maker) Handler {
+	return func(r *http.Request, a Account) Reply { return api.Submit(r, a, operation, job) }
+}
+
 // Begin takes a job that broke no rule, and calls the customer back.
 func (api *API) Begin(r *http.Request, a Account, j *Job) Reply {
 	rep := api.Accept(a, j, api.Refuse, func(j *Job) Reply { return OK(CallSubmit, api.Made(r, j, j.Created)) })
@@ -117,8 +125,11 @@ func (api *API) Find(a Account, id string) *Job {
 	return nil
 }
 
-// Query tells of a job.
-func (api *API) Query(r *http.Request, a Account, id string) Reply {
+// Query tells of the job whose id is in the path.
+func (api *API) Query(r *http.Request, a Account) Reply { return api.QueryID(r, a, r.PathValue("id")) }
+
+// QueryID tells of a job.
+func (api *API) QueryID(r *http.Request, a Account, id string) Reply {
 	return api.Tell(api.Find(a, id), func(j *Job) Reply { return OK(CallPoll, api.Task(r, j, api.Now())) })
 }
 
@@ -136,9 +147,9 @@ func (api *API) Tell(j *Job, show func(j *Job) Reply) Reply {
 	return rep
 }
 
-// Cancel cancels a job that is queued.
-func (api *API) Cancel(a Account, id string) Reply {
-	j := api.Find(a, id)
+// Cancel cancels the job whose id is in the path, if it is queued.
+func (api *API) Cancel(r *http.Request, a Account) Reply {
+	j := api.Find(a, r.PathValue("id"))
 	if j == nil {
 		return api.Refuse(CallCancel, NoJob, nil)
 	}
@@ -153,9 +164,11 @@ func (api *API) Cancel(a Account, id string) Reply {
 // Handler answers a customer's call.
 type Handler = func(*http.Request, Account) Reply
 
-// Routes serves the calls of customers, whom who recognises or refuses, and refuses what is
-// no call.
-func (v *Service) Routes(who func(*http.Request) (Account, *Reply), refuse Refuse, routes map[string]Handler) http.Handler {
+// Recognise finds the customer that makes a call, or refuses the call.
+type Recognise = func(*http.Request) (Account, *Reply)
+
+// Routes serves the calls of customers, and refuses what is no call.
+func (v *Service) Routes(who Recognise, refuse Refuse, routes map[string]Handler) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, h Handler) {
 		mux.Handle(path, v.Handle(func(r *http.Request) Reply {
@@ -174,7 +187,7 @@ func (v *Service) Routes(who func(*http.Request) (Account, *Reply), refuse Refus
 }
 
 // Customers recognises them by the credential that stands in a header behind a prefix.
-func (v *Service) Customers(header, prefix, credential string, refuse Refuse) func(*http.Request) (Account, *Reply) {
+func (v *Service) Customers(header, prefix, credential string, refuse Refuse) Recognise {
 	return func(r *http.Request) (Account, *Reply) {
 		if key, ok := strings.CutPrefix(r.Header.Get(header), prefix); ok {
 			if a, known := v.Customer(credential, key); known {

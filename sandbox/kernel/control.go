@@ -104,7 +104,8 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		s.controlError(w, err.Error())
 		return
 	}
-	s.stored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, arranged{Provider: in.Provider, Directive: d}) }))
+	next := arranged{Provider: in.Provider, Directive: d}
+	s.stored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, next) }))
 }
 
 // readOrder reads a body that orders something of one vendor; false: it has

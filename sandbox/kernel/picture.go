@@ -19,30 +19,21 @@ type Picture struct {
 	Width, Height int
 }
 
-// ReadPicture reads it; the image itself is not decoded.
-func ReadPicture(raw []byte) (p Picture, ok bool) {
-	cfg, format, err := image.DecodeConfig(bytes.NewReader(raw))
-	if err != nil || cfg.Width < 1 || cfg.Height < 1 {
-		return Picture{}, false
-	}
-	return Picture{Format: format, Width: cfg.Width, Height: cfg.Height}, true
-}
-
 // InlinePicture reads the head of a picture in base64, which may be a data URI, and how
-// many bytes it has.
+// many bytes the picture has. The image itself is not decoded.
 func InlinePicture(text string) (p Picture, size int, err error) {
 	if strings.HasPrefix(text, "data:") {
 		_, text, _ = strings.Cut(text, ",")
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return Picture{}, 0, errors.New("base64 decoding failed")
+		return p, 0, errors.New("base64 decoding failed")
 	}
-	p, ok := ReadPicture(raw)
-	if !ok {
-		return Picture{}, 0, errors.New("must be a picture")
+	config, format, err := image.DecodeConfig(bytes.NewReader(raw))
+	if err != nil || config.Width < 1 || config.Height < 1 {
+		return p, 0, errors.New("must be a picture")
 	}
-	return p, len(raw), nil
+	return Picture{Format: format, Width: config.Width, Height: config.Height}, len(raw), nil
 }
 
 // Pixels is the size of a video with the short side and the ratio; the codec

@@ -31,47 +31,30 @@ type Schemas struct {
 }
 
 // NewSchemas returns the schemas of the files schema/*.yaml, compiled when the first
-// request comes.
+// request comes. A file with a fault ends the program, since it is part of it.
 func NewSchemas(files fs.FS) *Schemas {
 	return &Schemas{compiled: sync.OnceValue(func() map[string]*jsonschema.Schema {
-		compiled, err := compile(files)
-		if err != nil {
-			panic("sandbox: schema: " + err.Error()) // it is part of the program
+		const base = "mem:///"
+		c := jsonschema.NewCompiler()
+		c.DefaultDraft(jsonschema.Draft2020)
+		names := must(fs.Glob(files, "schema/*.yaml"))
+		for _, name := range names {
+			raw := must(yaml.YAMLToJSON(must(fs.ReadFile(files, name))))
+			must(0, c.AddResource(base+name, must(jsonschema.UnmarshalJSON(bytes.NewReader(raw)))))
+		}
+		compiled := map[string]*jsonschema.Schema{}
+		for _, name := range names {
+			compiled[strings.TrimSuffix(path.Base(name), ".yaml")] = must(c.Compile(base + name))
 		}
 		return compiled
 	})}
 }
 
-func compile(files fs.FS) (map[string]*jsonschema.Schema, error) {
-	names, err := fs.Glob(files, "schema/*.yaml")
+func must[T any](value T, err error) T {
 	if err != nil {
-		return nil, err
+		panic("sandbox: schema: " + err.Error())
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	for _, name := range names {
-		raw, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, err
-		}
-		if raw, err = yaml.YAMLToJSON(raw); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if err := c.AddResource("mem:///"+name, document); err != nil {
-			return nil, err
-		}
-	}
-	compiled := map[string]*jsonschema.Schema{}
-	for _, name := range names {
-		if compiled[strings.TrimSuffix(path.Base(name), ".yaml")], err = c.Compile("mem:///" + name); err != nil {
-			return nil, err
-		}
-	}
-	return compiled, nil
+	return value
 }
 
 // Violation is a rule of the vendor's that a request breaks. Its text is for the
@@ -95,14 +78,14 @@ func Wrong(field, format string, args ...any) error {
 	return &Violation{Field: field, text: fmt.Sprintf(format, args...)}
 }
 
-// Body is the JSON object that a request holds. Its accessors take the path of a field,
-// such as settings.duration, and give the zero value where there is none: a schema has
-// said what is there, and of what type.
+// Body is the JSON object that a request holds. Its methods take the path of a field, such
+// as settings.duration, and return the zero value if there is no such field. The schema has
+// checked the types before.
 type Body map[string]any
 
 // ReadBody reads a request's body of at most limit bytes.
 func ReadBody(r *http.Request, limit int64) (Body, error) {
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, errors.New("Content-Type must be application/json")
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, limit+1))
@@ -132,23 +115,23 @@ func (b Body) at(path string) any {
 	return Body(inner).at(rest)
 }
 
-// Text is a string.
+// Text returns a string.
 func (b Body) Text(path string) string {
 	text, _ := b.at(path).(string)
 	return text
 }
 
-// Number is a number.
+// Number returns a number.
 func (b Body) Number(path string) float64 {
 	text, _ := b.at(path).(json.Number)
 	n, _ := text.Float64()
 	return n
 }
 
-// Int is a whole number.
+// Int returns a whole number.
 func (b Body) Int(path string) int { return int(b.Number(path)) }
 
-// Flag is a boolean, or the fallback where there is none.
+// Flag returns a boolean, or the fallback if there is no such field.
 func (b Body) Flag(path string, fallback bool) bool {
 	if flag, ok := b.at(path).(bool); ok {
 		return flag
@@ -156,7 +139,7 @@ func (b Body) Flag(path string, fallback bool) bool {
 	return fallback
 }
 
-// List are the objects of an array.
+// List returns the objects of an array.
 func (b Body) List(path string) (list []Body) {
 	items, _ := b.at(path).([]any)
 	for _, item := range items {
@@ -166,7 +149,7 @@ func (b Body) List(path string) (list []Body) {
 	return list
 }
 
-// Texts are the strings of an array.
+// Texts returns the strings of an array.
 func (b Body) Texts(path string) (list []string) {
 	items, _ := b.at(path).([]any)
 	for _, item := range items {

@@ -99,7 +99,8 @@ func openStore(dir string, keep int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("sandbox: make folder: %w", err)
 	}
-	db, err := bolt.Open(filepath.Join(dir, journalName), 0o600, &bolt.Options{Timeout: lockTimeout, NoSync: true, NoGrowSync: true})
+	path := filepath.Join(dir, journalName)
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockTimeout, NoSync: true, NoGrowSync: true})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: open journal: %w", err)
 	}

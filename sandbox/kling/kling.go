@@ -35,16 +35,21 @@ const (
 	omni = "omni-video"
 )
 
+// wrongMethod is a path that is there, called by another method.
+const wrongMethod kernel.Fault = -1
+
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: codeAuthFailed, Message: ""},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: 1203, Message: "The requested resource does not exist"},
-	kernel.NoModel:       {Status: http.StatusNotFound, Code: 1203},
-	kernel.NoJob:         {Status: http.StatusBadRequest, Code: 1201, Message: "Task not found"},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: 1201},
-	kernel.Inappropriate: {Status: http.StatusBadRequest, Code: 1301, Message: "Failure to pass the risk control system: the prompt is against the content policy"},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: 5000, Message: "Internal server error, please try again later"},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: 1303, Message: "parallel task over resource pack limit"},
-	kernel.InUse:         {Status: http.StatusBadRequest, Code: 1201, Message: "external_task_id already exists"},
+	wrongMethod:    kernel.Says(http.StatusNotFound, 1202, "The requested method is invalid"),
+	kernel.NoPath:  kernel.Says(http.StatusNotFound, 1203, "The requested resource does not exist"),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, 1203, ""),
+	kernel.NoJob:   kernel.Says(http.StatusBadRequest, 1201, "Task not found"),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, 1201, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, 1301,
+		"Failure to pass the risk control system: the prompt is against the content policy"),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, 5000,
+		"Internal server error, please try again later"),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, 1303, "parallel task over resource pack limit"),
+	kernel.InUse:   kernel.Says(http.StatusBadRequest, 1201, "external_task_id already exists"),
 }, func(w kernel.Words) any { return envelope(w.Code, w.Message, nil) })
 
 func envelope(code any, message string, data any) map[string]any {
@@ -73,18 +78,20 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 func mount(s *kernel.Service) http.Handler {
 	api := func(endpoint string) *kernel.API {
 		return &kernel.API{
-			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: endpoint, Refuse: refuse, Made: made, Task: task, Word: word, Told: told,
+			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: endpoint, Refuse: refuse,
+			Made: made, Task: task, Word: word, Told: told,
 		}
 	}
 	routes := map[string]kernel.Handler{}
 	for _, endpoint := range []string{"text2video", "image2video", omni} {
 		v1 := api(endpoint)
-		routes["POST /v1/videos/"+endpoint] = func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v1.Submit(r, a, endpoint, func(b kernel.Body) (*kernel.Job, error) { return older(endpoint, b) })
+		routes["POST /v1/videos/"+endpoint] = v1.Submits(endpoint, func(b kernel.Body) (*kernel.Job, error) { return older(endpoint, b) })
+		for _, path := range []string{endpoint, endpoint + "/{id}"} {
+			routes["/v1/videos/"+path] = func(*http.Request, kernel.Account) kernel.Reply {
+				return refuse(kernel.CallOther, wrongMethod, nil)
+			}
 		}
-		routes["GET /v1/videos/"+endpoint+"/{id}"] = func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v1.Query(r, a, r.PathValue("id"))
-		}
+		routes["GET /v1/videos/"+endpoint+"/{id}"] = v1.Query
 	}
 	v2 := api("tasks")
 	v2.Made, v2.Told = newerMade, newerTask
@@ -92,9 +99,8 @@ func mount(s *kernel.Service) http.Handler {
 		"text-to-video": {"kling-3.0"}, "image-to-video": {"kling-3.0"}, "omni-video": {"kling-3.0-omni", "kling-o1"},
 	} {
 		for _, model := range models {
-			routes["POST /"+operation+"/"+model] = apiKeyed(func(r *http.Request, a kernel.Account) kernel.Reply {
-				return v2.Submit(r, a, operation+"-"+model, func(b kernel.Body) (*kernel.Job, error) { return newer(model, b) })
-			})
+			job := func(b kernel.Body) (*kernel.Job, error) { return newer(model, b) }
+			routes["POST /"+operation+"/"+model] = apiKeyed(v2.Submits(operation+"-"+model, job))
 		}
 	}
 	routes["GET /tasks"] = apiKeyed(func(r *http.Request, a kernel.Account) kernel.Reply { return newerQuery(v2, r, a) })
@@ -103,7 +109,8 @@ func mount(s *kernel.Service) http.Handler {
 
 // statusWords are the status words. The newer generation has another one for success.
 var statusWords = map[kernel.State]string{
-	kernel.StateQueued: "submitted", kernel.StateRunning: "processing", kernel.StateSucceeded: "succeed", kernel.StateFailed: "failed",
+	kernel.StateQueued: "submitted", kernel.StateRunning: "processing",
+	kernel.StateSucceeded: "succeed", kernel.StateFailed: "failed",
 }
 
 func word(j *kernel.Job, now time.Time) string { return statusWords[j.State(now)] }
@@ -150,7 +157,8 @@ func told(r *http.Request, j *kernel.Job, now time.Time) any {
 
 // video is the result of a job.
 func video(r *http.Request, j *kernel.Job) map[string]any {
-	out := map[string]any{"id": "v" + j.ID, "url": kernel.Base(r) + j.Link(kernel.FileVideo), "duration": strconv.Itoa(j.Media.Seconds)}
+	seconds := strconv.Itoa(j.Media.Seconds)
+	out := map[string]any{"id": "v" + j.ID, "url": kernel.Base(r) + j.Link(kernel.FileVideo), "duration": seconds}
 	if j.Media.Watermark {
 		out["watermark_url"] = kernel.Base(r) + j.Link(kernel.FileMarked)
 	}

@@ -2,7 +2,6 @@ package kling
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,8 @@ func newerQuery(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply
 	own, external := r.URL.Query().Get("task_ids"), r.URL.Query().Get("external_task_ids")
 	ids := strings.Split(own+external, ",")
 	if (own == "") == (external == "") || len(ids) > newerIDsMax {
-		return refuse(kernel.CallPoll, kernel.Invalid, kernel.Wrong("task_ids", "one of it and external_task_ids, with %d ids at most", newerIDsMax))
+		return refuse(kernel.CallPoll, kernel.Invalid,
+			kernel.Wrong("task_ids", "one of it and external_task_ids, with %d ids at most", newerIDsMax))
 	}
 	data := []any{}
 	rep := kernel.OK(kernel.CallPoll, nil)
@@ -23,7 +23,8 @@ func newerQuery(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply
 		if j == nil || (own != "") != (j.ID == id) {
 			continue
 		}
-		if rep = api.Tell(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, nil) }); rep.Status != http.StatusOK {
+		rep = api.Tell(j, func(*kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, nil) })
+		if rep.Status != http.StatusOK {
 			return rep
 		}
 		data = append(data, newerTask(r, j, api.Now()))
@@ -53,7 +54,7 @@ func newerTask(r *http.Request, j *kernel.Job, now time.Time) any {
 		output := video(r, j)
 		data["status"], output["type"] = "succeeded", "video"
 		data["outputs"] = []any{output}
-		data["billing"] = []any{map[string]any{"charge_type": "unit", "package_type": "video", "amount": strconv.Itoa(j.Media.Seconds)}}
+		data["billing"] = []any{map[string]any{"charge_type": "unit", "package_type": "video", "amount": output["duration"]}}
 	default:
 	}
 	return data

@@ -34,15 +34,16 @@ func older(endpoint string, b kernel.Body) (*kernel.Job, error) {
 	}
 	width, height := pixels(mode, b.Text("aspect_ratio"))
 	return &kernel.Job{
-		ID: kernel.NumericID(idDigits), Model: model, ExternalID: b.Text("external_task_id"), CallbackURL: b.Text("callback_url"),
-		Prompt: prompt, Media: kernel.Media{
+		ID: kernel.NumericID(idDigits), Model: model, Prompt: prompt,
+		ExternalID: b.Text("external_task_id"), CallbackURL: b.Text("callback_url"), Media: kernel.Media{
 			Kind: "video", Width: width, Height: height, Seconds: seconds, Sound: b.Text("sound") == "on",
 			Watermark: b.Flag("watermark_info.enabled", false),
 		},
 	}, nil
 }
 
-// said is the prompt. Of shots that the customer cut it may be blank, and theirs count.
+// said returns the prompt. If it is blank, because the customer cut the shots, the prompts of
+// the shots take its place.
 func said(b kernel.Body, seconds int) (string, error) {
 	prompt := b.Text("prompt")
 	if !b.Flag("multi_shot", false) || b.Text("shot_type") != "customize" {
@@ -73,7 +74,10 @@ var omniReference = regexp.MustCompile(`<<<(image|element|video)_(\d+)>>>`)
 // refers checks that there are not too many images and elements, and that each reference of
 // the prompts names something given.
 func refers(b kernel.Body) error {
-	given := map[string]int{"image": len(b.List("image_list")), "element": len(b.List("element_list")), "video": len(b.List("video_list"))}
+	given := map[string]int{}
+	for _, kind := range []string{"image", "element", "video"} {
+		given[kind] = len(b.List(kind + "_list"))
+	}
 	limit := refsMax
 	if given["video"] > 0 {
 		limit = refsVideoMax
@@ -126,10 +130,10 @@ func newer(model string, b kernel.Body) (*kernel.Job, error) {
 	}
 	width, height := pixels(cmp.Or(b.Text("settings.resolution"), "720p"), b.Text("settings.aspect_ratio"))
 	return &kernel.Job{
-		ID: kernel.NumericID(idDigits), Model: model, ExternalID: b.Text("options.external_task_id"), CallbackURL: b.Text("options.callback_url"),
-		Prompt: prompt, Media: kernel.Media{
-			Kind: "video", Width: width, Height: height, Seconds: seconds, Sound: cmp.Or(b.Text("settings.audio"), "off") != "off",
-			Watermark: b.Flag("options.watermark_info.enabled", false),
+		ID: kernel.NumericID(idDigits), Model: model, Prompt: prompt,
+		ExternalID: b.Text("options.external_task_id"), CallbackURL: b.Text("options.callback_url"), Media: kernel.Media{
+			Kind: "video", Width: width, Height: height, Seconds: seconds,
+			Sound: cmp.Or(b.Text("settings.audio"), "off") != "off", Watermark: b.Flag("options.watermark_info.enabled", false),
 		},
 	}, nil
 }
@@ -147,13 +151,13 @@ func checkShots(prompt string, total int) error {
 	for i, part := range parts {
 		match := newerShot.FindStringSubmatch(part)
 		if match == nil || match[1] != strconv.Itoa(i+1) || utf8.RuneCountInString(match[3]) > shotPromptMax {
-			return kernel.Wrong("prompt", "shot %d is not written as shot n, m, words with at most %d characters", i+1, shotPromptMax)
+			return kernel.Wrong("prompt", "shot %d is not shot n, m, words with at most %d characters", i+1, shotPromptMax)
 		}
 		length, _ := strconv.Atoi(match[2])
 		sum += length
 	}
 	if sum != total || len(parts) > shotsMax {
-		return kernel.Wrong("prompt", "%d shots last %d s; at most %d shots and %d s are allowed", len(parts), sum, shotsMax, total)
+		return kernel.Wrong("prompt", "%d shots last %d s, of at most %d shots and %d s", len(parts), sum, shotsMax, total)
 	}
 	return nil
 }

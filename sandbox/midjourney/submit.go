@@ -57,13 +57,14 @@ func (p *proxy) submission(mode, operation string, h submitter) kernel.Handler {
 			return refuse(codeInvalid, err.Error())
 		}
 		if j := p.find(a, rep.Job); j != nil {
-			p.CallBack(j, kernel.Callback{To: b.Text("notifyHook"), Word: progress, Body: func(j *kernel.Job) any { return p.task(r, j) }})
+			body := func(j *kernel.Job) any { return p.task(r, j) }
+			p.CallBack(j, kernel.Callback{To: b.Text("notifyHook"), Word: progress, Body: body})
 		}
 		return rep
 	}
 }
 
-// look checks that pictures are ones.
+// look checks the pictures of a request.
 func look(b kernel.Body) error {
 	for _, field := range []string{"base64Array", "base64", "maskBase64"} {
 		for _, uri := range append(b.Texts(field), b.Text(field)) {
@@ -138,7 +139,9 @@ func single(ratio string, n int) kernel.Media {
 
 // follow accepts a job that works on the parent. It has the parent's words, and not what
 // they ask of the sandbox.
-func (p *proxy) follow(q *request, parent *kernel.Job, kind string, media kernel.Media, window string) (kernel.Reply, error) {
+func (p *proxy) follow(
+	q *request, parent *kernel.Job, kind string, media kernel.Media, window string,
+) (kernel.Reply, error) {
 	return p.accept(q, &kernel.Job{
 		Prompt: kernel.WithoutDirective(parent.Prompt), Media: media, Waits: window != "",
 		Detail: map[string]string{

@@ -28,14 +28,15 @@ const (
 // faults are told by both generations: by the second one with the status and the word that
 // go with a code, and by the first one with HTTP 200.
 var faults = map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: 2049, Message: "invalid api key"},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: 2013, Message: "page not found"},
-	kernel.NoJob:         {Status: http.StatusBadRequest, Code: 2013, Message: "invalid params, invalid task_id"},
-	kernel.NotNow:        {Status: http.StatusBadRequest, Code: 2013, Message: "invalid params, the task is under way or was cancelled"},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: 2013, Message: "invalid params, "},
-	kernel.Inappropriate: {Status: http.StatusUnprocessableEntity, Code: codeInput, Message: "input new_sensitive"},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: 1024, Message: "internal error"},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: 1002, Message: "rate limit exceeded"},
+	kernel.NoKey:  kernel.Says(http.StatusUnauthorized, 2049, "invalid api key"),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, 2013, "page not found"),
+	kernel.NoJob:  kernel.Says(http.StatusBadRequest, 2013, "invalid params, invalid task_id"),
+	kernel.NotNow: kernel.Says(http.StatusBadRequest, 2013,
+		"invalid params, the task is under way or was cancelled"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, 2013, "invalid params, "),
+	kernel.Inappropriate: kernel.Says(http.StatusUnprocessableEntity, codeInput, "input new_sensitive"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, 1024, "internal error"),
+	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, 1002, "rate limit exceeded"),
 }
 
 // bodyMax is the most that one request may hold.
@@ -52,21 +53,22 @@ func mount(s *kernel.Service) http.Handler {
 	v2 := *v1
 	v2.Endpoint, v2.Refuse, v2.Made, v2.Task = "v2", refuseSecond, madeSecond, taskSecond
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuseFirst), refuseFirst, map[string]kernel.Handler{
-		"POST /v1/video_generation": func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v1.Submit(r, a, "v1", first)
-		},
+	customers := func(refuse kernel.Refuse) kernel.Recognise {
+		return s.Customers("Authorization", "Bearer ", "api_key", refuse)
+	}
+	mux.Handle("/v1/", s.Routes(customers(refuseFirst), refuseFirst, map[string]kernel.Handler{
+		"POST /v1/video_generation": v1.Submits("v1", first),
 		"GET /v1/query/video_generation": func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v1.Query(r, a, r.FormValue("task_id"))
+			return v1.QueryID(r, a, r.FormValue("task_id"))
 		},
 		"GET /v1/files/retrieve": func(r *http.Request, a kernel.Account) kernel.Reply { return retrieve(v1, r, a) },
 	}))
-	mux.Handle("/", s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuseSecond), refuseSecond, map[string]kernel.Handler{
-		"POST /v2/video_generation": func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v2.Submit(r, a, "v2", second)
-		},
+	mux.Handle("/", s.Routes(customers(refuseSecond), refuseSecond, map[string]kernel.Handler{
+		"POST /v2/video_generation": v2.Submits("v2", second),
 		"GET /v2/query/video_generation/{id}": func(r *http.Request, a kernel.Account) kernel.Reply {
-			return v2.Tell(known(&v2, r, a), func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, taskSecond(r, j, s.Now())) })
+			return v2.Tell(known(&v2, r, a), func(j *kernel.Job) kernel.Reply {
+				return kernel.OK(kernel.CallPoll, taskSecond(r, j, s.Now()))
+			})
 		},
 		"DELETE /v2/video_generation/{id}": func(r *http.Request, a kernel.Account) kernel.Reply { return remove(&v2, r, a) },
 	}))

@@ -102,7 +102,8 @@ func resolutionOf(b kernel.Body) string { return cmp.Or(b.Text("resolution"), "7
 func job(b kernel.Body, prompt string, seconds int, shape kernel.Picture) *kernel.Job {
 	width, height := kernel.Pixels(shortSides[resolutionOf(b)], shape.Width, shape.Height)
 	return &kernel.Job{
-		ID: kernel.NumericID(idDigits), Model: b.Text("model"), Prompt: prompt, CallbackURL: b.Text("callback_url"), Media: kernel.Media{
+		ID: kernel.NumericID(idDigits), CallbackURL: b.Text("callback_url"), Model: b.Text("model"), Prompt: prompt,
+		Media: kernel.Media{
 			Kind: "video", Width: width, Height: height, Seconds: seconds, Watermark: b.Flag("aigc_watermark", false),
 		},
 	}

@@ -14,17 +14,25 @@ const knownTime = 7 * 24 * time.Hour
 
 // kinds are the error types that go with a status.
 var kinds = map[int]string{
-	http.StatusBadRequest: "bad_request_error", http.StatusUnauthorized: "authorized_error", http.StatusNotFound: "bad_request_error",
-	http.StatusUnprocessableEntity: "unprocessable_entity_error", http.StatusTooManyRequests: "rate_limit_error",
+	http.StatusBadRequest: "bad_request_error", http.StatusNotFound: "bad_request_error",
+	http.StatusUnauthorized: "authorized_error", http.StatusUnprocessableEntity: "unprocessable_entity_error", http.StatusTooManyRequests: "rate_limit_error",
 	http.StatusInternalServerError: "server_error",
 }
 
-// refuseSecond tells an error, with the first generation's code behind its message.
-var refuseSecond = kernel.Refuser(faults, func(w kernel.Words) any {
+var refuseByKind = kernel.Refuser(faults, func(w kernel.Words) any {
 	return map[string]any{"type": "error", "request_id": trace(), "error": map[string]any{
 		"type": kinds[w.Status], "message": fmt.Sprintf("%s (%d)", w.Message, w.Code), "http_code": strconv.Itoa(w.Status),
 	}}
 })
+
+// refuseSecond tells an error, with the first generation's code behind its message.
+func refuseSecond(kind string, f kernel.Fault, err error) kernel.Reply {
+	rep := refuseByKind(kind, f, err)
+	body, _ := rep.Body.(map[string]any)
+	id, _ := body["request_id"].(string)
+	rep.Header = map[string]string{"Trace-Id": id}
+	return rep
+}
 
 func madeSecond(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{"task_id": j.ID}
@@ -71,7 +79,8 @@ func taskSecond(r *http.Request, j *kernel.Job, now time.Time) any {
 	case kernel.StateFailed:
 		out["error"] = map[string]any{"code": "server_error", "message": "the video could not be made"}
 		if j.Directive.Fail == kernel.FailModeration {
-			out["error"] = map[string]any{"code": "unprocessable_entity_error", "message": fmt.Sprintf("output new_sensitive (%d)", codeOutput)}
+			message := fmt.Sprintf("output new_sensitive (%d)", codeOutput)
+			out["error"] = map[string]any{"code": "unprocessable_entity_error", "message": message}
 		}
 	case kernel.StateSucceeded:
 		images, _ := strconv.Atoi(j.Detail["input_images"])

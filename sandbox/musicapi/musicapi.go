@@ -32,13 +32,13 @@ var pair = kernel.Media{Kind: "audio", Seconds: 16, Songs: 2, Pair: true}
 const slack = 0.05
 
 var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Message: "Invalid authorization format."},
-	kernel.NoPath:        {Status: http.StatusNotFound, Message: "Not Found"},
-	kernel.NoJob:         {Status: http.StatusBadRequest, Message: "task not found."},
-	kernel.Invalid:       {Status: http.StatusBadRequest},
-	kernel.Inappropriate: {Status: http.StatusForbidden, Message: "The lyrics contain inappropriate content: 'sandbox'."},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Message: "Internal Server Error."},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Message: "Too many requests."},
+	kernel.NoKey:         kernel.Says(http.StatusUnauthorized, nil, "Invalid authorization format."),
+	kernel.NoPath:        kernel.Says(http.StatusNotFound, nil, "Not Found"),
+	kernel.NoJob:         kernel.Says(http.StatusBadRequest, nil, "task not found."),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, nil, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusForbidden, nil, "The lyrics contain inappropriate content: 'sandbox'."),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, nil, "Internal Server Error."),
+	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, nil, "Too many requests."),
 }, func(w kernel.Words) any { return map[string]any{"code": w.Status, "message": w.Message} })
 
 func mount(s *kernel.Service) http.Handler {
@@ -52,7 +52,7 @@ func mount(s *kernel.Service) http.Handler {
 				return job(b), nil
 			})
 		},
-		"GET /api/v1/sonic/task/{id}": func(r *http.Request, a kernel.Account) kernel.Reply { return api.Query(r, a, r.PathValue("id")) },
+		"GET /api/v1/sonic/task/{id}": api.Query,
 	})
 }
 
@@ -109,7 +109,7 @@ func job(b kernel.Body) *kernel.Job {
 
 // words are the vendor's for the states of a song.
 var words = map[kernel.State]string{
-	kernel.StateRunning: "running", kernel.StateSucceeded: "succeeded", kernel.StateFailed: "failed", kernel.StateCancelled: "failed",
+	kernel.StateRunning: "running", kernel.StateSucceeded: "succeeded", kernel.StateFailed: "failed",
 }
 
 // clips are the songs of a job. Until they are done their links lead to a stream,

@@ -28,13 +28,18 @@ const (
 )
 
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: says{invalid, "invalid_api_key"}, Message: "Incorrect API key provided."},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: says{invalid, nil}, Message: "Invalid URL"},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: says{invalid, nil}},
-	kernel.Inappropriate: {Status: http.StatusBadRequest, Code: says{invalid, "content_policy_violation"}, Message: "Your request was rejected as a result of our safety system."},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: says{"server_error", nil}, Message: "The server had an error while processing your request."},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: says{"requests", "rate_limit_exceeded"}, Message: "Rate limit reached."},
-	noMoney:              {Status: http.StatusTooManyRequests, Code: says{"insufficient_quota", "insufficient_quota"}, Message: "You exceeded your current quota, please check your plan and billing details."},
+	kernel.NoKey: kernel.Says(http.StatusUnauthorized, says{invalid, "invalid_api_key"},
+		"Incorrect API key provided."),
+	kernel.NoPath:  kernel.Says(http.StatusNotFound, says{invalid, nil}, "Invalid URL"),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, says{invalid, nil}, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, says{invalid, "content_policy_violation"},
+		"Your request was rejected as a result of our safety system."),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, says{"server_error", nil},
+		"The server had an error while processing your request."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, says{"requests", "rate_limit_exceeded"},
+		"Rate limit reached."),
+	noMoney: kernel.Says(http.StatusTooManyRequests, says{"insufficient_quota", "insufficient_quota"},
+		"You exceeded your current quota, please check your plan and billing details."),
 }, func(w kernel.Words) any {
 	s, _ := w.Code.(says)
 	return map[string]any{"error": map[string]any{"message": w.Message, "type": s.kind, "param": nil, "code": s.code}}

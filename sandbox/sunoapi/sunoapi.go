@@ -43,13 +43,13 @@ const (
 )
 
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusOK, Code: 401, Message: "You do not have access permissions"},
-	kernel.NoPath:        {Status: http.StatusOK, Code: 404, Message: "there is no such page"},
-	kernel.NoJob:         {Status: http.StatusOK, Code: 404, Message: "task not found"},
-	kernel.Invalid:       {Status: http.StatusOK, Code: invalid},
-	kernel.Inappropriate: {Status: http.StatusOK, Code: invalid, Message: "The prompt contains sensitive words"},
-	kernel.Internal:      {Status: http.StatusOK, Code: 500, Message: "Server exception"},
-	kernel.Crowded:       {Status: http.StatusOK, Code: 430, Message: "Your call frequency is too high. Please try again later."},
+	kernel.NoKey:         kernel.Says(http.StatusOK, 401, "You do not have access permissions"),
+	kernel.NoPath:        kernel.Says(http.StatusOK, 404, "there is no such page"),
+	kernel.NoJob:         kernel.Says(http.StatusOK, 404, "task not found"),
+	kernel.Invalid:       kernel.Says(http.StatusOK, invalid, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusOK, invalid, "The prompt contains sensitive words"),
+	kernel.Internal:      kernel.Says(http.StatusOK, 500, "Server exception"),
+	kernel.Crowded:       kernel.Says(http.StatusOK, 430, "Your call frequency is too high. Please try again later."),
 }, func(w kernel.Words) any { return map[string]any{"code": w.Code, "msg": w.Message, "data": nil} })
 
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
@@ -63,17 +63,19 @@ func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
 func mount(s *kernel.Service) http.Handler {
 	api := func(makes string) *kernel.API {
 		return &kernel.API{
-			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: makes, Refuse: refuse, Made: made, Task: record, Word: stage, Told: told,
+			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: makes, Refuse: refuse,
+			Made: made, Task: record, Word: stage, Told: told,
 		}
 	}
 	routes := map[string]kernel.Handler{}
 	for path, makes := range map[string]string{"/api/v1/generate": songs, "/api/v1/vocal-removal": tracks} {
 		routes["GET "+path+"/record-info"] = func(r *http.Request, a kernel.Account) kernel.Reply {
-			return api(makes).Query(r, a, r.FormValue("taskId"))
+			return api(makes).QueryID(r, a, r.FormValue("taskId"))
 		}
 	}
 	for path, operation := range map[string]string{
-		"/api/v1/generate": opGenerate, "/api/v1/generate/replace-section": opReplace, "/api/v1/vocal-removal/generate": opSeparate,
+		"/api/v1/generate": opGenerate, "/api/v1/generate/replace-section": opReplace,
+		"/api/v1/vocal-removal/generate": opSeparate,
 	} {
 		makes := songs
 		if operation == opSeparate {
@@ -81,7 +83,9 @@ func mount(s *kernel.Service) http.Handler {
 		}
 		routes["POST "+path] = func(r *http.Request, a kernel.Account) kernel.Reply {
 			find := func(task, id string) (*kernel.Job, int) { return song(api(songs).Find(a, task), id, s.Now()) }
-			return api(makes).Submit(r, a, operation, func(b kernel.Body) (*kernel.Job, error) { return job(operation, b, find) })
+			return api(makes).Submit(r, a, operation, func(b kernel.Body) (*kernel.Job, error) {
+				return job(operation, b, find)
+			})
 		}
 	}
 	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
@@ -104,7 +108,9 @@ func told(r *http.Request, j *kernel.Job, now time.Time) any {
 // record is a job as a query shows it.
 func record(r *http.Request, j *kernel.Job, now time.Time) any {
 	word, done := status(j, now)
-	out := map[string]any{"taskId": j.ID, "errorCode": nil, "errorMessage": nil, "response": nil, "createTime": j.Created.UnixMilli()}
+	out := map[string]any{
+		"taskId": j.ID, "errorCode": nil, "errorMessage": nil, "response": nil, "createTime": j.Created.UnixMilli(),
+	}
 	if j.State(now) == kernel.StateFailed {
 		out["errorCode"], out["errorMessage"] = invalid, "the request was refused"
 	}

@@ -37,9 +37,8 @@ func mount(s *kernel.Service) http.Handler {
 			return surface.Submit(s, r, a, model)
 		},
 		"GET /v1beta/models/{model}/operations/{id}": func(r *http.Request, a kernel.Account) kernel.Reply {
-			return surface.Poll(s, a, r.PathValue("model"), r.PathValue("id"), func(j *kernel.Job, op map[string]any) kernel.Reply {
-				return end(r, j, op)
-			})
+			show := func(j *kernel.Job, op map[string]any) kernel.Reply { return end(r, j, op) }
+			return surface.Poll(s, a, r.PathValue("model"), r.PathValue("id"), show)
 		},
 		"GET /v1beta/files/{call}":          func(r *http.Request, a kernel.Account) kernel.Reply { return lead(s, r, a) },
 		"GET /download/v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return download(s, r, a) },
@@ -89,7 +88,8 @@ func file(v *kernel.Service, r *http.Request, a kernel.Account) *kernel.Job {
 
 func hidden(r *http.Request) kernel.Reply {
 	name, _, _ := strings.Cut(r.PathValue("call"), ":")
-	return googleapi.Refuse(kernel.CallOther, googleapi.Hidden, kernel.Wrong("", "You do not have permission to access the File %s or it may not exist", name))
+	return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
+		kernel.Wrong("", "You do not have permission to access the File %s or it may not exist", name))
 }
 
 // lead sends the caller on to where the file is.

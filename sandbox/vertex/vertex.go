@@ -85,11 +85,13 @@ func mount(s *kernel.Service) http.Handler {
 // call finds project, model and method.
 func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	if r.PathValue("project") != project {
-		return googleapi.Refuse(kernel.CallOther, googleapi.Hidden, kernel.Wrong("", "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist)"))
+		return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
+			kernel.Wrong("", "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist)"))
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if r.PathValue("location") != location || !slices.Contains(surface.Models, model) {
-		return googleapi.Refuse(kernel.CallOther, kernel.NoModel, kernel.Wrong("", "Publisher Model %s was not found or your project does not have access to it", model))
+		return googleapi.Refuse(kernel.CallOther, kernel.NoModel,
+			kernel.Wrong("", "Publisher Model %s was not found or your project does not have access to it", model))
 	}
 	switch method {
 	case "predictLongRunning":

@@ -4,5 +4,5 @@
 //
 // A marked copy of each video is offered beside the clean one, whether or not
 // it was asked for. Links work for a day; each query gives new ones.
-// Images are links here, which nobody looks at.
+// Images are links, which are not fetched.
 package vidu

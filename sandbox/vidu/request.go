@@ -19,7 +19,7 @@ var shortSides = map[string]int{"540p": 540, "720p": 720, "1080p": 1080}
 
 // job makes the job of a request to any endpoint.
 func job(b kernel.Body) (*kernel.Job, error) {
-	width, height := 16, 9 // auto: nobody looks at the images
+	width, height := 16, 9 // auto: the sandbox does not look at images
 	if ratio := cmp.Or(b.Text("aspect_ratio"), "16:9"); ratio != "auto" {
 		width, height = kernel.Ratio(ratio)
 	}
@@ -27,7 +27,11 @@ func job(b kernel.Body) (*kernel.Job, error) {
 	width, height = kernel.Pixels(shortSides[resolution], width, height)
 	return &kernel.Job{
 		ID: kernel.NumericID(idDigits), CallbackURL: b.Text("callback_url"), Model: model, Prompt: b.Text("prompt"),
-		Media:  kernel.Media{Kind: "video", Width: width, Height: height, Seconds: seconds, Sound: b.Flag("audio", true), Watermark: true},
-		Detail: map[string]string{"credits": strconv.Itoa(seconds * credits[model][resolution]), "payload": b.Text("payload")},
+		Media: kernel.Media{
+			Kind: "video", Width: width, Height: height, Seconds: seconds, Sound: b.Flag("audio", true), Watermark: true,
+		},
+		Detail: map[string]string{
+			"credits": strconv.Itoa(seconds * credits[model][resolution]), "payload": b.Text("payload"),
+		},
 	}, nil
 }

@@ -28,14 +28,14 @@ const (
 )
 
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
-	kernel.NoKey:         {Status: http.StatusUnauthorized, Code: "Unauthorized", Message: "carry a valid key after the word Token"},
-	kernel.NoPath:        {Status: http.StatusNotFound, Code: "NotFound", Message: "there is no such page"},
-	kernel.NoJob:         {Status: http.StatusNotFound, Code: "TaskNotFound", Message: "there is no such task"},
-	kernel.NotNow:        {Status: http.StatusBadRequest, Code: "BadRequest", Message: "the task waits no more"},
-	kernel.Invalid:       {Status: http.StatusBadRequest, Code: fieldInvalid},
-	kernel.Inappropriate: {Status: http.StatusBadRequest, Code: "AuditSubmitIllegal", Message: "the prompt was refused"},
-	kernel.Internal:      {Status: http.StatusInternalServerError, Code: internalFailure, Message: "internal error"},
-	kernel.Crowded:       {Status: http.StatusTooManyRequests, Code: "QuotaExceeded", Message: "too many tasks at once"},
+	kernel.NoKey:         kernel.Says(http.StatusUnauthorized, "Unauthorized", "carry a valid key after the word Token"),
+	kernel.NoPath:        kernel.Says(http.StatusNotFound, "NotFound", "there is no such page"),
+	kernel.NoJob:         kernel.Says(http.StatusNotFound, "TaskNotFound", "there is no such task"),
+	kernel.NotNow:        kernel.Says(http.StatusBadRequest, "BadRequest", "the task waits no more"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, fieldInvalid, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "AuditSubmitIllegal", "the prompt was refused"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, internalFailure, "internal error"),
+	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, "QuotaExceeded", "too many tasks at once"),
 }, func(w kernel.Words) any {
 	// The vendor does not document its envelope.
 	return map[string]any{"code": w.Status, "reason": w.Code, "message": w.Message, "metadata": map[string]any{}}
@@ -43,7 +43,8 @@ var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
 
 // reasons are the names of violations of a schema.
 var reasons = map[string]string{
-	"additionalProperties": "FieldUnwanted", "required": "FieldLacking", "minItems": "FieldItemCountOutOfRange", "maxItems": "FieldItemCountOutOfRange",
+	"additionalProperties": "FieldUnwanted", "required": "FieldLacking",
+	"minItems": "FieldItemCountOutOfRange", "maxItems": "FieldItemCountOutOfRange",
 }
 
 // refuse tells a violation by its own name.
@@ -73,23 +74,24 @@ const (
 )
 
 func mount(s *kernel.Service) http.Handler {
-	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: generation, Refuse: refuse, Made: made, Task: task, Word: told, Told: task}
+	api := &kernel.API{
+		Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: generation, Refuse: refuse,
+		Made: made, Task: task, Word: told, Told: task,
+	}
 	routes := map[string]kernel.Handler{
-		"GET /ent/v2/tasks/{id}/creations": func(r *http.Request, a kernel.Account) kernel.Reply { return api.Query(r, a, r.PathValue("id")) },
+		"GET /ent/v2/tasks/{id}/creations": api.Query,
 		"POST /ent/v2/tasks/{id}/cancel":   func(r *http.Request, a kernel.Account) kernel.Reply { return cancel(api, r, a) },
 	}
 	for _, endpoint := range []string{"reference2video", "text2video", "img2video", "start-end2video"} {
-		routes["POST /ent/v2/"+endpoint] = func(r *http.Request, a kernel.Account) kernel.Reply {
-			return api.Submit(r, a, endpoint, job)
-		}
+		routes["POST /ent/v2/"+endpoint] = api.Submits(endpoint, job)
 	}
 	return s.Routes(s.Customers("Authorization", "Token ", "api_key", refuse), refuse, routes)
 }
 
 func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
 	return map[string]any{
-		"task_id": j.ID, "state": "created", "model": j.Model, "prompt": j.Prompt, "duration": j.Media.Seconds, "payload": j.Detail["payload"],
-		"credits": number(j.Detail["credits"]), "created_at": j.Created.Format(time.RFC3339Nano),
+		"task_id": j.ID, "state": "created", "model": j.Model, "prompt": j.Prompt, "duration": j.Media.Seconds,
+		"payload": j.Detail["payload"], "credits": number(j.Detail["credits"]), "created_at": j.Created.Format(time.RFC3339Nano),
 	}
 }
 
@@ -160,5 +162,5 @@ func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 			return refuse(kernel.CallCancel, kernel.Invalid, err)
 		}
 	}
-	return api.Cancel(a, id)
+	return api.Cancel(r, a)
 }
