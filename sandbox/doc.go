@@ -18,8 +18,14 @@
 //
 // # Strictness
 //
-// Besides the rules that the vendors state, unknown fields are refused.
+// A vendor's rules are JSON Schemas, one an operation, beside the fake: kling/schema/*.yaml.
+// They are written from the vendor's protocol and know the fields that adapters send; any
+// other field is refused. What no schema can state is a line of Go in the request's Job
+// method, which returns kernel.Wrong: sums over fields, the contents of a picture, the
+// account's own songs. Both arrive as a *kernel.Violation, which names the field, and the
+// vendor's refuse puts it into the vendor's envelope with the code that the vendor has for
+// it.
+//
 // Media given as URLs are not fetched, so that they are not judged; a video
-// whose shape such a picture decides is 16:9. Callback URLs are taken and
-// never called.
+// whose shape such a picture decides is 16:9.
 package sandbox

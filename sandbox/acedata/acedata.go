@@ -1,8 +1,8 @@
 package acedata
 
 import (
+	"embed"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -10,36 +10,39 @@ import (
 
 // Vendor is AceData Cloud with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "acedata", "sandbox-acedata-api-key"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/acedata", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-		Files:   file,
-	}
+	v := kernel.NewVendor("acedata", "/acedata", "api_key", "sandbox-acedata-api-key", mount)
+	v.Files = file
+	return v
 }
 
-// The codes of errors, and the HTTP status that goes with each.
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
+// Codes that jobs have too.
 const (
-	badRequest   = "bad_request"
-	noToken      = "no_token"
-	invalidToken = "invalid_token"
-	forbidden    = "forbidden"
-	noAPI        = "no_api"
-	notFound     = "not_found"
-	tooMany      = "too_many_requests"
-	apiError     = "api_error"
+	badRequest = "bad_request"
+	forbidden  = "forbidden"
 )
 
-// statuses are those other than 400.
-var statuses = map[string]int{
-	invalidToken: http.StatusUnauthorized,
-	forbidden:    http.StatusForbidden,
-	noAPI:        http.StatusNotFound,
-	notFound:     http.StatusNotFound,
-	tooMany:      http.StatusTooManyRequests,
-	apiError:     http.StatusInternalServerError,
+var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
+	kernel.NoKey: kernel.Says(http.StatusUnauthorized, "invalid_token",
+		"The specified token is invalid or wrong."),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, "no_api",
+		"API does not exist, please make sure url is correct."),
+	kernel.NoJob:         kernel.Says(http.StatusNotFound, "not_found", "task not found"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, badRequest, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusForbidden, forbidden, "Prompt contained inappropriate material"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, "api_error", "Internal server error."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "too_many_requests",
+		"You have exceeded the rate limit."),
+}, func(w kernel.Words) any {
+	return map[string]any{"success": false, "error": fault(w.Code, w.Message), "trace_id": kernel.UUID()}
+})
+
+func fault(code any, message string) map[string]any {
+	return map[string]any{"code": code, "message": message}
 }
 
 // The two APIs, and the endpoint of personas.
@@ -52,148 +55,57 @@ const (
 // bodyMax is the most that one request may hold.
 const bodyMax = 1 << 20
 
-type acedata struct {
-	*kernel.Service
-}
-
-// caller is who sends a request.
-type caller struct {
-	kernel.Account
-	key string // as it came, without what a renewal adds
-}
+// api is one of the two.
+type api struct{ *kernel.API }
 
 func mount(s *kernel.Service) http.Handler {
-	v := &acedata{s}
-	mux := http.NewServeMux()
-	serve := func(path string, h func(*http.Request, caller) kernel.Reply) {
-		mux.Handle(path, s.Handle(func(r *http.Request) kernel.Reply { return v.authenticated(r, h) }))
-	}
-	for _, api := range []string{suno, producer} {
-		with := func(h func(*http.Request, caller, string) kernel.Reply) func(*http.Request, caller) kernel.Reply {
-			return func(r *http.Request, c caller) kernel.Reply { return h(r, c, api) }
+	routes := map[string]kernel.Handler{}
+	for _, name := range []string{suno, producer} {
+		v := api{&kernel.API{
+			Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: name, Refuse: refuse, Made: made, Word: ended, Told: told,
+		}}
+		routes["POST /"+name+"/audios"] = func(r *http.Request, a kernel.Account) kernel.Reply {
+			return v.Submit(r, a, name+"-audios", func(b kernel.Body) (*kernel.Job, error) { return v.job(a, b) })
 		}
-		serve("POST /"+api+"/audios", with(v.submit))
-		serve("POST /"+api+"/tasks", with(v.query))
-		serve("POST /"+api+"/upload", with(v.upload))
+		routes["POST /"+name+"/tasks"] = v.query
+		routes["POST /"+name+"/upload"] = v.upload
+		if name == suno {
+			routes["POST /suno/persona"] = v.persona
+		}
 	}
-	serve("POST /suno/persona", v.persona)
-	serve("/", func(*http.Request, caller) kernel.Reply {
-		return refuse(kernel.CallOther, noAPI, "API does not exist, please make sure url is correct.")
-	})
-	return mux
+	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, routes)
 }
 
-func refuse(kind, code, message string) kernel.Reply {
-	status := http.StatusBadRequest
-	if s, ok := statuses[code]; ok {
-		status = s
-	}
-	return kernel.Reply{Kind: kind, Status: status, Body: map[string]any{
-		"success": false, "error": fault(code, message), "trace_id": kernel.UUID(),
-	}}
-}
+func made(_ *http.Request, j *kernel.Job, _ time.Time) any { return map[string]any{"task_id": j.ID} }
 
-func fault(code, message string) map[string]any {
-	return map[string]any{"code": code, "message": message}
-}
-
-// authenticated judges the key before anything else.
-func (v *acedata) authenticated(r *http.Request, h func(*http.Request, caller) kernel.Reply) kernel.Reply {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || key == "" {
-		return refuse(kernel.CallOther, noToken, "No token specified for the request.")
-	}
-	a, known := v.Customer("api_key", key)
-	if !known {
-		return refuse(kernel.CallOther, invalidToken, "The specified token is invalid or wrong.")
-	}
-	key, _, _ = strings.Cut(key, "~")
-	key, _, _ = strings.Cut(key, "*")
-	return h(r, caller{a, key})
-}
-
-// submit takes a job of one of the two APIs.
-func (v *acedata) submit(r *http.Request, c caller, api string) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return refuse(kernel.CallSubmit, badRequest, err.Error())
-	}
-	q := &request{in: in, api: api, songs: func(id string) (song, bool) { return v.song(c, api, id) }}
-	q.voices = func(id string) bool { return v.voice(c, id) }
-	q.read()
-	if in.Err() != nil {
-		return refuse(kernel.CallSubmit, badRequest, in.Err().Error())
-	}
-	j := q.job()
-	j.ID, j.Endpoint = kernel.UUID(), api
-	rep := v.take(c, j, func(made *kernel.Job) kernel.Reply {
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"task_id": made.ID}}
-	})
-	if rep.Made {
-		v.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Word: v.told, Body: func(j *kernel.Job) any { return v.record(r, j)["response"] }})
-	}
-	return rep
-}
-
-// told is when the customer is called back: at the end.
-func (v *acedata) told(j *kernel.Job, now time.Time) string {
+// ended is when the customer is called back.
+func ended(j *kernel.Job, now time.Time) string {
 	if state := j.State(now); state != kernel.StateQueued && state != kernel.StateRunning {
 		return string(state)
 	}
 	return ""
 }
 
-// take takes a job, unless its directive speaks against it.
-func (v *acedata) take(c caller, j *kernel.Job, taken func(*kernel.Job) kernel.Reply) kernel.Reply {
-	return v.Take(c.Account, j, kernel.Refusals{
-		Rejected:  refuse(kernel.CallSubmit, badRequest, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
-		Moderated: refuse(kernel.CallSubmit, forbidden, "Prompt contained inappropriate material"),
-		Broken:    refuse(kernel.CallSubmit, apiError, "Internal server error."),
-		Busy:      refuse(kernel.CallSubmit, tooMany, "You have exceeded the rate limit."),
-	}, taken)
-}
+func told(r *http.Request, j *kernel.Job, now time.Time) any { return record(r, j, now)["response"] }
 
 // persona makes a voice of a song: the answer brings it.
-func (v *acedata) persona(r *http.Request, c caller) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
+func (v api) persona(r *http.Request, a kernel.Account) kernel.Reply {
+	b, err := schemas.Read(r, persona, bodyMax)
+	if _, known := v.song(a, b.Text("audio_id")); err == nil && !known {
+		err = kernel.Wrong("audio_id", unknownSong)
+	}
 	if err != nil {
-		return refuse(kernel.CallSubmit, badRequest, err.Error())
+		return refuse(kernel.CallSubmit, kernel.Invalid, err)
 	}
-	in.Only("audio_id", "name", "description")
-	for _, name := range []string{"audio_id", "name"} {
-		if in.Text(name) == "" {
-			in.Fail(name, "is required")
-		}
-	}
-	in.Text("description")
-	if _, ok := v.song(c, suno, in.Text("audio_id")); !ok && in.Err() == nil {
-		in.Fail("audio_id", unknownSong)
-	}
-	if in.Err() != nil {
-		return refuse(kernel.CallSubmit, badRequest, in.Err().Error())
-	}
-	return v.take(c, &kernel.Job{
-		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: in.Text("name"),
+	return v.Accept(a, &kernel.Job{
+		ID: kernel.UUID(), Endpoint: persona, Model: persona, Prompt: b.Text("name"),
 		Media: kernel.Media{Kind: "image"}, // takes as long
-	}, func(made *kernel.Job) kernel.Reply { return v.voiced(r, made) })
-}
-
-// voiced waits for a voice and answers with it, or with what became of it.
-func (v *acedata) voiced(r *http.Request, j *kernel.Job) kernel.Reply {
-	v.Wait(r, j.Takes())
-	if j.Directive.Fails(kernel.AtPoll) {
-		switch j.Directive.Fail {
-		case kernel.FailTimeout:
-			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-		case kernel.FailModeration:
-			return refuse(kernel.CallSubmit, forbidden, "Lyrics contained copyrighted material")
-		case kernel.FailReject:
-			return refuse(kernel.CallSubmit, badRequest, "audio_id: has no voice in it")
-		default:
-			return refuse(kernel.CallSubmit, apiError, "Internal server error.")
+	}, refuse, func(j *kernel.Job) kernel.Reply {
+		if rep, failed := v.Await(r, j, refuse); failed {
+			return rep
 		}
-	}
-	return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{
-		"success": true, "task_id": j.ID, "data": map[string]any{"persona_id": kernel.Derived(j.ID, persona)},
-	}}
+		return kernel.OK(kernel.CallSubmit, map[string]any{
+			"success": true, "task_id": j.ID, "data": map[string]any{"persona_id": kernel.Derived(j.ID, persona)},
+		})
+	})
 }

@@ -15,29 +15,12 @@ import (
 // songSeconds is how long a song plays that is not made of another.
 const songSeconds = 16
 
-// file makes one of a job's files.
+// file makes the archive of tracks, the one file that the kernel does not make.
 func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
-	stem, kind, _ := strings.Cut(name, ".")
-	what, number, _ := strings.Cut(stem, "-")
-	i, err := strconv.Atoi(number)
-	if err != nil || i < 0 || i >= len(clips("", j, "succeeded")) {
+	if name != "stems-0.zip" || j.Endpoint != producer || j.Detail["action"] != stems {
 		return nil, "", false
 	}
-	switch what + "." + kind {
-	case "song.mp3":
-		return sample.Extended(sample.MP3(lengthOf(j, i)), j.Directive.ResultBytes), "audio/mpeg", true
-	case "song.wav":
-		return sample.WAV(lengthOf(j, i)), "audio/wav", true
-	case "stems.zip":
-		return sample.Padded(packed(j), 0), "application/zip", j.Endpoint == producer && j.Detail["action"] == stems
-	case "cover.png":
-		return sample.Padded(sample.Image(j.Media.Width, j.Media.Height), 0), "image/png", true
-	case "film.mp4":
-		film := sample.Video(sample.VideoSpec{Width: j.Media.Width, Height: j.Media.Height, Seconds: j.Media.Seconds, Sound: true})
-		return sample.Padded(film, 0), "video/mp4", true
-	default:
-		return nil, "", false
-	}
+	return sample.Padded(packed(j), 0), "application/zip", true
 }
 
 // packed are the tracks of a job in one archive.
@@ -47,7 +30,7 @@ func packed(j *kernel.Job) []byte {
 	for i, name := range tracksOf[stems] {
 		entry, err := w.Create(strings.ToLower(name) + ".mp3")
 		if err == nil {
-			_, err = io.Copy(entry, sample.MP3(lengthOf(j, i)))
+			_, err = io.Copy(entry, sample.MP3(j.Media.Length(i)))
 		}
 		if err != nil {
 			return nil // a buffer takes all
@@ -62,32 +45,26 @@ func clipID(j *kernel.Job, i int) string { return kernel.Derived(j.ID, "clip "+s
 // half is how much of an upload's id is random; the rest proves whose it is.
 const half = 18
 
-func uploadID(key, api string) string {
+func uploadID(owner, api string) string {
 	id := kernel.UUID()[:half]
-	return id + kernel.Derived(id, api+" "+key)[half:]
+	return id + kernel.Derived(id, api+" "+owner)[half:]
 }
 
-func uploadedBy(key, api, id string) bool {
-	return len(id) > half && id == id[:half]+kernel.Derived(id[:half], api+" "+key)[half:]
+func uploadedBy(owner, api, id string) bool {
+	return len(id) > half && id == id[:half]+kernel.Derived(id[:half], api+" "+owner)[half:]
 }
 
 // upload fetches a sound.
-func (v *acedata) upload(r *http.Request, c caller, api string) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
+func (v api) upload(r *http.Request, a kernel.Account) kernel.Reply {
+	b, err := schemas.Read(r, "upload", bodyMax)
+	if err == nil {
+		err = kernel.FetchSound(r.Context(), b.Text("audio_url"))
+	}
 	if err != nil {
-		return refuse(kernel.CallOther, badRequest, err.Error())
+		return refuse(kernel.CallOther, kernel.Invalid, err)
 	}
-	in.Only("audio_url")
-	link := in.Link("audio_url")
-	if in.Err() == nil {
-		if err := kernel.FetchSound(r.Context(), link); err != nil {
-			in.Fail("audio_url", "%s", err)
-		}
-	}
-	if in.Err() != nil {
-		return refuse(kernel.CallOther, badRequest, in.Err().Error())
-	}
-	return kernel.Reply{Kind: kernel.CallOther, Status: http.StatusOK, Body: map[string]any{
-		"success": true, "task_id": kernel.UUID(), "data": map[string]any{"audio_id": uploadID(c.key, api), "lyric": ""},
-	}}
+	return kernel.OK(kernel.CallOther, map[string]any{
+		"success": true, "task_id": kernel.UUID(),
+		"data": map[string]any{"audio_id": uploadID(a.ID(), v.Endpoint), "lyric": ""},
+	})
 }

@@ -4,85 +4,46 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// batchMax is how many jobs one question may name here; the vendor states no
-// bound.
-const batchMax = 100
-
-// query tells of one job or of several.
-func (v *acedata) query(r *http.Request, c caller, api string) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
+// query tells of one job or of several. Of several it leaves out those that the account does
+// not have.
+func (v api) query(r *http.Request, a kernel.Account) kernel.Reply {
+	b, err := schemas.Read(r, "tasks", bodyMax)
 	if err != nil {
-		return refuse(kernel.CallPoll, badRequest, err.Error())
+		return refuse(kernel.CallPoll, kernel.Invalid, err)
 	}
-	in.Only("id", "ids", "action")
-	if in.Word("action", "retrieve", "retrieve", "retrieve_batch") == "retrieve_batch" {
-		return v.queryAll(r, c, api, in)
+	tell := func(j *kernel.Job) kernel.Reply {
+		return v.Tell(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, record(r, j, v.Now())) })
 	}
-	id := in.Text("id")
-	if in.Has("ids") || id == "" {
-		in.Fail("id", "is required")
+	if id := b.Text("id"); id != "" {
+		return tell(v.Find(a, id))
 	}
-	if in.Err() != nil {
-		return refuse(kernel.CallPoll, badRequest, in.Err().Error())
-	}
-	j := v.find(c, api, id)
-	if j == nil {
-		return refuse(kernel.CallPoll, notFound, "task not found")
-	}
-	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK}
-	if v.Spoiled(j) {
-		rep = refuse(kernel.CallPoll, apiError, "fetch failed")
-	} else {
-		rep.Body = v.record(r, j)
-	}
-	rep.Job = j.ID
-	return rep
-}
-
-// queryAll leaves out what the account does not have.
-func (v *acedata) queryAll(r *http.Request, c caller, api string, in *kernel.Object) kernel.Reply {
-	ids, ok := in.Value("ids").([]any)
-	if !ok || len(ids) == 0 || len(ids) > batchMax {
-		in.Fail("ids", "must be an array of 1 to %d ids", batchMax)
-	}
-	if in.Err() != nil {
-		return refuse(kernel.CallPoll, badRequest, in.Err().Error())
-	}
-	items, spoiled := []any{}, false
-	for _, id := range ids {
-		id, _ := id.(string)
-		if j := v.find(c, api, id); j != nil {
-			spoiled = v.Spoiled(j) || spoiled
-			items = append(items, v.record(r, j))
+	items := []any{}
+	for _, id := range b.Texts("ids") {
+		if j := v.Find(a, id); j != nil {
+			rep := tell(j)
+			if rep.Status != http.StatusOK {
+				return refuse(kernel.CallPoll, kernel.Internal, nil)
+			}
+			items = append(items, rep.Body)
 		}
 	}
-	if spoiled {
-		return refuse(kernel.CallPoll, apiError, "fetch failed")
-	}
-	return kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: map[string]any{"items": items, "count": len(items)}}
-}
-
-// find is a job of the account and the API.
-func (v *acedata) find(c caller, api, id string) *kernel.Job {
-	if j := v.Find(c.Account, id); j != nil && j.Endpoint == api {
-		return j
-	}
-	return nil
+	return kernel.OK(kernel.CallPoll, map[string]any{"items": items, "count": len(items)})
 }
 
 // record is a job as a question shows it. Its state is empty: the response tells.
-func (v *acedata) record(r *http.Request, j *kernel.Job) map[string]any {
+func record(r *http.Request, j *kernel.Job, now time.Time) map[string]any {
 	out := map[string]any{
-		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "", "trace_id": kernel.Derived(j.ID, "trace"),
-		"request": map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
+		"_id": kernel.Derived(j.ID, "record"), "id": j.ID, "created_at": float64(j.Created.UnixMilli()) / 1000, "state": "",
+		"trace_id": kernel.Derived(j.ID, "trace"),
+		"request":  map[string]any{"action": j.Detail["action"], "model": j.Model, "prompt": j.Detail["prompt"]},
 	}
 	answer := map[string]any{"task_id": j.ID, "trace_id": kernel.Derived(j.ID, "trace")}
-	switch j.State(v.Now()) {
+	switch j.State(now) {
 	case kernel.StateQueued:
 		return out // nothing to tell yet
 	case kernel.StateFailed, kernel.StateCancelled:
@@ -113,9 +74,8 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 		return []map[string]any{archive(base, j, state)}
 	}
 	var out []map[string]any
-	n, _ := strconv.Atoi(j.Detail["clips"])
 	names := tracksOf[j.Detail["action"]]
-	for i := range max(n, len(names)) {
+	for i := range j.Media.Songs {
 		link := func(name string) string { return base + j.Link(fmt.Sprintf(name, i)) }
 		title := j.Detail["title"]
 		if len(names) > 0 {
@@ -126,7 +86,7 @@ func clips(base string, j *kernel.Job, state string) []map[string]any {
 			"model": j.Model, "state": state, "style": j.Detail["style"], "image_url": link("cover-%d.png"), "video_url": "",
 		}
 		if state == "succeeded" {
-			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, lengthOf(j, i))
+			c["audio_url"], c["duration"] = link("song-%d.mp3"), shown(j.Endpoint, j.Media.Length(i))
 			if i == 0 && len(names) == 0 && j.Endpoint == suno {
 				c["video_url"] = link("film-%d.mp4")
 			}
@@ -156,7 +116,7 @@ func native(c map[string]any, j *kernel.Job, i int, state string, link func(stri
 	c["progress"] = "50%"
 	if state == "succeeded" {
 		c["progress"], c["wav_url"] = "100%", link("song-%d.wav")
-		c["lyrics_id"], c["lyrics_timing_markers"] = kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], int(lengthOf(j, i)))
+		c["lyrics_id"], c["lyrics_timing_markers"] = kernel.Derived(j.ID, "lyrics"), marks(j.Detail["lyric"], j.Media.Length(i))
 	}
 }
 
@@ -167,29 +127,22 @@ type song struct {
 }
 
 // song finds one that the account made with the API, or uploaded there.
-func (v *acedata) song(c caller, api, id string) (song, bool) {
-	if uploadedBy(c.key, api, id) {
+func (v api) song(a kernel.Account, id string) (song, bool) {
+	if uploadedBy(a.ID(), v.Endpoint, id) {
 		return song{title: "Upload"}, true
 	}
 	now := v.Now()
-	for _, j := range v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == api && j.State(now) == kernel.StateSucceeded }) {
+	made := func(j *kernel.Job) bool { return j.Endpoint == v.Endpoint && j.State(now) == kernel.StateSucceeded }
+	for _, j := range v.Jobs(a, made) {
 		if i := slices.IndexFunc(clips("", j, "succeeded"), func(c map[string]any) bool { return c["id"] == id }); i >= 0 {
-			return song{j.Detail["title"], j.Detail["lyric"], j.Detail["style"], lengthOf(j, i)}, true
+			return song{j.Detail["title"], j.Detail["lyric"], j.Detail["style"], j.Media.Length(i)}, true
 		}
 	}
 	return song{}, false
 }
 
 // voice reports that the account made a voice of that id.
-func (v *acedata) voice(c caller, id string) bool {
-	return len(v.Jobs(c.Account, func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id })) > 0
-}
-
-// lengthOf is how many seconds a song plays; of two the second one is longer.
-func lengthOf(j *kernel.Job, i int) float64 {
-	seconds := j.Media.Seconds
-	if j.Detail["clips"] == "2" {
-		seconds += i
-	}
-	return float64(seconds)
+func (v api) voice(a kernel.Account, id string) bool {
+	made := func(j *kernel.Job) bool { return j.Endpoint == persona && kernel.Derived(j.ID, persona) == id }
+	return len(v.Jobs(a, made)) > 0
 }

@@ -1,215 +1,124 @@
 package dashscope
 
 import (
-	"fmt"
+	"embed"
+	"errors"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
 // Vendor is DashScope with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "dashscope", "sk-sandbox-dashscope"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/dashscope/api/v1", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("dashscope", "/dashscope/api/v1", "api_key", "sk-sandbox-dashscope", mount)
 }
 
-// DashScope's codes.
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
+// Codes that jobs have too.
 const (
-	codeKey        = "InvalidApiKey"
-	codeDenied     = "AccessDenied"
-	codeNoModel    = "ModelNotFound"
-	codeInvalid    = "InvalidParameter"
 	codeInspection = "DataInspectionFailed"
-	codeThrottled  = "Throttling.AllocationQuota"
-	codeInternal   = "InternalError"
 	codeAlgorithm  = "InternalError.Algo"
-	codeUnsupport  = "UnsupportedOperation"
 )
 
-// httpStatus is the HTTP status that goes with a code.
-func httpStatus(code string) int {
-	switch code {
-	case codeKey:
-		return http.StatusUnauthorized
-	case codeDenied:
-		return http.StatusForbidden
-	case codeNoModel:
-		return http.StatusNotFound
-	case codeThrottled:
-		return http.StatusTooManyRequests
-	case codeInternal, codeAlgorithm:
-		return http.StatusInternalServerError
-	default:
-		return http.StatusBadRequest
-	}
-}
+// wrongCall is a call with another mode of answering than the model's.
+const wrongCall kernel.Fault = -1
+
+var refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
+	kernel.NoKey:   kernel.Says(http.StatusUnauthorized, "InvalidApiKey", "Invalid API-key provided."),
+	kernel.NoPath:  kernel.Says(http.StatusBadRequest, "InvalidParameter", "url error, please check url!"),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, "ModelNotFound", "Model not exist."),
+	kernel.NoJob:   kernel.Says(http.StatusBadRequest, "InvalidParameter", "task not exist"),
+	kernel.NotNow: kernel.Says(http.StatusBadRequest, "UnsupportedOperation",
+		"Failed to cancel the task, please confirm if the task is in PENDING status."),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, "InvalidParameter", ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, codeInspection,
+		"Input data may contain inappropriate content."),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, "InternalError",
+		"An internal error has occurred, please try again later."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "Throttling.AllocationQuota",
+		"Too many requests in route. Please try again later."),
+	wrongCall: kernel.Says(http.StatusForbidden, "AccessDenied", "current user api does not support "),
+}, func(w kernel.Words) any {
+	return map[string]any{"code": w.Code, "message": w.Message, "request_id": kernel.UUID()}
+})
 
 const (
-	bodyMax     = 6 << 20
-	promptMax   = 800
-	pixelsMin   = 512 * 512
-	pixelsMax   = 2048 * 2048
-	seedMax     = 1<<31 - 1
-	defaultSize = "1024*1024"
+	bodyMax = 6 << 20
 
 	images = "multimodal-generation"
 	videos = "video-generation"
 )
 
-// dashscope plays Alibaba's Model Studio: images in one blocking call, videos as
-// jobs.
-type dashscope struct {
-	*kernel.Service
-}
-
 func mount(s *kernel.Service) http.Handler {
-	d := &dashscope{s}
-	mux := http.NewServeMux()
-	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Keyed("Bearer ", h, func(*http.Request) kernel.Reply {
-			return d.refuse(kernel.CallOther, codeKey, "Invalid API-key provided.")
-		})
-	}
-	mux.Handle("POST /api/v1/services/aigc/multimodal-generation/generation", serve(d.generate))
-	mux.Handle("POST /api/v1/services/aigc/video-generation/video-synthesis", serve(d.synthesize))
-	mux.Handle("GET /api/v1/tasks/{id}", serve(d.query))
-	mux.Handle("POST /api/v1/tasks/{id}/cancel", serve(d.cancel))
-	mux.Handle("/", serve(func(*http.Request, kernel.Account) kernel.Reply {
-		return d.refuse(kernel.CallOther, codeInvalid, "url error, please check url!")
-	}))
-	return mux
+	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: videos, Refuse: refuse, Made: made}
+	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
+		"POST /api/v1/services/aigc/multimodal-generation/generation": func(r *http.Request, a kernel.Account) kernel.Reply {
+			return generate(s, r, a)
+		},
+		"POST /api/v1/services/aigc/video-generation/video-synthesis": func(r *http.Request, a kernel.Account) kernel.Reply {
+			return synthesize(api, r, a)
+		},
+		"GET /api/v1/tasks/{id}":         func(r *http.Request, a kernel.Account) kernel.Reply { return query(api, r, a) },
+		"POST /api/v1/tasks/{id}/cancel": func(r *http.Request, a kernel.Account) kernel.Reply { return cancel(api, r, a) },
+	})
 }
 
-func (d *dashscope) refuse(kind, code, message string) kernel.Reply {
-	return kernel.Reply{Kind: kind, Status: httpStatus(code), Body: map[string]any{"code": code, "message": message, "request_id": kernel.UUID()}}
+// read reads the job of a request for a model that is known, or refuses it.
+func read(r *http.Request, known func(model string) bool, job kernel.Maker) (*kernel.Job, kernel.Reply) {
+	body, err := kernel.ReadBody(r, bodyMax)
+	if err != nil {
+		return nil, refuse(kernel.CallSubmit, kernel.Invalid, err)
+	}
+	switch model := body.Text("model"); {
+	case model == "":
+		err = kernel.Wrong("model", "is required")
+	case !known(model):
+		return nil, refuse(kernel.CallSubmit, kernel.NoModel, nil)
+	default:
+		err = schemas.Check(operation(model), body)
+	}
+	var j *kernel.Job
+	if err == nil {
+		j, err = job(body)
+	}
+	if err != nil {
+		return nil, refuse(kernel.CallSubmit, kernel.Invalid, err)
+	}
+	return j, kernel.Reply{}
 }
 
 // generate makes an image while the caller waits. A failure "at poll" strikes
 // when the image would be ready, one at submit at once.
-func (d *dashscope) generate(r *http.Request, a kernel.Account) kernel.Reply {
+func generate(s *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
 	if r.Header.Get("X-DashScope-Async") != "" {
-		return d.refuse(kernel.CallSubmit, codeDenied, "current user api does not support asynchronous calls")
+		return refuse(kernel.CallSubmit, wrongCall, errors.New("asynchronous calls"))
 	}
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return d.refuse(kernel.CallSubmit, codeInvalid, err.Error())
+	j, rep := read(r, func(model string) bool { return model == "z-image-turbo" }, image)
+	if j == nil {
+		return rep
 	}
-	model := in.Text("model")
-	if in.Err() == nil && model != "z-image-turbo" {
-		if model == "" {
-			return d.refuse(kernel.CallSubmit, codeInvalid, "model: is required")
+	return s.Accept(a, j, refuse, func(j *kernel.Job) kernel.Reply {
+		if rep, failed := s.Await(r, j, refuse); failed {
+			return rep
 		}
-		return d.refuse(kernel.CallSubmit, codeNoModel, "Model not exist.")
-	}
-	j, extend := readImage(in)
-	if in.Err() != nil {
-		return d.refuse(kernel.CallSubmit, codeInvalid, in.Err().Error())
-	}
-	j.ID, j.Endpoint, j.Model = kernel.UUID(), images, model
-
-	return d.accept(a, j, func(made *kernel.Job) kernel.Reply { return d.finish(r, made, extend) })
+		return picture(r, j)
+	})
 }
 
-// accept takes a job that broke no rule, and answers for it.
-func (d *dashscope) accept(a kernel.Account, j *kernel.Job, answer func(*kernel.Job) kernel.Reply) kernel.Reply {
-	return d.Take(a, j, kernel.Refusals{
-		Rejected:  d.refuse(kernel.CallSubmit, codeInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
-		Moderated: d.refuse(kernel.CallSubmit, codeInspection, "Input data may contain inappropriate content."),
-		Broken:    d.refuse(kernel.CallSubmit, codeInternal, "An internal error has occurred, please try again later."),
-		Busy:      d.refuse(kernel.CallSubmit, codeThrottled, "Too many requests in route. Please try again later."),
-	}, answer)
-}
-
-// readImage reads input and parameters.
-func readImage(in *kernel.Object) (j *kernel.Job, extend bool) {
-	in.Only("model", "input", "parameters")
-	input := in.Nested("input")
-	input.Only("messages")
-	messages := input.Objects("messages", 1)
-	prompt := ""
-	if len(messages) != 1 {
-		input.Fail("messages", "exactly one message is required")
-	} else {
-		m := messages[0]
-		m.Only("role", "content")
-		if m.Word("role", "", "user") == "" {
-			m.Fail("role", "is required")
-		}
-		content := m.Objects("content", 1)
-		if len(content) != 1 {
-			m.Fail("content", "exactly one text is required")
-		} else {
-			content[0].Only("text")
-			prompt = content[0].TextMax("text", promptMax)
-			if strings.TrimSpace(prompt) == "" {
-				content[0].Fail("text", "is required")
-			}
-		}
-	}
-	p := in.Nested("parameters")
-	p.Only("size", "prompt_extend", "seed")
-	extend = p.Flag("prompt_extend")
-	if p.Has("seed") {
-		p.Integer("seed", 0, seedMax)
-	}
-	width, height := pixels(p)
-	return &kernel.Job{Prompt: prompt, Media: kernel.Media{Kind: "image", Width: width, Height: height}}, extend
-}
-
-// pixels reads a size such as 1024*768.
-func pixels(p *kernel.Object) (width, height int) {
-	size := defaultSize
-	if p.Has("size") {
-		size = p.Text("size")
-	}
-	w, h, _ := strings.Cut(size, "*")
-	width, errWidth := strconv.Atoi(w)
-	height, errHeight := strconv.Atoi(h)
-	bad := errWidth != nil || errHeight != nil || width < 1 || height < 1 || width > pixelsMax || height > pixelsMax
-	if bad || width*height < pixelsMin || width*height > pixelsMax || fmt.Sprintf("%d*%d", width, height) != size {
-		p.Fail("size", "must be W*H with 512*512 to 2048*2048 pixels")
-		return 0, 0
-	}
-	return width, height
-}
-
-// finish waits for the image and answers with it.
-func (d *dashscope) finish(r *http.Request, j *kernel.Job, extend bool) kernel.Reply {
-	d.Wait(r, j.Takes())
-	if j.Directive.Fails(kernel.AtPoll) {
-		switch j.Directive.Fail {
-		case kernel.FailModeration:
-			return d.refuse(kernel.CallSubmit, codeInspection, "Output data may contain inappropriate content.")
-		case kernel.FailReject:
-			return d.refuse(kernel.CallSubmit, codeInvalid, "the request could not be processed")
-		case kernel.FailInternal:
-			return d.refuse(kernel.CallSubmit, codeInternal, "An internal error has occurred, please try again later.")
-		default:
-			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-		}
-	}
-	message := []any{
-		map[string]any{"image": kernel.Base(r) + j.Link(kernel.FileImage)},
-		map[string]any{"text": j.Prompt},
-	}
+func picture(r *http.Request, j *kernel.Job) kernel.Reply {
+	message := []any{map[string]any{"image": kernel.Base(r) + j.Link(kernel.FileImage)}, map[string]any{"text": j.Prompt}}
 	content := map[string]any{"role": "assistant", "content": message}
-	if extend {
+	if j.Detail[detailExtended] != "" {
 		message[1] = map[string]any{"text": "A detailed picture: " + j.Prompt}
 		content["reasoning_content"] = "The prompt was extended."
 	}
-	return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{
-		"output": map[string]any{"choices": []any{map[string]any{"finish_reason": "stop", "message": content}}},
-		"usage": map[string]any{
-			"width": j.Media.Width, "height": j.Media.Height, "image_count": 1,
-			"input_tokens": 0, "output_tokens": 0, "total_tokens": 0,
-		},
+	return kernel.OK(kernel.CallSubmit, map[string]any{
+		"output":     map[string]any{"choices": []any{map[string]any{"finish_reason": "stop", "message": content}}},
+		"usage":      map[string]any{"width": j.Media.Width, "height": j.Media.Height, "image_count": 1},
 		"request_id": j.ID,
-	}}
+	})
 }

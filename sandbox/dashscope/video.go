@@ -1,6 +1,7 @@
 package dashscope
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,49 +23,33 @@ const (
 
 // What a job's queries show again.
 const (
-	detailSR      = "sr"      // the lines of a picture
-	detailSeconds = "seconds" // of the result, where they are no whole ones
-	detailInput   = "input"   // seconds of what the result was made from
-	detailKling   = "kling"   // the model is Kling's, who keeps a clean file beside the marked one
+	detailSR       = "sr"       // the lines of a picture
+	detailSeconds  = "seconds"  // of the result, where they are no whole ones
+	detailInput    = "input"    // seconds of what the result was made from
+	detailExtended = "extended" // the prompt was
+	detailKling    = "kling"    // the model is Kling's, who keeps a clean file beside the marked one
 )
 
 // synthesize takes a job. The header is what makes the call one that takes
 // jobs.
-func (d *dashscope) synthesize(r *http.Request, a kernel.Account) kernel.Reply {
+func synthesize(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	if r.Header.Get("X-DashScope-Async") != "enable" {
-		return d.refuse(kernel.CallSubmit, codeDenied, "current user api does not support synchronous calls")
+		return refuse(kernel.CallSubmit, wrongCall, errors.New("synchronous calls"))
 	}
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return d.refuse(kernel.CallSubmit, codeInvalid, err.Error())
+	j, rep := read(r, func(model string) bool { return videoModels[model] != defaults{} }, video)
+	if j == nil {
+		return rep
 	}
-	in.Only("model", "input", "parameters")
-	model := in.Text("model")
-	read, known := videoModels[model]
-	switch {
-	case in.Err() == nil && model == "":
-		return d.refuse(kernel.CallSubmit, codeInvalid, "model: is required")
-	case in.Err() == nil && !known:
-		return d.refuse(kernel.CallSubmit, codeNoModel, "Model not exist.")
-	case in.Err() != nil:
-		return d.refuse(kernel.CallSubmit, codeInvalid, in.Err().Error())
-	}
-	j := read(in.Nested("input"), in.Nested("parameters"))
-	if in.Err() != nil {
-		return d.refuse(kernel.CallSubmit, codeInvalid, in.Err().Error())
-	}
-	j.ID, j.Endpoint, j.Model = kernel.UUID(), videos, model
-	return d.accept(a, j, func(made *kernel.Job) kernel.Reply {
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{
-			"output":     map[string]any{"task_id": made.ID, "task_status": "PENDING"},
-			"request_id": kernel.UUID(),
-		}}
-	})
+	return api.Begin(r, a, j)
 }
 
-// find is a job that the vendor still knows.
-func (d *dashscope) find(a kernel.Account, id string) *kernel.Job {
-	if j := d.Find(a, id); j != nil && j.Endpoint == videos && d.Now().Sub(j.Created) < knownTime {
+func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
+	return map[string]any{"output": map[string]any{"task_id": j.ID, "task_status": "PENDING"}, "request_id": kernel.UUID()}
+}
+
+// known is the job that the path names, as long as the vendor knows it.
+func known(api *kernel.API, r *http.Request, a kernel.Account) *kernel.Job {
+	if j := api.Find(a, r.PathValue("id")); j != nil && api.Now().Sub(j.Created) < knownTime {
 		return j
 	}
 	return nil
@@ -77,43 +62,21 @@ var words = map[kernel.State]string{
 }
 
 // query shows a job. One that is not known is no error, but UNKNOWN.
-func (d *dashscope) query(r *http.Request, a kernel.Account) kernel.Reply {
-	id := r.PathValue("id")
-	j := d.find(a, id)
+func query(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
+	j := known(api, r, a)
 	if j == nil {
-		return kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: map[string]any{
-			"output": map[string]any{"task_id": id, "task_status": "UNKNOWN"}, "request_id": kernel.UUID(),
-		}}
+		output := map[string]any{"task_id": r.PathValue("id"), "task_status": "UNKNOWN"}
+		return kernel.OK(kernel.CallPoll, map[string]any{"output": output, "request_id": kernel.UUID()})
 	}
-	if d.Spoiled(j) {
-		rep := d.refuse(kernel.CallPoll, codeInternal, "An internal error has occurred, please try again later.")
-		rep.Job = j.ID
-		return rep
-	}
-	return kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Job: j.ID, Body: d.task(r, j)}
+	return api.Tell(j, func(j *kernel.Job) kernel.Reply { return kernel.OK(kernel.CallPoll, task(r, j, api.Now())) })
 }
 
 // cancel stops a job that is still queued.
-func (d *dashscope) cancel(r *http.Request, a kernel.Account) kernel.Reply {
-	j := d.find(a, r.PathValue("id"))
-	if j == nil {
-		return d.refuse(kernel.CallCancel, codeInvalid, "task not exist")
+func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
+	if known(api, r, a) == nil {
+		return refuse(kernel.CallCancel, kernel.NoJob, nil)
 	}
-	d.Count(j, kernel.CallCancel)
-	now := d.Now().UTC()
-	stopped := d.Change(j, func(j *kernel.Job) bool {
-		if j.State(now) != kernel.StateQueued {
-			return false
-		}
-		j.Cancelled = &now
-		return true
-	})
-	rep := kernel.Reply{Kind: kernel.CallCancel, Status: http.StatusOK, Body: map[string]any{"request_id": kernel.UUID()}}
-	if !stopped {
-		rep = d.refuse(kernel.CallCancel, codeUnsupport, "Failed to cancel the task, please confirm if the task is in PENDING status.")
-	}
-	rep.Job = j.ID
-	return rep
+	return api.Cancel(r, a)
 }
 
 // clock writes a time as the vendor does: by its own watch, without a zone.
@@ -122,8 +85,7 @@ func clock(t time.Time) string {
 }
 
 // task is a job as queries show it.
-func (d *dashscope) task(r *http.Request, j *kernel.Job) map[string]any {
-	now := d.Now()
+func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	state := j.State(now)
 	output := map[string]any{"task_id": j.ID, "task_status": words[state], "submit_time": clock(j.Created)}
 	body := map[string]any{"request_id": kernel.UUID(), "output": output}
@@ -139,18 +101,18 @@ func (d *dashscope) task(r *http.Request, j *kernel.Job) map[string]any {
 		}
 	case kernel.StateSucceeded:
 		output["end_time"], output["orig_prompt"] = clock(j.Changed(now)), j.Prompt
-		d.files(r, j, output)
+		links(r, j, now, output)
 		body["usage"] = usage(j)
 	default:
 	}
 	return body
 }
 
-// files offers the links. Kling keeps the clean file beside the marked one, the
+// links offers the files. Kling keeps the clean file beside the marked one, the
 // others have but one.
-func (d *dashscope) files(r *http.Request, j *kernel.Job, output map[string]any) {
+func links(r *http.Request, j *kernel.Job, now time.Time, output map[string]any) {
 	link := func(name string, good time.Duration) string {
-		return kernel.Base(r) + j.LinkUntil(name, j.Changed(d.Now()).Add(good))
+		return kernel.Base(r) + j.LinkUntil(name, j.Changed(now).Add(good))
 	}
 	switch {
 	case j.Detail[detailKling] != "":

@@ -2,10 +2,8 @@
 // call lasts until the image is there and answers with its bytes in base64,
 // which are made while they are sent.
 //
-// Of a request, what concerns images is known: contents, the modalities, the
-// shape and size of the image, thoughts, the search tool, safety settings.
-// There is no Files API here, so that every file that a request names is one
-// that the caller may not see.
+// Of a request, what adapters send is known: one turn of texts and images, the shape and the
+// size of the image.
 //
 // A directive that fails at poll strikes when the image would be ready:
 // moderation is told as a finish reason, reject as a text without an image.

@@ -2,59 +2,71 @@ package googleapi
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-// The statuses of errors.
+// The faults of these vendors.
 const (
-	InvalidArgument   = "INVALID_ARGUMENT"
-	Unauthenticated   = "UNAUTHENTICATED"
-	PermissionDenied  = "PERMISSION_DENIED"
-	NotFound          = "NOT_FOUND"
-	ResourceExhausted = "RESOURCE_EXHAUSTED"
-	Internal          = "INTERNAL"
+	Hidden  kernel.Fault = -1 // the caller may not see a thing, or there is none
+	NoToken kernel.Fault = -2 // the caller's token is none
 )
 
-// statuses are the HTTP statuses that go with them.
-var statuses = map[string]int{
-	InvalidArgument:   http.StatusBadRequest,
-	Unauthenticated:   http.StatusUnauthorized,
-	PermissionDenied:  http.StatusForbidden,
-	NotFound:          http.StatusNotFound,
-	ResourceExhausted: http.StatusTooManyRequests,
-	Internal:          http.StatusInternalServerError,
+// Refuse answers with an error of google.rpc.
+var Refuse = kernel.Refuser(map[kernel.Fault]kernel.Words{
+	kernel.NoKey: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED",
+		"Method doesn't allow unregistered callers. Please use API Key."),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, "NOT_FOUND",
+		"the requested URL was not found on this server"),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, "NOT_FOUND", ""),
+	kernel.NoJob:   kernel.Says(http.StatusNotFound, "NOT_FOUND", "Operation was not found."),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT", ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "INVALID_ARGUMENT",
+		"The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, "INTERNAL",
+		"An internal error has occurred. Please retry."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, "RESOURCE_EXHAUSTED",
+		"You exceeded your current quota."),
+	NoToken: kernel.Says(http.StatusUnauthorized, "UNAUTHENTICATED",
+		"Request had invalid authentication credentials. Expected OAuth 2 access token."),
+	Hidden: kernel.Says(http.StatusForbidden, "PERMISSION_DENIED", ""),
+}, func(w kernel.Words) any {
+	return map[string]any{"error": map[string]any{"code": w.Status, "message": w.Message, "status": w.Code}}
+})
+
+// Keyed recognises customers by the API key. A key that is not one is an invalid argument
+// for this vendor, told apart by its reason.
+func Keyed(s *kernel.Service) kernel.Recognise {
+	return func(r *http.Request) (kernel.Account, *kernel.Reply) {
+		key := r.Header.Get("x-goog-api-key")
+		a, known := s.Customer("api_key", key)
+		if known {
+			return a, nil
+		}
+		refused := Refuse(kernel.CallOther, kernel.NoKey, nil)
+		if key != "" {
+			refused.Status, refused.Body = http.StatusBadRequest, map[string]any{"error": map[string]any{
+				"code": http.StatusBadRequest, "status": "INVALID_ARGUMENT",
+				"message": "API key not valid. Please pass a valid API key.",
+				"details": []any{map[string]any{
+					"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
+				}},
+			}}
+		}
+		return a, &refused
+	}
 }
 
-// Broken is what a server's fault is told with.
-const Broken = "An internal error has occurred. Please retry."
-
-// Refuse answers with an error.
-func Refuse(kind, status, message string, details ...any) kernel.Reply {
-	code := statuses[status]
-	e := map[string]any{"code": code, "message": message, "status": status}
-	if len(details) > 0 {
-		e["details"] = details
+// Called are the model and the method that the last part of a path names. A model that is
+// none of these is refused, and so is another method.
+func Called(r *http.Request, models []string, method string) (model string, refused *kernel.Reply) {
+	model, called, _ := strings.Cut(r.PathValue("call"), ":")
+	if slices.Contains(models, model) && called == method {
+		return model, nil
 	}
-	return kernel.Reply{Kind: kind, Status: code, Body: map[string]any{"error": e}}
-}
-
-// Missing answers for a path that is none.
-func Missing(*http.Request) kernel.Reply {
-	return Refuse(kernel.CallOther, NotFound, "the requested URL was not found on this server")
-}
-
-// Keyed finds the customer by the API key. A key that is not one is an invalid
-// argument for this vendor, told apart by its reason.
-func Keyed(s *kernel.Service, r *http.Request) (a kernel.Account, refused kernel.Reply, ok bool) {
-	key := r.Header.Get("x-goog-api-key")
-	if key == "" {
-		return a, Refuse(kernel.CallOther, PermissionDenied, "Method doesn't allow unregistered callers. Please use API Key."), false
-	}
-	if a, ok = s.Customer("api_key", key); !ok {
-		return a, Refuse(kernel.CallOther, InvalidArgument, "API key not valid. Please pass a valid API key.", map[string]any{
-			"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com",
-		}), false
-	}
-	return a, kernel.Reply{}, true
+	rep := Refuse(kernel.CallOther, kernel.NoModel,
+		kernel.Wrong("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
+	return "", &rep
 }

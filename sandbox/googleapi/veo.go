@@ -1,157 +1,65 @@
 package googleapi
 
 import (
-	"encoding/base64"
+	"cmp"
+	"embed"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
 )
 
-const (
-	// bodyMax is the most that a request with its frames may hold.
-	bodyMax = 20 << 20
-	// samplesMax is the most videos that a request may ask for.
-	samplesMax = 4
-	// seedMax is the largest seed.
-	seedMax = 1<<32 - 1
-)
+// bodyMax is the most that a request with its frames may hold.
+const bodyMax = 20 << 20
 
-// Surface is one of the two ways to Veo: what it takes beside what both do.
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
+// Surface is one of the two ways to Veo.
 type Surface struct {
-	Models     []string
-	Parameters []string // that the other one lacks
-	Sound      bool     // always on; else it must be said
-	NameOf     func(model, id string) string
+	Schema string // what it takes
+	Models []string
+	Sound  bool // always on; else it must be said
+	NameOf func(model, id string) string
 }
 
-// Has reports whether the model is one of the surface's.
-func (s Surface) Has(model string) bool { return slices.Contains(s.Models, model) }
-
-// The parameters that both surfaces take.
-var common = []string{
-	"sampleCount", "durationSeconds", "aspectRatio", "resolution", "negativePrompt", "personGeneration", "enhancePrompt",
+// API is the surface for one of its models.
+func (s Surface) API(v *kernel.Service, model string) *kernel.API {
+	return &kernel.API{
+		Service: v, Schemas: schemas, Limit: bodyMax, Endpoint: model, Refuse: Refuse,
+		Made: func(_ *http.Request, j *kernel.Job, _ time.Time) any {
+			return map[string]any{"name": s.NameOf(model, j.ID)}
+		},
+	}
 }
 
 // Submit starts an operation.
 func (s Surface) Submit(v *kernel.Service, r *http.Request, a kernel.Account, model string) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return Refuse(kernel.CallSubmit, InvalidArgument, "Invalid request payload: "+err.Error())
-	}
-	j := s.read(in)
-	if in.Err() != nil {
-		return Refuse(kernel.CallSubmit, InvalidArgument, in.Err().Error())
-	}
-	j.ID, j.Endpoint, j.Model = kernel.UUID(), model, model
-	return v.Take(a, j, kernel.Refusals{
-		Rejected:  Refuse(kernel.CallSubmit, InvalidArgument, "instances[0].prompt: "+kernel.DirectiveTrouble(j.Prompt)),
-		Moderated: Refuse(kernel.CallSubmit, InvalidArgument, "The prompt could not be submitted. It violates the vendor's Responsible AI practices. Support codes: 29310472"),
-		Broken:    Refuse(kernel.CallSubmit, Internal, Broken),
-		Busy:      Refuse(kernel.CallSubmit, ResourceExhausted, "Quota exceeded for long running requests of the model."),
-	}, func(made *kernel.Job) kernel.Reply {
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: map[string]any{"name": s.NameOf(model, made.ID)}}
+	return s.API(v, model).Submit(r, a, s.Schema, func(b kernel.Body) (*kernel.Job, error) {
+		one := b.List("instances")[0]
+		for _, field := range []string{"image", "lastFrame"} {
+			data, mimeType := one.Text(field+".bytesBase64Encoded"), one.Text(field+".mimeType")
+			if p, _, err := kernel.InlinePicture(data); mimeType != "" && (err != nil || "image/"+p.Format != mimeType) {
+				return nil, kernel.Wrong("instances[0]."+field, "is no picture of the type %s", mimeType)
+			}
+		}
+		width, height := kernel.Ratio(cmp.Or(b.Text("parameters.aspectRatio"), "16:9"))
+		width, height = kernel.Pixels(shortSides[cmp.Or(b.Text("parameters.resolution"), "720p")], width, height)
+		return &kernel.Job{
+			ID: kernel.UUID(), Model: model, Prompt: one.Text("prompt"), Media: kernel.Media{
+				Kind: "video", Width: width, Height: height, Seconds: cmp.Or(b.Int("parameters.durationSeconds"), 8),
+				Sound: b.Flag("parameters.generateAudio", s.Sound),
+			},
+			Detail: map[string]string{"samples": strconv.Itoa(cmp.Or(b.Int("parameters.sampleCount"), 1))},
+		}, nil
 	})
 }
 
-// read reads a request and makes its job.
-func (s Surface) read(in *kernel.Object) *kernel.Job {
-	in.Only("instances", "parameters")
-	instances := in.Objects("instances", 1)
-	if len(instances) != 1 {
-		in.Fail("instances", "exactly one instance is required")
-		return nil
-	}
-	one := instances[0]
-	one.Only("prompt", "image", "lastFrame")
-	prompt := one.Text("prompt")
-	if strings.TrimSpace(prompt) == "" {
-		one.Fail("prompt", "is required")
-	}
-	if one.Has("lastFrame") && !one.Has("image") {
-		one.Fail("lastFrame", "needs image")
-	}
-	for _, name := range []string{"image", "lastFrame"} {
-		if one.Has(name) {
-			frame(one.Nested(name))
-		}
-	}
-	p := in.Nested("parameters")
-	for _, name := range []string{"seed", "generateAudio", "resizeMode", "storageUri"} {
-		if p.Has(name) && !slices.Contains(s.Parameters, name) {
-			p.Fail(name, "isn't supported by this model")
-		}
-	}
-	p.Only(slices.Concat(common, s.Parameters)...)
-	return s.job(p, prompt, one.Has("image"))
-}
-
-// frame opens a picture of the request.
-func frame(in *kernel.Object) {
-	in.Only("bytesBase64Encoded", "mimeType")
-	kind := in.Word("mimeType", "", "image/png", "image/jpeg", "image/webp")
-	raw, err := base64.StdEncoding.DecodeString(in.Text("bytesBase64Encoded"))
-	if err != nil || len(raw) == 0 {
-		in.Fail("bytesBase64Encoded", "Base64 decoding failed")
-		return
-	}
-	if picture, ok := kernel.ReadPicture(raw); !ok || "image/"+picture.Format != kind {
-		in.Fail("bytesBase64Encoded", "is no %s picture", kind)
-	}
-}
-
-// job reads the parameters.
-func (s Surface) job(p *kernel.Object, prompt string, framed bool) *kernel.Job {
-	count, seconds := int64(1), int64(8)
-	if p.Has("sampleCount") {
-		count = p.Integer("sampleCount", 1, samplesMax)
-	}
-	if p.Has("durationSeconds") {
-		if seconds = p.Integer("durationSeconds", 4, 8); seconds%2 != 0 {
-			p.Fail("durationSeconds", "must be 4, 6 or 8")
-		}
-	}
-	ratio := p.Word("aspectRatio", "16:9", "16:9", "9:16")
-	resolution := p.Word("resolution", "720p", "720p", "1080p", "4k")
-	if resolution != "720p" && seconds != 8 {
-		p.Fail("durationSeconds", "must be 8 for %s", resolution)
-	}
-	p.Text("negativePrompt")
-	p.Word("personGeneration", "", "allow_adult", "dont_allow", "allow_all")
-	if p.Has("enhancePrompt") && !p.Flag("enhancePrompt") {
-		p.Fail("enhancePrompt", "cannot be disabled for this model")
-	}
-	sound := s.Sound
-	if !s.Sound {
-		if !p.Has("generateAudio") {
-			p.Fail("generateAudio", "is required")
-		}
-		sound = p.Flag("generateAudio")
-	}
-	if p.Has("seed") {
-		p.Integer("seed", 0, seedMax)
-	}
-	if p.Has("resizeMode") && !framed {
-		p.Fail("resizeMode", "is for an image only")
-	}
-	p.Word("resizeMode", "", "pad", "crop")
-	storage := p.Text("storageUri")
-	if p.Has("storageUri") && !strings.HasPrefix(storage, "gs://") {
-		p.Fail("storageUri", "must be a gs:// URI")
-	}
-	short := map[string]int{"720p": 720, "1080p": 1080, "4k": 2160}[resolution]
-	width, height := short*16/9, short
-	if ratio == "9:16" {
-		width, height = height, width
-	}
-	return &kernel.Job{
-		Prompt: prompt,
-		Media:  kernel.Media{Kind: "video", Width: width, Height: height, Seconds: int(seconds), Sound: sound},
-		Detail: map[string]string{"samples": strconv.Itoa(int(count)), "storage": storage},
-	}
-}
+var shortSides = map[string]int{"720p": 720, "1080p": 1080, "4k": 2160}
 
 // Made are how many videos a job has made, and how many of them are held back.
 func Made(j *kernel.Job) (delivered, filtered int) {
@@ -172,26 +80,19 @@ func Reasons(filtered int) []string {
 
 // Poll answers about an operation; end makes the response of one that is done
 // and has not failed.
-func (s Surface) Poll(v *kernel.Service, j *kernel.Job, end func(op map[string]any) kernel.Reply) kernel.Reply {
-	if j == nil {
-		return Refuse(kernel.CallPoll, NotFound, "Operation was not found.")
-	}
-	spoiled := v.Spoiled(j)
-	op := map[string]any{"name": s.NameOf(j.Model, j.ID)}
-	d := j.Directive
-	var rep kernel.Reply
-	switch state := j.State(v.Now()); {
-	case spoiled:
-		rep = Refuse(kernel.CallPoll, Internal, Broken)
-	case state == kernel.StateFailed && d.Fail != kernel.FailModeration:
-		op["done"], op["error"] = true, map[string]any{"code": 13, "message": "Video generation failed. Please try again."}
-	case state == kernel.StateFailed, state == kernel.StateSucceeded:
-		op["done"] = true
-		rep = end(op)
-	}
-	if rep.Status == 0 {
-		rep = kernel.Reply{Status: http.StatusOK, Body: op}
-	}
-	rep.Kind, rep.Job = kernel.CallPoll, j.ID
-	return rep
+func (s Surface) Poll(
+	v *kernel.Service, a kernel.Account, model, id string, end func(j *kernel.Job, op map[string]any) kernel.Reply,
+) kernel.Reply {
+	api := s.API(v, model)
+	return api.Tell(api.Find(a, id), func(j *kernel.Job) kernel.Reply {
+		op := map[string]any{"name": s.NameOf(model, j.ID)}
+		switch state := j.State(v.Now()); {
+		case state == kernel.StateFailed && j.Directive.Fail != kernel.FailModeration:
+			op["done"], op["error"] = true, map[string]any{"code": 13, "message": "Video generation failed. Please try again."}
+		case state == kernel.StateFailed, state == kernel.StateSucceeded:
+			op["done"] = true
+			return end(j, op)
+		}
+		return kernel.OK(kernel.CallPoll, op)
+	})
 }

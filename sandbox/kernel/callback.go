@@ -37,8 +37,9 @@ type Callback struct {
 }
 
 // CallBack tells of a job until it has ended, or waits for its customer: on the loopback
-// only, since the sandbox calls nobody who did not start it. It returns at once. What the other side answers does not matter, and what is under way when the
-// server ends is lost, as with the vendors.
+// only, since the sandbox calls nobody who did not start it. It returns at once. What the
+// other side answers does not matter, and what is under way when the server ends is lost, as
+// with the vendors.
 func (v *Service) CallBack(j *Job, c Callback) {
 	if j.Directive.Callback == CallbackNone || !onLoopback(c.To) {
 		return

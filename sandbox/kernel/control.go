@@ -44,10 +44,10 @@ func (s *Server) handleJobs(w http.ResponseWriter, r *http.Request) {
 	}) {
 		jobs = append(jobs, jobView{
 			ID: j.ID, Provider: j.Provider, Model: j.Model, ExternalID: j.ExternalID, Prompt: j.Prompt,
-			State: j.State(now), Created: j.Created.Unix(), Billed: j.Billed, Calls: j.calls,
+			State: j.State(now), Created: j.Created.Unix(), Billed: j.Billed, Calls: j.Calls,
 		})
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})
+	s.writeJSON(w, http.StatusOK, map[string]any{"jobs": jobs})
 }
 
 // refers reports whether the job is one for the reference: its own or its
@@ -64,30 +64,27 @@ func (j *Job) refers(reference string) bool {
 
 // handleForget drops jobs, calls, arranged directives and outages.
 func (s *Server) handleForget(w http.ResponseWriter, r *http.Request) {
-	if err := s.store.forget(); err != nil {
-		s.log.ErrorContext(r.Context(), "sandbox does not forget", "error", err)
-		http.Error(w, "sandbox: journal is not writable", http.StatusInternalServerError)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	s.stored(w, r, s.store.forget())
 }
 
 // handleCalls lists every call, oldest first. provider and job narrow it.
 func (s *Server) handleCalls(w http.ResponseWriter, r *http.Request) {
 	provider, id := r.FormValue("provider"), r.FormValue("job")
 	calls := []call{}
-	err := s.store.eachCall(func(c call) error {
-		if (provider == "" || c.Provider == provider) && (id == "" || c.Job == id) {
-			calls = append(calls, c)
-		}
-		return nil
+	err := s.store.view(func(t tx) error {
+		return each(t, bucketCalls, func(_ []byte, c call) error {
+			if (provider == "" || c.Provider == provider) && (id == "" || c.Job == id) {
+				calls = append(calls, c)
+			}
+			return nil
+		})
 	})
 	if err != nil {
 		s.log.ErrorContext(r.Context(), "sandbox calls are not readable", "error", err)
 		http.Error(w, "sandbox: journal is not readable", http.StatusInternalServerError)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"calls": calls})
+	s.writeJSON(w, http.StatusOK, map[string]any{"calls": calls})
 }
 
 // handleNext arranges the directive of a vendor's next job.
@@ -104,10 +101,11 @@ func (s *Server) handleNext(w http.ResponseWriter, r *http.Request) {
 		d, err = parseDirective(in.Directive)
 	}
 	if err != nil {
-		controlError(w, err.Error())
+		s.controlError(w, err.Error())
 		return
 	}
-	s.stored(w, r, s.store.arrange(arranged{ID: UUID(), Provider: in.Provider, Directive: d}))
+	next := arranged{Provider: in.Provider, Directive: d}
+	s.stored(w, r, s.store.update(func(t tx) error { return t.push(bucketNext, next) }))
 }
 
 // readOrder reads a body that orders something of one vendor; false: it has
@@ -116,17 +114,17 @@ func (s *Server) readOrder(w http.ResponseWriter, r *http.Request, order any, pr
 	// A form, a text, and what has no type at all any page may send from a browser
 	// without being asked first.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "Content-Type must be application/json"})
+		s.writeJSON(w, http.StatusUnsupportedMediaType, map[string]string{"error": "Content-Type must be application/json"})
 		return false
 	}
 	dec := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(order); err != nil {
-		controlError(w, shape)
+		s.controlError(w, shape)
 		return false
 	}
 	if !slices.ContainsFunc(s.vendors, func(v Vendor) bool { return v.Name == *provider }) {
-		controlError(w, "provider: unknown "+strconv.Quote(*provider))
+		s.controlError(w, "provider: unknown "+strconv.Quote(*provider))
 		return false
 	}
 	return true
@@ -142,6 +140,6 @@ func (s *Server) stored(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func controlError(w http.ResponseWriter, message string) {
-	writeJSON(w, http.StatusBadRequest, map[string]string{"error": message})
+func (s *Server) controlError(w http.ResponseWriter, message string) {
+	s.writeJSON(w, http.StatusBadRequest, map[string]string{"error": message})
 }

@@ -125,65 +125,33 @@ func parseDirective(inner string) (Directive, error) {
 func (d *Directive) set(key, value string) error {
 	switch key {
 	case "duration":
-		v, err := parseSeconds(value)
-		d.Duration = &v
-		return err
+		d.Duration = new(time.Duration)
+		return readSeconds(d.Duration, value, maxDuration)
 	case "fail":
-		d.Fail = value
-		return oneOf(value, FailModeration, FailInternal, FailTimeout, FailReject)
+		return readWord(&d.Fail, value, FailModeration, FailInternal, FailTimeout, FailReject)
 	case "at":
-		d.At = value
-		return oneOf(value, AtSubmit, AtPoll, AtDownload)
+		return readWord(&d.At, value, AtSubmit, AtPoll, AtDownload)
 	case "times":
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxTimes {
-			return fmt.Errorf("not a number from 1 to %d", maxTimes)
-		}
-		d.Times = n
+		return readNumber(&d.Times, value, 1, maxTimes)
 	case "result_bytes":
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < 1 || n > maxResultBytes {
-			return fmt.Errorf("not a number from 1 to %d", int64(maxResultBytes))
-		}
-		d.ResultBytes = n
+		return readNumber(&d.ResultBytes, value, 1, maxResultBytes)
 	case "filtered":
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxFiltered {
-			return fmt.Errorf("not a number from 1 to %d", maxFiltered)
-		}
-		d.Filtered = n
+		return readNumber(&d.Filtered, value, 1, maxFiltered)
 	case "media":
-		d.Media = value
-		return oneOf(value, MediaNone, MediaEmpty, MediaPage, MediaElsewhere)
+		return readWord(&d.Media, value, MediaNone, MediaEmpty, MediaPage, MediaElsewhere)
 	case "piece":
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 || n > maxFiltered {
-			return fmt.Errorf("not a number from 1 to %d", maxFiltered)
-		}
-		d.Piece = n
+		return readNumber(&d.Piece, value, 1, maxFiltered)
 	case "progress":
-		n, err := strconv.Atoi(strings.TrimSuffix(value, "%"))
-		if err != nil || n < 0 || n > 100 {
-			return errors.New("not a number from 0 to 100")
-		}
-		d.Progress = &n
+		d.Progress = new(int)
+		return readNumber(d.Progress, strings.TrimSuffix(value, "%"), 0, 100)
 	case "ref":
 		d.Ref = value
 	case "callback":
-		d.Callback = value
-		return oneOf(value, CallbackNone, CallbackLate, CallbackFlood)
+		return readWord(&d.Callback, value, CallbackNone, CallbackLate, CallbackFlood)
 	case "download":
-		v, err := parseSeconds(value)
-		if err != nil || v > maxDownload {
-			return fmt.Errorf("not a duration such as 40s, up to %s", maxDownload)
-		}
-		d.Download = v
+		return readSeconds(&d.Download, value, maxDownload)
 	case "answer":
-		v, err := parseSeconds(value)
-		if err != nil || v > maxAnswer {
-			return fmt.Errorf("not a duration such as 10s, up to %s", maxAnswer)
-		}
-		d.Answer = v
+		return readSeconds(&d.Answer, value, maxAnswer)
 	default:
 		return errors.New("unknown")
 	}
@@ -217,30 +185,28 @@ func (d *Directive) complete(seen []string) error {
 	return nil
 }
 
-// parseSeconds reads a duration, a bare number being seconds.
-func parseSeconds(value string) (time.Duration, error) {
-	if _, err := strconv.ParseFloat(value, 64); err == nil {
+// readSeconds reads a duration, a bare number being seconds.
+func readSeconds(into *time.Duration, value string, most time.Duration) (err error) {
+	if _, bare := strconv.ParseFloat(value, 64); bare == nil {
 		value += "s"
 	}
-	v, err := time.ParseDuration(value)
-	if err != nil || v < 0 || v > maxDuration {
-		return 0, errors.New("not a duration such as 3s, up to 720h")
-	}
-	return v, nil
-}
-
-func oneOf(value string, words ...string) error {
-	if !slices.Contains(words, value) {
-		return fmt.Errorf("not one of %s", strings.Join(words, ", "))
+	if *into, err = time.ParseDuration(value); err != nil || *into < 0 || *into > most {
+		return fmt.Errorf("not a duration such as 3s, up to %s", most)
 	}
 	return nil
 }
 
-// DirectiveTrouble says what is wrong with a prompt's directive, or that it
-// asked for a refusal.
-func DirectiveTrouble(prompt string) string {
-	if _, _, err := findDirective(prompt); err != nil {
-		return err.Error()
+func readNumber[T int | int64](into *T, value string, least, most T) error {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if *into = T(n); err != nil || *into < least || *into > most {
+		return fmt.Errorf("not a number from %d to %d", least, most)
 	}
-	return "is not acceptable"
+	return nil
+}
+
+func readWord(into *string, value string, words ...string) error {
+	if *into = value; !slices.Contains(words, value) {
+		return fmt.Errorf("not one of %s", strings.Join(words, ", "))
+	}
+	return nil
 }

@@ -1,21 +1,20 @@
 // Package kernel is what the vendors of the sandbox share: the journal of jobs
 // and calls, the customers, the directives, the files and the control
-// endpoints. A vendor's folder reads requests with Object, hands jobs to
-// Service.Take and answers by Service.Handle.
+// endpoints. A vendor's folder states its rules in Schemas and its errors in Words. An API
+// does the rest: it reads requests, makes jobs, tells of them and cancels them.
 //
 // It knows no vendor, and imports of this module only sample.
 //
 // # What is kept
 //
-// One journal in Config.Dir. A job, and each call, is written to it before
-// the answer, so whoever was told of a job finds it after this process was
-// killed, and whoever was not told can count the jobs that exist. A job's
+// The journal is a bbolt database in Config.Dir. A job, and each call, is written to it
+// before the answer, so a caller that was told of a job finds it after this process was
+// killed, and one that was not told can count the jobs that exist. A job's
 // state is computed from its time of creation and never stored; that its
 // customer cancelled or removed it is, or told it what it waited for, from when
 // on its time counts.
 //
-// A job that ended ten minutes ago is forgotten once 10,000 came after it, and left out of
-// the journal when that is opened the next time.
+// A job that ended ten minutes ago is forgotten once 10,000 came after it.
 //
 // # Ids
 //

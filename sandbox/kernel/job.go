@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/sample"
@@ -31,6 +33,7 @@ const (
 // Job is one accepted submission. Its state follows from the clock, unless
 // the customer cancelled it. It is never written to: a change makes a copy.
 type Job struct {
+	Number     uint64    `json:"number"` // in the order of creation
 	ID         string    `json:"id"`
 	Provider   string    `json:"provider"`
 	Account    string    `json:"account"`
@@ -48,6 +51,9 @@ type Job struct {
 	Waits     bool              `json:"waits,omitempty"`     // until its customer says more
 	Billed    int               `json:"billed,omitempty"`    // as how many jobs, where that is not one
 	Begun     *time.Time        `json:"begun,omitempty"`     // when its customer had; else with its creation
+	Calls     counters          `json:"calls"`
+
+	CallbackURL string `json:"-"` // of a new job: where its customer is called back
 }
 
 // Media is the file that a job makes.
@@ -60,6 +66,8 @@ type Media struct {
 	Watermark bool   `json:"watermark,omitempty"` // a marked copy is offered beside the clean one
 	Grid      bool   `json:"grid,omitempty"`      // an image that is four in one
 	Quarter   int    `json:"quarter,omitempty"`   // an image that is one of such four, from 1
+	Songs     int    `json:"songs,omitempty"`     // how many files of sound there are
+	Pair      bool   `json:"pair,omitempty"`      // of two songs the second one plays a second longer
 }
 
 // MediaSpeech is sound that is made while it is sent: no file of the job's.
@@ -73,6 +81,17 @@ const (
 	FileCover  = "cover.png" // a picture of a video
 	FileDraft  = "draft.png" // an image before it is finished
 )
+
+// songSide is the size of a song's cover and film.
+const songSide = 512
+
+// Length is how many seconds the song of this number plays, from 0.
+func (m Media) Length(song int) float64 {
+	if m.Pair {
+		return float64(m.Seconds + song)
+	}
+	return float64(m.Seconds)
+}
 
 // Takes is how long the vendor works on it.
 func (j *Job) Takes() time.Duration {
@@ -176,6 +195,32 @@ func (j *Job) File(name string) (content *io.SectionReader, mimeType string, ok 
 			Width: m.Width, Height: m.Height, Seconds: m.Seconds, Sound: m.Sound, Watermark: name == FileMarked,
 		})
 		return sample.Padded(video, j.Directive.ResultBytes), "video/mp4", true
+	case m.Kind == "audio":
+		return j.songFile(name)
+	default:
+		return nil, "", false
+	}
+}
+
+// songFile makes a file of one of the songs, such as cover-1.png.
+func (j *Job) songFile(name string) (content *io.SectionReader, mimeType string, ok bool) {
+	stem, kind, _ := strings.Cut(name, ".")
+	what, number, _ := strings.Cut(stem, "-")
+	i, err := strconv.Atoi(number)
+	if err != nil || i < 0 || i >= j.Media.Songs {
+		return nil, "", false
+	}
+	seconds := j.Media.Length(i)
+	switch what + "." + kind {
+	case "song.mp3":
+		return sample.Extended(sample.MP3(seconds), j.Directive.ResultBytes), "audio/mpeg", true
+	case "song.wav":
+		return sample.WAV(seconds), "audio/wav", true
+	case "cover.png":
+		return sample.Padded(sample.Image(songSide, songSide), 0), "image/png", true
+	case "film.mp4":
+		film := sample.Video(sample.VideoSpec{Width: songSide, Height: songSide, Seconds: int(seconds), Sound: true})
+		return sample.Padded(film, 0), "video/mp4", true
 	default:
 		return nil, "", false
 	}

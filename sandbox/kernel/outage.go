@@ -23,35 +23,29 @@ type outage struct {
 	Mode     string `json:"mode"`
 }
 
-// setOutage replaces the one of the same customers; the caller holds the lock.
-func (st *store) setOutage(o outage) {
-	st.outages = slices.DeleteFunc(st.outages, func(x outage) bool { return x.Provider == o.Provider && x.Key == o.Key })
-	if o.Mode != outageOff {
-		st.outages = append(st.outages, o)
-	}
-}
-
+// begin replaces the outage of the same customers.
 func (st *store) begin(o outage) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if err := st.write(line{Outage: &o}); err != nil {
-		return err
-	}
-	st.setOutage(o)
-	return nil
+	key := []byte(o.Provider + "\x00" + o.Key)
+	return st.update(func(t tx) error {
+		if o.Mode == outageOff {
+			return t.Bucket(bucketOutages).Delete(key)
+		}
+		return t.put(bucketOutages, key, o)
+	})
 }
 
 // outage is the mode of the vendor's outage for who sends the request; empty
 // without one.
-func (st *store) outage(provider string, r *http.Request) string {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, o := range st.outages {
-		if o.Provider == provider && (o.Key == "" || comesWith(r, o.Key)) {
-			return o.Mode
-		}
-	}
-	return ""
+func (st *store) outage(provider string, r *http.Request) (mode string) {
+	_ = st.view(func(t tx) error {
+		return each(t, bucketOutages, func(_ []byte, o outage) error {
+			if o.Provider == provider && (o.Key == "" || comesWith(r, o.Key)) {
+				mode = o.Mode
+			}
+			return nil
+		})
+	})
+	return mode
 }
 
 // comesWith reports that a request names the key: in a header or a parameter as
@@ -104,7 +98,7 @@ func (s *Server) handleOutage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !slices.Contains([]string{outageError, outageHang, outageOff}, in.Mode) {
-		controlError(w, "mode: "+outageError+", "+outageHang+" or "+outageOff)
+		s.controlError(w, "mode: "+outageError+", "+outageHang+" or "+outageOff)
 		return
 	}
 	s.stored(w, r, s.store.begin(in))

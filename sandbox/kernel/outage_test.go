@@ -54,7 +54,8 @@ func TestOutage(t *testing.T) {
 		t.Errorf("another vendor: %d %s", got.Status, got.Raw)
 	}
 	made := len(b.Jobs(t, "?provider=kling"))
-	b = sandboxtest.OpenIn(t, dir, c, nil) // as after a kill
+	dir = killed(t, dir)
+	b = sandboxtest.OpenIn(t, dir, c, nil)
 	if got := submit(key); got != 500 || len(b.Jobs(t, "?provider=kling")) != made {
 		t.Errorf("after a restart: %d, %d jobs of %d", got, len(b.Jobs(t, "?provider=kling")), made)
 	}
@@ -64,7 +65,7 @@ func TestOutage(t *testing.T) {
 	if got := [...]int{submit(key), submit(second)}; got != [...]int{200, 200} {
 		t.Errorf("once it is over: %v", got)
 	}
-	b = sandboxtest.OpenIn(t, dir, c, nil)
+	b = sandboxtest.OpenIn(t, killed(t, dir), c, nil)
 	if got := submit(key); got != 200 {
 		t.Errorf("over, and after a restart: %d", got)
 	}

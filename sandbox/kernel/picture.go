@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/base64"
+	"errors"
 	"image"
 	_ "image/jpeg" // the formats that vendors take
 	_ "image/png"
@@ -17,13 +19,21 @@ type Picture struct {
 	Width, Height int
 }
 
-// ReadPicture reads it; the image itself is not decoded.
-func ReadPicture(raw []byte) (p Picture, ok bool) {
-	cfg, format, err := image.DecodeConfig(bytes.NewReader(raw))
-	if err != nil || cfg.Width < 1 || cfg.Height < 1 {
-		return Picture{}, false
+// InlinePicture reads the head of a picture in base64, which may be a data URI, and how
+// many bytes the picture has. The image itself is not decoded.
+func InlinePicture(text string) (p Picture, size int, err error) {
+	if strings.HasPrefix(text, "data:") {
+		_, text, _ = strings.Cut(text, ",")
 	}
-	return Picture{Format: format, Width: cfg.Width, Height: cfg.Height}, true
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return p, 0, errors.New("base64 decoding failed")
+	}
+	config, format, err := image.DecodeConfig(bytes.NewReader(raw))
+	if err != nil || config.Width < 1 || config.Height < 1 {
+		return p, 0, errors.New("must be a picture")
+	}
+	return Picture{Format: format, Width: config.Width, Height: config.Height}, len(raw), nil
 }
 
 // Pixels is the size of a video with the short side and the ratio; the codec

@@ -33,6 +33,17 @@ type Vendor struct {
 	Files func(j *Job, name string) (content *io.SectionReader, mimeType string, ok bool)
 }
 
+// NewVendor is a vendor whose customer has one credential, of this name and value, and
+// whose API begins at the path.
+func NewVendor(name, path, credential, value string, mount func(*Service) http.Handler) Vendor {
+	credentials := func() map[string]string { return map[string]string{credential: value} }
+	return Vendor{
+		Name: name, Mount: mount,
+		Account: Account{Provider: name, Credentials: credentials()},
+		Channel: Channel{Provider: name, Path: path, Credentials: credentials()},
+	}
+}
+
 // Account is one customer of a vendor. Jobs of one account are unknown to
 // the others, as with the vendor. Where the vendor has two schemes, the
 // credentials of each open the account.
@@ -148,8 +159,8 @@ func (s *Server) customer(provider, credential, value string) (Account, bool) {
 	return Account{}, false
 }
 
-// id names the account in the store, without a secret that signs.
-func (a Account) id() string {
+// ID names the account in the store, without a secret that signs.
+func (a Account) ID() string {
 	key := cmp.Or(a.Credentials["access_key"], a.Credentials["api_key"], a.Credentials["api_secret"])
 	if a.customer != "" {
 		key += "@" + a.customer

@@ -2,10 +2,9 @@ package kernel
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -90,19 +89,6 @@ func (v *Service) Customer(credential, value string) (Account, bool) {
 	return v.server.customer(v.vendor, credential, value)
 }
 
-// Keyed is Handle for the vendor's customers, whose API key stands behind the
-// scheme in the Authorization header. Any other caller is refused.
-func (v *Service) Keyed(scheme string, handle func(*http.Request, Account) Reply, refuse func(*http.Request) Reply) http.HandlerFunc {
-	return v.Handle(func(r *http.Request) Reply {
-		if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), scheme); ok {
-			if a, known := v.Customer("api_key", key); known {
-				return handle(r, a)
-			}
-		}
-		return refuse(r)
-	})
-}
-
 // Now is the time by the sandbox's clock.
 func (v *Service) Now() time.Time { return v.server.now() }
 
@@ -112,7 +98,7 @@ func (v *Service) Wait(r *http.Request, d time.Duration) bool { return v.server.
 // Find finds a job of the account by its own or its external id. One that the
 // customer removed is not found.
 func (v *Service) Find(a Account, id string) *Job {
-	j := v.server.store.lookup(v.vendor, a.id(), id)
+	j := v.server.store.lookup(v.vendor, a.ID(), id)
 	if j == nil || j.Removed {
 		return nil
 	}
@@ -121,13 +107,9 @@ func (v *Service) Find(a Account, id string) *Job {
 
 // Jobs lists the account's jobs that match and are not removed, oldest first.
 func (v *Service) Jobs(a Account, match func(*Job) bool) []*Job {
-	var jobs []*Job
-	for _, j := range v.server.store.list(func(j *Job) bool {
-		return j.Provider == v.vendor && j.Account == a.id() && !j.Removed && match(j)
-	}) {
-		jobs = append(jobs, j.Job)
-	}
-	return jobs
+	return v.server.store.list(func(j *Job) bool {
+		return j.Provider == v.vendor && j.Account == a.ID() && !j.Removed && match(j)
+	})
 }
 
 // Count adds a call of the kind to the job and returns its number, from 1.
@@ -143,12 +125,32 @@ func (v *Service) Spoiled(j *Job) bool {
 // Change does what the customer may still do to a job: it cancels or removes
 // it, unless its state speaks against it. No other change comes in between.
 // It reports false when change did, and when the journal cannot be written.
-func (v *Service) Change(j *Job, change func(*Job) bool) bool {
-	changed, err := v.server.store.change(j.ID, change)
+func (v *Service) Change(j *Job, change func(*Job) bool) (changed bool) {
+	err := v.server.store.update(func(t tx) error {
+		current := t.job(j.ID)
+		if current == nil || !change(current) {
+			return nil
+		}
+		changed = true
+		return t.change(current)
+	})
 	if err != nil {
 		v.server.log.Error("sandbox job is not stored", "error", err)
 	}
-	return changed
+	return changed && err == nil
+}
+
+// Stop counts a call that cancels the job, and cancels it if it is in one of the states.
+func (v *Service) Stop(j *Job, states ...State) bool {
+	v.Count(j, CallCancel)
+	now := v.Now().UTC()
+	return v.Change(j, func(j *Job) bool {
+		if !slices.Contains(states, j.State(now)) {
+			return false
+		}
+		j.Cancelled = &now
+		return true
+	})
 }
 
 // stallTime is how long a call without an answer is held open.
@@ -170,166 +172,121 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// Admission is what becomes of a submission that broke no rule of its vendor.
-type Admission int
+// fault is what the directive makes of the submission that has it; ok is false where a job
+// is made.
+func (d Directive) fault() (f Fault, ok bool) {
+	f, ok = map[string]Fault{FailReject: Invalid, FailModeration: Inappropriate, FailInternal: Internal}[d.Fail]
+	return f, ok && d.At == AtSubmit
+}
 
-// The admissions.
-const (
-	Accepted   Admission = iota
-	AnswerLost           // the job is made, the caller will not know
-	Rejected             // no job: invalid parameter
-	Moderated            // no job: content refused
-	Broken               // no job: internal error
-	Duplicate            // no job: the external id is in use
-	Busy                 // no job: the account's slots are taken
-)
-
-// Accept stores a job unless its directive or its account speaks against it.
-// The directive is the prompt's, else the one arranged for the vendor's next
-// job. For duplicates the older job is returned.
-func (v *Service) Accept(a Account, j *Job) (*Job, Admission) {
+// Accept makes the job unless its directive or its account speaks against it, and answers:
+// of a new job as made does. The directive is the prompt's, else the one arranged for the
+// vendor's next job.
+func (v *Service) Accept(a Account, j *Job, refuse Refuse, made func(*Job) Reply) Reply {
 	s := v.server
 	d, own, err := findDirective(j.Prompt)
 	if err != nil {
-		return nil, Rejected
+		return refuse(CallSubmit, Invalid, Wrong("prompt", "%s", err))
 	}
-	j.Provider = v.vendor
-	var next arranged
-	if !own {
-		if next, own = s.store.claim(j.Provider); own {
-			d = next.Directive
+	j.Provider, j.Account, j.Created = v.vendor, a.ID(), s.now().UTC()
+	var (
+		older   *Job // that has the external id
+		fault   Fault
+		refused bool
+	)
+	err = s.store.update(func(t tx) (err error) {
+		if older = t.external(j.Provider, j.Account, j.ExternalID); older != nil {
+			fault, refused = InUse, true
+			older.Calls.add(CallSubmit)
+			return t.change(older)
 		}
-	}
-	j.Directive, j.Account, j.Created = d, a.id(), s.now().UTC()
-	if d.Fails(AtSubmit) && d.Fail != FailTimeout {
-		return nil, s.refuse(d, next)
-	}
-	old, err := s.store.add(j, next.ID, a.Concurrency)
-	if err != nil && next.ID != "" {
-		s.store.restore(next)
-	}
+		if a.Concurrency > 0 {
+			if n, err := t.active(j); err != nil || n >= a.Concurrency {
+				fault, refused = Crowded, true
+				return err
+			}
+		}
+		if !own {
+			if d, _, err = t.claim(v.vendor); err != nil {
+				return err
+			}
+		}
+		j.Directive = d
+		if fault, refused = d.fault(); refused {
+			return nil
+		}
+		return t.add(j, s.store.keep)
+	})
+	rep := s.answer(d, fault, refused, err, refuse)
 	switch {
-	case errors.Is(err, errDuplicate):
-		s.store.count(old.ID, CallSubmit)
-		return old, Duplicate
-	case errors.Is(err, errBusy):
-		return nil, Busy
-	case err != nil:
-		s.log.Error("sandbox job is not stored", "error", err)
-		return nil, Broken
-	case d.Fails(AtSubmit):
-		return j, AnswerLost
-	default:
-		return j, Accepted
-	}
-}
-
-// Refusals are a vendor's answers to a submission of which it makes no job.
-type Refusals struct {
-	Rejected  Reply
-	Moderated Reply
-	Broken    Reply
-	Busy      Reply
-	Duplicate Reply // of a vendor that knows jobs by external ids; else as Rejected
-}
-
-// Take is Accept with the answer to the caller, which taken makes of a new job.
-func (v *Service) Take(a Account, j *Job, no Refusals, taken func(*Job) Reply) Reply {
-	made, admission := v.Accept(a, j)
-	return admission.Reply(made, no, taken)
-}
-
-// Reply is the answer to a submission of this admission.
-func (a Admission) Reply(j *Job, no Refusals, taken func(*Job) Reply) Reply {
-	var rep Reply
-	switch a {
-	case Accepted:
-		rep = taken(j)
-		rep.after = j.Directive.Answer
-	case AnswerLost:
-		rep = Reply{Kind: CallSubmit, Lost: true}
-	case Rejected:
-		return no.Rejected
-	case Moderated:
-		return no.Moderated
-	case Busy:
-		return no.Busy
-	case Duplicate:
-		if rep = no.Duplicate; rep.Status == 0 {
-			rep = no.Rejected
+	case older != nil:
+		rep.Job = older.ID
+	case err == nil && !refused:
+		if !rep.Lost {
+			rep = made(j)
 		}
-		rep.Job = j.ID
-		return rep
-	default:
-		return no.Broken
+		rep.after, rep.Job, rep.Made = d.Answer, j.ID, true
 	}
-	rep.Job, rep.Made = j.ID, true
 	return rep
 }
 
-// Resume lets a job that waits begin, with what its customer has told it. The
-// directive is that of the text, else the one arranged for the vendor's next
-// job, else the job's own. Duplicate: the job does not wait.
-func (v *Service) Resume(j *Job, prompt string) (*Job, Admission) {
-	s := v.server
-	d, given, err := findDirective(prompt)
-	if err != nil {
-		return nil, Rejected
-	}
-	if !j.Waits {
-		return j, Duplicate
-	}
-	if !given {
-		if next, ok := s.store.claim(v.vendor); ok {
-			d, given = next.Directive, true
-			if err := s.store.spend(next.ID); err != nil {
-				s.log.Error("sandbox directive is not stored", "error", err)
-				return nil, Broken
-			}
-		}
-	}
-	if given && d.Fails(AtSubmit) && d.Fail != FailTimeout {
-		return nil, s.refuse(d, arranged{})
-	}
-	var told *Job
-	changed := v.Change(j, func(c *Job) bool {
-		if !c.Waits {
-			return false
-		}
-		now := s.now().UTC()
-		c.Waits, c.Begun, c.Prompt = false, &now, prompt
-		if given {
-			c.Directive = d
-		}
-		told = c
-		return true
-	})
+// answer answers a submission that is refused, or whose answer is lost.
+func (s *Server) answer(d Directive, fault Fault, refused bool, err error, refuse Refuse) Reply {
 	switch {
-	case !changed:
-		return j, Duplicate
-	case given && d.Fails(AtSubmit):
-		return told, AnswerLost
+	case err != nil:
+		s.log.Error("sandbox job is not stored", "error", err)
+		return refuse(CallSubmit, Internal, nil)
+	case refused && fault == Invalid:
+		return refuse(CallSubmit, Invalid, Wrong("prompt", "is not acceptable"))
+	case refused:
+		return refuse(CallSubmit, fault, nil)
 	default:
-		return told, Accepted
+		return Reply{Kind: CallSubmit, Lost: d.Fails(AtSubmit)}
 	}
 }
 
-// refuse answers for a directive that lets no job be made.
-func (s *Server) refuse(d Directive, next arranged) Admission {
-	if next.ID != "" {
-		if err := s.store.spend(next.ID); err != nil {
-			s.log.Error("sandbox directive is not stored", "error", err)
-			return Broken
+// Resume lets a job that waits begin, with what its customer has told it, and is billed
+// as so many; it answers as Accept does. The directive is that of the text, else the one
+// arranged for the vendor's next job, else the job's own.
+func (v *Service) Resume(id, prompt string, billed int, refuse Refuse, made func(*Job) Reply) Reply {
+	s := v.server
+	d, given, err := findDirective(prompt)
+	if err != nil {
+		return refuse(CallSubmit, Invalid, Wrong("prompt", "%s", err))
+	}
+	var (
+		told    *Job
+		fault   Fault
+		refused bool
+	)
+	err = s.store.update(func(t tx) (err error) {
+		if told = t.job(id); told == nil || !told.Waits {
+			fault, refused = NotNow, true
+			return nil
 		}
+		if !given {
+			if d, given, err = t.claim(v.vendor); err != nil {
+				return err
+			}
+		}
+		if fault, refused = d.fault(); refused {
+			return nil
+		}
+		if given {
+			told.Directive = d
+		}
+		now := s.now().UTC()
+		told.Waits, told.Begun, told.Prompt, told.Billed = false, &now, prompt, billed
+		return t.change(told)
+	})
+	rep := s.answer(d, fault, refused, err, refuse)
+	if err == nil && !refused {
+		if !rep.Lost {
+			rep = made(told)
+		}
+		rep.Job = id
 	}
-	switch d.Fail {
-	case FailReject:
-		return Rejected
-	case FailModeration:
-		return Moderated
-	default:
-		return Broken
-	}
+	return rep
 }
 
 // writeJSON writes a vendor's answer, less the links that directives want unnamed.
@@ -339,19 +296,7 @@ func (s *Server) writeJSON(w http.ResponseWriter, status int, body any) {
 		http.Error(w, "sandbox: answer is not encodable", http.StatusInternalServerError)
 		return
 	}
-	writeRaw(w, status, s.named(raw))
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		http.Error(w, "sandbox: answer is not encodable", http.StatusInternalServerError)
-		return
-	}
-	writeRaw(w, status, raw)
-}
-
-func writeRaw(w http.ResponseWriter, status int, raw []byte) {
+	raw = s.named(raw)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(raw) // a caller that has gone needs no answer

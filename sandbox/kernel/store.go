@@ -1,23 +1,16 @@
 package kernel
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
+	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
-)
 
-// The reasons for which the store takes no job.
-var (
-	errDuplicate = errors.New("sandbox: the external id is in use")
-	errBusy      = errors.New("sandbox: the account's slots are taken")
+	bolt "go.etcd.io/bbolt"
 )
 
 // The kinds of calls.
@@ -51,6 +44,7 @@ type counters struct {
 	Cancel   int `json:"cancel"`
 }
 
+// add counts a call and returns how many of its kind there were.
 func (c *counters) add(kind string) int {
 	n := new(int)
 	switch kind {
@@ -69,367 +63,292 @@ func (c *counters) add(kind string) int {
 
 // arranged is a directive that waits for the next job of a vendor.
 type arranged struct {
-	ID        string    `json:"id"`
 	Provider  string    `json:"provider"`
 	Directive Directive `json:"directive"`
 }
 
-// line is one line of the journal.
-type line struct {
-	Job   *Job      `json:"job,omitempty"`
-	Call  *call     `json:"call,omitempty"`
-	Next  *arranged `json:"next,omitempty"`
-	Taken string    `json:"taken,omitempty"` // id of an arranged directive that was used
+const (
+	journalName = "sandbox.db"
+	lockTimeout = 10 * time.Second
 
-	Outage *outage `json:"outage,omitempty"`
-}
+	// A job is forgotten when it ended so long ago, and so many came after it.
+	keptTime = 10 * time.Minute
+	keptJobs = 10_000
+)
 
-const journalName = "sandbox.jsonl"
+// The buckets of the journal.
+var (
+	bucketJobs      = []byte("jobs")      // by id
+	bucketExternals = []byte("externals") // ids of jobs, by externalKey
+	bucketCalls     = []byte("calls")     // by number
+	bucketNext      = []byte("next")      // arranged directives, by number
+	bucketOutages   = []byte("outages")   // by vendor and key
 
-// store keeps jobs and calls in an append-only journal. A line is handed to
-// the kernel before the request that caused it is answered, so what a caller
-// has seen survives the death of this process. Memory holds the jobs; calls
-// are read from the file.
+	buckets = [][]byte{bucketJobs, bucketExternals, bucketCalls, bucketNext, bucketOutages}
+)
+
+// store keeps jobs and calls in a database file. A write is in the hands of the operating
+// system when update returns, so what a caller has seen survives the death of this process.
+// The file is not synced, so the death of the machine may lose it.
 type store struct {
-	path string
+	db   *bolt.DB
 	keep int // jobs that are kept, however long ago they ended
-
-	mu         sync.Mutex
-	file       *os.File
-	order      []*Job
-	trimAt     int // jobs in memory at which old ones are looked for
-	forgotten  int // jobs that only the journal has still
-	byID       map[string]*Job
-	byExternal map[externalKey]*Job
-	calls      map[string]*counters
-	next       []arranged
-	outages    []outage
 }
-
-type externalKey struct{ provider, account, external string }
 
 func openStore(dir string, keep int) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("sandbox: make folder: %w", err)
 	}
 	path := filepath.Join(dir, journalName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockTimeout, NoSync: true, NoGrowSync: true})
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: open journal: %w", err)
 	}
-	st := &store{path: path, keep: keep, file: file}
-	st.reset()
-	err = st.load()
-	if err == nil {
-		err = st.compact()
-	}
+	st := &store{db: db, keep: keep}
+	err = st.update(func(t tx) error {
+		for _, name := range buckets {
+			if _, err := t.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		_ = st.file.Close()
+		_ = db.Close()
 		return nil, err
 	}
 	return st, nil
 }
 
-func (st *store) reset() {
-	st.order, st.next, st.outages = nil, nil, nil
-	st.trimAt, st.forgotten = 2*st.keep, 0
-	st.byID, st.byExternal, st.calls = map[string]*Job{}, map[externalKey]*Job{}, map[string]*counters{}
+func (st *store) close() error { return st.db.Close() }
+
+// update runs f in a transaction that is written when f returns no error. No other one
+// comes in between.
+func (st *store) update(f func(tx) error) error {
+	if err := st.db.Update(func(t *bolt.Tx) error { return f(tx{t}) }); err != nil {
+		return fmt.Errorf("sandbox: journal: %w", err)
+	}
+	return nil
 }
 
-// load replays the journal. A last line without its end was cut by a crash:
-// its request had no answer yet, so it is dropped.
-func (st *store) load() error {
-	whole, err := eachLine(st.file, func(raw []byte) error {
-		var l line
-		if err := json.Unmarshal(raw, &l); err != nil {
-			return fmt.Errorf("sandbox: journal: %w", err)
-		}
-		st.apply(l)
-		return nil
-	})
+// view runs f in a transaction that reads.
+func (st *store) view(f func(tx) error) error {
+	return st.db.View(func(t *bolt.Tx) error { return f(tx{t}) })
+}
+
+// tx is a transaction of the journal.
+type tx struct{ *bolt.Tx }
+
+// put writes a value as JSON.
+func (t tx) put(bucket, key []byte, value any) error {
+	raw, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	if err := st.file.Truncate(whole); err != nil {
-		return fmt.Errorf("sandbox: mend journal: %w", err)
-	}
-	return nil
+	return t.Bucket(bucket).Put(key, raw)
 }
 
-// eachLine calls f with every whole line and returns how many bytes they are.
-func eachLine(r io.Reader, f func([]byte) error) (int64, error) {
-	in := bufio.NewReaderSize(r, 64<<10)
-	var whole int64
-	for {
-		raw, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return whole, nil
-		}
-		if err != nil {
-			return whole, fmt.Errorf("sandbox: read journal: %w", err)
-		}
-		if err := f(raw); err != nil {
-			return whole, err
-		}
-		whole += int64(len(raw))
-	}
-}
-
-func (st *store) apply(l line) {
-	if l.Job != nil {
-		st.index(l.Job)
-	}
-	if l.Call != nil && !l.Call.Made {
-		if c := st.calls[l.Call.Job]; c != nil {
-			c.add(l.Call.Kind)
-		}
-	}
-	if l.Next != nil {
-		st.next = append(st.next, *l.Next)
-	}
-	if l.Taken != "" {
-		st.drop(l.Taken)
-	}
-	if l.Outage != nil {
-		st.setOutage(*l.Outage)
-	}
-}
-
-// index adds a job, or puts the changed copy in the place of the older one.
-func (st *store) index(j *Job) {
-	if old := st.byID[j.ID]; old != nil {
-		st.order[slices.Index(st.order, old)] = j
-	} else {
-		if len(st.order) >= st.trimAt {
-			st.trim(j.Created)
-		}
-		st.order = append(st.order, j)
-		st.calls[j.ID] = &counters{Submit: 1}
-	}
-	st.byID[j.ID] = j
-	if j.ExternalID != "" {
-		st.byExternal[externalKey{j.Provider, j.Account, j.ExternalID}] = j
-	}
-}
-
-func (st *store) drop(id string) {
-	st.next = slices.DeleteFunc(st.next, func(a arranged) bool { return a.ID == id })
-}
-
-// write appends one line; the caller holds the lock.
-func (st *store) write(l line) error {
-	raw, err := json.Marshal(l)
+// push writes a value under the next number.
+func (t tx) push(bucket []byte, value any) error {
+	n, err := t.Bucket(bucket).NextSequence()
 	if err != nil {
-		return fmt.Errorf("sandbox: encode: %w", err)
+		return err
 	}
-	if _, err := st.file.Write(append(raw, '\n')); err != nil {
-		return fmt.Errorf("sandbox: write journal: %w", err)
-	}
-	return nil
+	return t.put(bucket, binary.BigEndian.AppendUint64(nil, n), value)
 }
 
-// add stores a job, together with the arranged directive that it used up.
-// It returns errDuplicate when the account has one under its external id,
-// and errBusy when limit jobs of the account are under way.
-func (st *store) add(j *Job, taken string, limit int) (existing *Job, err error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
+// each calls f with the values of a bucket, in the order of their keys.
+func each[T any](t tx, bucket []byte, f func(key []byte, value T) error) error {
+	return t.Bucket(bucket).ForEach(func(key, raw []byte) error {
+		var value T
+		if err := json.Unmarshal(raw, &value); err != nil {
+			return err
+		}
+		return f(key, value)
+	})
+}
+
+// job is the job of this id; nil without one.
+func (t tx) job(id string) *Job {
+	j := new(Job)
+	if raw := t.Bucket(bucketJobs).Get([]byte(id)); raw == nil || json.Unmarshal(raw, j) != nil {
+		return nil
+	}
+	return j
+}
+
+// external is the job of the account's external id; nil without one.
+func (t tx) external(provider, account, id string) *Job {
+	return t.job(string(t.Bucket(bucketExternals).Get(externalKey(provider, account, id))))
+}
+
+func externalKey(provider, account, id string) []byte {
+	return []byte(provider + "\x00" + account + "\x00" + id)
+}
+
+// list returns the jobs that match, oldest first.
+func (t tx) list(match func(*Job) bool) (jobs []*Job, err error) {
+	err = each(t, bucketJobs, func(_ []byte, j *Job) error {
+		if match(j) {
+			jobs = append(jobs, j)
+		}
+		return nil
+	})
+	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.Number, b.Number) })
+	return jobs, err
+}
+
+// change writes a job that is there.
+func (t tx) change(j *Job) error { return t.put(bucketJobs, []byte(j.ID), j) }
+
+// add writes a new job.
+func (t tx) add(j *Job, keep int) (err error) {
+	if j.Number, err = t.Bucket(bucketJobs).NextSequence(); err != nil {
+		return err
+	}
+	j.Calls = counters{Submit: 1}
 	if j.ExternalID != "" {
-		if old := st.byExternal[externalKey{j.Provider, j.Account, j.ExternalID}]; old != nil {
-			return old, errDuplicate
+		if err := t.Bucket(bucketExternals).Put(externalKey(j.Provider, j.Account, j.ExternalID), []byte(j.ID)); err != nil {
+			return err
 		}
 	}
-	if limit > 0 && st.active(j) >= limit {
-		return nil, errBusy
+	if err := t.change(j); err != nil {
+		return err
 	}
-	if err := st.write(line{Job: j, Taken: taken}); err != nil {
-		return nil, err
+	if j.Number%uint64(keep) != 0 { // to look for what can go costs time
+		return nil
 	}
-	st.index(j)
-	return nil, nil
+	return t.trim(j.Created, keep)
 }
 
-// change lets f change a job's copy and stores it when f says so.
-func (st *store) change(id string, f func(*Job) bool) (bool, error) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	old := st.byID[id]
-	if old == nil {
-		return false, nil
+// trim forgets jobs that ended long ago, with their calls. Calls about no job go with the
+// jobs of their time.
+func (t tx) trim(now time.Time, keep int) error {
+	jobs, err := t.list(func(*Job) bool { return true })
+	if err != nil || len(jobs) <= keep {
+		return err
 	}
-	changed := *old
-	if !f(&changed) {
-		return false, nil
+	gone, since := map[string]bool{}, jobs[len(jobs)-keep].Created
+	for _, j := range jobs[:len(jobs)-keep] {
+		if !j.over(now) {
+			continue
+		}
+		gone[j.ID] = true
+		if err := t.Bucket(bucketJobs).Delete([]byte(j.ID)); err != nil {
+			return err
+		}
+		if err := t.Bucket(bucketExternals).Delete(externalKey(j.Provider, j.Account, j.ExternalID)); err != nil {
+			return err
+		}
 	}
-	if err := st.write(line{Job: &changed}); err != nil {
-		return false, err
+	var calls [][]byte
+	err = each(t, bucketCalls, func(key []byte, c call) error {
+		if gone[c.Job] || c.Job == "" && c.At.Before(since) {
+			calls = append(calls, key)
+		}
+		return nil
+	})
+	for _, key := range calls {
+		if err == nil {
+			err = t.Bucket(bucketCalls).Delete(key)
+		}
 	}
-	st.index(&changed)
-	return true, nil
+	return err
+}
+
+// over reports whether the job ended at least keptTime before now.
+func (j *Job) over(now time.Time) bool {
+	switch j.State(now) {
+	case StateSucceeded, StateFailed, StateCancelled:
+		return now.Sub(j.Changed(now)) >= keptTime
+	default:
+		return false
+	}
 }
 
 // active counts the jobs of j's account that are under way as j comes.
-func (st *store) active(j *Job) int {
-	n := 0
-	for _, other := range st.order {
-		if other.Provider != j.Provider || other.Account != j.Account {
-			continue
+func (t tx) active(j *Job) (int, error) {
+	jobs, err := t.list(func(other *Job) bool {
+		state := other.State(j.Created)
+		return other.Provider == j.Provider && other.Account == j.Account && (state == StateQueued || state == StateRunning)
+	})
+	return len(jobs), err
+}
+
+// claim uses the oldest directive up that was arranged for the vendor.
+func (t tx) claim(provider string) (d Directive, ok bool, err error) {
+	c := t.Bucket(bucketNext).Cursor()
+	for key, raw := c.First(); key != nil; key, raw = c.Next() {
+		var a arranged
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return d, false, err
 		}
-		if s := other.State(j.Created); s == StateQueued || s == StateRunning {
-			n++
+		if a.Provider == provider {
+			return a.Directive, true, c.Delete()
 		}
 	}
-	return n
+	return d, false, nil
 }
 
 // note writes a call.
 func (st *store) note(c call) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.write(line{Call: &c})
+	return st.update(func(t tx) error { return t.push(bucketCalls, c) })
 }
 
-// count adds a call of the kind to the job and returns its number, from 1.
-func (st *store) count(id, kind string) int {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if c := st.calls[id]; c != nil {
-		return c.add(kind)
-	}
-	return 0
+// count adds a call of the kind to the job and returns its number, from 1; 0: there is no
+// such job.
+func (st *store) count(id, kind string) (n int) {
+	_ = st.update(func(t tx) error {
+		j := t.job(id)
+		if j == nil {
+			return nil
+		}
+		n = j.Calls.add(kind)
+		return t.change(j)
+	})
+	return n
 }
 
 // find looks a job up by its own id.
-func (st *store) find(id string) *Job {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.byID[id]
+func (st *store) find(id string) (j *Job) {
+	_ = st.view(func(t tx) error {
+		j = t.job(id)
+		return nil
+	})
+	return j
 }
 
 // lookup finds a job of the account by its own or its external id.
-func (st *store) lookup(provider, account, id string) *Job {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if j := st.byID[id]; j != nil && j.Provider == provider && j.Account == account {
-		return j
-	}
-	return st.byExternal[externalKey{provider, account, id}]
-}
-
-// counted is a job with its calls so far.
-type counted struct {
-	*Job
-	calls counters
+func (st *store) lookup(provider, account, id string) (j *Job) {
+	_ = st.view(func(t tx) error {
+		if j = t.job(id); j == nil || j.Provider != provider || j.Account != account {
+			j = t.external(provider, account, id)
+		}
+		return nil
+	})
+	return j
 }
 
 // list returns the jobs that match, oldest first.
-func (st *store) list(match func(*Job) bool) []counted {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	var out []counted
-	for _, j := range st.order {
-		if match(j) {
-			out = append(out, counted{j, *st.calls[j.ID]})
-		}
-	}
-	return out
-}
-
-// arrange stores a directive for the vendor's next job.
-func (st *store) arrange(a arranged) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if err := st.write(line{Next: &a}); err != nil {
+func (st *store) list(match func(*Job) bool) (jobs []*Job) {
+	_ = st.view(func(t tx) (err error) {
+		jobs, err = t.list(match)
 		return err
-	}
-	st.next = append(st.next, a)
-	return nil
-}
-
-// claim takes the oldest directive arranged for the vendor out of the queue.
-// It stays in the journal until a job or spend uses it up.
-func (st *store) claim(provider string) (arranged, bool) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, a := range st.next {
-		if a.Provider == provider {
-			st.drop(a.ID)
-			return a, true
-		}
-	}
-	return arranged{}, false
-}
-
-// restore puts a claimed directive back at the head of the queue.
-func (st *store) restore(a arranged) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.next = slices.Insert(st.next, 0, a)
-}
-
-// spend uses a claimed directive up without a job.
-func (st *store) spend(id string) error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.write(line{Taken: id})
-}
-
-// eachCall reads the calls so far, oldest first.
-func (st *store) eachCall(f func(call) error) error {
-	st.mu.Lock()
-	size, err := st.file.Seek(0, io.SeekEnd)
-	file, openErr := os.Open(st.path)
-	st.mu.Unlock()
-	if err := errors.Join(err, openErr); err != nil {
-		return fmt.Errorf("sandbox: read journal: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	_, err = eachLine(io.LimitReader(file, size), func(raw []byte) error {
-		if !bytes.HasPrefix(raw, []byte(`{"call":`)) {
-			return nil
-		}
-		var l line
-		if err := json.Unmarshal(raw, &l); err != nil {
-			return fmt.Errorf("sandbox: journal: %w", err)
-		}
-		return f(*l.Call)
 	})
-	return err
+	return jobs
 }
 
 // forget drops everything.
 func (st *store) forget() error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if err := st.replace(func(io.Writer) error { return nil }); err != nil {
-		return err
-	}
-	st.reset()
-	return nil
-}
-
-// replace gives the old journal's name to a new one that fill writes, so that a
-// reader of the old one is not disturbed, and a crash leaves the one or the other.
-func (st *store) replace(fill func(io.Writer) error) error {
-	fresh, err := os.OpenFile(st.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("sandbox: new journal: %w", err)
-	}
-	err = fill(fresh)
-	if err == nil {
-		err = os.Rename(st.path+".new", st.path)
-	}
-	if err != nil {
-		_ = fresh.Close()
-		return fmt.Errorf("sandbox: new journal: %w", err)
-	}
-	_ = st.file.Close()
-	st.file = fresh
-	return nil
-}
-
-func (st *store) close() error {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.file.Close()
+	return st.update(func(t tx) error {
+		for _, name := range buckets {
+			if err := t.DeleteBucket(name); err != nil {
+				return err
+			}
+			if _, err := t.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -2,38 +2,30 @@ package kernel
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// Of jobs that ended long ago the newest stay, and all that have not ended: in
-// memory, and in the journal once it is opened again.
+// Of jobs that ended long ago the newest stay, and all that have not ended. Calls go with
+// their jobs.
 func TestOldJobsAreForgotten(t *testing.T) {
 	t.Parallel()
 	const keep = 10
-	dir := t.TempDir()
-	open := func() *store {
-		t.Helper()
-		st, err := openStore(dir, keep)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = st.close() })
-		return st
+	st, err := openStore(t.TempDir(), keep)
+	if err != nil {
+		t.Fatal(err)
 	}
-	st, start := open(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	t.Cleanup(func() { _ = st.close() })
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	add := func(n int, created time.Time, takes time.Duration) {
 		t.Helper()
 		j := &Job{
 			ID: fmt.Sprint("job-", n), Provider: "kling", Account: "a", ExternalID: fmt.Sprint("task-", n),
 			Created: created, Directive: Directive{Duration: &takes},
 		}
-		if _, err := st.add(j, "", 0); err != nil {
+		if err := st.update(func(t tx) error { return t.add(j, keep) }); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{j.ID, ""} {
@@ -41,67 +33,39 @@ func TestOldJobsAreForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		st.count(j.ID, CallPoll)
 	}
+	all := func(*Job) bool { return true }
 	add(0, start, 720*time.Hour)
-	for n := 1; n < 2*keep; n++ {
+	for n := 1; n < 2*keep; n++ { // the last of them is number 20
 		add(n, start.Add(time.Second), time.Second)
 	}
-	if err := st.arrange(arranged{ID: "next", Provider: "kling"}); err != nil {
-		t.Fatal(err)
+	if n := len(st.list(all)); n != 2*keep {
+		t.Fatalf("%d jobs within that time, want %d", n, 2*keep)
 	}
-	late := start.Add(keptTime)
-	add(20, late, time.Second) // so long after their start, not their end: nothing goes
-	if n := len(st.list(all)); n != 2*keep+1 {
-		t.Fatalf("%d jobs within that time, want %d", n, 2*keep+1)
-	}
-	for n := 21; n <= 3*keep; n++ {
-		add(n, late.Add(time.Minute), time.Second)
-	}
-
-	want := []string{"job-0"}
-	for n := 20; n <= 3*keep; n++ {
+	late := start.Add(keptTime + time.Minute)
+	want, jobs, calls := []string{"job-0"}, []string{}, map[string]int{}
+	for n := 2 * keep; n < 3*keep; n++ {
+		add(n, late, time.Second)
 		want = append(want, fmt.Sprint("job-", n))
 	}
-	check := func(when string) {
-		t.Helper()
-		var got []string
-		for _, j := range st.list(all) {
-			got = append(got, j.ID)
-			if diff := cmp.Diff(counters{Submit: 1, Poll: 1}, j.calls); diff != "" {
-				t.Errorf("%s: calls of %s (-want +got):\n%s", when, j.ID, diff)
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: jobs (-want +got):\n%s", when, diff)
-		}
-		for _, id := range []string{"job-1", "task-1"} {
-			if st.lookup("kling", "a", id) != nil {
-				t.Errorf("%s: %s is found", when, id)
-			}
-		}
-		for _, id := range []string{"job-0", "task-0", "task-30"} {
-			if st.lookup("kling", "a", id) == nil {
-				t.Errorf("%s: %s is not found", when, id)
-			}
-		}
+	for _, j := range st.list(all) {
+		jobs = append(jobs, j.ID)
 	}
-	check("running")
-
-	st = open()
-	check("opened again")
-	journal, err := os.ReadFile(filepath.Join(dir, journalName))
-	if err != nil {
-		t.Fatal(err)
+	if diff := cmp.Diff(want, jobs); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
 	}
-	if text := string(journal); strings.Contains(text, `"job-1"`) || !strings.Contains(text, `"job-0"`) {
-		t.Errorf("the journal:\n%s", text)
+	err = st.view(func(t tx) error {
+		return each(t, bucketCalls, func(_ []byte, c call) error {
+			calls[c.Job]++
+			return nil
+		})
+	})
+	if err != nil || calls["job-0"] != 1 || calls["job-1"] != 0 || calls["job-29"] != 1 || calls[""] != keep {
+		t.Errorf("calls %v, %v", calls, err)
 	}
-	st = open()
-	check("opened from the shorter journal")
-	if _, ok := st.claim("kling"); !ok {
-		t.Error("the arranged directive is lost")
+	for id, known := range map[string]bool{"job-1": false, "task-1": false, "job-0": true, "task-0": true, "task-29": true} {
+		if (st.lookup("kling", "a", id) != nil) != known {
+			t.Errorf("%s is found: %v", id, !known)
+		}
 	}
 }
-
-func all(*Job) bool { return true }

@@ -1,8 +1,8 @@
 package midjourney
 
 import (
+	"embed"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,14 +11,13 @@ import (
 
 // Vendor is the proxy with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "midjourney", "sandbox-midjourney-secret"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_secret": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/midjourney", Credentials: map[string]string{"api_secret": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("midjourney", "/midjourney", "api_secret", "sandbox-midjourney-secret", mount)
 }
+
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
 
 // The dialects.
 const (
@@ -52,8 +51,6 @@ const (
 	bodyMax = 28 << 20
 	// linkTime is how long the link to a file is good.
 	linkTime = 24 * time.Hour
-	// stateMax bounds what the customer says to a job.
-	stateMax = 255
 	idDigits = 16
 )
 
@@ -62,52 +59,45 @@ type proxy struct {
 	dialect string
 }
 
-type handler func(*http.Request, kernel.Account) kernel.Reply
+// submitter makes the job of a request, or tells of a rule that it breaks.
+type submitter = func(*request) (kernel.Reply, error)
 
 func mount(s *kernel.Service) http.Handler {
 	mux := http.NewServeMux()
 	large, small := &proxy{s, trueai}, &proxy{s, novicezk}
+	routes := map[string]kernel.Handler{"POST /mj/task/{id}/cancel": large.cancel}
 	for _, mode := range []string{"", "fast", "turbo", "relax"} {
 		prefix := ""
 		if mode != "" {
 			prefix = "/mj-" + mode
 		}
-		for name, submit := range map[string]func(*request) kernel.Reply{
+		for name, submit := range map[string]submitter{
 			"imagine": large.imagine, "blend": large.blend, "describe": large.describe, "action": large.action, "modal": large.modal,
 		} {
-			mux.Handle("POST "+prefix+"/mj/submit/"+name, large.serve(large.submission(mode, submit)))
+			routes["POST "+prefix+"/mj/submit/"+name] = large.submission(mode, name, submit)
 		}
 	}
-	for name, submit := range map[string]func(*request) kernel.Reply{
+	original := map[string]kernel.Handler{}
+	for name, submit := range map[string]submitter{
 		"imagine": small.imagine, "blend": small.blend, "describe": small.describe, "change": small.change,
 	} {
-		mux.Handle("POST /novicezk/mj/submit/"+name, small.serve(small.submission("", submit)))
+		original["POST /novicezk/mj/submit/"+name] = small.submission("", name, submit)
 	}
 	for prefix, p := range map[string]*proxy{"": large, "/novicezk": small} {
-		mux.Handle("GET "+prefix+"/mj/task/{id}/fetch", p.serve(p.fetch))
-		mux.Handle("POST "+prefix+"/mj/task/list-by-condition", p.serve(p.list))
+		all := map[string]map[string]kernel.Handler{"": routes, "/novicezk": original}[prefix]
+		all["GET "+prefix+"/mj/task/{id}/fetch"] = p.fetch
+		all["POST "+prefix+"/mj/task/list-by-condition"] = p.list
+		mux.Handle(prefix+"/", s.Routes(s.Customers("mj-api-secret", "", "api_secret", p.strange), refusal, all))
 	}
-	mux.Handle("POST /mj/task/list-by-ids", large.serve(large.list))
-	mux.Handle("POST /mj/task/{id}/cancel", large.serve(large.cancel))
-	mux.Handle("/", large.serve(func(*http.Request, kernel.Account) kernel.Reply {
-		return empty(kernel.CallOther, http.StatusNotFound)
-	}))
 	return mux
 }
 
-// serve judges the secret before anything else.
-func (p *proxy) serve(h handler) http.Handler {
-	return p.Handle(func(r *http.Request) kernel.Reply {
-		a, known := p.Customer("api_secret", r.Header.Get("mj-api-secret"))
-		switch {
-		case known:
-			return h(r, a)
-		case p.dialect == novicezk:
-			return empty(kernel.CallOther, http.StatusUnauthorized)
-		default:
-			return text(kernel.CallOther, http.StatusUnauthorized, "Authorization header missing.")
-		}
-	})
+// strange refuses a caller without the secret.
+func (p *proxy) strange(kind string, _ kernel.Fault, _ error) kernel.Reply {
+	if p.dialect == novicezk {
+		return empty(kind, http.StatusUnauthorized)
+	}
+	return text(kind, http.StatusUnauthorized, "Authorization header missing.")
 }
 
 // empty is an answer with nothing in it.
@@ -148,24 +138,34 @@ func (p *proxy) find(a kernel.Account, id string) *kernel.Job {
 	return nil
 }
 
+// refusal tells a fault. Nearly all are told with HTTP 200.
+func refusal(kind string, f kernel.Fault, err error) kernel.Reply {
+	switch f {
+	case kernel.Inappropriate:
+		return answer(codeBanned, textBanned, nil, map[string]any{"bannedWord": "sandbox"})
+	case kernel.Internal:
+		return refuse(codeFailed, textFailed)
+	case kernel.Crowded:
+		return refuse(codeFull, textFull)
+	case kernel.NotNow:
+		return refuse(codeInvalid, textState)
+	case kernel.NoPath:
+		return empty(kind, http.StatusNotFound)
+	default:
+		return refuse(codeInvalid, err.Error())
+	}
+}
+
 // made answers for a submission whose rules were kept.
-func (p *proxy) made(j *kernel.Job, prompt string, admission kernel.Admission) kernel.Reply {
-	return admission.Reply(j, kernel.Refusals{
-		Rejected:  refuse(codeInvalid, "prompt: "+kernel.DirectiveTrouble(prompt)),
-		Moderated: answer(codeBanned, textBanned, nil, map[string]any{"promptEn": prompt, "bannedWord": "sandbox"}),
-		Broken:    refuse(codeFailed, textFailed),
-		Busy:      refuse(codeFull, textFull),
-		Duplicate: refuse(codeInvalid, textState),
-	}, func(j *kernel.Job) kernel.Reply {
-		switch {
-		case j.Waits:
-			return answer(codeExisted, textWaits, j.ID, map[string]any{"finalPrompt": j.Detail["final"], "remix": true})
-		case j.Detail["mode"] == "RELAX":
-			return answer(codeQueued, "排队中，前面还有1个任务", j.ID, map[string]any{"numberOfQueues": 1})
-		default:
-			return answer(codeAccepted, textAccepted, j.ID, map[string]any{"discordInstanceId": "1180000000000000001"})
-		}
-	})
+func made(j *kernel.Job) kernel.Reply {
+	switch {
+	case j.Waits:
+		return answer(codeExisted, textWaits, j.ID, map[string]any{"finalPrompt": j.Detail["final"], "remix": true})
+	case j.Detail["mode"] == "RELAX":
+		return answer(codeQueued, "排队中，前面还有1个任务", j.ID, map[string]any{"numberOfQueues": 1})
+	default:
+		return answer(codeAccepted, textAccepted, j.ID, map[string]any{"discordInstanceId": "1180000000000000001"})
+	}
 }
 
 func (p *proxy) fetch(r *http.Request, a kernel.Account) kernel.Reply {
@@ -192,17 +192,12 @@ func broken(kind string) kernel.Reply {
 
 // list tells of several jobs, of those that there are.
 func (p *proxy) list(r *http.Request, a kernel.Account) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
+	b, err := schemas.Read(r, "list", bodyMax)
 	if err != nil {
 		return text(kernel.CallList, http.StatusBadRequest, err.Error())
 	}
-	ids, ok := in.Value("ids").([]any)
-	if !ok {
-		return kernel.Reply{Kind: kernel.CallList, Status: http.StatusOK, Body: []any{}}
-	}
 	jobs, spoiled := []any{}, false
-	for _, id := range ids {
-		name, _ := id.(string)
+	for _, name := range b.Texts("ids") {
 		if j := p.find(a, name); j != nil {
 			spoiled = p.Spoiled(j) || spoiled
 			jobs = append(jobs, p.task(r, j))
@@ -222,15 +217,6 @@ func (p *proxy) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 		return rep
 	}
 	rep.Job = j.ID
-	p.Count(j, kernel.CallCancel)
-	now := p.Now()
-	p.Change(j, func(j *kernel.Job) bool {
-		open := []kernel.State{kernel.StateWaiting, kernel.StateQueued, kernel.StateRunning}
-		if !slices.Contains(open, j.State(now)) {
-			return false
-		}
-		j.Cancelled = &now
-		return true
-	})
+	p.Stop(j, kernel.StateWaiting, kernel.StateQueued, kernel.StateRunning)
 	return rep
 }

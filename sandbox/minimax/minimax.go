@@ -1,6 +1,7 @@
 package minimax
 
 import (
+	"embed"
 	"net/http"
 	"strings"
 	"time"
@@ -10,121 +11,73 @@ import (
 
 // Vendor is MiniMax with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "minimax", "sk-sandbox-minimax"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/minimax", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("minimax", "/minimax", "api_key", "sk-sandbox-minimax", mount)
 }
 
-// The codes of the first generation. The second one writes them behind its
-// messages.
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
+// The codes of what the vendor refuses for its content.
 const (
-	codeRateLimit = 1002
-	codeAuth      = 1004
-	codeInternal  = 1024
-	codeInput     = 1026 // moderation
-	codeOutput    = 1027 // moderation
-	codeParams    = 2013
-	codeKey       = 2049
+	codeInput  = 1026
+	codeOutput = 1027
 )
 
-// messages are what the codes are told with.
-var messages = map[int]string{
-	codeRateLimit: "rate limit exceeded",
-	codeAuth:      "login fail: carry the API key in the Authorization header",
-	codeInternal:  "internal error",
-	codeInput:     "input new_sensitive",
-	codeOutput:    "output new_sensitive",
-	codeParams:    "invalid params",
-	codeKey:       "invalid api key",
+// faults are told by both generations: by the second one with the status and the word that
+// go with a code, and by the first one with HTTP 200.
+var faults = map[kernel.Fault]kernel.Words{
+	kernel.NoKey:  kernel.Says(http.StatusUnauthorized, 2049, "invalid api key"),
+	kernel.NoPath: kernel.Says(http.StatusNotFound, 2013, "page not found"),
+	kernel.NoJob:  kernel.Says(http.StatusBadRequest, 2013, "invalid params, invalid task_id"),
+	kernel.NotNow: kernel.Says(http.StatusBadRequest, 2013,
+		"invalid params, the task is under way or was cancelled"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, 2013, "invalid params, "),
+	kernel.Inappropriate: kernel.Says(http.StatusUnprocessableEntity, codeInput, "input new_sensitive"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, 1024, "internal error"),
+	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, 1002, "rate limit exceeded"),
 }
 
 // bodyMax is the most that one request may hold.
 const bodyMax = 64 << 20
 
-// The endpoints of jobs: an id of one generation is unknown to the other.
-const (
-	first  = "v1"
-	second = "v2"
-)
-
 // idDigits keep ids, and the ids of files, exact in a JSON number.
 const idDigits = 15
 
-// refusal answers a call with a code; detail follows the code's message.
-type refusal func(kind string, code int, detail string) kernel.Reply
-
-type minimax struct {
-	*kernel.Service
-}
-
 func mount(s *kernel.Service) http.Handler {
-	m := &minimax{s}
-	mux := http.NewServeMux()
-	serve := func(refuse refusal, h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Handle(func(r *http.Request) kernel.Reply {
-			rep := m.authenticated(r, refuse, h)
-			if rep.Header == nil {
-				rep.Header = map[string]string{"Trace-Id": trace()}
-			}
-			return rep
-		})
+	v1 := &kernel.API{
+		Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: "v1", Refuse: refuseFirst, Made: madeFirst, Task: taskFirst,
+		Word: told, Told: tells, Challenge: true,
 	}
-	mux.Handle("POST /v1/video_generation", serve(refuseFirst, m.submitFirst))
-	mux.Handle("GET /v1/query/video_generation", serve(refuseFirst, m.queryFirst))
-	mux.Handle("GET /v1/files/retrieve", serve(refuseFirst, m.retrieve))
-	mux.Handle("POST /v2/video_generation", serve(refuseSecond, m.submitSecond))
-	mux.Handle("DELETE /v2/video_generation/{id}", serve(refuseSecond, m.remove))
-	mux.Handle("GET /v2/query/video_generation", serve(refuseSecond, m.listSecond))
-	mux.Handle("GET /v2/query/video_generation/{id}", serve(refuseSecond, m.querySecond))
-	mux.Handle("/", serve(refuseSecond, func(*http.Request, kernel.Account) kernel.Reply {
-		return failure(kernel.CallOther, http.StatusNotFound, "bad_request_error", "page not found")
+	v2 := *v1
+	v2.Endpoint, v2.Refuse, v2.Made, v2.Task = "v2", refuseSecond, madeSecond, taskSecond
+	mux := http.NewServeMux()
+	customers := func(refuse kernel.Refuse) kernel.Recognise {
+		return s.Customers("Authorization", "Bearer ", "api_key", refuse)
+	}
+	mux.Handle("/v1/", s.Routes(customers(refuseFirst), refuseFirst, map[string]kernel.Handler{
+		"POST /v1/video_generation": v1.Submits("v1", first),
+		"GET /v1/query/video_generation": func(r *http.Request, a kernel.Account) kernel.Reply {
+			return v1.QueryID(r, a, r.FormValue("task_id"))
+		},
+		"GET /v1/files/retrieve": func(r *http.Request, a kernel.Account) kernel.Reply { return retrieve(v1, r, a) },
+	}))
+	mux.Handle("/", s.Routes(customers(refuseSecond), refuseSecond, map[string]kernel.Handler{
+		"POST /v2/video_generation": v2.Submits("v2", second),
+		"GET /v2/query/video_generation/{id}": func(r *http.Request, a kernel.Account) kernel.Reply {
+			return v2.Tell(known(&v2, r, a), func(j *kernel.Job) kernel.Reply {
+				return kernel.OK(kernel.CallPoll, taskSecond(r, j, s.Now()))
+			})
+		},
+		"DELETE /v2/video_generation/{id}": func(r *http.Request, a kernel.Account) kernel.Reply { return remove(&v2, r, a) },
 	}))
 	return mux
 }
 
-// authenticated judges the key before anything else.
-func (m *minimax) authenticated(r *http.Request, refuse refusal, h func(*http.Request, kernel.Account) kernel.Reply) kernel.Reply {
-	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || key == "" {
-		return refuse(kernel.CallOther, codeAuth, "")
-	}
-	a, ok := m.Customer("api_key", key)
-	if !ok {
-		return refuse(kernel.CallOther, codeKey, "")
-	}
-	return h(r, a)
-}
-
-// submit takes the job that the rules of one generation made of a request.
-func (m *minimax) submit(
-	r *http.Request, a kernel.Account, endpoint string, refuse refusal,
-	rules func(*kernel.Object) *kernel.Job, created func(*kernel.Job) kernel.Reply,
-) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return refuse(kernel.CallSubmit, codeParams, err.Error())
-	}
-	j := rules(in)
-	if in.Err() != nil {
-		return refuse(kernel.CallSubmit, codeParams, in.Err().Error())
-	}
-	j.ID, j.Endpoint, j.Model = kernel.NumericID(idDigits), endpoint, in.Text("model")
-	rep := m.Take(a, j, kernel.Refusals{
-		Rejected:  refuse(kernel.CallSubmit, codeParams, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
-		Moderated: refuse(kernel.CallSubmit, codeInput, ""),
-		Broken:    refuse(kernel.CallSubmit, codeInternal, ""),
-		Busy:      refuse(kernel.CallSubmit, codeRateLimit, ""),
-	}, created)
-	if rep.Made {
-		m.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Challenge: true, Word: told, Body: func(j *kernel.Job) any {
-			return map[string]any{"task_id": j.ID, "status": told(j, m.Now()), "base_resp": base(0, "")}
-		}})
-	}
-	return rep
+// tells is what callbacks tell.
+func tells(_ *http.Request, j *kernel.Job, now time.Time) any {
+	return map[string]any{"task_id": j.ID, "status": told(j, now), "base_resp": succeeded}
 }
 
 // told is the status in the words of callbacks, which are not those of queries.
@@ -141,14 +94,6 @@ func told(j *kernel.Job, now time.Time) string {
 	}
 }
 
-// find is a job of one generation.
-func (m *minimax) find(a kernel.Account, endpoint, id string) *kernel.Job {
-	if j := m.Find(a, id); j != nil && j.Endpoint == endpoint {
-		return j
-	}
-	return nil
-}
-
 // file is the one that the customer gets: a watermark is within it.
 func file(j *kernel.Job) string {
 	if j.Media.Watermark {
@@ -159,11 +104,3 @@ func file(j *kernel.Job) string {
 
 // trace is what support asks for.
 func trace() string { return strings.ReplaceAll(kernel.UUID(), "-", "") }
-
-// messageOf is a code's message with what follows it.
-func messageOf(code int, detail string) string {
-	if detail == "" {
-		return messages[code]
-	}
-	return messages[code] + ", " + detail
-}

@@ -1,6 +1,6 @@
 // Package openai plays OpenAI's API as far as it speaks: one call whose answer
 // is the sound, as long as the text takes to say, made while it is sent. WAV and
-// PCM hold a tone, the other formats silence.
+// PCM hold a tone, the other formats silence, Opus and FLAC a second of it.
 //
 // The time of a directive's duration passes before the first byte, download is
 // the time that the sound takes to come. Failures at poll strike when the first

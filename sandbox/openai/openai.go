@@ -1,8 +1,10 @@
 package openai
 
 import (
-	"encoding/json"
+	"cmp"
+	"embed"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -11,150 +13,100 @@ import (
 
 // Vendor is OpenAI with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "openai", "sandbox-openai-api-key"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/openai/v1", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("openai", "/openai/v1", "api_key", "sandbox-openai-api-key", mount)
 }
 
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
 const (
-	bodyMax  = 1 << 20
-	inputMax = 4096
+	bodyMax = 1 << 20
 	// broke is the customer whose account is empty.
 	broke = "@broke"
 )
 
-var (
-	models  = []string{"gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15", "tts-1", "tts-1-hd"}
-	voices  = strings.Fields("alloy ash ballad coral echo fable onyx nova sage shimmer verse marin cedar")
-	formats = strings.Fields("mp3 opus aac flac wav pcm")
+var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
+	kernel.NoKey: kernel.Says(http.StatusUnauthorized, says{invalid, "invalid_api_key"},
+		"Incorrect API key provided."),
+	kernel.NoPath:  kernel.Says(http.StatusNotFound, says{invalid, nil}, "Invalid URL"),
+	kernel.Invalid: kernel.Says(http.StatusBadRequest, says{invalid, nil}, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, says{invalid, "content_policy_violation"},
+		"Your request was rejected as a result of our safety system."),
+	kernel.Internal: kernel.Says(http.StatusInternalServerError, says{"server_error", nil},
+		"The server had an error while processing your request."),
+	kernel.Crowded: kernel.Says(http.StatusTooManyRequests, says{"requests", "rate_limit_exceeded"},
+		"Rate limit reached."),
+	noMoney: kernel.Says(http.StatusTooManyRequests, says{"insufficient_quota", "insufficient_quota"},
+		"You exceeded your current quota, please check your plan and billing details."),
+}, func(w kernel.Words) any {
+	s, _ := w.Code.(says)
+	return map[string]any{"error": map[string]any{"message": w.Message, "type": s.kind, "param": nil, "code": s.code}}
+})
+
+const (
+	invalid = "invalid_request_error"
+
+	noMoney kernel.Fault = -1 // the account is empty
 )
 
-type openai struct {
-	*kernel.Service
+// says is what the vendor says of a fault by two words.
+type says struct {
+	kind string
+	code any // nil: null
 }
+
+func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
+	rep := refuseBy(kind, f, err)
+	rep.Header = requestID()
+	return rep
+}
+
+func requestID() map[string]string { return map[string]string{"X-Request-Id": "req_" + kernel.UUID()} }
 
 func mount(s *kernel.Service) http.Handler {
-	o := &openai{s}
-	mux := http.NewServeMux()
-	mux.Handle("POST /v1/audio/speech", s.Handle(o.speech))
-	mux.Handle("/", s.Handle(func(r *http.Request) kernel.Reply {
-		return refuse(kernel.CallOther, http.StatusNotFound, invalid, "", "Invalid URL ("+r.Method+" "+r.URL.Path+")")
-	}))
-	return mux
-}
-
-const invalid = "invalid_request_error"
-
-// refuse answers as the vendor does. What is empty is null.
-func refuse(kind string, status int, errorType, code, message string) kernel.Reply {
-	body := map[string]any{"message": message, "type": errorType, "param": nil, "code": nil}
-	if code != "" {
-		body["code"] = code
-	}
-	return kernel.Reply{
-		Kind: kind, Status: status, Header: map[string]string{"X-Request-Id": "req_" + kernel.UUID()}, Body: map[string]any{"error": body},
-	}
-}
-
-// speech speaks a text.
-func (o *openai) speech(r *http.Request) kernel.Reply {
-	key, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	account, ok := o.Customer("api_key", key)
-	switch {
-	case !bearer || !ok:
-		return refuse(kernel.CallSubmit, http.StatusUnauthorized, invalid, "invalid_api_key", "Incorrect API key provided.")
-	case strings.Contains(key, broke):
-		return refuse(kernel.CallSubmit, http.StatusTooManyRequests, "insufficient_quota", "insufficient_quota", "You exceeded your current quota, please check your plan and billing details.")
-	}
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
-	}
-	q := readRequest(in)
-	if err := in.Err(); err != nil {
-		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
-	}
-	return o.Take(account, &kernel.Job{
-		ID: kernel.UUID(), Endpoint: "speech", Model: q.model, Prompt: q.input, Media: kernel.Media{Kind: kernel.MediaSpeech},
-	}, kernel.Refusals{
-		Rejected:  refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", "input: "+kernel.DirectiveTrouble(q.input)),
-		Moderated: moderated(),
-		Broken:    failed(),
-		Busy:      refuse(kernel.CallSubmit, http.StatusTooManyRequests, "requests", "rate_limit_exceeded", "Rate limit reached for "+q.model+"."),
-	}, func(made *kernel.Job) kernel.Reply { return o.speak(r, made, q) })
-}
-
-func moderated() kernel.Reply {
-	return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "content_policy_violation", "Your request was rejected as a result of our safety system.")
-}
-
-func failed() kernel.Reply {
-	return refuse(kernel.CallSubmit, http.StatusInternalServerError, "server_error", "", "The server had an error while processing your request.")
+	api := &kernel.API{Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: "speech", Refuse: refuse}
+	return s.Routes(s.Customers("Authorization", "Bearer ", "api_key", refuse), refuse, map[string]kernel.Handler{
+		"POST /v1/audio/speech": func(r *http.Request, a kernel.Account) kernel.Reply {
+			if strings.Contains(r.Header.Get("Authorization"), broke) {
+				return refuse(kernel.CallSubmit, noMoney, nil)
+			}
+			j, rep := api.Read(r, "speech", job)
+			if j == nil {
+				return rep
+			}
+			return api.Accept(a, j, refuse, func(j *kernel.Job) kernel.Reply { return speak(api, r, j) })
+		},
+	})
 }
 
 // speak answers with the sound, or with what became of it.
-func (o *openai) speak(r *http.Request, j *kernel.Job, q request) kernel.Reply {
-	o.Wait(r, j.Takes())
+func speak(api *kernel.API, r *http.Request, j *kernel.Job) kernel.Reply {
 	d := j.Directive
-	cut := d.Fail == kernel.FailInternal || d.Fail == kernel.FailTimeout
-	if d.Fails(kernel.AtPoll) || d.Fails(kernel.AtDownload) && !cut {
-		switch d.Fail {
-		case kernel.FailModeration:
-			return moderated()
-		case kernel.FailReject:
-			return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", "input is not acceptable")
-		case kernel.FailInternal:
-			return failed()
-		default:
-			return kernel.Reply{Kind: kernel.CallSubmit, Lost: true}
-		}
+	if cut := d.Fail == kernel.FailInternal || d.Fail == kernel.FailTimeout; d.Fails(kernel.AtDownload) && !cut {
+		j.Directive.At = kernel.AtPoll // a sound is not refused in the middle
 	}
-	content, mimeType := sound(q.format, q.seconds())
+	if rep, failed := api.Await(r, j, refuse); failed {
+		return rep
+	}
+	seconds, _ := strconv.ParseFloat(j.Detail["seconds"], 64)
+	content, mimeType := sound(j.Detail["format"], seconds)
 	return kernel.Reply{
-		Kind: kernel.CallSubmit, Status: http.StatusOK, Header: map[string]string{"X-Request-Id": "req_" + kernel.UUID()},
+		Kind: kernel.CallSubmit, Status: http.StatusOK, Header: requestID(),
 		Stream: &kernel.Stream{Type: mimeType, Size: content.Size(), Content: content, Breaks: true},
 	}
 }
 
-// request is what is known of one.
-type request struct {
-	model, input, format string
-	speed                float64
+// job makes the job of a request.
+func job(b kernel.Body) (*kernel.Job, error) {
+	input := b.Text("input")
+	seconds := max(0.1, float64(utf8.RuneCountInString(input))/charactersPerSecond/cmp.Or(b.Number("speed"), 1))
+	return &kernel.Job{
+		ID: kernel.UUID(), Model: b.Text("model"), Prompt: input, Media: kernel.Media{Kind: kernel.MediaSpeech},
+		Detail: map[string]string{"format": b.Text("response_format"), "seconds": strconv.FormatFloat(seconds, 'f', 3, 64)},
+	}, nil
 }
 
 // charactersPerSecond is how fast people speak.
 const charactersPerSecond = 15
-
-func (q request) seconds() float64 {
-	return max(0.1, float64(utf8.RuneCountInString(q.input))/charactersPerSecond/q.speed)
-}
-
-func readRequest(in *kernel.Object) request {
-	in.Only("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
-	q := request{
-		model: in.Word("model", "", models...), input: in.TextMax("input", inputMax), format: in.Word("response_format", "mp3", formats...), speed: 1,
-	}
-	for name, value := range map[string]string{"model": q.model, "input": q.input, "voice": in.Word("voice", "", voices...)} {
-		if value == "" && in.Err() == nil {
-			in.Fail(name, "is required")
-		}
-	}
-	if in.Has("speed") {
-		n, _ := in.Value("speed").(json.Number)
-		var err error
-		if q.speed, err = n.Float64(); err != nil || q.speed < 0.25 || q.speed > 4 {
-			in.Fail("speed", "must be a number from 0.25 to 4.0")
-		}
-	}
-	if in.Text("instructions"); in.Has("instructions") && strings.HasPrefix(q.model, "tts-1") {
-		in.Fail("instructions", "is not supported with this model")
-	}
-	if in.Word("stream_format", "audio", "audio", "sse") == "sse" {
-		in.Fail("stream_format", "sse is not played here")
-	}
-	return q
-}

@@ -17,11 +17,11 @@ func sound(format string, seconds float64) (file *io.SectionReader, mimeType str
 	case "wav":
 		return sample.Wave(seconds, rate), "audio/wav"
 	case "opus":
-		return sample.Opus(seconds), "audio/opus"
+		return sample.Opus(), "audio/opus"
 	case "aac":
 		return sample.AAC(seconds), "audio/aac"
 	case "flac":
-		return sample.FLAC(seconds), "audio/flac"
+		return sample.FLAC(), "audio/flac"
 	default:
 		return sample.MP3(seconds), "audio/mpeg"
 	}

@@ -37,6 +37,9 @@ func Wave(seconds float64, rate int) *io.SectionReader {
 	return io.NewSectionReader(&s, 0, s.size)
 }
 
+// WAV is a tone as a WAV file at 44.1 kHz.
+func WAV(seconds float64) *io.SectionReader { return Wave(seconds, 44100) }
+
 func sectionOf(file []byte) *io.SectionReader {
 	return io.NewSectionReader(bytes.NewReader(file), 0, int64(len(file)))
 }

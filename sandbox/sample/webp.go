@@ -2,6 +2,7 @@ package sample
 
 import (
 	"bufio"
+	"encoding/binary"
 	"image/color"
 	"io"
 )
@@ -30,8 +31,8 @@ func writeWebP(w io.Writer, g grid) error {
 	bits := int64(len(head.buf))*8 + int64(head.held) + 2*int64(g.width)*int64(g.height)
 	data := (bits + 7) / 8
 	out := bufio.NewWriter(w)
-	file := append([]byte("RIFF"), le32(uint32(12+data+data%2))...)
-	file = append(append(file, "WEBPVP8L"...), le32(uint32(data))...)
+	file := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(12+data+data%2))
+	file = binary.LittleEndian.AppendUint32(append(file, "WEBPVP8L"...), uint32(data))
 	_, _ = out.Write(file) // Flush tells
 	for y := range g.height {
 		for x := range g.width {

@@ -5,8 +5,6 @@ package sandboxtest
 import (
 	"bytes"
 	"encoding/json"
-	"image"
-	"image/png"
 	"io"
 	"maps"
 	"net/http"
@@ -182,14 +180,4 @@ func (b *Sandbox) Jobs(t *testing.T, query string) []any {
 		t.Fatalf("jobs: %d %s", got.Status, got.Raw)
 	}
 	return jobs
-}
-
-// PNG makes a grey picture.
-func PNG(t *testing.T, width, height int) []byte {
-	t.Helper()
-	var file bytes.Buffer
-	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
-	return file.Bytes()
 }

@@ -13,17 +13,12 @@ import (
 
 // Vendor is Veo on the Gemini API with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "veo", "sandbox-veo-api-key"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/veo", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("veo", "/veo", "api_key", "sandbox-veo-api-key", mount)
 }
 
 // surface is Veo as it is offered here.
 var surface = googleapi.Surface{
+	Schema: "veo",
 	Models: []string{"veo-3.1-generate-preview", "veo-3.1-fast-generate-preview"},
 	Sound:  true,
 	NameOf: func(model, id string) string { return "models/" + model + "/operations/" + id },
@@ -32,68 +27,49 @@ var surface = googleapi.Surface{
 // keptTime is how long a file is there.
 const keptTime = 2 * 24 * time.Hour
 
-type veo struct {
-	*kernel.Service
-}
-
 func mount(s *kernel.Service) http.Handler {
-	v := &veo{s}
-	mux := http.NewServeMux()
-	serve := func(handle func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Handle(func(r *http.Request) kernel.Reply {
-			a, refused, ok := googleapi.Keyed(s, r)
-			if !ok {
-				return refused
+	return s.Routes(googleapi.Keyed(s), googleapi.Refuse, map[string]kernel.Handler{
+		"POST /v1beta/models/{call}": func(r *http.Request, a kernel.Account) kernel.Reply {
+			model, refused := googleapi.Called(r, surface.Models, "predictLongRunning")
+			if refused != nil {
+				return *refused
 			}
-			return handle(r, a)
-		})
-	}
-	mux.Handle("POST /v1beta/models/{call}", serve(v.submit))
-	mux.Handle("GET /v1beta/models/{model}/operations/{id}", serve(v.poll))
-	mux.Handle("GET /v1beta/files/{call}", serve(v.lead))
-	mux.Handle("GET /download/v1beta/files/{call}", serve(v.download))
-	mux.Handle("/", s.Handle(googleapi.Missing))
-	return mux
-}
-
-func (v *veo) submit(r *http.Request, a kernel.Account) kernel.Reply {
-	model, method, _ := strings.Cut(r.PathValue("call"), ":")
-	if !surface.Has(model) || method != "predictLongRunning" {
-		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
-	}
-	return surface.Submit(v.Service, r, a, model)
-}
-
-func (v *veo) poll(r *http.Request, a kernel.Account) kernel.Reply {
-	j := v.Find(a, r.PathValue("id"))
-	if j != nil && j.Endpoint != r.PathValue("model") {
-		j = nil
-	}
-	return surface.Poll(v.Service, j, func(op map[string]any) kernel.Reply {
-		delivered, filtered := googleapi.Made(j)
-		made := map[string]any{}
-		var samples []any
-		for i := range delivered {
-			uri := fmt.Sprintf("%s/veo/v1beta/files/%s-%d:download?alt=media", kernel.Base(r), j.ID, i)
-			samples = append(samples, map[string]any{"video": map[string]any{"uri": uri}})
-		}
-		if len(samples) > 0 {
-			made["generatedSamples"] = samples
-		}
-		if filtered > 0 {
-			made["raiMediaFilteredCount"], made["raiMediaFilteredReasons"] = filtered, googleapi.Reasons(filtered)
-		}
-		op["response"] = map[string]any{
-			"@type":                 "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse",
-			"generateVideoResponse": made,
-		}
-		return kernel.Reply{Status: http.StatusOK, Body: op}
+			return surface.Submit(s, r, a, model)
+		},
+		"GET /v1beta/models/{model}/operations/{id}": func(r *http.Request, a kernel.Account) kernel.Reply {
+			show := func(j *kernel.Job, op map[string]any) kernel.Reply { return end(r, j, op) }
+			return surface.Poll(s, a, r.PathValue("model"), r.PathValue("id"), show)
+		},
+		"GET /v1beta/files/{call}":          func(r *http.Request, a kernel.Account) kernel.Reply { return lead(s, r, a) },
+		"GET /download/v1beta/files/{call}": func(r *http.Request, a kernel.Account) kernel.Reply { return download(s, r, a) },
 	})
+}
+
+// end answers with the links to the videos of an operation.
+func end(r *http.Request, j *kernel.Job, op map[string]any) kernel.Reply {
+	delivered, filtered := googleapi.Made(j)
+	made := map[string]any{}
+	var samples []any
+	for i := range delivered {
+		uri := fmt.Sprintf("%s/veo/v1beta/files/%s-%d:download?alt=media", kernel.Base(r), j.ID, i)
+		samples = append(samples, map[string]any{"video": map[string]any{"uri": uri}})
+	}
+	if len(samples) > 0 {
+		made["generatedSamples"] = samples
+	}
+	if filtered > 0 {
+		made["raiMediaFilteredCount"], made["raiMediaFilteredReasons"] = filtered, googleapi.Reasons(filtered)
+	}
+	op["response"] = map[string]any{
+		"@type":                 "type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse",
+		"generateVideoResponse": made,
+	}
+	return kernel.OK(kernel.CallPoll, op)
 }
 
 // file is the job whose file a path names; nil where the caller may not see it,
 // or not any more: the vendor does not tell which.
-func (v *veo) file(r *http.Request, a kernel.Account) *kernel.Job {
+func file(v *kernel.Service, r *http.Request, a kernel.Account) *kernel.Job {
 	name, ok := strings.CutSuffix(r.PathValue("call"), ":download")
 	at := strings.LastIndex(name, "-")
 	if !ok || at < 0 || r.FormValue("alt") != "media" {
@@ -112,13 +88,13 @@ func (v *veo) file(r *http.Request, a kernel.Account) *kernel.Job {
 
 func hidden(r *http.Request) kernel.Reply {
 	name, _, _ := strings.Cut(r.PathValue("call"), ":")
-	return googleapi.Refuse(kernel.CallOther, googleapi.PermissionDenied,
-		"You do not have permission to access the File "+name+" or it may not exist.")
+	return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
+		kernel.Wrong("", "You do not have permission to access the File %s or it may not exist", name))
 }
 
 // lead sends the caller on to where the file is.
-func (v *veo) lead(r *http.Request, a kernel.Account) kernel.Reply {
-	j := v.file(r, a)
+func lead(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
+	j := file(v, r, a)
 	if j == nil {
 		return hidden(r)
 	}
@@ -128,8 +104,8 @@ func (v *veo) lead(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 }
 
-func (v *veo) download(r *http.Request, a kernel.Account) kernel.Reply {
-	j := v.file(r, a)
+func download(v *kernel.Service, r *http.Request, a kernel.Account) kernel.Reply {
+	j := file(v, r, a)
 	if j == nil {
 		return hidden(r)
 	}

@@ -8,8 +8,7 @@
 // while they are sent. So each such answer counts as a download: timeout there
 // cuts it in the middle, and the other failures at download are as at poll.
 // Moderation at poll is told by a count of videos that were held back, as is the
-// directive filtered. With storageUri an answer names files in a bucket, which
-// there is not.
+// directive filtered.
 //
 // Of a request, what concerns text and frames is known; frames are bytes, not
 // files of a bucket.

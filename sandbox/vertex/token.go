@@ -75,16 +75,16 @@ func (v *vertex) issue(until time.Time) string {
 }
 
 // authenticated finds the customer by the token.
-func (v *vertex) authenticated(r *http.Request) (a kernel.Account, refused kernel.Reply, ok bool) {
+func (v *vertex) authenticated(r *http.Request) (kernel.Account, *kernel.Reply) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	end, _, _ := strings.Cut(strings.TrimPrefix(token, issuer+"."), ".")
 	seconds, err := strconv.ParseInt(end, 10, 64)
 	until := time.Unix(seconds, 0)
 	if err == nil && hmac.Equal([]byte(token), []byte(v.issue(until))) && v.Now().Before(until) {
-		if a, ok = v.Customer("project", project); ok {
-			return a, kernel.Reply{}, true
+		if a, known := v.Customer("project", project); known {
+			return a, nil
 		}
 	}
-	return a, googleapi.Refuse(kernel.CallOther, googleapi.Unauthenticated,
-		"Request had invalid authentication credentials. Expected OAuth 2 access token."), false
+	refused := googleapi.Refuse(kernel.CallOther, googleapi.NoToken, nil)
+	return kernel.Account{}, &refused
 }

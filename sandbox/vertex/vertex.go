@@ -2,11 +2,12 @@ package vertex
 
 import (
 	"crypto/rsa"
-	_ "embed" // the key
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -26,27 +27,27 @@ const (
 //go:embed service_account.json
 var accountFile string
 
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
 // Vendor is Vertex AI with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name = "vertex"
-	credentials := func() map[string]string {
-		return map[string]string{"service_account": accountFile, "project": project, "location": location}
+	v := kernel.NewVendor("vertex", "/vertex", "service_account", accountFile, mount)
+	for _, c := range []map[string]string{v.Account.Credentials, v.Channel.Credentials} {
+		c["project"], c["location"] = project, location
 	}
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: credentials()},
-		Channel: kernel.Channel{Provider: name, Path: "/vertex", Credentials: credentials()},
-		Mount:   mount,
-	}
+	return v
 }
 
 // surface is Veo as it is offered here.
 var surface = googleapi.Surface{
+	Schema: "vertex",
 	Models: []string{
 		"veo-3.1-generate-001", "veo-3.1-fast-generate-001", "veo-3.1-generate-preview", "veo-3.1-fast-generate-preview",
 	},
-	Parameters: []string{"generateAudio", "seed", "resizeMode", "storageUri"},
-	NameOf:     nameOf,
+	NameOf: nameOf,
 }
 
 func nameOf(model, id string) string {
@@ -75,23 +76,22 @@ func mount(s *kernel.Service) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /token", s.Handle(v.token))
-	mux.Handle("POST /v1/projects/{project}/locations/{location}/publishers/google/models/{call}", s.Handle(v.call))
-	mux.Handle("/", s.Handle(googleapi.Missing))
+	mux.Handle("/", s.Routes(v.authenticated, googleapi.Refuse, map[string]kernel.Handler{
+		"POST /v1/projects/{project}/locations/{location}/publishers/google/models/{call}": v.call,
+	}))
 	return mux
 }
 
-// call finds customer, project, model and method.
-func (v *vertex) call(r *http.Request) kernel.Reply {
-	a, refused, ok := v.authenticated(r)
-	if !ok {
-		return refused
-	}
+// call finds project, model and method.
+func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	if r.PathValue("project") != project {
-		return googleapi.Refuse(kernel.CallOther, googleapi.PermissionDenied, "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist).")
+		return googleapi.Refuse(kernel.CallOther, googleapi.Hidden,
+			kernel.Wrong("", "Permission 'aiplatform.endpoints.predict' denied on resource (or it may not exist)"))
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
-	if r.PathValue("location") != location || !surface.Has(model) {
-		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "Publisher Model "+model+" was not found or your project does not have access to it.")
+	if r.PathValue("location") != location || !slices.Contains(surface.Models, model) {
+		return googleapi.Refuse(kernel.CallOther, kernel.NoModel,
+			kernel.Wrong("", "Publisher Model %s was not found or your project does not have access to it", model))
 	}
 	switch method {
 	case "predictLongRunning":
@@ -99,31 +99,22 @@ func (v *vertex) call(r *http.Request) kernel.Reply {
 	case "fetchPredictOperation":
 		return v.fetch(r, a, model)
 	default:
-		return googleapi.Missing(r)
+		return googleapi.Refuse(kernel.CallOther, kernel.NoPath, nil)
 	}
 }
 
 // fetch answers about an operation.
 func (v *vertex) fetch(r *http.Request, a kernel.Account, model string) kernel.Reply {
 	const bodyMax = 64 << 10
-	in, err := kernel.ReadObject(r, bodyMax)
+	b, err := schemas.Read(r, "fetchPredictOperation", bodyMax)
+	id, ok := strings.CutPrefix(b.Text("operationName"), nameOf(model, ""))
+	if err == nil && !ok {
+		err = kernel.Wrong("operationName", "is invalid")
+	}
 	if err != nil {
-		return googleapi.Refuse(kernel.CallPoll, googleapi.InvalidArgument, "Invalid request payload: "+err.Error())
+		return googleapi.Refuse(kernel.CallPoll, kernel.Invalid, err)
 	}
-	in.Only("operationName")
-	name := in.Text("operationName")
-	id, ok := strings.CutPrefix(name, nameOf(model, ""))
-	switch {
-	case in.Err() != nil:
-		return googleapi.Refuse(kernel.CallPoll, googleapi.InvalidArgument, in.Err().Error())
-	case !ok:
-		return googleapi.Refuse(kernel.CallPoll, googleapi.InvalidArgument, "Invalid operation name.")
-	}
-	j := v.Find(a, id)
-	if j != nil && j.Endpoint != model {
-		j = nil
-	}
-	return surface.Poll(v.Service, j, func(op map[string]any) kernel.Reply { return v.end(j, op) })
+	return surface.Poll(v.Service, a, model, id, v.end)
 }
 
 // end answers with the videos, which are made while they are sent.
@@ -137,11 +128,7 @@ func (v *vertex) end(j *kernel.Job, op map[string]any) kernel.Reply {
 	}
 	var videos []any
 	var files []*io.SectionReader
-	for i := range delivered {
-		if storage := j.Detail["storage"]; storage != "" {
-			videos = append(videos, map[string]any{"gcsUri": fmt.Sprintf("%s/%s/sample_%d.mp4", strings.TrimRight(storage, "/"), j.ID, i), "mimeType": "video/mp4"})
-			continue
-		}
+	for range delivered {
 		file, mimeType, _ := j.File(kernel.FileVideo)
 		videos = append(videos, map[string]any{"bytesBase64Encoded": kernel.Place, "mimeType": mimeType})
 		files = append(files, file)
@@ -152,12 +139,12 @@ func (v *vertex) end(j *kernel.Job, op map[string]any) kernel.Reply {
 	op["response"] = response
 	stream, err := kernel.Inline(op, files...)
 	if err != nil {
-		return googleapi.Refuse(kernel.CallPoll, googleapi.Internal, err.Error())
+		return googleapi.Refuse(kernel.CallPoll, kernel.Internal, err)
 	}
 	if d := j.Directive; len(files) > 0 && d.Fails(kernel.AtDownload) {
 		spoilt := d.Spoils(kernel.AtDownload, v.Count(j, kernel.CallDownload))
 		if spoilt && d.Fail != kernel.FailTimeout {
-			return googleapi.Refuse(kernel.CallPoll, googleapi.Internal, googleapi.Broken)
+			return googleapi.Refuse(kernel.CallPoll, kernel.Internal, nil)
 		}
 		stream.Whole = !spoilt
 	}

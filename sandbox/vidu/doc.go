@@ -4,6 +4,5 @@
 //
 // A marked copy of each video is offered beside the clean one, whether or not
 // it was asked for. Links work for a day; each query gives new ones.
-//
-// An image in the request itself is measured. Subject mode is not played.
+// Images are links, which are not fetched.
 package vidu

@@ -1,8 +1,11 @@
 package vidu
 
 import (
-	"fmt"
+	"cmp"
+	"embed"
+	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/mediagate/mediagate/sandbox/kernel"
@@ -10,42 +13,53 @@ import (
 
 // Vendor is Vidu with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "vidu", "vda_sandbox_vidu"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/vidu/ent/v2", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-	}
+	return kernel.NewVendor("vidu", "/vidu/ent/v2", "api_key", "vda_sandbox_vidu", mount)
 }
 
-// The names of errors, and the HTTP status that goes with each.
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
+
+// The names of errors that more than one place tells.
 const (
-	badRequest       = "BadRequest"
-	fieldLacking     = "FieldLacking"
-	fieldUnwanted    = "FieldUnwanted"
-	fieldInvalid     = "FieldInvalid"
-	itemCount        = "FieldItemCountOutOfRange"
-	imageSize        = "PageSizeOutOfRange"
-	imageFormat      = "ImageFormatInvalid"
-	modelUnavailable = "ModelUnavailable"
-	refusedRequest   = "AuditSubmitIllegal"
-	refusedCreation  = "CreationPolicyViolation"
-	stopped          = "UserCancelled"
-	unauthorized     = "Unauthorized"
-	taskNotFound     = "TaskNotFound"
-	notFound         = "NotFound"
-	quotaExceeded    = "QuotaExceeded"
-	internalFailure  = "InternalServiceFailure"
+	fieldInvalid    = "FieldInvalid"
+	internalFailure = "InternalServiceFailure"
 )
 
-// statuses are those other than 400.
-var statuses = map[string]int{
-	unauthorized:    http.StatusUnauthorized,
-	taskNotFound:    http.StatusNotFound,
-	notFound:        http.StatusNotFound,
-	quotaExceeded:   http.StatusTooManyRequests,
-	internalFailure: http.StatusInternalServerError,
+var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
+	kernel.NoKey:         kernel.Says(http.StatusUnauthorized, "Unauthorized", "carry a valid key after the word Token"),
+	kernel.NoPath:        kernel.Says(http.StatusNotFound, "NotFound", "there is no such page"),
+	kernel.NoJob:         kernel.Says(http.StatusNotFound, "TaskNotFound", "there is no such task"),
+	kernel.NotNow:        kernel.Says(http.StatusBadRequest, "BadRequest", "the task waits no more"),
+	kernel.Invalid:       kernel.Says(http.StatusBadRequest, fieldInvalid, ""),
+	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, "AuditSubmitIllegal", "the prompt was refused"),
+	kernel.Internal:      kernel.Says(http.StatusInternalServerError, internalFailure, "internal error"),
+	kernel.Crowded:       kernel.Says(http.StatusTooManyRequests, "QuotaExceeded", "too many tasks at once"),
+}, func(w kernel.Words) any {
+	// The vendor does not document its envelope.
+	return map[string]any{"code": w.Status, "reason": w.Code, "message": w.Message, "metadata": map[string]any{}}
+})
+
+// reasons are the names of violations of a schema.
+var reasons = map[string]string{
+	"additionalProperties": "FieldUnwanted", "required": "FieldLacking",
+	"minItems": "FieldItemCountOutOfRange", "maxItems": "FieldItemCountOutOfRange",
+}
+
+// refuse tells a violation by its own name.
+func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
+	rep := refuseBy(kind, f, err)
+	body, _ := rep.Body.(map[string]any)
+	switch v, ok := errors.AsType[*kernel.Violation](err); {
+	case err != nil && !ok:
+		body["reason"] = "BadRequest"
+	case ok && v.Field == "model" && v.Rule == "enum":
+		body["reason"] = "ModelUnavailable"
+	case ok && reasons[v.Rule] != "":
+		body["reason"] = reasons[v.Rule]
+	}
+	return rep
 }
 
 const (
@@ -59,63 +73,26 @@ const (
 	idDigits   = 18
 )
 
-type vidu struct {
-	*kernel.Service
-}
-
 func mount(s *kernel.Service) http.Handler {
-	v := &vidu{s}
-	mux := http.NewServeMux()
-	serve := func(h func(*http.Request, kernel.Account) kernel.Reply) http.HandlerFunc {
-		return s.Keyed("Token ", h, func(*http.Request) kernel.Reply {
-			return refuse(kernel.CallOther, unauthorized, "carry a valid key in the Authorization header, after the word Token")
-		})
+	api := &kernel.API{
+		Service: s, Schemas: schemas, Limit: bodyMax, Endpoint: generation, Refuse: refuse,
+		Made: made, Task: task, Word: told, Told: task,
 	}
-	for endpoint := range imagesOf {
-		mux.Handle("POST /ent/v2/"+endpoint, serve(func(r *http.Request, a kernel.Account) kernel.Reply { return v.submit(r, a, endpoint) }))
+	routes := map[string]kernel.Handler{
+		"GET /ent/v2/tasks/{id}/creations": api.Query,
+		"POST /ent/v2/tasks/{id}/cancel":   func(r *http.Request, a kernel.Account) kernel.Reply { return cancel(api, r, a) },
 	}
-	mux.Handle("GET /ent/v2/tasks/{id}/creations", serve(v.query))
-	mux.Handle("POST /ent/v2/tasks/{id}/cancel", serve(v.cancel))
-	mux.Handle("/", serve(func(*http.Request, kernel.Account) kernel.Reply {
-		return refuse(kernel.CallOther, notFound, "there is no such page")
-	}))
-	return mux
+	for _, endpoint := range []string{"reference2video", "text2video", "img2video", "start-end2video"} {
+		routes["POST /ent/v2/"+endpoint] = api.Submits(endpoint, job)
+	}
+	return s.Routes(s.Customers("Authorization", "Token ", "api_key", refuse), refuse, routes)
 }
 
-// refuse tells an error. The vendor does not document its envelope.
-func refuse(kind, name, message string) kernel.Reply {
-	status := http.StatusBadRequest
-	if s, ok := statuses[name]; ok {
-		status = s
+func made(_ *http.Request, j *kernel.Job, _ time.Time) any {
+	return map[string]any{
+		"task_id": j.ID, "state": "created", "model": j.Model, "prompt": j.Prompt, "duration": j.Media.Seconds,
+		"payload": j.Detail["payload"], "credits": number(j.Detail["credits"]), "created_at": j.Created.Format(time.RFC3339Nano),
 	}
-	return kernel.Reply{Kind: kind, Status: status, Body: map[string]any{
-		"code": status, "reason": name, "message": message, "metadata": map[string]any{},
-	}}
-}
-
-func (v *vidu) submit(r *http.Request, a kernel.Account, endpoint string) kernel.Reply {
-	in, err := kernel.ReadObject(r, bodyMax)
-	if err != nil {
-		return refuse(kernel.CallSubmit, badRequest, err.Error())
-	}
-	q := read(in, endpoint)
-	if in.Err() != nil {
-		return refuse(kernel.CallSubmit, q.broken(), in.Err().Error())
-	}
-	j := q.job()
-	j.ID, j.Endpoint = kernel.NumericID(idDigits), generation
-	rep := v.Take(a, j, kernel.Refusals{
-		Rejected:  refuse(kernel.CallSubmit, fieldInvalid, "prompt: "+kernel.DirectiveTrouble(j.Prompt)),
-		Moderated: refuse(kernel.CallSubmit, refusedRequest, "the prompt was refused"),
-		Broken:    refuse(kernel.CallSubmit, internalFailure, "internal error"),
-		Busy:      refuse(kernel.CallSubmit, quotaExceeded, "too many tasks at once"),
-	}, func(made *kernel.Job) kernel.Reply {
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: q.created(made)}
-	})
-	if rep.Made {
-		v.CallBack(j, kernel.Callback{To: in.Text("callback_url"), Word: told, Body: func(j *kernel.Job) any { return v.task(r, j) }})
-	}
-	return rep
 }
 
 // told is the status as callbacks tell it, which begin with the work.
@@ -126,34 +103,20 @@ func told(j *kernel.Job, now time.Time) string {
 	return word(j, now)
 }
 
-func (v *vidu) query(r *http.Request, a kernel.Account) kernel.Reply {
-	j := v.Find(a, r.PathValue("id"))
-	if j == nil {
-		return refuse(kernel.CallPoll, taskNotFound, "there is no such task")
-	}
-	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusOK, Body: v.task(r, j)}
-	if v.Spoiled(j) {
-		rep = refuse(kernel.CallPoll, internalFailure, "internal error")
-	}
-	rep.Job = j.ID
-	return rep
-}
-
 // task is a job as a query shows it.
-func (v *vidu) task(r *http.Request, j *kernel.Job) map[string]any {
-	now := v.Now()
+func task(r *http.Request, j *kernel.Job, now time.Time) any {
 	out := map[string]any{
 		"id": j.ID, "state": word(j, now), "err_code": "", "credits": number(j.Detail["credits"]), "payload": j.Detail["payload"],
-		"bgm": j.Detail["bgm"] == "true", "off_peak": j.Detail["off_peak"] == "true", "creations": []any{},
+		"bgm": false, "off_peak": false, "creations": []any{},
 	}
 	switch j.State(now) {
 	case kernel.StateFailed:
 		out["err_code"], out["credits"] = internalFailure, 0
 		if j.Directive.Fail == kernel.FailModeration {
-			out["err_code"] = refusedCreation
+			out["err_code"] = "CreationPolicyViolation"
 		}
 	case kernel.StateCancelled:
-		out["err_code"], out["credits"] = stopped, 0
+		out["err_code"], out["credits"] = "UserCancelled", 0
 	case kernel.StateSucceeded:
 		link := func(file string) string { return kernel.Base(r) + j.LinkUntil(file, now.Add(linkTime)) }
 		out["creations"] = []any{map[string]any{
@@ -162,6 +125,12 @@ func (v *vidu) task(r *http.Request, j *kernel.Job) map[string]any {
 	default:
 	}
 	return out
+}
+
+// number is a count as a job keeps it.
+func number(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
 }
 
 // word is the status; a queued job is only created for half of its time there.
@@ -181,38 +150,17 @@ func word(j *kernel.Job, now time.Time) string {
 	}
 }
 
-// cancel stops a job that waits.
-func (v *vidu) cancel(r *http.Request, a kernel.Account) kernel.Reply {
+// cancel stops a job that waits. The id may stand in a body too.
+func cancel(api *kernel.API, r *http.Request, a kernel.Account) kernel.Reply {
 	id := r.PathValue("id")
 	if r.ContentLength != 0 {
-		in, err := kernel.ReadObject(r, bodyMax)
+		b, err := schemas.Read(r, "cancel", bodyMax)
+		if err == nil && cmp.Or(b.Text("id"), id) != id {
+			err = kernel.Wrong("id", "is not that of the path")
+		}
 		if err != nil {
-			return refuse(kernel.CallCancel, badRequest, err.Error())
-		}
-		in.Only("id")
-		if in.Has("id") && in.Text("id") != id {
-			in.Fail("id", "is not that of the path")
-		}
-		if in.Err() != nil {
-			return refuse(kernel.CallCancel, fieldInvalid, in.Err().Error())
+			return refuse(kernel.CallCancel, kernel.Invalid, err)
 		}
 	}
-	j := v.Find(a, id)
-	if j == nil {
-		return refuse(kernel.CallCancel, taskNotFound, "there is no such task")
-	}
-	v.Count(j, kernel.CallCancel)
-	now := v.Now().UTC()
-	rep := kernel.Reply{Kind: kernel.CallCancel, Status: http.StatusOK, Body: map[string]any{}}
-	if !v.Change(j, func(j *kernel.Job) bool {
-		if j.State(now) != kernel.StateQueued {
-			return false
-		}
-		j.Cancelled = &now
-		return true
-	}) {
-		rep = refuse(kernel.CallCancel, badRequest, fmt.Sprintf("the task is %s", word(j, now)))
-	}
-	rep.Job = j.ID
-	return rep
+	return api.Cancel(r, a)
 }

@@ -1,0 +1,149 @@
+package midjourney
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/mediagate/mediagate/sandbox/kernel"
+)
+
+// final is the prompt as it goes to Midjourney. The larger dialect takes lone
+// dashes and the speeds out, wherever they stand, since it has modes for these.
+func (p *proxy) final(prompt string) string {
+	if p.dialect == trueai {
+		prompt = strings.ReplaceAll(prompt, " -- ", " ")
+		for range 3 {
+			prompt = strings.ReplaceAll(prompt, "  ", " ")
+		}
+		for _, speed := range []string{"--fast", "--relax", "--turbo"} {
+			prompt = strings.ReplaceAll(strings.TrimSpace(prompt), speed, "")
+		}
+	}
+	return prompt
+}
+
+// asked is what a prompt says by its parameters.
+type asked struct {
+	ratio string
+	jobs  int // that are made, and billed; the results of the first are shown
+}
+
+// billed is how many jobs are, where that is not one.
+func (a asked) billed() int {
+	if a.jobs == 1 {
+		return 0
+	}
+	return a.jobs
+}
+
+// jobsMax is how many jobs one prompt may make.
+const jobsMax = 40
+
+// choice is one of several words in a prompt, each of which makes a job.
+var choice = regexp.MustCompile(`\{([^{}]*)\}`)
+
+// permute are the prompts that one with choices stands for, at most one more than
+// there may be.
+func permute(prompt string) []string {
+	at := choice.FindStringSubmatchIndex(prompt)
+	if at == nil {
+		return []string{prompt}
+	}
+	var all []string
+	for word := range strings.SplitSeq(prompt[at[2]:at[3]], ",") {
+		all = append(all, permute(prompt[:at[0]]+strings.TrimSpace(word)+prompt[at[1]:])...)
+		if len(all) > jobsMax {
+			break
+		}
+	}
+	return all
+}
+
+// parameter is the name of one within a prompt. What follows it, up to the
+// next, is its value.
+var parameter = regexp.MustCompile(`(?:^|[\s\p{Z}])(?:--|—)([a-zA-Z]+)`)
+
+// readPrompt reads the parameters of a prompt, in all that its choices make of it.
+func readPrompt(prompt string) (first asked, err error) {
+	jobs := 0
+	for i, one := range permute(prompt) {
+		said, err := readOne(one)
+		if err != nil {
+			return asked{}, err
+		}
+		jobs += said.jobs
+		if i == 0 {
+			first = said
+		}
+	}
+	if jobs > jobsMax {
+		return asked{}, kernel.Wrong("prompt", "Invalid parameter: more than %d jobs", jobsMax)
+	}
+	first.jobs = jobs
+	return first, nil
+}
+
+// short are the other names of parameters.
+var short = map[string]string{"aspect": "ar", "version": "v", "s": "stylize", "c": "chaos", "w": "weird", "r": "repeat"}
+
+// readOne reads the parameters of one prompt, each of which stands there once.
+func readOne(prompt string) (asked, error) {
+	out := asked{ratio: "1:1", jobs: 1}
+	seen := map[string]bool{}
+	found := parameter.FindAllStringSubmatchIndex(prompt, -1)
+	for i, at := range found {
+		end := len(prompt)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		name, value := strings.ToLower(prompt[at[2]:at[3]]), strings.TrimSpace(kernel.WithoutDirective(prompt[at[1]:end]))
+		if long := short[name]; long != "" {
+			name = long
+		}
+		if seen[name] || name == "niji" && seen["v"] || name == "v" && seen["niji"] {
+			return out, kernel.Wrong("prompt", "Invalid parameter: --%s is given twice", name)
+		}
+		seen[name] = true
+		if !fits(name, value) {
+			return out, kernel.Wrong("prompt", "Invalid parameter: --%s %s", name, value)
+		}
+		switch name {
+		case "ar":
+			out.ratio = value
+		case "repeat":
+			out.jobs, _ = strconv.Atoi(value)
+		}
+	}
+	return out, nil
+}
+
+// values are what parameters may have, and most the largest of those that are numbers.
+var (
+	values = map[string]*regexp.Regexp{
+		"ar":   regexp.MustCompile(`^[1-9][0-9]{0,3}:[1-9][0-9]{0,3}$`),
+		"v":    regexp.MustCompile(`^([1-7]|5\.[12]|6\.1)$`),
+		"niji": regexp.MustCompile(`^[456]$`), "seed": number, "stylize": number, "chaos": number, "weird": number,
+		"repeat": regexp.MustCompile(`^[1-9][0-9]?$`), "zoom": regexp.MustCompile(`^(1(\.[0-9]+)?|2(\.0+)?)$`),
+		"tile": nothing, "fast": nothing, "relax": nothing, "turbo": nothing, "raw": regexp.MustCompile(``),
+		"no": something, "style": something, "sref": something, "cref": something, "iw": something, "sw": something, "cw": something,
+		"quality": something, "q": something, "stop": something,
+	}
+	most = map[string]uint64{"seed": math.MaxUint32, "stylize": 1000, "chaos": 100, "weird": 3000, "repeat": jobsMax}
+
+	number    = regexp.MustCompile(`^[0-9]{1,10}$`)
+	nothing   = regexp.MustCompile(`^$`)
+	something = regexp.MustCompile(`.`)
+)
+
+// fits reports whether a parameter may have the value.
+func fits(name, value string) bool {
+	form := values[name]
+	if form == nil || !form.MatchString(value) {
+		return false
+	}
+	limit, bounded := most[name]
+	n, _ := strconv.ParseUint(value, 10, 64)
+	return !bounded || n <= limit
+}
