@@ -7,6 +7,6 @@
 // steps, classes of answers. None holds the id of a task, an account or a key, or
 // anything that a client or a vendor wrote.
 //
-// docs/operations.md has the table of all metrics, deploy/ the alert rules and the dashboard
+// docs/watching.md has the table of all metrics, deploy/ the alert rules and the dashboard
 // that use them.
 package metrics
