@@ -16,7 +16,7 @@ import (
 // A loop of the wake scan's activity sends events to the endpoints of accounts. An event is a row
 // for each endpoint, which the transaction that ends a task writes. The loop claims rows that are
 // due, sends each by the sender of callbacks, and records the attempt. If it dies, its claims end,
-// and the next loop makes the attempts again, under the same ids (ADR 27).
+// and the next loop makes the attempts again, under the same ids (ADR 19).
 //
 // Each endpoint has its turn beside the others, so one that is slow delays none of them. An attempt
 // takes the same permits as one at a callback: an account with many slow endpoints has its share.
