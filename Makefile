@@ -49,14 +49,15 @@ console/dist/index.html: $(filter-out %.go,$(shell git ls-files console)) api/op
 deps: ## install or name what the tests need besides Go
 	scripts/deps
 
-# Most tests wait for a database, a server or a timeout longer than they compute, so twice
-# as many run at once as there are processors.
-PARALLEL := -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Most tests wait for a database, a server or a timeout longer than they compute, so twice as
+# many run at once as there are processors. On a busy machine a package may take long: the
+# timeout only ends tests that hang.
+TESTFLAGS := -timeout 30m -parallel $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 
 # The end-to-end tests run real processes against the clock, many at a time: they
 # have the machine to themselves.
 define test-standalone
-	cd standalone && $(GO) test $(PARALLEL) $(1) $$($(GO) list ./... | grep -v '/e2e$$')
+	cd standalone && $(GO) test $(TESTFLAGS) $(1) $$($(GO) list ./... | grep -v '/e2e$$')
 	cd standalone && $(GO) test $(1) -timeout 30m ./e2e
 endef
 
@@ -68,7 +69,7 @@ client/python: ## build the wheel and the sdist of the Python client in bin/pyth
 
 .PHONY: test test/console test/python test/short test/race test/replay
 test: deps build test/console test/python ## run all tests
-	$(GO) test $(PARALLEL) ./...
+	$(GO) test $(TESTFLAGS) ./...
 	$(call test-standalone,)
 
 test/console: console/dist/index.html ## test the console's functions; TestConsole walks through its pages
@@ -90,10 +91,10 @@ MEET := ./providers/vendorhttp ./providers/vertex ./providers/inline ./sandbox/k
 # Lint has vetted all of it, and has asked Redocly, Spectral and oapi-codegen already.
 # The embedded servers take minutes to compile and run for the race detector, and are
 # not ours: what links them runs without. SQLite is compiled without it for the same reason.
-RACE = CGO_ENABLED=1 $(GO) test $(PARALLEL) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
+RACE = CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race -gcflags='modernc.org/...=-race=false' -shuffle=on -vet=off
 test/race: deps build test/console test/python ## run all tests, under the race detector and shuffled where goroutines meet
-	$(GO) test $(PARALLEL) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
-	$(RACE) -timeout 20m -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
+	$(GO) test $(TESTFLAGS) -vet=off $$($(GO) list ./... | grep -E '$(ALONE)')
+	$(RACE) -skip 'TestOpenAPI(Lint|GoClient)' $(MEET) $$($(GO) list ./... | grep -vE '$(ALONE)|/(workflows|storage)$$')
 	$(RACE) ./workflows ./storage -rapid.checks=25
 	cd standalone && $(RACE) ./datadir
 	$(call test-standalone,-shuffle=on -vet=off)

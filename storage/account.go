@@ -11,7 +11,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// accountRow is an account as it is read by accountColumns.
+// accountRow is an account, read by accountColumns.
 type accountRow struct {
 	mediagate.Account
 	CreatedAt stamp
@@ -26,10 +26,10 @@ func (r accountRow) account() mediagate.Account {
 	return r.Account
 }
 
-// limits are the account's own.
+// limits returns the account's own limits, without the installation's defaults.
 func (r accountRow) limits() mediagate.AccountLimits { return r.AccountLimits }
 
-// CreateAccount makes an account without money.
+// CreateAccount stores a new account, which has no money yet.
 func (s *Store) CreateAccount(ctx context.Context, a mediagate.Account) (created mediagate.Account, err error) {
 	id := s.newID("acc_")
 	err = s.write(ctx, "create account", func(tx *gorm.DB) error {
@@ -66,8 +66,9 @@ func readAccount(db *gorm.DB, id string) (accountRow, error) {
 	return *row, nil
 }
 
-// Accounts lists accounts, newest first, those older than the account after. A search leaves those
-// with that id, or with that text in their name. Returns KindInvalid when after names none of them.
+// Accounts lists accounts, newest first, beginning after the account after. A search selects
+// the account with that id and accounts whose name contains the text. Returns KindInvalid when
+// after names no account of the list.
 func (s *Store) Accounts(
 	ctx context.Context, search, after string, limit int,
 ) (accounts []mediagate.Account, hasMore bool, err error) {
@@ -79,9 +80,9 @@ func (s *Store) Accounts(
 	return convert(rows, accountRow.account), hasMore, dbError(err, "list accounts")
 }
 
-// newestAfter reads a page of a list, newest first, those older than the row after. Rows that
-// do not meet the condition are left out, but may be the one after which the page begins.
-// Returns KindInvalid when the list has no such row.
+// newestAfter reads a page of a list, newest first, beginning after the row after. Rows that do
+// not meet the condition are left out, but after may name one of them. Returns KindInvalid when
+// the list has no row after.
 func newestAfter[R any](
 	db *gorm.DB, list *statement, id, condition, after string, limit int,
 ) (rows []R, hasMore bool, err error) {
@@ -98,17 +99,17 @@ func newestAfter[R any](
 	return rows, hasMore, err
 }
 
-// accountNamed is the condition of a search for accounts: parameters are an id, and a part of a name
-// by anywhere.
+// accountNamed is the condition of a search for accounts. Its parameters are an id and a
+// pattern of anywhere for the name.
 const accountNamed = `(id = ? OR lower(name) LIKE lower(?) ESCAPE '\')`
 
-// wildcards escapes what LIKE does not take for itself.
+// wildcards escapes the characters that LIKE would interpret.
 var wildcards = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
 
-// anywhere is the pattern of texts that have this one in them.
+// anywhere returns the LIKE pattern of texts that contain the text.
 func anywhere(text string) string { return "%" + wildcards.Replace(text) + "%" }
 
-// Names reads the names of accounts and keys by their ids, also of keys that are deleted.
+// Names reads the names of accounts and keys by their ids. Deleted keys are included.
 func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
 	names := make(map[string]string, len(ids))
 	if len(ids) == 0 {
@@ -129,10 +130,10 @@ func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, err
 	return names, nil
 }
 
-// UpdateAccount calls change with the settings of an account and stores what it makes of
-// them: the name, group, limits, webhook, and whether inputs are erased and the account is
-// suspended. change may be called again; its error is returned, and changes nothing. Returns
-// KindNotFound.
+// UpdateAccount calls change with an account and stores the changed settings: the name, group,
+// limits, webhook, and whether inputs are erased and the account is suspended. change may be
+// called more than once. If it returns an error, UpdateAccount returns that error and changes
+// nothing. Returns KindNotFound.
 func (s *Store) UpdateAccount(
 	ctx context.Context, id string, change func(a *mediagate.Account) error,
 ) (a mediagate.Account, err error) {

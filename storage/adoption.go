@@ -10,13 +10,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Adoption gives the task of a request whose client did not get the answer to the next
-// request that is the same. A request that waits for its task has an idempotency record of
-// its own, stored with the task. It opens for adoption when the client leaves or the wait
-// ends without an answer, and by itself once the wait must be over, since its process has
-// died then. An answer removes it. So requests side by side are tasks side by side.
+// Adoption gives a task whose client did not get the answer to the next equal request. A
+// request that waits for its task has an idempotency record of its own, stored with the task.
+// The record opens for adoption when the client leaves or the wait ends without an answer. It
+// also opens by itself once the wait must be over: then the process that served the request
+// has died. An answer deletes the record. Two equal requests at the same time therefore make
+// two tasks.
 
-// waiterMark begins the keys of waiters' records. No client's key has it: those are ASCII.
+// waiterMark is the prefix of the keys of waiters' records. Clients' keys are ASCII and cannot
+// have it.
 const waiterMark = "§"
 
 func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
@@ -33,10 +35,10 @@ func newWaiterRow(n mediagate.NewTask, now time.Time) *idempotencyRow {
 	}
 }
 
-// Adopt gives the waiter the oldest task of the account that an equal request made, and
-// whose answer nobody got. Of several waiters at once each gets another task, or none. The
-// waiter's idempotency key is stored with the adoption, for a day or longer (see change): a
-// repetition with that key gets the same task. A key that another request has taken meanwhile
+// Adopt gives the waiter the account's oldest task that an equal request made and whose answer
+// no client got. Concurrent waiters get different tasks, or none. The waiter's idempotency key
+// is stored with the adoption, for a day or longer (see saveEnd), so that a repeated request
+// with the key gets the same task. If another request has taken the key meanwhile, Adopt
 // adopts nothing.
 func (s *Store) Adopt(
 	ctx context.Context, accountID string, w mediagate.Waiter,
@@ -89,19 +91,19 @@ func (s *Store) Adopt(
 	return taskID, err == nil && taskID != "", err
 }
 
-// errKeyTaken undoes an adoption whose idempotency key names another task by now.
+// errKeyTaken rolls back an adoption whose idempotency key names another task by now.
 var errKeyTaken = errors.New("the idempotency key is taken")
 
-// Answered notes that the waiter's client has the answer: the same request makes a new
-// task from now on.
+// Answered records that the waiter's client has the answer. From now on an equal request makes
+// a new task.
 func (s *Store) Answered(ctx context.Context, accountID, waiterID string) error {
 	_, err := exec(s.on(ctx), "DELETE FROM idempotency WHERE account_id = ? AND key = ?",
 		accountID, waiterMark+waiterID)
 	return dbError(err, "note an answer")
 }
 
-// Unanswered notes that the waiter's client did not get the answer: the same request
-// adopts the task within AdoptionTTL.
+// Unanswered records that the waiter's client did not get the answer. An equal request within
+// AdoptionTTL adopts the task.
 func (s *Store) Unanswered(ctx context.Context, accountID, waiterID string) error {
 	now := s.clock()
 	_, err := exec(s.on(ctx), "UPDATE idempotency SET opens_at = ?, expires_at = ? WHERE account_id = ? AND key = ?",

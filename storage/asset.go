@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MadeBy finds the completed task of the account that made what the vendor's id
-// names. Returns KindNotFound, also for someone else's.
+// MadeBy finds the account's completed task that made the asset with the vendor's id. Returns
+// KindNotFound, also for an asset of another account.
 func (s *Store) MadeBy(
 	ctx context.Context, accountID string, kind mediagate.MadeKind, vendorID string,
 ) (mediagate.MadeAt, error) {
@@ -24,18 +24,18 @@ func (s *Store) MadeBy(
 	return *made, nil
 }
 
-// noteAssets notes what the task made that later requests may name by the
-// vendor's ids. Of two tasks with the same the first one is it: the other
-// shows what the first made.
+// noteAssets stores the assets of a task that later requests may name by the vendor's ids. If
+// two tasks have the same asset, the first task keeps it: the vendor showed it to the second
+// task without making it again.
 func noteAssets(tx *gorm.DB, of mediagate.Task) error {
 	ids := of.Made.IDs(of.Results)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		positions := make(map[string]int, len(ids[kind]))
-		for position, id := range slices.Backward(ids[kind]) { // of one that comes twice, its first
+		for position, id := range slices.Backward(ids[kind]) { // of an id that occurs twice, the first position
 			positions[id] = position
 		}
 		delete(positions, "")
-		// In one order by all: another task may have made the same.
+		// Sorted, so that two tasks with the same assets do not deadlock.
 		for _, id := range slices.Sorted(maps.Keys(positions)) {
 			if _, err := exec(tx, `INSERT INTO assets (account_id, kind, vendor_id, task_id, position)
 				VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,

@@ -12,14 +12,14 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// attemptRow is the row of an attempt: the attempt, and the columns that follow from it.
+// attemptRow is the row of an attempt: the attempt, and the columns that are derived from it.
 // The document holds every field without a column. Only noteVendorCharge writes the columns
 // of the vendor's charge.
 type attemptRow struct {
 	task.Attempt
 	AccountID string
-	JobID     string // the vendor's
-	Succeeded bool   // its outcome
+	JobID     string // the vendor's id of the job
+	Succeeded bool   // whether its outcome is a success
 	Document  document
 }
 
@@ -43,7 +43,8 @@ func (r *attemptRow) columns() []column {
 	}
 }
 
-// newAttemptRow returns the row of a task's attempt, with what the row of the task allows.
+// newAttemptRow returns the row of a task's attempt. Where the task is erased, allowed removes
+// what must not be stored.
 func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
 	r.Attempt = allowed(t, a)
 	r.TaskID, r.AccountID = t.ID, t.AccountID
@@ -53,11 +54,15 @@ func newAttemptRow(t mediagate.Task, a task.Attempt) (r attemptRow, err error) {
 	return r, err
 }
 
-// attempt returns the attempt, with an error also those parts that can be read.
+// attempt returns the attempt. With an error, it returns the parts that can be read.
 func (r attemptRow) attempt() (task.Attempt, error) {
 	a := r.Attempt
 	err := fromJSON("attempts.document", r.Document, &a)
-	a.N, a.Channel, a.Provider, a.Fingerprint = r.N, r.Channel, r.Provider, r.Fingerprint // the columns count
+	// The columns take precedence over the document.
+	a.N = r.N
+	a.Channel = r.Channel
+	a.Provider = r.Provider
+	a.Fingerprint = r.Fingerprint
 	return a, err
 }
 
@@ -77,8 +82,8 @@ func (r *polledAttempt) columns() []column {
 		column{"again", &r.Poll.Again})
 }
 
-// loadAttempts reads the last attempt of a task and those that are named, in the order of
-// their numbers.
+// loadAttempts reads the last attempt of a task and the attempts with the given numbers, in the
+// order of their numbers.
 func (s *Store) loadAttempts(tx *gorm.DB, st *task.State, named []int) error {
 	numbers, err := jsonText(append([]int{}, named...)) // an empty list, not null
 	if err != nil {
@@ -114,7 +119,7 @@ func (s *Store) loadAttempts(tx *gorm.DB, st *task.State, named []int) error {
 	return nil
 }
 
-// saveAttempts writes the attempts in which two states differ, and their await rows.
+// saveAttempts writes the attempts that differ between two states, and their await rows.
 func (s *Store) saveAttempts(tx *gorm.DB, before, after *task.State, effects task.Effects, now time.Time) error {
 	for _, a := range after.Attempts {
 		old := before.Attempt(a.N)
@@ -136,7 +141,8 @@ func (s *Store) saveAttempts(tx *gorm.DB, before, after *task.State, effects tas
 	return nil
 }
 
-// saveAttempt inserts an attempt of the task, or writes what differs from the old one.
+// saveAttempt inserts an attempt of the task, or updates the columns that differ from the old
+// one.
 func saveAttempt(tx *gorm.DB, t mediagate.Task, old *task.Attempt, a task.Attempt) error {
 	is, err := newAttemptRow(t, a)
 	if err != nil {
@@ -191,8 +197,8 @@ func (s *Store) Attempt(ctx context.Context, taskID string, n int) (task.Attempt
 	return rows[0].attempt()
 }
 
-// Producer reads the attempt that made what a completed task shows. Returns
-// KindNotFound where there is none.
+// Producer reads the attempt that made the results of a completed task. Returns KindNotFound
+// where there is none.
 func (s *Store) Producer(ctx context.Context, taskID string) (task.Attempt, error) {
 	rows, err := readAttempts(s.on(ctx), `JOIN tasks t ON t.id = a.task_id
 		WHERE a.task_id = ? AND t.status = 'completed' AND a.succeeded
@@ -225,20 +231,20 @@ func (s *Store) Refusals(ctx context.Context, taskID string) (byChannel map[stri
 	return byChannel, nil
 }
 
-// readAttempts reads those rows of attempts a that the rest of the statement selects.
+// readAttempts reads the rows of attempts a that the rest of the statement selects.
 func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, err error) {
 	err = read(db, &rows, "SELECT "+columnsOf[attemptRow]().of("a")+" FROM attempts a "+which, args...)
 	return rows, err
 }
 
-// A cancelled task is not paid for, and its job may run on at a vendor that cannot stop it.
-// As long as it may, its attempt is abandoned. Those attempts are counted where somebody
-// asks, in the rows themselves: there is no counter that could be wrong. A submit that
-// waits for its account's row does not see those that were abandoned meanwhile, so as many
-// may be too many as submits of an account write at once.
+// The client does not pay for a cancelled task, but its job may run on at a vendor that cannot
+// stop it. As long as the job may run, its attempt is abandoned. Abandoned attempts are counted
+// in their own rows when the count is needed, so no counter can be wrong. A submit that waits
+// for its account's row does not see attempts that were abandoned during the wait. The limit
+// can therefore be exceeded by as many tasks as the account submits at the same time.
 
-// abandoned selects the abandoned attempts l of cancelled tasks lt of an account. One that
-// an operator gave up is none: that its job runs on is not the client's doing.
+// abandoned selects the abandoned attempts l of cancelled tasks lt of an account. Attempts that
+// an operator stopped do not count: their jobs do not run on because of the client.
 func abandoned(what, account string) string {
 	return "(SELECT " + what + ` FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
 		WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = ` + account
@@ -249,11 +255,10 @@ const (
 	abandonedCost = "CAST(COALESCE(SUM(lt.hold), 0) AS bigint)"
 )
 
-// unpaidRetry is when a client whose account has too much unpaid may try again: jobs end
-// within minutes.
+// unpaidRetry is the Retry-After of a submit that checkUnpaid refuses: jobs end within minutes.
 const unpaidRetry = time.Minute
 
-// Abandoned tells of the jobs of an account's cancelled tasks that may still run.
+// Abandoned counts the jobs of an account's cancelled tasks that may still run, and their cost.
 func (s *Store) Abandoned(ctx context.Context, accountID string) (mediagate.Abandoned, error) {
 	counted := abandoned(abandonedJobs+" AS jobs, "+abandonedCost+" AS cost", "?")
 	row, err := one[mediagate.Abandoned](s.on(ctx), "SELECT jobs, cost FROM "+counted+") AS of_account", accountID)
@@ -263,8 +268,8 @@ func (s *Store) Abandoned(ctx context.Context, accountID string) (mediagate.Aban
 	return *row, nil
 }
 
-// checkUnpaid refuses another task of an account of whose abandoned jobs more is unpaid
-// than may be.
+// checkUnpaid refuses a submit while the cost of the account's abandoned jobs is above its
+// limit. Returns KindRateLimited.
 func (s *Store) checkUnpaid(ctx context.Context, account accountRow) error {
 	limit := account.limits().Or(s.defaults).Unpaid
 	if limit == nil {

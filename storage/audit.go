@@ -41,8 +41,8 @@ func (r auditRow) entry() mediagate.AuditEntry {
 	}
 }
 
-// deed is a change that somebody made. Before and after hold what was changed as a
-// JSON object, nil where it was not there.
+// deed is a change that an actor made. before and after are the object's fields as a JSON
+// object, nil where the object did not exist.
 type deed struct {
 	action  mediagate.AuditAction
 	object  string
@@ -51,12 +51,13 @@ type deed struct {
 	after   any
 }
 
-// facts are what the audit says of a thing, in the words and forms of the admin API.
+// facts are the fields of an object that the audit records, with the names and forms of the
+// admin API.
 type facts = map[string]any
 
-// note writes the change to the audit, in the transaction of the change itself:
-// of the two there is both or neither. Nothing is written where nobody acts but
-// the gateway, or where nothing changed.
+// note writes the change to the audit, in the transaction of the change itself, so that both
+// are stored or neither. It writes nothing where the context has no actor, since then the
+// gateway itself acts, or where nothing changed.
 func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	actor, ok := mediagate.ActorOf(ctx)
 	if !ok {
@@ -74,7 +75,8 @@ func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	return err
 }
 
-// difference keeps the fields in which the two differ, and adds the reason where there are any.
+// difference returns the fields that differ between two objects. It adds the reason where any
+// field differs.
 func difference(before, after any, reason string) (old, made document, err error) {
 	was, is := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if err := cmp.Or(fieldsOf(before, &was), fieldsOf(after, &is)); err != nil {
@@ -161,8 +163,8 @@ func unix(t stamp) *int64 {
 	return new(t.Unix())
 }
 
-// Audit lists what was changed, newest first. Each filter has an index in the order of the
-// list; with several of them, the entries of one are read until the page is full. Returns
+// Audit lists changes, newest first. Each filter has an index in the order of the list. With
+// several filters, PostgreSQL reads the entries of one of them until the page is full. Returns
 // KindInvalid when After names no entry of the list.
 func (s *Store) Audit(
 	ctx context.Context, f mediagate.AuditFilter,
@@ -171,7 +173,7 @@ func (s *Store) Audit(
 	return convert(rows, auditRow.entry), hasMore, dbError(err, "list audit")
 }
 
-// auditList selects the entries of a filter, on all its pages.
+// auditList selects all entries that match a filter.
 func auditList(f mediagate.AuditFilter) *statement {
 	list := (&statement{}).say("SELECT ", auditColumns, " FROM audit WHERE true")
 	and := func(set bool, condition string, value any) {

@@ -18,7 +18,7 @@ type claimedRow struct {
 	Ref document
 }
 
-// claimedColumns are those of a claimedRow.
+// claimedColumns are the columns of a claimedRow.
 const claimedColumns = `awaits.task_id,
 	awaits.n,
 	awaits.channel,
@@ -34,8 +34,8 @@ const claimedColumns = `awaits.task_id,
 	awaits.missing,
 	awaits.ref`
 
-// saveAwait inserts, updates or deletes the attempt's await row. A task that is erased
-// gets none, since nothing may name its job.
+// saveAwait inserts, updates or deletes the attempt's await row. An erased task gets no row,
+// since nothing may name its job.
 func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *task.State) (err error) {
 	switch is := a.Await; {
 	case is == nil && was == nil:
@@ -48,7 +48,7 @@ func (s *Store) saveAwait(tx *gorm.DB, a task.Attempt, was *task.Await, after *t
 	case is.Claim == was.Claim:
 		_, err = exec(tx, "UPDATE awaits SET next_poll_at = ?, hinted_at = ? WHERE task_id = ? AND n = ?",
 			at(is.NextPollAt), at(s.clock()), after.ID, a.N)
-	default: // the poller gives the row back; a hint may have come since it was read (D8)
+	default: // the poller releases the row; a hint may have come since the row was read (D8)
 		next := at(is.NextPollAt)
 		_, err = exec(tx, `UPDATE awaits SET claim = '', claimed_until = NULL, missing = 0,
 				next_poll_at = CASE WHEN hinted_at > claimed_at AND hinted_at < ? THEN hinted_at
@@ -71,8 +71,8 @@ func insertAwait(tx *gorm.DB, a task.Attempt, after *task.State) error {
 	return err
 }
 
-// BeginEpoch starts a new run of the channel's polling and fences all before
-// it: they can claim no more rows.
+// BeginEpoch begins a new epoch of the channel's polling and returns its number. Pollers of
+// earlier epochs are fenced: they can claim no more rows.
 func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 	row, err := one[struct{ Epoch int64 }](s.on(ctx), `INSERT INTO channels (name, epoch) VALUES (?, 1)
 		ON CONFLICT (name) DO UPDATE SET epoch = channels.epoch + 1 RETURNING epoch`, channel)
@@ -82,12 +82,13 @@ func (s *Store) BeginEpoch(ctx context.Context, channel string) (int64, error) {
 	return row.Epoch, nil
 }
 
-// ClaimDue takes due rows of the channel for one caller, the longest due
-// first, and has that committed before it returns (D8): it is Claimed of package task
-// for many. A row is free when nobody claimed it, the lease has run out, or a former
-// epoch holds it, whose results then are refused. Returns KindConflict, code fenced,
-// when a newer epoch has begun. A row that cannot be read is left out: it comes up
-// again after the lease, until somebody mends it or its task's time is up.
+// ClaimDue claims due await rows of the channel for the caller, the longest due first, and
+// commits before it returns (D8). It is event Claimed of package task for many rows.
+//
+// A row can be claimed if it has no claim, if its lease has ended, or if its claim is of an
+// earlier epoch, whose results are then refused. ClaimDue leaves out a row that cannot be
+// read: the row becomes due again after the lease, until it is mended or its task's time is
+// over. Returns KindConflict with code fenced when a newer epoch has begun.
 func (s *Store) ClaimDue(
 	ctx context.Context, channel string, epoch int64, claim string, lease time.Duration, limit int,
 ) ([]mediagate.Await, error) {
@@ -141,8 +142,8 @@ func fenced(channel string) error {
 	}
 }
 
-// AwaitStats counts a channel's rows and tells when the next one is due: never
-// while rows are claimed and nothing else waits.
+// AwaitStats counts a channel's await rows and returns the time when the next unclaimed row is
+// due, zero if there is none.
 func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, nextDue time.Time, err error) {
 	row, err := one[struct {
 		Waiting int
@@ -156,13 +157,13 @@ func (s *Store) AwaitStats(ctx context.Context, channel string) (waiting int, ne
 	return row.Waiting, row.NextDue.Time, nil
 }
 
-// hintEvery is how often hints make a row due at most.
+// hintEvery is the least time between two polls of a row that hints make due.
 const hintEvery = time.Second
 
-// Hint makes the attempt's next poll due now, or, while that of the hint before is less
-// than hintEvery old, at its end (D8). A row that is being asked for is asked for once
-// more. It returns false where that changes nothing: a poll for a hint is due already,
-// or nobody waits for the attempt. It locks one row and nothing else.
+// Hint makes the attempt's next poll due now, or hintEvery after the last hint if that is
+// later (D8). If the row is claimed, it is polled once more after the claim. Hint returns
+// false if it changes nothing: a hinted poll is due already, or the attempt has no await row.
+// It locks only this row.
 func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err error) {
 	now, recent := at(s.clock()), s.ago(hintEvery)
 	next := "CASE WHEN hinted_at > ? THEN " + s.later("hinted_at", hintEvery) + " ELSE CAST(? AS timestamptz) END"
@@ -173,18 +174,18 @@ func (s *Store) Hint(ctx context.Context, taskID string, n int) (due bool, err e
 	return count > 0, dbError(err, "note a hint")
 }
 
-// AwaitChannels names the channels that have rows waiting, or tasks queued.
+// AwaitChannels returns the names of the channels that have await rows or queued tasks.
 func (s *Store) AwaitChannels(ctx context.Context) ([]string, error) {
 	return s.texts(ctx, "list channels with waiting rows",
 		"SELECT channel FROM awaits UNION SELECT channel FROM queue ORDER BY channel")
 }
 
-// StorePolls stores answers that are no ends, for the rows that the claim still holds,
-// and gives these back: it is Progressed of package task for many (D8). It returns what
-// it leaves to Change, with the rows still claimed: ends, troubles, waits for modal
-// parameters, and answers for tasks that are parked or past their deadline. An end is
-// returned also where the claim is lost, since it counts in any case; whatever else comes
-// without a claim is dropped.
+// StorePolls stores the vendor's answers that change at most the progress, and releases their
+// rows. It is event Progressed of package task for many rows (D8).
+//
+// StorePolls returns the other answers for Change, with their rows still claimed: ends,
+// troubles, waits for modal parameters, and answers for tasks that are parked or past their
+// deadline. It drops answers whose claim is lost, except ends, which always count.
 func (s *Store) StorePolls(
 	ctx context.Context, channel, claim string, results []mediagate.PollResult,
 ) (left []mediagate.PollResult, err error) {
@@ -194,11 +195,11 @@ func (s *Store) StorePolls(
 	}
 	var quiet, risen []mediagate.PollResult
 	for _, r := range results {
-		row, mine := held[key{r.TaskID, r.N}]
+		row, isClaimed := held[key{r.TaskID, r.N}]
 		switch {
 		case r.Outcome != nil:
 			left = append(left, r)
-		case !mine:
+		case !isClaimed:
 		case r.Trouble != "" || r.Waiting || row.Heeds && r.Answered:
 			left = append(left, r)
 		case r.Progress > row.Progress:
@@ -208,8 +209,8 @@ func (s *Store) StorePolls(
 			quiet = append(quiet, r)
 		}
 	}
-	// Most polls find nothing new: they write the polling table alone.
-	if err := s.giveBack(s.on(ctx), claim, quiet); err != nil {
+	// Most polls find nothing new and write only the table awaits.
+	if err := s.releaseAwaits(s.on(ctx), claim, quiet); err != nil {
 		return nil, dbError(err, "store polls")
 	}
 	return left, s.storeRisen(ctx, claim, risen)
@@ -226,10 +227,10 @@ type heldRow struct {
 	TaskID   string
 	N        int
 	Progress int
-	Heeds    bool // its task is parked, or past its deadline: a quiet answer changes it
+	Heeds    bool // the task is parked or past its deadline, so that any answer may change it
 }
 
-// claimed reads those rows of the results that the claim holds.
+// claimed reads the await rows of the results that the claim still holds.
 func (s *Store) claimed(
 	ctx context.Context, channel, claim string, results []mediagate.PollResult,
 ) (map[key]heldRow, error) {
@@ -255,7 +256,7 @@ func (s *Store) claimed(
 	return held, nil
 }
 
-// scheduled is a line of the JSON list of answers that statements take.
+// scheduled is an answer in the JSON list that is a statement's parameter.
 type scheduled struct {
 	TaskID   string `json:"task_id"`
 	N        int    `json:"n"`
@@ -264,7 +265,7 @@ type scheduled struct {
 	Progress int    `json:"progress"`
 }
 
-// answerRows are its columns.
+// answerRows are the columns of that list, for rowsOf.
 const answerRows = "task_id text, n integer, next_us bigint, missing integer, progress integer"
 
 func answerList(results []mediagate.PollResult) (document, error) {
@@ -273,9 +274,9 @@ func answerList(results []mediagate.PollResult) (document, error) {
 	}))
 }
 
-// giveBack gives claimed rows back with their next time: now for a row that was asked
-// for during the claim, or the time that a hint gave it.
-func (s *Store) giveBack(db *gorm.DB, claim string, results []mediagate.PollResult) error {
+// releaseAwaits releases claimed rows and sets the time of their next poll. A hint that came
+// during the claim decides that time.
+func (s *Store) releaseAwaits(db *gorm.DB, claim string, results []mediagate.PollResult) error {
 	if len(results) == 0 {
 		return nil
 	}
@@ -296,12 +297,12 @@ func (s *Store) giveBack(db *gorm.DB, claim string, results []mediagate.PollResu
 	return err
 }
 
-// maxOpenProgress is what an unfinished task may show at most.
+// maxOpenProgress is the highest progress of a task that has not ended.
 const maxOpenProgress = 99
 
-// storeRisen raises the progress of tasks, and gives the rows back. Progress never
-// falls, and counts only for the newest attempt of an open task, under its claim. The
-// tasks are locked in the order of their ids.
+// storeRisen raises the progress of tasks and releases the await rows. Progress never falls.
+// It counts only for the newest attempt of an open task, under its claim. The tasks are
+// locked in the order of their ids.
 func (s *Store) storeRisen(ctx context.Context, claim string, results []mediagate.PollResult) error {
 	if len(results) == 0 {
 		return nil
@@ -321,7 +322,7 @@ func (s *Store) storeRisen(ctx context.Context, claim string, results []mediagat
 			FROM risen WHERE tasks.id = risen.id`, list, claim); err != nil {
 			return err
 		}
-		return s.giveBack(tx, claim, results)
+		return s.releaseAwaits(tx, claim, results)
 	})
 }
 
@@ -334,5 +335,5 @@ func (s *Store) texts(ctx context.Context, what, query string, args ...any) ([]s
 	return out, nil
 }
 
-// ago is the time that lies d back.
+// ago returns the time d before now.
 func (s *Store) ago(d time.Duration) stamp { return at(s.clock().Add(-d)) }

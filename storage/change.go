@@ -12,19 +12,20 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// Change applies events to a task in one transaction: it locks the task's row, loads
-// the state, applies the events, and writes what differs, the ledger, the counters and
-// the wakes with it. It is how a task changes, except where rows are moved in bulk.
+// Change applies events to a task in one transaction. It locks the task's row, loads the
+// state, applies the events, and writes the differences together with the ledger entries,
+// the counters and the wakes. All changes of a task go this way, except where rows are moved
+// in bulk.
 //
-// The returned state has the last attempt and those that the events name. If one event
-// is refused, none of them changes anything. Returns KindConflict for a refused event,
+// The returned state has the last attempt and the attempts that the events name. If one
+// event is refused, none of them changes anything. Returns KindConflict for a refused event,
 // KindNotFound for an unknown task.
 func (s *Store) Change(ctx context.Context, id string, events ...task.Event) (task.Changed, error) {
 	return s.change(ctx, id, &changing{events: events})
 }
 
-// OpenIntent is Change for the intent of an attempt. It takes a slot of the channel in
-// the same transaction: a free one, or the one that was granted to the task. Returns
+// OpenIntent stores the intent of an attempt, as Change does, and takes a slot of the channel
+// in the same transaction: a free one, or the one that was granted to the task. Returns
 // KindCapacity if there is none (D7).
 func (s *Store) OpenIntent(
 	ctx context.Context, id string, slots mediagate.Slots, intent task.IntentStored,
@@ -38,14 +39,14 @@ func (s *Store) OpenIntent(
 // changing is one change of a task.
 type changing struct {
 	events []task.Event
-	owner  string // whose task it has to be; empty: anybody's
-	// first runs before the events are applied, in the same transaction. It may tell
-	// that they do not apply.
+	owner  string // the account that must own the task; empty: any
+	// first runs before the events are applied, in the same transaction. If it returns false,
+	// the events are not applied.
 	first    func(tx *gorm.DB, t mediagate.Task) (apply bool, err error)
-	delivery *mediagate.Delivery // of the callback, where the change is about one
+	delivery *mediagate.Delivery // of the callback, where the change records a delivery
 
-	before task.State  // as it was
-	lease  story.Lease // likewise
+	before task.State  // the state that was loaded
+	lease  story.Lease // the lease that was loaded
 }
 
 func (s *Store) change(ctx context.Context, id string, c *changing) (changed task.Changed, err error) {
@@ -66,7 +67,7 @@ func (s *Store) change(ctx context.Context, id string, c *changing) (changed tas
 	return changed, err
 }
 
-// enterFor waits until the task's account may move money, see enter.
+// enterFor calls enter for the account of a task.
 func (s *Store) enterFor(ctx context.Context, id string) (leave func(), err error) {
 	owner, err := one[struct{ AccountID string }](s.on(ctx), "SELECT account_id FROM tasks WHERE id = ?", id)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *Store) enterFor(ctx context.Context, id string) (leave func(), err erro
 	return s.enter(ctx, owner.AccountID)
 }
 
-// observe tells of ends that were committed.
+// observe reports committed ends of tasks and callbacks to the Observer.
 func (s *Store) observe(c *changing, changed task.Changed) {
 	before, after := &c.before, &changed.State
 	if after.Status.Terminal() && !before.Status.Terminal() {
@@ -126,8 +127,9 @@ func (s *Store) changeIn(tx *gorm.DB, id string, c *changing) (changed task.Chan
 	return changed, s.saveWakes(tx, c, changed)
 }
 
-// apply applies the events to the task as it was. A panic is an error of KindInternal. A
-// task whose events cannot be applied counts as unreadable: then it only parks and ends.
+// apply applies the events to a copy of the loaded state. A panic becomes an error of
+// KindInternal. With unreadable, the task counts as one whose row cannot be read: it only
+// parks and ends.
 func (c *changing) apply(now time.Time, unreadable bool) (changed task.Changed, err error) {
 	err = mediagate.Guarded(func() error {
 		changed = task.Changed{State: c.before, At: now}
@@ -147,7 +149,7 @@ func (c *changing) apply(now time.Time, unreadable bool) (changed task.Changed, 
 	return changed, err
 }
 
-// cloneAttempts copies the attempts as deep as events change them.
+// cloneAttempts copies the attempts with everything that events change in them.
 func cloneAttempts(attempts []task.Attempt) []task.Attempt {
 	attempts = slices.Clone(attempts)
 	for i := range attempts {
@@ -158,21 +160,21 @@ func cloneAttempts(attempts []task.Attempt) []task.Attempt {
 	return attempts
 }
 
-// mayEnd reports an event that may end the task, and then writes the account's row.
+// mayEnd reports whether the event may end the task. The end writes the account's row.
 func mayEnd(e task.Event) bool {
 	switch e := e.(type) {
 	case task.EndDue, task.Mirrored:
 		return true
-	case task.Asked: // it makes an end again that its run has seen
+	case task.Asked: // repeats an end that the run has seen and the database has lost
 		return e.Status == mediagate.StatusFailed
 	default:
 		return false
 	}
 }
 
-// saveState writes what differs between two states of a task, and carries out the
-// effects that belong to the same transaction. The hot rows of key and account come
-// last.
+// saveState writes the differences between two states of a task, and the effects that belong
+// to the same transaction. It writes the rows of key and account last, because other
+// transactions wait for them.
 func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.Effects, now time.Time) error {
 	ended := effects.Entry != ""
 	var owner endSettings
@@ -189,7 +191,7 @@ func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.E
 	}
 	var sweepAt time.Time
 	switch {
-	case inputsGo && len(before.Plan.Uploads) > 0: // media that came within the request go at once
+	case inputsGo && len(before.Plan.Uploads) > 0: // media that came within the request are removed at once
 		sweepAt = now
 	case effects.Sweep:
 		sweepAt = now.Add(sweepAfter)
@@ -221,14 +223,15 @@ func (s *Store) saveState(tx *gorm.DB, before, after *task.State, effects task.E
 		return nil
 	}
 	if owner.HasEndpoints {
-		if err := tellEnd(tx, after, now); err != nil {
+		if err := addEndEvent(tx, after, now); err != nil {
 			return err
 		}
 	}
 	return s.saveEnd(tx, after, effects.Entry, now)
 }
 
-// dropOldBody has the first attempt of a new round make a body with fresh links (D14).
+// dropOldBody removes a callback's body whose links are too old for a new round. The round's
+// first attempt then makes a body with fresh links (D14).
 func dropOldBody(tx *gorm.DB, was mediagate.Webhook, after *task.State, now time.Time) error {
 	if was.Round == 0 || after.Webhook.Round <= was.Round {
 		return nil
@@ -238,8 +241,8 @@ func dropOldBody(tx *gorm.DB, was mediagate.Webhook, after *task.State, now time
 	return err
 }
 
-// saveEnd writes what comes with the end of a task beside its own rows: what it made, the
-// end of its idempotency record, and the money.
+// saveEnd writes the rest of a task's end: its assets, the expiry of its idempotency record,
+// and the money.
 func (s *Store) saveEnd(tx *gorm.DB, st *task.State, entry mediagate.EntryKind, now time.Time) error {
 	if st.Status == mediagate.StatusCompleted {
 		if err := noteAssets(tx, st.Task); err != nil {

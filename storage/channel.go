@@ -10,13 +10,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// channelRow is a channel as it is read by channelColumns.
+// channelRow is a channel, read by channelColumns.
 type channelRow struct {
 	mediagate.ChannelState
 	ChangedAt, ProbeAt, ProbeUntil, LastErrorAt, LastSeenAt stamp
 }
 
-// channelColumns are the fields of mediagate.ChannelState that are no times, then those that are.
+// channelColumns are the columns of a channelRow: the fields of mediagate.ChannelState without
+// its times, then the times.
 const channelColumns = `name, enabled, disabled_reason, breaker = 'open', break_reason, trips, last_error,
 	changed_at, probe_at, probe_until, last_error_at, last_seen_at`
 
@@ -32,7 +33,7 @@ func (r channelRow) state() mediagate.ChannelState {
 	return state
 }
 
-// SeenChannel notes that a worker has these channels configured.
+// SeenChannel records that a worker has these channels configured.
 func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if _, err := exec(s.on(ctx), `INSERT INTO channels (name, last_seen_at) VALUES (?, ?)
@@ -43,7 +44,7 @@ func (s *Store) SeenChannel(ctx context.Context, names []string) error {
 	return nil
 }
 
-// ChannelStates reads all channels that anybody has noted, by name.
+// ChannelStates reads all channels, sorted by name.
 func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, error) {
 	var rows []channelRow
 	if err := read(s.on(ctx), &rows, "SELECT "+channelColumns+" FROM channels ORDER BY name"); err != nil {
@@ -52,8 +53,8 @@ func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, er
 	return convert(rows, channelRow.state), nil
 }
 
-// changeChannel makes a channel's row if it is not there, updates it, and reads it. changed
-// reports whether the conditions of the update held.
+// changeChannel inserts a channel's row if it does not exist, runs the update, and reads the
+// row. changed reports whether the conditions of the update held.
 func (s *Store) changeChannel(
 	ctx context.Context, what, name, update string, args ...any,
 ) (state mediagate.ChannelState, changed bool, err error) {
@@ -73,9 +74,9 @@ func (s *Store) changeChannel(
 	return state, changed, err
 }
 
-// TripBreaker takes a channel out. It does nothing to one that is out already,
-// nor for a call that began before the breaker last changed. tripped says that
-// this call did it.
+// TripBreaker opens the breaker of a channel. It changes nothing if the breaker is open
+// already, or if the failed call began before the breaker last changed. tripped reports
+// whether this call opened it.
 func (s *Store) TripBreaker(
 	ctx context.Context, t mediagate.Trip,
 ) (state mediagate.ChannelState, tripped bool, err error) {
@@ -86,8 +87,8 @@ func (s *Store) TripBreaker(
 		t.Reason, at(now), at(now.Add(t.OpenFor)), t.Channel, at(t.Began))
 }
 
-// ClaimProbe lets one job through an open breaker, whose sender holds the probe
-// until it ends it, or the lease does. claimed is true for one caller.
+// ClaimProbe lets one job through an open breaker. The caller holds the probe until it ends the
+// probe or the lease ends. claimed is true for only one caller at a time.
 func (s *Store) ClaimProbe(
 	ctx context.Context, channel, probe string, lease time.Duration,
 ) (state mediagate.ChannelState, claimed bool, err error) {
@@ -98,12 +99,13 @@ func (s *Store) ClaimProbe(
 		probe, at(now.Add(lease)), channel, now, now)
 }
 
-// closeBreaker closes a breaker; its parameter is the present.
+// closeBreaker is the UPDATE that closes a breaker. Its parameter is the time.
 const closeBreaker = `UPDATE channels
 	SET breaker = 'closed', break_reason = '', changed_at = ?, trips = 0,
 		probe_at = NULL, probe = '', probe_until = NULL`
 
-// CloseBreaker lets all jobs through again, at the word of who holds the probe.
+// CloseBreaker closes the breaker for the holder of the probe, so that all jobs go through
+// again.
 func (s *Store) CloseBreaker(
 	ctx context.Context, channel, probe string,
 ) (state mediagate.ChannelState, closed bool, err error) {
@@ -111,7 +113,7 @@ func (s *Store) CloseBreaker(
 		closeBreaker+" WHERE name = ? AND breaker = 'open' AND probe = ?", at(s.clock()), channel, probe)
 }
 
-// ReopenBreaker ends a probe that failed: the next one comes in openFor.
+// ReopenBreaker ends a probe that failed. The next probe may begin after openFor.
 func (s *Store) ReopenBreaker(
 	ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
 ) (state mediagate.ChannelState, reopened bool, err error) {
@@ -120,7 +122,7 @@ func (s *Store) ReopenBreaker(
 		WHERE name = ? AND breaker = 'open' AND probe = ?`, reason, at(s.clock().Add(openFor)), channel, probe)
 }
 
-// ReleaseProbe gives back a probe that came to nothing: the next job is it.
+// ReleaseProbe releases a probe that has proven nothing. The next job becomes the probe.
 func (s *Store) ReleaseProbe(
 	ctx context.Context, channel, probe string,
 ) (state mediagate.ChannelState, released bool, err error) {
@@ -128,9 +130,9 @@ func (s *Store) ReleaseProbe(
 		"UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
 }
 
-// EnableChannel says whether the channel takes new jobs. To enable it closes its
-// breaker as well: whoever does it has looked. The reason for which it is disabled is that of
-// the context's actor.
+// EnableChannel enables or disables new jobs of a channel. Enabling closes the breaker as well,
+// since the operator has checked the vendor. The reason of a disabled channel is that of the
+// context's actor.
 func (s *Store) EnableChannel(
 	ctx context.Context, channel string, enabled bool,
 ) (state mediagate.ChannelState, err error) {
@@ -164,7 +166,7 @@ func (s *Store) EnableChannel(
 	return state, err
 }
 
-// makeChannel makes a channel's row if it is not there.
+// makeChannel inserts a channel's row if it does not exist.
 func makeChannel(tx *gorm.DB, name string) error {
 	_, err := exec(tx, "INSERT INTO channels (name) VALUES (?) ON CONFLICT (name) DO NOTHING", name)
 	return err
@@ -178,10 +180,10 @@ func readChannel(tx *gorm.DB, name, lock string) (channelRow, error) {
 	return *row, nil
 }
 
-// minutesKept is for how long the minutes of channels are kept.
+// minutesKept is how long the counts of a channel's minutes are kept.
 const minutesKept = time.Hour
 
-// CountCalls adds up what a process has counted.
+// CountCalls adds the calls that a process has counted to the counts of channels.
 func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error {
 	if len(calls) == 0 {
 		return nil
@@ -211,8 +213,8 @@ func (s *Store) CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) 
 	})
 }
 
-// ChannelRates are the submits since then and how many of them failed, by
-// channel, in whole minutes.
+// ChannelRates counts the submits of each channel since a time, and those of them that failed,
+// in whole minutes.
 func (s *Store) ChannelRates(ctx context.Context, since time.Time) (map[string]mediagate.ChannelCalls, error) {
 	var rows []struct {
 		Channel  string

@@ -11,30 +11,30 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// How far this process's clock may be from the database's.
+// Bounds of how far this process's clock may be from the database's.
 const (
-	clockTolerance = 2 * time.Second  // beyond it, the log says so
+	clockTolerance = 2 * time.Second  // beyond it, the process logs a warning
 	clockLimit     = 30 * time.Second // beyond it, the process is not ready (D10)
 )
 
 const (
-	clockPeriod   = 30 * time.Second // between two looks at the database's clock
-	clockPatience = 10 * time.Second // for one look
+	clockPeriod   = 30 * time.Second // between two readings of the database's clock
+	clockPatience = 10 * time.Second // for one reading
 	clockReminder = 10 * time.Minute // between two warnings
 )
 
-// databaseClock is the database's clock, reckoned from this process's own.
-// Processes on several machines compare times only through what they have
-// stored: deadlines, leases, send_before. With one clock for all of them, a
-// machine whose clock is wrong decides as the others do.
+// databaseClock estimates the database's clock: this process's clock plus an offset.
+// Processes on several machines compare only times that they have stored: deadlines, leases,
+// send_before. Since all processes use the database's clock, a machine whose own clock is
+// wrong decides as the others do.
 type databaseClock struct {
 	local  func() time.Time // this process's own
-	fixed  bool             // a test's clock is everybody's
+	fixed  bool             // a test's clock, which stands for the database's too
 	log    *slog.Logger
-	offset atomic.Int64 // what to add to local, in nanoseconds
+	offset atomic.Int64 // added to local, in nanoseconds
 
 	mu     sync.Mutex
-	warned time.Time // when the log last said that the clocks differ; zero: they agree
+	warned time.Time // the time of the last warning that the clocks differ; zero: they agree
 }
 
 func newDatabaseClock(c Config, log *slog.Logger) *databaseClock {
@@ -48,15 +48,14 @@ func newDatabaseClock(c Config, log *slog.Logger) *databaseClock {
 	}
 }
 
-// reading is what one look at the database's clock tells: the offset lies
-// within doubt of what was found.
+// reading is one measurement of the offset: the true offset is within doubt of offset.
 type reading struct {
 	offset time.Duration
 	doubt  time.Duration
 }
 
-// readingOf makes a reading of a question that was asked at began and
-// answered after took with the time at.
+// readingOf returns the reading of a query that was sent at began and returned the time at
+// after took. The database read its clock at some point in between.
 func readingOf(began time.Time, took time.Duration, at time.Time) reading {
 	return reading{offset: at.Sub(began.Add(took / 2)), doubt: took / 2}
 }
@@ -65,8 +64,9 @@ func (c *databaseClock) now() time.Time { return c.local().Add(c.difference()) }
 
 func (c *databaseClock) difference() time.Duration { return time.Duration(c.offset.Load()) }
 
-// note takes a reading into account. One that the offset in force agrees with
-// says nothing new: a slow answer never spoils what a fast one has found.
+// note adjusts the offset if the reading contradicts it. A reading whose doubt covers the
+// present offset changes nothing, so that a slow answer never replaces the precise offset
+// of a fast one.
 func (c *databaseClock) note(ctx context.Context, r reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,8 @@ func (c *databaseClock) note(ctx context.Context, r reading) {
 	}
 }
 
-// apart says how this process's clock stands to the database's.
+// apart describes for people how far this process's clock is ahead of or behind the
+// database's.
 func (c *databaseClock) apart() string {
 	d := c.difference().Round(time.Millisecond)
 	if d < 0 {
@@ -94,16 +95,16 @@ func (c *databaseClock) apart() string {
 	return d.String() + " behind"
 }
 
-// Now is the present by the database's clock. Whatever is stored, or compared
-// with what is, goes by it.
+// Now returns the time by the database's clock. All times that are stored, or compared with
+// stored times, come from Now.
 func (s *Store) Now() time.Time { return s.time.now() }
 
-// ClockOffset is what this process's clock lacks of the database's: negative
-// when it is ahead.
+// ClockOffset returns how far this process's clock is behind the database's. A negative
+// offset means that it is ahead.
 func (s *Store) ClockOffset() time.Duration { return s.time.difference() }
 
-// CheckClock returns KindUnavailable when this process's clock is too far
-// from the database's to be trusted with anything, as Ping last found it.
+// CheckClock returns KindUnavailable when the last Ping found this process's clock more than
+// clockLimit away from the database's.
 func (s *Store) CheckClock(context.Context) error {
 	if s.ClockOffset().Abs() <= clockLimit {
 		return nil
@@ -111,13 +112,13 @@ func (s *Store) CheckClock(context.Context) error {
 	return mediagate.Errorf(mediagate.KindUnavailable, "this machine's clock is %s of the database's", s.time.apart())
 }
 
-// clock is the present in what the columns can hold.
+// clock returns Now with the precision of the columns.
 func (s *Store) clock() time.Time { return s.Now().UTC().Truncate(time.Microsecond) }
 
-// present is the expression for the present by the database's own clock, in each statement.
-// When the clock of a process steps, its reckoning of the database's time is wrong for a
-// while: it would end the leases of all processes, or let others end its own. SQLite is in this process, and a test's
-// clock is everybody's.
+// present is the SQL expression of the time by the database's own clock. Leases are compared
+// with it: when the clock of a process is set, the process's estimate is wrong for up to
+// clockPeriod, and it would end the leases of all processes, or renew its own too late.
+// SQLite runs in this process and has no clock of its own.
 func (s *Store) present() string {
 	if s.lite || s.time.fixed {
 		return s.timeOf(strconv.FormatInt(s.clock().UnixMicro(), 10))
@@ -125,8 +126,7 @@ func (s *Store) present() string {
 	return "statement_timestamp()"
 }
 
-// watchClock pings the database, and so reads its clock (D10), until Close. SQLite has no
-// clock of its own.
+// watchClock pings the database each clockPeriod, and so reads its clock (D10), until Close.
 func (s *Store) watchClock(ctx context.Context) {
 	if s.lite || s.time.fixed {
 		return
@@ -142,8 +142,8 @@ func (s *Store) watchClock(ctx context.Context) {
 				return
 			case <-tick.C:
 			}
-			look, cancel := context.WithTimeout(ctx, clockPatience)
-			if err := s.Ping(look); err != nil && ctx.Err() == nil {
+			pinging, cancel := context.WithTimeout(ctx, clockPatience)
+			if err := s.Ping(pinging); err != nil && ctx.Err() == nil {
 				s.log.WarnContext(ctx, "the database's clock was not read", "error", err)
 			}
 			cancel()

@@ -43,7 +43,7 @@ func (r endpointRow) endpoint() (mediagate.Endpoint, error) {
 	return e, fromJSON("endpoints.events", r.Events, &e.Events)
 }
 
-// facts are what the audit says of an endpoint.
+// facts returns the fields of an endpoint that the audit records.
 func (r endpointRow) facts() facts {
 	f := facts{
 		"url":         r.URL,
@@ -58,7 +58,7 @@ func (r endpointRow) facts() facts {
 	return f
 }
 
-// set takes the settings of an endpoint over, but not whether it is enabled. A new address begins
+// set copies the settings of an endpoint, except whether it is enabled. A new address begins
 // without failures.
 func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
 	if e.URL != r.URL {
@@ -69,20 +69,30 @@ func (r *endpointRow) set(e mediagate.Endpoint) (err error) {
 	return err
 }
 
-// enable enables or disables an endpoint. Whatever it failed at before is forgotten.
+// enable enables or disables an endpoint, and clears its earlier failures.
 func (r *endpointRow) enable(enabled bool, now stamp) {
 	if enabled == r.Enabled {
 		return
 	}
-	r.Enabled, r.FailingSince, r.DisabledAt, r.DisabledReason = enabled, stamp{}, stamp{}, ""
+	r.Enabled = enabled
+	r.FailingSince = stamp{}
+	r.DisabledAt = stamp{}
+	r.DisabledReason = ""
 	if !enabled {
-		r.DisabledAt, r.DisabledReason = now, mediagate.DisabledByOwner
+		r.disable(now, mediagate.DisabledByOwner)
 	}
 }
 
-// CreateEndpoint stores a new endpoint and makes its secret. The account's row is the lock under
-// which its endpoints are counted. Returns KindNotFound for an unknown account, and KindConflict
-// where the account has as many endpoints as it may.
+// disable disables an endpoint and records why.
+func (r *endpointRow) disable(now stamp, reason mediagate.DisabledReason) {
+	r.Enabled = false
+	r.DisabledAt = now
+	r.DisabledReason = reason
+}
+
+// CreateEndpoint stores a new endpoint and generates its secret. It counts the account's
+// endpoints under the lock of the account's row. Returns KindNotFound for an unknown account, and
+// KindConflict where the account has mediagate.MaxEndpoints already.
 func (s *Store) CreateEndpoint(
 	ctx context.Context, e mediagate.Endpoint,
 ) (created mediagate.Endpoint, secret mediagate.Secret, err error) {
@@ -130,8 +140,8 @@ func (s *Store) CreateEndpoint(
 
 const endpointOf = " FROM endpoints WHERE id = ? AND account_id = ?"
 
-// lockEndpoint reads an endpoint of an account under its lock, which is taken before those of its
-// deliveries.
+// lockEndpoint locks and reads an endpoint of an account. An endpoint is locked before its
+// deliveries. Returns KindNotFound.
 func (s *Store) lockEndpoint(tx *gorm.DB, accountID, id string) (endpointRow, error) {
 	row, err := one[endpointRow](tx,
 		"SELECT "+columnsOf[endpointRow]().text+endpointOf+s.forUpdate("endpoints"), id, accountID)
@@ -150,8 +160,8 @@ func (s *Store) Endpoint(ctx context.Context, accountID, id string) (mediagate.E
 	return row.endpoint()
 }
 
-// Endpoints lists the endpoints of an account, newest first, those older than the endpoint after.
-// Returns KindInvalid when after names none.
+// Endpoints lists the endpoints of an account, newest first, beginning after the endpoint after.
+// Returns KindInvalid when after names none of them.
 func (s *Store) Endpoints(
 	ctx context.Context, accountID, after string, limit int,
 ) (endpoints []mediagate.Endpoint, hasMore bool, err error) {
@@ -166,8 +176,9 @@ func (s *Store) Endpoints(
 }
 
 // UpdateEndpoint calls change with an endpoint and stores its settings. An endpoint that is
-// enabled again begins without failures; the deliveries of one that is disabled end as failed.
-// change may be called again; its error is returned, and changes nothing. Returns KindNotFound.
+// enabled again begins without failures. Pending deliveries of a disabled endpoint end as
+// failed. change may be called more than once. If it returns an error, UpdateEndpoint returns
+// that error and changes nothing. Returns KindNotFound.
 func (s *Store) UpdateEndpoint(
 	ctx context.Context, accountID, id string, change func(e *mediagate.Endpoint) error,
 ) (e mediagate.Endpoint, err error) {
@@ -205,8 +216,8 @@ func (s *Store) UpdateEndpoint(
 	return e, err
 }
 
-// saveEndpoint stores a locked endpoint. Once it is disabled, its pending deliveries end as failed:
-// a slice of them here, and the rest of a long backlog by FailDisabled.
+// saveEndpoint stores a locked endpoint. If it is disabled, up to failedSlice of its pending
+// deliveries end as failed here; FailDisabled ends the rest of a longer backlog.
 func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	_, err := exec(tx, `UPDATE endpoints SET url = ?, events = ?, enabled = ?, description = ?, balance_low = ?,
 			failing_since = ?, disabled_at = ?, disabled_reason = ?
@@ -220,11 +231,11 @@ func (s *Store) saveEndpoint(tx *gorm.DB, row endpointRow) error {
 	return err
 }
 
-// failedSlice is how many deliveries one statement ends as failed.
+// failedSlice is the number of deliveries that one statement ends as failed.
 const failedSlice = 1000
 
-// failPending ends a slice of the pending deliveries of disabled endpoints e as failed, and returns
-// how many there were.
+// failPending ends up to failedSlice pending deliveries of disabled endpoints e as failed. It
+// returns how many.
 func failPending(db *gorm.DB, endpoints string, args ...any) (n int64, err error) {
 	return exec(db, `UPDATE endpoint_deliveries SET state = 'failed', next_at = NULL
 		WHERE state = 'pending' AND (event_id, endpoint_id) IN (SELECT d.event_id, d.endpoint_id
@@ -232,8 +243,8 @@ func failPending(db *gorm.DB, endpoints string, args ...any) (n int64, err error
 			WHERE NOT e.enabled AND `+endpoints+` LIMIT ?)`, append(args, failedSlice)...)
 }
 
-// FailDisabled ends the pending deliveries of disabled endpoints as failed: those of a long backlog,
-// and that of a task which ended while its endpoint was disabled.
+// FailDisabled ends all pending deliveries of disabled endpoints as failed: the rest of a long
+// backlog, and deliveries of tasks that ended in the moment when the endpoint was disabled.
 func (s *Store) FailDisabled(ctx context.Context) error {
 	for {
 		n, err := failPending(s.on(ctx), "true")
@@ -243,8 +254,8 @@ func (s *Store) FailDisabled(ctx context.Context) error {
 	}
 }
 
-// DeleteEndpoint removes an endpoint with its secrets. Nobody claims its deliveries any more, which
-// may be many: retention removes them. Returns KindNotFound.
+// DeleteEndpoint removes an endpoint with its secrets. Its deliveries may be many; no sender
+// claims them any more, and retention removes them. Returns KindNotFound.
 func (s *Store) DeleteEndpoint(ctx context.Context, accountID, id string) error {
 	return s.write(ctx, "delete endpoint", func(tx *gorm.DB) error {
 		row, err := s.lockEndpoint(tx, accountID, id)

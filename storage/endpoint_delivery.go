@@ -53,11 +53,11 @@ func (r endpointDeliveryRow) delivery() mediagate.EndpointDelivery {
 			Duration: time.Duration(r.DurationUs) * time.Microsecond,
 		},
 	}
-	_ = json.Unmarshal(r.Headers, &d.Last.Headers) // what cannot be read is only not shown
+	_ = json.Unmarshal(r.Headers, &d.Last.Headers) // headers that cannot be read are left out
 	return d
 }
 
-// outgoing is an event that is to be stored for endpoints.
+// outgoing is an event to be stored for endpoints.
 type outgoing struct {
 	id     string
 	kind   mediagate.EventType
@@ -66,15 +66,15 @@ type outgoing struct {
 	at     time.Time
 }
 
-// wantsEvent is the condition that an enabled endpoint names the type of an event, which the
-// parameter of wanted stands for.
+// wantsEvent is the condition that an endpoint is enabled and subscribes to a type of event. Its
+// parameter comes from wanted.
 const wantsEvent = "enabled AND events LIKE ?"
 
 func wanted(t mediagate.EventType) string { return `%"` + string(t) + `"%` }
 
-// tell stores an event for each endpoint that meets the conditions, in one statement. An event
-// that is stored already stays as it is.
-func tell(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
+// addEvent stores an event for each endpoint that meets the conditions, in one statement. It
+// leaves events that are stored already unchanged.
+func addEvent(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
 	var body any // a nil slice is no NULL to SQLite
 	if e.body != nil {
 		body = e.body
@@ -86,16 +86,16 @@ func tell(tx *gorm.DB, e outgoing, conditions string, args ...any) error {
 	return into.with(conditions, args...).say(" ON CONFLICT DO NOTHING").run(tx)
 }
 
-// tellEnd stores the event that a task has ended, in the transaction that ends it. So each end has
-// one event, and a sender that dies loses none.
-func tellEnd(tx *gorm.DB, st *task.State, now time.Time) error {
+// addEndEvent stores the event of a task's end, in the transaction that ends the task. So each end
+// has one event, and a sender that dies loses none.
+func addEndEvent(tx *gorm.DB, st *task.State, now time.Time) error {
 	e := outgoing{
 		id:     mediagate.TaskEventID(st.ID),
 		kind:   mediagate.EventType("task." + st.Status),
 		taskID: st.ID,
 		at:     now,
 	}
-	return tell(tx, e, "account_id = ? AND "+wantsEvent, st.AccountID, wanted(e.kind))
+	return addEvent(tx, e, "account_id = ? AND "+wantsEvent, st.AccountID, wanted(e.kind))
 }
 
 // SendTest stores an event of type test for an endpoint. Returns KindNotFound, and KindConflict for
@@ -114,7 +114,7 @@ func (s *Store) SendTest(
 			return err
 		}
 		e := outgoing{id: id, kind: mediagate.EventTest, body: body, at: now}
-		if err := tell(tx, e, "id = ?", endpointID); err != nil {
+		if err := addEvent(tx, e, "id = ?", endpointID); err != nil {
 			return err
 		}
 		d, err = readDelivery(tx, endpointID, id)
@@ -141,9 +141,10 @@ func readDelivery(db *gorm.DB, endpointID, eventID string) (mediagate.EndpointDe
 	return row.delivery(), nil
 }
 
-// EndpointDeliveries lists the deliveries of an endpoint, newest first: those older than the event
-// after, and in that state, where they are given. The caller has checked whose endpoint it is.
-// Returns KindInvalid when after names none.
+// EndpointDeliveries lists the deliveries of an endpoint, newest first. With after, the list begins
+// after that event; with state, it has only deliveries in that state. The caller has checked that
+// the endpoint belongs to its account. Returns KindInvalid when after names no delivery of the
+// endpoint.
 func (s *Store) EndpointDeliveries(
 	ctx context.Context, endpointID string, state mediagate.EndpointState, after string, limit int,
 ) (deliveries []mediagate.EndpointDelivery, hasMore bool, err error) {
@@ -172,9 +173,9 @@ func (s *Store) EndpointDeliveries(
 	return convert(rows, endpointDeliveryRow.delivery), hasMore, nil
 }
 
-// Redeliver has an event that was delivered, or has failed, sent to its endpoint again, with all
-// attempts before it. Links that were signed more than a day ago are signed anew. Returns
-// KindNotFound, and KindConflict where the endpoint is disabled or the delivery is pending.
+// Redeliver makes a delivered or failed event due again, with its full number of attempts. Links
+// that were signed more than a day ago are signed anew. Returns KindNotFound, and KindConflict
+// where the endpoint is disabled or the delivery is pending.
 func (s *Store) Redeliver(
 	ctx context.Context, accountID, endpointID, eventID string,
 ) (d mediagate.EndpointDelivery, err error) {
@@ -183,14 +184,14 @@ func (s *Store) Redeliver(
 			return err
 		}
 		now := s.clock()
-		again, err := exec(tx, `UPDATE endpoint_deliveries SET state = 'pending', attempts = 0, next_at = ?,
+		renewed, err := exec(tx, `UPDATE endpoint_deliveries SET state = 'pending', attempts = 0, next_at = ?,
 				body = CASE WHEN task_id <> '' AND body_at < ? THEN NULL ELSE body END
 			WHERE event_id = ? AND endpoint_id = ? AND state <> 'pending'`,
 			at(now), at(now.Add(-linksLast)), eventID, endpointID)
 		if err != nil {
 			return err
 		}
-		if d, err = readDelivery(tx, endpointID, eventID); err == nil && again == 0 {
+		if d, err = readDelivery(tx, endpointID, eventID); err == nil && renewed == 0 {
 			err = conflict("the delivery is pending: the next attempt comes by itself")
 		}
 		return err
@@ -198,8 +199,8 @@ func (s *Store) Redeliver(
 	return d, err
 }
 
-// DueEndpoints lists endpoints with deliveries that are due, but those that are busy. The endpoint
-// that has waited longest for its turn comes first.
+// DueEndpoints lists endpoints that have due deliveries and are not busy. The endpoint whose last
+// turn is longest ago comes first.
 func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids []string, err error) {
 	list, err := jsonText(append([]string{}, busy...))
 	if err != nil {
@@ -214,8 +215,8 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids 
 }
 
 // ClaimDeliveries claims due deliveries of an endpoint until the lease ends, the longest due first.
-// So a sender that dies leaves them to the next one. A turn without deliveries says that none is
-// due, or that the endpoint is disabled or gone.
+// If the sender dies, another sender claims them after the lease. The turn has no deliveries if
+// none is due, or if the endpoint is disabled or deleted.
 func (s *Store) ClaimDeliveries(
 	ctx context.Context, endpointID string, most int, lease time.Duration,
 ) (turn mediagate.EndpointTurn, err error) {
@@ -245,15 +246,16 @@ func (s *Store) ClaimDeliveries(
 		turn.Endpoint, err = endpoint.endpoint()
 		return err
 	})
-	if err == nil && len(turn.Deliveries) > 0 { // a secret that cannot be opened leaves them claimed for a while
+	// If a secret cannot be decrypted, the deliveries stay claimed until the lease ends.
+	if err == nil && len(turn.Deliveries) > 0 {
 		turn.Secrets, err = s.secrets(s.on(ctx), secretOwner{turn.Endpoint.AccountID, turn.Endpoint.ID})
 	}
 	return turn, dbError(err, "read the secrets of an endpoint")
 }
 
-// StoreEndpointBody stores the body of a delivery, once, and returns the one that is stored: all
-// attempts send the same. Returns KindNotFound where the delivery is gone: the task was erased, or
-// the endpoint removed.
+// StoreEndpointBody stores the body of a delivery unless it has one, and returns the stored body:
+// all attempts send the same bytes. Returns KindNotFound where the task was erased or the endpoint
+// deleted.
 func (s *Store) StoreEndpointBody(ctx context.Context, endpointID, eventID string, body []byte) ([]byte, error) {
 	_, err := exec(s.on(ctx), `UPDATE endpoint_deliveries SET body = ?, body_at = ?
 		WHERE event_id = ? AND endpoint_id = ? AND body IS NULL`, body, at(s.clock()), eventID, endpointID)
@@ -264,11 +266,11 @@ func (s *Store) StoreEndpointBody(ctx context.Context, endpointID, eventID strin
 	return stored.Body, dbError(err, "read the body of an event")
 }
 
-// claimed is the condition that a delivery is still the sender's: parameters are the event, the
-// endpoint and the claim.
+// claimed is the condition that the sender still holds its claim of a delivery. Its parameters are
+// the event, the endpoint and the claim.
 const claimed = " WHERE event_id = ? AND endpoint_id = ? AND state = 'pending' AND next_at = ?"
 
-// ReleaseDelivery gives back a claimed delivery of which no attempt was made, until the next one.
+// ReleaseDelivery releases a claimed delivery that was not attempted. It becomes due at next.
 func (s *Store) ReleaseDelivery(
 	ctx context.Context, endpointID, eventID string, claim, next time.Time,
 ) error {
@@ -277,9 +279,9 @@ func (s *Store) ReleaseDelivery(
 	return dbError(err, "give a delivery back")
 }
 
-// RecordEndpointAttempt stores an attempt, and what follows for the delivery and its endpoint. An
-// attempt under a claim that has ended changes nothing: another sender makes it again. An endpoint
-// is disabled if it answers 410, or if it has failed for EndpointPatience.
+// RecordEndpointAttempt stores an attempt, the new state of the delivery, and the health of its
+// endpoint. An attempt whose claim has ended changes nothing, since another sender repeats it. An
+// endpoint is disabled if it answers 410, or if it has failed for EndpointPatience.
 func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointResult) error {
 	headers, err := jsonText(r.Attempt.Headers)
 	if err != nil {
@@ -310,8 +312,8 @@ func (s *Store) RecordEndpointAttempt(ctx context.Context, r mediagate.EndpointR
 	})
 }
 
-// noteHealth notes whether an endpoint fails, and disables one that is gone or has failed for too
-// long. An answer of an address that the endpoint had before says nothing of the new one.
+// noteHealth updates the health of an endpoint, and disables an endpoint that is gone or has failed
+// for too long. An answer from an earlier address of the endpoint does not count.
 func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointResult) error {
 	if !row.Enabled || r.URL != row.URL {
 		return nil
@@ -327,9 +329,9 @@ func (s *Store) noteHealth(tx *gorm.DB, row endpointRow, r mediagate.EndpointRes
 	switch {
 	case r.Delivered:
 	case r.Attempt.Status == http.StatusGone:
-		row.Enabled, row.DisabledAt, row.DisabledReason = false, now, mediagate.DisabledGone
+		row.disable(now, mediagate.DisabledGone)
 	case !failing.IsZero() && now.Sub(failing.Time) >= mediagate.EndpointPatience:
-		row.Enabled, row.DisabledAt, row.DisabledReason = false, now, mediagate.DisabledFailing
+		row.disable(now, mediagate.DisabledFailing)
 	}
 	if row.Enabled && row.FailingSince.Equal(failing.Time) {
 		return nil

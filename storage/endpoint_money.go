@@ -11,19 +11,18 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The events balance.low and key.quota_low are found by a pass over what is stored, every few
-// seconds, and not where money moves: a submit is one statement, which nothing may make longer. The
-// pass compares how an account and its keys stand with how they stood when it came by before, so each
-// crossing is told once. One that is undone before the pass comes by is not told.
+// A pass over accounts and keys makes the events balance.low and key.quota_low, every few seconds.
+// The statements that move money do not make them, so that a submit stays one short statement. The
+// pass compares balances and used amounts with the marks of the pass before, so each crossing makes
+// one event. A crossing that is undone before the next pass makes none.
 
-// NoteCrossings stores the events of balances and keys that have crossed a bound since it was called
-// last.
+// NoteCrossings stores the events of balances and keys that have crossed a bound since the last call.
 func (s *Store) NoteCrossings(ctx context.Context) error {
 	return errors.Join(s.noteBalances(ctx), s.noteKeys(ctx))
 }
 
-// beginWatch notes how the account stands when an endpoint begins to be told of its money: only
-// what crosses a bound from then on is told.
+// beginWatch sets the marks of an account when an endpoint subscribes to an event about money, so
+// that only later crossings make events.
 func (s *Store) beginWatch(tx *gorm.DB, was, is mediagate.Endpoint) error {
 	if is.Wants(mediagate.EventBalanceLow) && is.BalanceLow != nil {
 		same := was.Wants(mediagate.EventBalanceLow) && was.BalanceLow != nil && *was.BalanceLow == *is.BalanceLow
@@ -63,8 +62,8 @@ type balanceLow struct {
 	BalanceLow string `json:"balance_low"`
 }
 
-// noteBalances looks for accounts that have come below the amount that an endpoint names, or
-// above it again.
+// noteBalances finds accounts whose balance has fallen below the amount of an endpoint, or has
+// risen above it again, and stores an event for each that has fallen.
 func (s *Store) noteBalances(ctx context.Context) (err error) {
 	var rows []struct {
 		ID         string
@@ -92,16 +91,16 @@ func (s *Store) noteBalances(ctx context.Context) (err error) {
 			if err != nil || crossed == 0 || !below {
 				return err
 			}
-			return tell(tx, e, "id = ? AND "+wantsEvent, r.ID, wanted(e.kind))
+			return addEvent(tx, e, "id = ? AND "+wantsEvent, r.ID, wanted(e.kind))
 		}))
 	}
 	return err
 }
 
-// keyPercents are how much of a quota or a cap has to be used for an event.
+// keyPercents are the percentages of a quota or a cap that make an event when they are used.
 var keyPercents = [...]int{80, 100}
 
-// percentUsed is the highest of keyPercents that is reached, or 0. Of nothing, nothing is used.
+// percentUsed returns the highest of keyPercents that is reached, or 0, also for a limit of zero.
 func percentUsed(used, limit mediagate.Micros) int {
 	switch {
 	case limit <= 0 || used < limit-limit/5:
@@ -121,7 +120,7 @@ type keyMark struct {
 	Percent int
 }
 
-// keyCrossing is a quota or a cap of a key of which more, or less, is used than its mark says.
+// keyCrossing is a quota or a cap of a key whose used percentage differs from its mark.
 type keyCrossing struct {
 	key         keyRow
 	was, is     keyMark
@@ -129,7 +128,7 @@ type keyCrossing struct {
 	ends        time.Time // of the cap's period
 }
 
-// mark stores how much is used. It reports false where another process has done so.
+// mark stores the used percentage. It returns false if another process has stored it already.
 func (c keyCrossing) mark(tx *gorm.DB) (first bool, err error) {
 	stored, err := exec(tx, `INSERT INTO key_marks (key_id, bound, began, percent) VALUES (?, ?, ?, ?)
 		ON CONFLICT (key_id, bound) DO UPDATE SET began = excluded.began, percent = excluded.percent
@@ -138,7 +137,7 @@ func (c keyCrossing) mark(tx *gorm.DB) (first bool, err error) {
 	return stored > 0, err
 }
 
-// passed are the percents that were crossed upwards. What was used in an earlier period of a cap
+// passed returns the percentages that were crossed upwards. A mark of an earlier period of a cap
 // does not count.
 func (c keyCrossing) passed() (percents []int) {
 	for _, p := range keyPercents {
@@ -171,7 +170,7 @@ func crossingsOf(row keyRow, marks map[string]keyMark, now time.Time) (crossings
 	for _, c := range all {
 		c.key, c.was = row, marks[c.is.Bound]
 		c.is.KeyID, c.is.Percent = row.ID, percentUsed(c.used, c.limit)
-		if c.is.Began > 0 && c.was.Began == c.is.Began { // one event of a cap in a period
+		if c.is.Began > 0 && c.was.Began == c.is.Began { // at most one event of a cap in each period
 			c.is.Percent = max(c.is.Percent, c.was.Percent)
 		}
 		same := c.was.Percent == c.is.Percent && (c.was.Began == c.is.Began || c.is.Percent == 0)
@@ -182,7 +181,8 @@ func crossingsOf(row keyRow, marks map[string]keyMark, now time.Time) (crossings
 	return crossings
 }
 
-// nearLimit is the condition that a key q has used much of its quota or of a cap, or had before.
+// nearLimit is the condition that a key q has used at least 80 % of its quota or of a cap, or has a
+// mark that says so.
 var nearLimit = func() string {
 	near := []string{"NOT q.unlimited AND q.held + q.spent >= q.quota - q.quota / 5"}
 	for _, p := range periods {
@@ -192,8 +192,8 @@ var nearLimit = func() string {
 		" OR EXISTS (SELECT 1 FROM key_marks m WHERE m.key_id = q.id AND m.percent > 0))"
 }()
 
-// keyCrossings compares the keys of accounts with their marks. Keys of a rotation count as one, by
-// the row that has their limits.
+// keyCrossings compares the keys of accounts with their marks. Keys of one rotation count as one
+// key, whose limits are in the row of the first.
 func (s *Store) keyCrossings(db *gorm.DB, accounts []string) (crossings []keyCrossing, err error) {
 	list, err := jsonText(accounts)
 	if err != nil {
@@ -224,7 +224,8 @@ func (s *Store) keyCrossings(db *gorm.DB, accounts []string) (crossings []keyCro
 	return crossings, nil
 }
 
-// noteKeys looks for keys that have come to 80 or 100 percent of their quota or of a cap.
+// noteKeys finds keys that have reached 80 or 100 percent of their quota or of a cap, and stores
+// the events.
 func (s *Store) noteKeys(ctx context.Context) (err error) {
 	var accounts []struct{ ID string }
 	if err := read(s.on(ctx), &accounts, "SELECT DISTINCT account_id FROM endpoints WHERE "+wantsEvent,
@@ -241,7 +242,7 @@ func (s *Store) noteKeys(ctx context.Context) (err error) {
 			if err != nil || !first {
 				return err
 			}
-			return s.tellCrossing(tx, c)
+			return s.addCrossingEvents(tx, c)
 		}))
 	}
 	return err
@@ -258,9 +259,9 @@ type quotaLow struct {
 	ResetsAt *int64 `json:"resets_at"` // of a cap
 }
 
-// tellCrossing stores the events of a crossing, in the name of the newest of the keys that share
-// the limit. Where none of them lives there are none.
-func (s *Store) tellCrossing(tx *gorm.DB, c keyCrossing) error {
+// addCrossingEvents stores the events of a crossing. They name the newest live key of those that
+// share the limit. If no key is live, there is no event.
+func (s *Store) addCrossingEvents(tx *gorm.DB, c keyCrossing) error {
 	percents := c.passed()
 	if len(percents) == 0 {
 		return nil
@@ -287,7 +288,7 @@ func (s *Store) tellCrossing(tx *gorm.DB, c keyCrossing) error {
 			return err
 		}
 		e := outgoing{id: s.newID(mediagate.EventPrefix), kind: mediagate.EventKeyQuotaLow, body: body, at: now}
-		if err := tell(tx, e, "account_id = ? AND "+wantsEvent, c.key.AccountID, wanted(e.kind)); err != nil {
+		if err := addEvent(tx, e, "account_id = ? AND "+wantsEvent, c.key.AccountID, wanted(e.kind)); err != nil {
 			return err
 		}
 	}

@@ -16,27 +16,26 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// What was written once may come again: from a sender that hung, from a copy that
-// was under way. So the row of a task says for good what it may not hold any
-// more, and whoever writes of an ended task asks it, under its lock.
+// Erased data may arrive again, from a sender that hung or from a copy that was under way. So the
+// row of a task records for good what it may no longer hold, and every write to an ended task
+// reads that record under the lock of the row.
 
-// worksOn is the condition that a task works on another, written as the planner
-// takes the index.
+// worksOn is the condition that a task works on a file of another task. The second term lets the
+// planner use the partial index.
 const worksOn = "source_id = ? AND source_id <> ''"
 
-// EraseTask erases a task that has ended: what its client and what vendors wrote
-// is overwritten, a callback that is still to be delivered is dropped, and its
-// files are to be swept at once. The row stays, and in it what the money and its
-// statistics need. A run that has not asked since the end is still woken.
-// From then on the task is to its account as if it never was. It returns the keys of
-// media that came within the request, which lie outside of the task's folder.
+// EraseTask erases a task that has ended. It overwrites what the client and the vendors wrote,
+// drops a callback that is still to be delivered, and makes the files due for the sweep at once.
+// The row stays, with what the money and its statistics need. A run that has not asked since the
+// end is still woken. From then on the account no longer sees the task. EraseTask returns the
+// keys of media that came within the request, which are outside the task's folder.
 //
-// Returns KindNotFound, also for someone else's task and for one that is erased,
-// and KindConflict when it has not ended, or is the source of one that has not.
+// Returns KindNotFound, also for a task of another account and for an erased task. Returns
+// KindConflict when the task has not ended, or is the source of a task that has not ended.
 func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []string, err error) {
 	err = s.write(ctx, "erase task", func(tx *gorm.DB) error {
 		uploads = nil
-		// Those who submit with the task as their source are locked out, too.
+		// FOR UPDATE also keeps out submits that use the task as a source.
 		if _, err := one[struct{ N int }](tx, "SELECT 1 FROM tasks WHERE id = ?"+s.lock("FOR UPDATE"), id); err != nil {
 			return err
 		}
@@ -47,8 +46,8 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		if !t.Status.Terminal() {
 			return conflict("the task has not ended: %s", t.Status)
 		}
-		// Who submits with this task as source has locked its row too: it is seen
-		// here, or finds the task erased.
+		// A submit that uses this task as a source locks its row too. Either its task is seen here,
+		// or the submit sees that this task is erased.
 		open, err := one[struct{ ID string }](tx, "SELECT id FROM tasks WHERE "+worksOn+" AND "+isOpen+" LIMIT 1", id)
 		if err != nil {
 			return err
@@ -71,21 +70,21 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 	return uploads, nil
 }
 
-// scrub says whether something was erased that SQLite's files may still hold.
+// scrub records whether SQLite's files may still hold erased data.
 type scrub struct {
 	mu  sync.Mutex
 	due atomic.Bool
 }
 
-// scrubPatience is how long a scrub waits for those who read from the log, in
-// milliseconds. Nobody writes meanwhile.
+// scrubPatience is how long a scrub waits for readers of the log, in milliseconds. Writes wait
+// meanwhile.
 const scrubPatience = 100
 
-// scrubFiles empties SQLite's log, which keeps pages as they were before an erasure.
-// The database file has zeros in place of what was erased (secure_delete). While
-// somebody reads from the log it cannot be emptied: the next write tries again.
+// scrubFiles empties SQLite's write-ahead log, which keeps pages as they were before an erasure.
+// In the database file itself, zeros replace erased data (secure_delete). The log cannot be
+// emptied while a transaction reads from it; then the next write tries again.
 func (s *Store) scrubFiles(ctx context.Context) {
-	s.scrub.mu.Lock() // whoever erased waits until another's scrub, which includes it, is done
+	s.scrub.mu.Lock() // an eraser waits for a scrub under way, which may include its data
 	defer s.scrub.mu.Unlock()
 	if !s.scrub.due.Swap(false) {
 		return
@@ -96,12 +95,12 @@ func (s *Store) scrubFiles(ctx context.Context) {
 		return
 	}
 	s.scrub.due.Store(true)
-	s.log.DebugContext(ctx, "what was erased stays in the database's log until the next write",
+	s.log.DebugContext(ctx, "erased data stays in the database's log until the next write",
 		"busy", busy, "error", err)
 }
 
-// emptyLog copies SQLite's log into the database file and cuts it to nothing, unless
-// somebody reads from it: busy.
+// emptyLog copies SQLite's log into the database file and truncates it. busy reports that a reader
+// prevented that.
 func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 	conn, err := s.sql.Conn(ctx)
 	if err != nil {
@@ -123,9 +122,9 @@ func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 	return busy, cmp.Or(err, wait(patience))
 }
 
-// erase overwrites what a task that has ended was asked for and made. Of its plan it leaves
-// the uploads, which are to be swept, and the expected time: a job that is heard of later
-// has a slot for as long as it may run.
+// erase overwrites the request and the results of a task that has ended. Of its plan it keeps the
+// uploads, which are to be swept, and the expected duration: if a job of the task is heard of
+// later, the job keeps its slot for as long as it may run.
 func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	s.scrub.due.Store(true)
 	now := s.clock()
@@ -134,7 +133,9 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	left.ErasedAt = now
 	left.InputsErasedAt = cmp.Or(t.InputsErasedAt, now)
 	left.Version = t.Version + 1
-	left.Reference, left.TraceParent, left.Endpoint = "", "", ""
+	left.Reference = ""
+	left.TraceParent = ""
+	left.Endpoint = ""
 	left.Plan = mediagate.Plan{Uploads: t.Plan.Uploads, Expected: t.Plan.Expected}
 	left.Results, left.Made = nil, nil
 	left.Webhook = mediagate.Webhook{State: t.Webhook.State, Round: t.Webhook.Round}
@@ -167,10 +168,10 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	return forgetWords(tx, left.Task)
 }
 
-// dropSource takes what a task made out of the plans of those that worked on it,
-// which have ended: nothing of a plan is needed then. What of them cannot be read goes
-// as well. The database does not read the plans, as PostgreSQL refuses texts of vendors
-// that hold U+0000. The version changes, as the requests that clients get of them do.
+// dropSource removes an erased task from the plans of tasks that worked on it. Those tasks have
+// ended, so nothing needs their plans. Parts of a plan that cannot be read are removed too. The
+// plans are rewritten here and not in SQL, because PostgreSQL refuses texts with U+0000, which
+// vendors may send. The tasks' versions are raised, since clients see another request.
 func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	var rows []struct{ ID string }
 	query := "SELECT id FROM tasks WHERE " + worksOn + " ORDER BY id" + s.forUpdate("tasks")
@@ -195,8 +196,8 @@ func (s *Store) dropSource(tx *gorm.DB, id string) error {
 	return nil
 }
 
-// forgetWords rewrites the attempts of a task to what its row allows. What cannot be read
-// goes.
+// forgetWords removes from the attempts of a task what its row no longer allows, and what cannot
+// be read.
 func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	rows, err := readAttempts(tx, "WHERE a.task_id = ?", t.ID)
 	if err != nil {
@@ -218,8 +219,8 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 	return nil
 }
 
-// allowed is what the row of a task allows to be stored of an attempt. That the job has
-// ended stays, and how: the first end counts.
+// allowed returns the attempt without what must not be stored after an erasure of the task or of
+// its inputs. The end of the job and whether it succeeded stay: the first end counts.
 func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.InputsErasedAt.IsZero() {
 		return a
@@ -234,21 +235,25 @@ func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.ErasedAt.IsZero() {
 		return a
 	}
-	a.ExternalID, a.Ref, a.Results = "", mediagate.JobRef{}, nil
-	a.Failure, a.Refusal, a.Unusable = nil, nil, nil
+	a.ExternalID = ""
+	a.Ref = mediagate.JobRef{}
+	a.Results = nil
+	a.Failure = nil
+	a.Refusal = nil
+	a.Unusable = nil
 	if a.Outcome != nil {
 		a.Outcome = new(a.Outcome.Bare())
 	}
 	return a
 }
 
-// endSettings are what an account wants to be done when its tasks end.
+// endSettings are the settings of an account that matter when its tasks end.
 type endSettings struct {
-	EraseInputs  bool // drop what the task was asked for
-	HasEndpoints bool // that may want to be told
+	EraseInputs  bool // erase the task's request
+	HasEndpoints bool // the account has enabled endpoints, which may subscribe to the end
 }
 
-// readEndSettings reads the settings of an account; of one that is gone there are none.
+// readEndSettings reads the settings of an account. An account that does not exist has none.
 func readEndSettings(tx *gorm.DB, accountID string) (endSettings, error) {
 	row, err := one[endSettings](tx, `SELECT erase_inputs,
 			EXISTS (SELECT 1 FROM endpoints WHERE account_id = accounts.id AND enabled) AS has_endpoints
@@ -259,22 +264,22 @@ func readEndSettings(tx *gorm.DB, accountID string) (endSettings, error) {
 	return *row, nil
 }
 
-// eraseInputs drops what a task that has ended took from its client, and what vendors
-// wrote of it.
+// eraseInputs removes the client's request from a task that has ended, and what vendors wrote
+// about it.
 func eraseInputs(t *task.State, now time.Time) {
 	t.Task, t.Inputs = t.WithoutInputs(), mediagate.InputCheck{}
 	t.InputsErasedAt = now
 }
 
-// isOpen is written as the partial indexes are, so that the planner takes them.
+// isOpen is the condition of an open task, written as the partial indexes write it, so that the
+// planner uses them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// sweepAfter is how long after a task's end files may still be copied for it:
-// a copy that began before the end, and whatever delays its last write.
+// sweepAfter is how long after a task's end a copy that began before the end may still store
+// files, with a margin for a delayed last write.
 const sweepAfter = 2 * mediagate.CopyLimit
 
-// OldestOpen is when the oldest of the open tasks was created; zero where none
-// is open.
+// OldestOpen returns when the oldest open task was created; zero if no task is open.
 func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	row, err := one[struct{ CreatedAt time.Time }](s.on(ctx), "SELECT MIN(created_at) FROM tasks WHERE "+isOpen)
 	if err != nil || row == nil {
@@ -283,9 +288,9 @@ func (s *Store) OldestOpen(ctx context.Context) (time.Time, error) {
 	return row.CreatedAt, nil
 }
 
-// DueSweeps lists ended tasks for which files may be stored that they do not show:
-// copied for an end that did not come, once no copy can be under way any more
-// (D13), or erased.
+// DueSweeps lists ended tasks whose folder may have files that the task does not show. Such files
+// were erased, or were copied for an end that did not come; the latter are swept once no copy can
+// be under way (D13).
 func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, error) {
 	now := s.clock()
 	var rows []struct {
@@ -307,9 +312,8 @@ func (s *Store) DueSweeps(ctx context.Context, limit int) ([]mediagate.Sweep, er
 	return due, nil
 }
 
-// SetSweep notes when a task whose sweep was due is to be swept again; the zero
-// time says that nothing is left. It changes nothing where another sweep has
-// become due meanwhile.
+// SetSweep records that a due sweep was made, and when the next one is due; zero if nothing is
+// left. It changes nothing if another sweep has become due meanwhile.
 func (s *Store) SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error {
 	_, err := exec(s.on(ctx), "UPDATE tasks SET sweep_at = ? WHERE id = ? AND sweep_at = ?",
 		at(next), due.TaskID, at(due.DueAt))

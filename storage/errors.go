@@ -16,9 +16,9 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// dbError makes the project's error of the driver's: KindUnavailable when the
-// database cannot be reached or does not get to it in time, KindInternal for
-// the rest. Errors that are ours already stay as they are.
+// dbError turns a driver's error into one of the project: KindUnavailable when the database
+// cannot be reached or does not answer in time, KindInternal for the rest. An error of the
+// project stays as it is.
 func dbError(err error, what string) error {
 	if err == nil {
 		return nil
@@ -33,7 +33,7 @@ func dbError(err error, what string) error {
 		message := "the database is away: "
 		switch {
 		case errors.Is(err, context.Canceled):
-			message = "called off: " // by us: that says nothing of the database
+			message = "called off: " // by the caller: the database is not at fault
 		case isRefusal(err):
 			message = "the database refuses us: "
 		}
@@ -42,7 +42,7 @@ func dbError(err error, what string) error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "database: " + what, Err: err}
 }
 
-// Result codes of SQLite that say "not now" rather than "wrong".
+// Result codes of SQLite for conditions that pass.
 const (
 	sqliteBusy   = 5
 	sqliteLocked = 6
@@ -50,7 +50,7 @@ const (
 	sqliteFull   = 13
 )
 
-// isAway reports that a repetition may succeed.
+// isAway reports whether the same call may succeed later.
 func isAway(err error) bool {
 	for _, away := range []error{
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, sql.ErrConnDone,
@@ -76,7 +76,7 @@ func isAway(err error) bool {
 			}
 		}
 		switch code {
-		case readOnly, noLock, "25P03", "25P04": // a transaction that idled, or lasted, too long
+		case readOnly, noLock, "25P03", "25P04": // the last two: a transaction idled or ran too long
 			return true
 		}
 		return isVictim(err) || isStaleStatement(err)
@@ -91,30 +91,31 @@ func isAway(err error) bool {
 	return err.Error() == "sql: database is closed"
 }
 
-// isRefusal reports that no connection was made for a reason that waiting does not
-// mend: the role, its password, its rights, or the name of the database.
+// isRefusal reports whether the server refused the connection for a reason that does not pass
+// by itself: the role, its password, its rights, or the name of the database.
 func isRefusal(err error) bool {
 	var connect *pgconn.ConnectError
 	code := pgCode(err)
 	return errors.As(err, &connect) && (strings.HasPrefix(code, "28") || code == "3D000" || code == "42501")
 }
 
-// isVictim reports that PostgreSQL undid the transaction for another's sake.
+// isVictim reports whether PostgreSQL rolled the transaction back because of a deadlock or a
+// serialization failure.
 func isVictim(err error) bool {
 	code := pgCode(err)
 	return code == "40001" || code == "40P01"
 }
 
-// isStaleStatement reports that PostgreSQL has other prepared statements or cursors
-// than the connection expects: a pooler has switched to another server connection,
-// or the schema has changed. pgx drops the statement, and prepares it anew.
+// isStaleStatement reports whether PostgreSQL has other prepared statements or cursors than
+// the connection expects. A pooler has switched to another server connection, or the schema
+// has changed. pgx drops such a statement and prepares it again.
 func isStaleStatement(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return false
 	}
 	switch pg.Code {
-	case "42P05", "26000", "42P03", "34000": // a statement, a cursor: there already, not there
+	case "42P05", "26000", "42P03", "34000": // a statement or a cursor exists already, or does not exist
 		return true
 	case "0A000":
 		return pg.Routine == "RevalidateCachedQuery"
@@ -122,7 +123,7 @@ func isStaleStatement(err error) bool {
 	return false
 }
 
-// noLock is PostgreSQL's code of a lock that was not free in time.
+// noLock is PostgreSQL's code for a lock that was not free in time.
 const noLock = "55P03"
 
 func pgCode(err error) string {
@@ -132,8 +133,8 @@ func pgCode(err error) string {
 	return ""
 }
 
-// isDuplicate reports that a unique rule is broken. GORM translates the errors of what it executes,
-// and not those of what it reads, as the rows of a statement.
+// isDuplicate reports whether a unique constraint was violated. GORM translates errors of Exec
+// but not of Raw, so the code is checked as well.
 func isDuplicate(err error) bool {
 	return errors.Is(err, gorm.ErrDuplicatedKey) || pgCode(err) == "23505"
 }

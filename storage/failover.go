@@ -11,25 +11,25 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// readOnly is PostgreSQL's code for a write that the server does not take:
-// after a failover a connection may still lead to what is now a standby.
+// readOnly is PostgreSQL's code for a write to a read-only server. After a failover a
+// connection may still lead to the former primary, which is now a standby.
 const readOnly = "25006"
 
-// failover keeps the pool from going on with connections to a server that
-// has become read-only. Which of them lead there nobody can tell, so all that
-// were made before are given up, each before its next use, and the new ones
-// go where the URL leads by then.
+// failover keeps the pool from using connections to a server that has become read-only.
+// No call tells which connections lead there, so the first read-only error begins a new
+// round: each connection of an earlier round is closed before its next use, and its
+// replacement goes where the URL leads by then.
 type failover struct {
 	mu    sync.Mutex
-	round int       // of new connections
-	since time.Time // when it began
+	round int       // the round of new connections
+	since time.Time // when the round began
 }
 
-// failoverGap is the time between two rounds: a database that stays read-only
-// must not have each call connect anew.
+// failoverGap is the least time between two rounds. Without it, each call would open a new
+// connection while the database stays read-only.
 const failoverGap = time.Second
 
-// begin begins a round.
+// begin starts a new round, unless the present one began less than failoverGap ago.
 func (f *failover) begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,26 +44,26 @@ func (f *failover) current() int {
 	return f.round
 }
 
-// roundOf is the key of a connection's round among its data.
+// roundOf is the key under which a connection's custom data holds its round.
 const roundOf = "mediagate.round"
 
-// joined marks a new connection.
+// joined marks a new connection with the present round.
 func (f *failover) joined(conn *pgx.Conn) { conn.PgConn().CustomData()[roundOf] = f.current() }
 
-// watch has the connections of config notice a read-only server: the one that
-// hears of it closes at once.
+// watch makes the connections of config begin a round at a read-only error. The connection
+// that got the error closes at once.
 func (f *failover) watch(config *pgx.ConnConfig) {
-	stays := config.OnPgError // pgx's own: after a fatal error the connection closes
+	keepOpen := config.OnPgError // pgx's own: after a fatal error the connection closes
 	config.OnPgError = func(conn *pgconn.PgConn, err *pgconn.PgError) bool {
 		if err.Code == readOnly {
 			f.begin()
 			return false
 		}
-		return stays(conn, err)
+		return keepOpen(conn, err)
 	}
 }
 
-// refuse gives up connections of former rounds.
+// refuse makes the pool close connections of earlier rounds instead of using them.
 func (f *failover) refuse() stdlib.OptionOpenDB {
 	return stdlib.OptionResetSession(func(_ context.Context, conn *pgx.Conn) error {
 		if conn.PgConn().CustomData()[roundOf] != f.current() {

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// openFigures counts the open tasks by what they wait for. It reads open tasks by a
-// partial index, and the attempts that have no end: what has ended costs nothing.
+// openFigures counts the open tasks by what they wait for. It reads only partial indexes, of open
+// tasks and of attempts without an end, so ended tasks cost nothing.
 const openFigures = `SELECT t.type, t.status,
 		CASE
 			WHEN t.wait_reason <> '' THEN 'parked'
@@ -32,7 +32,8 @@ const openFigures = `SELECT t.type, t.status,
 		AND a.state IN ('intent', 'accepted', 'unknown')
 	WHERE t.` + isOpen + ` GROUP BY 1, 2, 3`
 
-// wakeFigures has new tasks wait for their turn, and not overdue, while starts are unanswered.
+// wakeFigures counts wakes. While starts are unanswered, new tasks wait in line and do not count as
+// overdue.
 const wakeFigures = `SELECT kind, COUNT(*) AS count, COUNT(*) FILTER (WHERE wake_at <= @now) AS due,
 		COUNT(*) FILTER (WHERE tries > 0) AS tried, MIN(CASE WHEN wake_at <= @now AND (
 			` + goesOn + ` OR NOT EXISTS (SELECT 1 FROM wakes WHERE ` + isUnanswered + `)) THEN wake_at END) AS overdue
@@ -64,7 +65,7 @@ const unpaidFigures = `SELECT CAST(COALESCE(SUM(jobs), 0) AS bigint) AS jobs,
 const endpointFigures = `SELECT COUNT(*) AS pending, MIN(d.next_at) AS due_at
 	FROM endpoint_deliveries d JOIN endpoints e ON e.id = d.endpoint_id WHERE d.state = 'pending'`
 
-// Figures counts what is under way.
+// Figures counts what is under way, for the metrics.
 func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	f.At = s.clock()
 	now := map[string]any{"now": at(f.At)}
@@ -123,7 +124,7 @@ func (s *Store) Figures(ctx context.Context) (f mediagate.Figures, err error) {
 	return f, nil
 }
 
-// Limits are how many connections to the database are in use.
+// Limits returns how many connections to the database are in use.
 func (s *Store) Limits() []limit.Figures {
 	st := s.sql.Stats()
 	return []limit.Figures{{Name: "database", Capacity: int64(st.MaxOpenConnections), Held: int64(st.InUse)}}

@@ -18,7 +18,7 @@ type keyRow struct {
 	sharedQuota
 }
 
-// ownKey has the columns that each key has for itself.
+// ownKey has the columns of a single key.
 type ownKey struct {
 	ID          string
 	AccountID   string
@@ -35,12 +35,12 @@ type ownKey struct {
 	LastUsedAt  stamp
 	Scopes      document
 	Strict      bool
-	QuotaID     *string // nil: its own
+	QuotaID     *string // the key with the shared quota; nil: this one
 	SuccessorID *string
 }
 
-// sharedQuota has the columns that the keys of a rotation share. They stand in the row of
-// the first of them.
+// sharedQuota has the columns that the keys of a rotation share. They are in the row of the first
+// of these keys.
 type sharedQuota struct {
 	Unlimited   bool
 	Quota       mediagate.Micros
@@ -60,7 +60,7 @@ type sharedQuota struct {
 	MonthUsed   mediagate.Micros
 }
 
-// The columns of a keyRow, and where they come from: k is the key, q has its shared quota.
+// keyColumns are the columns of a keyRow: k is the key, q the key with its shared quota.
 var keyColumns = columnsOf[ownKey]().of("k") + ", " + columnsOf[sharedQuota]().of("q")
 
 const (
@@ -68,7 +68,7 @@ const (
 	liveKey   = "k.deleted_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?)"
 )
 
-// readKeys reads the keys that the conditions leave.
+// readKeys reads the keys that meet the conditions.
 func readKeys(db *gorm.DB, conditions string, args ...any) (rows []keyRow, err error) {
 	err = read(db, &rows, "SELECT "+keyColumns+keyTables+" WHERE "+conditions, args...)
 	return rows, err
@@ -103,7 +103,7 @@ func (r keyRow) key() (mediagate.Key, error) {
 	)
 }
 
-// quotaID is the id of the row that has what the keys of a rotation share.
+// quotaID returns the id of the key whose row has the shared quota.
 func (r keyRow) quotaID() string {
 	if r.QuotaID == nil {
 		return r.ID
@@ -113,9 +113,17 @@ func (r keyRow) quotaID() string {
 
 // set writes the settings of a key into its row.
 func (r *keyRow) set(k mediagate.Key) error {
-	r.Name, r.GroupName, r.ExpiresAt, r.Strict = k.Name, k.Group, at(k.ExpiresAt), k.Strict
-	r.Unlimited, r.Quota, r.Rate, r.InFlightCap = k.Unlimited, k.Quota, k.Rate, k.InFlight
-	r.CapDay, r.CapWeek, r.CapMonth = k.Caps.Day, k.Caps.Week, k.Caps.Month
+	r.Name = k.Name
+	r.GroupName = k.Group
+	r.ExpiresAt = at(k.ExpiresAt)
+	r.Strict = k.Strict
+	r.Unlimited = k.Unlimited
+	r.Quota = k.Quota
+	r.Rate = k.Rate
+	r.InFlightCap = k.InFlight
+	r.CapDay = k.Caps.Day
+	r.CapWeek = k.Caps.Week
+	r.CapMonth = k.Caps.Month
 	var errs [3]error
 	r.Models, errs[0] = jsonText(append([]string{}, k.Models...)) // an empty list, not null
 	r.AllowIPs, errs[1] = jsonText(append([]string{}, k.AllowIPs...))
@@ -123,9 +131,9 @@ func (r *keyRow) set(k mediagate.Key) error {
 	return errors.Join(errs[:]...)
 }
 
-// CreateKey stores a key under the hash of its secret; its id and creation
-// time are made here. Without scopes it has all. Returns KindNotFound for an
-// unknown account, KindConflict for a hash that is taken.
+// CreateKey stores a key under the hash of its secret, and sets its id and creation time. A key
+// without scopes gets all scopes. Returns KindNotFound for an unknown account, KindConflict for
+// a hash that is taken.
 func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (created mediagate.Key, err error) {
 	if len(k.Scopes) == 0 {
 		k.Scopes = mediagate.Scopes()
@@ -142,7 +150,7 @@ func (s *Store) CreateKey(ctx context.Context, k mediagate.Key, hash [32]byte) (
 	return row.key()
 }
 
-// newKeyRow is the row of a new key with settings.
+// newKeyRow returns the row of a new key with these settings.
 func (s *Store) newKeyRow(account string, secret mediagate.KeySecret, settings mediagate.Key) (row keyRow, err error) {
 	row.ID = s.newID("key_")
 	row.AccountID = account
@@ -171,18 +179,18 @@ func insertKey(tx *gorm.DB, row keyRow) error {
 	}
 }
 
-// noteKey writes what somebody did to a key into the audit.
+// noteKey writes a change of a key to the audit.
 func (s *Store) noteKey(
 	ctx context.Context, tx *gorm.DB, action mediagate.AuditAction, row keyRow, before, after any,
 ) error {
 	return s.note(ctx, tx, deed{action: action, object: row.ID, account: row.AccountID, before: before, after: after})
 }
 
-// UpdateKey calls change with the settings of a key and stores what it makes of them: the
-// name, models, group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The
-// last four are those of the shared quota. The key is locked meanwhile. change may be called
-// again; its error is returned, and changes nothing. Returns KindNotFound, and KindInvalid
-// for a quota or a cap below what is used.
+// UpdateKey calls change with a locked key and stores the changed settings: the name, models,
+// group, scopes, addresses, expiry, quota, caps, rate and tasks in flight. The last four belong
+// to the shared quota. change may be called more than once. If it returns an error, UpdateKey
+// returns that error and changes nothing. Returns KindNotFound, and KindInvalid for a quota or a
+// cap below the used amount.
 func (s *Store) UpdateKey(
 	ctx context.Context, id string, change func(k *mediagate.Key) error,
 ) (k mediagate.Key, err error) {
@@ -197,7 +205,7 @@ func (s *Store) UpdateKey(
 	return k, err
 }
 
-// changeKey changes the settings of a key that is locked.
+// changeKey changes the settings of a locked key, as UpdateKey says.
 func (s *Store) changeKey(
 	ctx context.Context, tx *gorm.DB, row *keyRow, change func(k *mediagate.Key) error,
 ) (k mediagate.Key, err error) {
@@ -234,9 +242,9 @@ func (s *Store) changeKey(
 	return row.key()
 }
 
-// lockKeys locks keys that are not deleted, and the rows of their shared quotas, in the order
-// of all these rows' ids, which is the same everywhere. Then it reads the keys. Those of other
-// accounts than the first one's count as unknown. Returns KindNotFound.
+// lockKeys locks keys that are not deleted and the rows of their shared quotas, all in the order of
+// their ids, so that two calls cannot deadlock. Then it reads the keys. Keys of another account than
+// the first key's count as unknown. Returns KindNotFound.
 func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
 	list, err := jsonText(ids)
 	if err != nil {
@@ -262,10 +270,10 @@ func (s *Store) lockKeys(tx *gorm.DB, ids ...string) ([]keyRow, error) {
 	return locked, nil
 }
 
-// RotateKey makes a new key with the settings of another, under the hash of its
-// own secret, and lets the other end after grace, or when it would have ended
-// anyway. Both share quota, caps and rates, and what is held and spent. Returns
-// KindNotFound, and KindConflict for a key that has expired or was rotated before.
+// RotateKey makes a successor of a key: a new key with the same settings, under the hash of its own
+// secret. The old key expires after grace, or earlier if it would have expired earlier. Both share
+// quota, caps, rates, and the held and spent amounts. Returns KindNotFound, and KindConflict for a
+// key that has expired or was rotated before.
 func (s *Store) RotateKey(
 	ctx context.Context, id string, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {
@@ -280,7 +288,7 @@ func (s *Store) RotateKey(
 	return k, err
 }
 
-// rotate rotates a key that is locked.
+// rotate makes the successor of a locked key.
 func (s *Store) rotate(
 	ctx context.Context, tx *gorm.DB, old keyRow, secret mediagate.KeySecret, grace time.Duration,
 ) (k mediagate.Key, err error) {
@@ -319,9 +327,9 @@ func (s *Store) rotate(
 	return fresh.key()
 }
 
-// Keys lists the keys of an account that are not deleted, or of all accounts when accountID is
-// empty, newest first, those older than the key after, which may have been deleted meanwhile.
-// Returns KindInvalid when after names no key of the list.
+// Keys lists the keys of an account that are not deleted, or of all accounts if accountID is empty,
+// newest first, beginning after the key after. That key may have been deleted meanwhile. Returns
+// KindInvalid when after names no key of the list.
 func (s *Store) Keys(
 	ctx context.Context, accountID, after string, limit int,
 ) (keys []mediagate.Key, hasMore bool, err error) {
@@ -337,7 +345,7 @@ func (s *Store) Keys(
 	return keys, hasMore, err
 }
 
-// withSharedQuota reads what the key shares with others.
+// withSharedQuota returns the row with its shared quota, read again.
 func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
 	quota, err := one[sharedQuota](db, "SELECT "+columnsOf[sharedQuota]().text+" FROM keys WHERE id = ?", row.quotaID())
 	if err != nil || quota == nil {
@@ -347,7 +355,7 @@ func withSharedQuota(db *gorm.DB, row keyRow) (keyRow, error) {
 	return row, nil
 }
 
-// Key reads a key. Returns KindNotFound, also for one that was deleted.
+// Key reads a key. Returns KindNotFound, also for a deleted key.
 func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	rows, err := readKeys(s.on(ctx), "k.id = ? AND k.deleted_at IS NULL", id)
 	if err != nil || len(rows) == 0 {
@@ -356,8 +364,8 @@ func (s *Store) Key(ctx context.Context, id string) (mediagate.Key, error) {
 	return rows[0].key()
 }
 
-// KeyByHash finds the key with that hash, neither deleted nor expired, and its account, in one
-// statement: each request begins with it. Returns KindNotFound.
+// KeyByHash reads the key with that hash and its account, in one statement since every request
+// begins with it. Returns KindNotFound, also for a key that is deleted or has expired.
 func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, a mediagate.Account, err error) {
 	var row keyRow
 	var account accountRow
@@ -375,8 +383,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (k mediagate.Key, 
 	return k, account.account(), err
 }
 
-// DeleteKey ends a key. Its row stays, so that the ledger stays whole.
-// Returns KindNotFound.
+// DeleteKey deletes a key. Its row stays, because the ledger refers to it. Returns KindNotFound.
 func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	return s.write(ctx, "delete key", func(tx *gorm.DB) error {
 		rows, err := s.lockKeys(tx, id)
@@ -393,8 +400,8 @@ func (s *Store) DeleteKey(ctx context.Context, id string) error {
 	})
 }
 
-// TouchKeys stores when keys were last used. Each is a transaction of its
-// own: this must never hold a key that a submit waits for.
+// TouchKeys stores when keys were last used. Each key is a transaction of its own, so that no
+// submit waits for more than one of these writes.
 func (s *Store) TouchKeys(ctx context.Context, usedAt map[string]time.Time) error {
 	for id, t := range usedAt {
 		_, err := exec(s.on(ctx), `UPDATE keys SET last_used_at = ?

@@ -9,25 +9,23 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// What keys do to the keys of their account. Whether the giver may do it is
-// decided by the caller, in a function that sees the giver and the key as they are
-// while nothing about them can change: a key that is narrowed or deleted at the
-// same moment gives nothing more than it has left.
+// Delegation is what a key, the giver, does to the keys of its account. The caller decides whether
+// the giver may do it, in a function that sees both keys under their locks. So a giver that is
+// narrowed or deleted at the same moment gives only what it has left.
 //
-// A limited key pays for quota that it gives or takes hold of: for that of a key
-// that it makes, for what it raises another's by, and for the whole quota of a key
-// that it rotates, whose new secret it learns, or widens otherwise, since that key
-// may lie idle in its hands. So a budget stays one whatever the number of keys among
-// which it is parted. Nothing of it comes back: a key that lowers another's quota,
-// or deletes it, gains nothing.
+// A limited giver pays with its own quota for what it gives: for the quota of a key that it makes,
+// for the amount by which it raises another key's quota, and for the whole unspent quota of a key
+// that it rotates or widens otherwise. In the last case the giver could use that key itself, for
+// example with the new secret that a rotation returns. A budget therefore stays the same, however
+// many keys it is divided among. A giver that lowers the quota of a key or deletes the key gets
+// nothing back.
 
-// errGiver is what becomes of a giver that has ended.
+// errGiver is the error for a giver that is deleted or has expired.
 var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
 
-// GiveKey makes a key of the giver's account as grant says, under the hash of its
-// secret. Returns KindUnauthenticated for a giver that has ended, KindForbidden
-// for quota that it lacks, KindConflict for a hash that is taken, and what grant
-// returns.
+// GiveKey makes a key of the giver's account with the settings that grant returns, under the hash of
+// its secret. Returns KindUnauthenticated for a giver that is deleted or has expired, KindForbidden
+// for quota that the giver lacks, KindConflict for a hash that is taken, and the errors of grant.
 func (s *Store) GiveKey(
 	ctx context.Context, giver string, secret mediagate.KeySecret,
 	grant func(giver mediagate.Key) (mediagate.Key, error),
@@ -56,10 +54,10 @@ func (s *Store) GiveKey(
 	return k, err
 }
 
-// ChangeKey is UpdateKey at the word of another key of the account, or of the key
-// itself. check passes what becomes of each live key that the change is one of:
-// those that share a quota share limits. It reports whether the key may do more
-// than before with what quota it has. Returns what GiveKey and UpdateKey do.
+// ChangeKey is UpdateKey on behalf of another key of the account, or of the key itself. It calls
+// check for each live key that the change concerns, since keys that share a quota share limits.
+// check reports whether that key may do more than before with its quota. Returns the errors of
+// GiveKey and UpdateKey.
 func (s *Store) ChangeKey(
 	ctx context.Context, giver, id string,
 	change func(giver mediagate.Key, k *mediagate.Key) error,
@@ -106,8 +104,8 @@ func (s *Store) ChangeKey(
 	return k, err
 }
 
-// sharing reads the other live keys that share the quota of one that is locked.
-// Each change of one of them locks that quota, so none changes meanwhile.
+// sharing reads the other live keys that share the quota of a locked key. Every change of them locks
+// that quota too, so none of them changes meanwhile.
 func (s *Store) sharing(tx *gorm.DB, row keyRow) ([]mediagate.Key, error) {
 	rows, err := readKeys(tx, "(k.id = ? OR k.quota_id = ?) AND k.id <> ? AND "+liveKey+" ORDER BY k.id",
 		row.quotaID(), row.quotaID(), row.ID, at(s.clock()))
@@ -117,8 +115,8 @@ func (s *Store) sharing(tx *gorm.DB, row keyRow) ([]mediagate.Key, error) {
 	return convertAll(rows, keyRow.key)
 }
 
-// RenewKey is RotateKey at the word of another key of the account, or of the key
-// itself, once check has passed it. Returns what GiveKey and RotateKey do.
+// RenewKey is RotateKey on behalf of another key of the account, or of the key itself, if check
+// returns no error. Returns the errors of GiveKey and RotateKey.
 func (s *Store) RenewKey(
 	ctx context.Context, giver, id string, secret mediagate.KeySecret, grace time.Duration,
 	check func(giver, k mediagate.Key) error,
@@ -144,11 +142,11 @@ func (s *Store) RenewKey(
 	return k, err
 }
 
-// lockGiver locks a key that acts and the key that it acts on.
+// lockGiver locks a giver and the key on which it acts.
 func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediagate.Key, row keyRow, err error) {
 	rows, err := s.lockKeys(tx, giver, id)
 	if mediagate.Is(err, mediagate.KindNotFound) {
-		if _, gone := s.lockKeys(tx, giver); gone != nil { // the giver itself is not there
+		if _, gone := s.lockKeys(tx, giver); gone != nil { // the giver itself does not exist
 			err = errGiver
 		}
 	}
@@ -163,8 +161,8 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediaga
 	return by, key, row, err
 }
 
-// takeQuota takes from a limited key quota that another one has by it. Keys that
-// share a quota take nothing from each other.
+// takeQuota takes the quota that a giver gives to another key from the giver, if both are limited.
+// Keys that share a quota take nothing from each other.
 func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, taken mediagate.Micros) error {
 	if by.Unlimited || row.Unlimited || taken <= 0 || by.quotaID() == row.quotaID() {
 		return nil
@@ -184,6 +182,6 @@ func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, take
 	return s.noteKey(ctx, tx, mediagate.AuditChangeKey, by, before, by.facts())
 }
 
-// unspent is the quota that may still be spent. It includes what is held, which comes back
-// where a task is cancelled.
+// unspent returns the quota that may still be spent. It includes the held amount, which comes back
+// if the task is cancelled.
 func (r keyRow) unspent() mediagate.Micros { return r.Quota - r.Spent }

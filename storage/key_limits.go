@@ -9,14 +9,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// period is a span of time in which what a key spends is bounded: a day, a week
-// or a month in UTC. Its columns in the row of a key are <name>_start, when the
-// period began that was counted last, <name>_used, what is held and charged in
-// it, and cap_<name>. What a hold was counted to follows from the day that its
-// transfer names, since all three move on together.
+// period is a span of time with a cap on what a key spends: a day, a week or a month in UTC. It has
+// three columns in the row of a key: <name>_start is the beginning of the period that was counted
+// last, <name>_used the amount held and charged in it, and cap_<name> the cap. A hold's transfer
+// names the day to which it was counted; its week and month follow from the day, since all three
+// are counted together.
 type period struct {
 	name  string
-	days  int // as many as it has at most
+	days  int // the most days that it has
 	begin func(t time.Time) time.Time
 }
 
@@ -29,16 +29,17 @@ var periods = [...]period{
 	{"month", 31, func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC) }},
 }
 
-// start is when the period that t is in began.
+// start returns the beginning of the period that contains t.
 func (p period) start(t time.Time) stamp { return at(p.begin(t.UTC())) }
 
-// current is the expression for what counts of a key's row; the parameter is when
-// the period began that the present is in.
+// current is the expression of the amount that a key has used in the present period, whose beginning
+// is the parameter.
 func (p period) current() string {
 	return "CASE WHEN " + p.name + "_start >= ? THEN " + p.name + "_used ELSE 0 END"
 }
 
-// end is when the period ends that counts of a key's row.
+// end returns the end of the period that counts for a key: the present one, or a later one that was
+// counted before the clock was set back.
 func (p period) end(r keyRow, now time.Time) time.Time {
 	start := p.start(now)
 	if counted, _ := r.counted(p); counted.After(start.Time) {
@@ -47,9 +48,8 @@ func (p period) end(r keyRow, now time.Time) time.Time {
 	return p.begin(start.AddDate(0, 0, p.days))
 }
 
-// used is what counts of a key's row in the period that now is in. One that was
-// counted last stays the current one when the clock jumps back: no clock gives a
-// key its allowance twice.
+// used returns the amount that a key has used in the present period. When the clock is set back, the
+// period that was counted last stays the present one, so that no key gets its cap twice.
 func (p period) used(r keyRow, now time.Time) mediagate.Micros {
 	start, used := r.counted(p)
 	if start.Before(p.start(now).Time) {
@@ -80,7 +80,7 @@ func (r keyRow) limit(p period) *mediagate.Micros {
 	}
 }
 
-// checkLimits refuses a quota and caps that are used up beyond them already.
+// checkLimits returns KindInvalid for a quota or a cap below the amount that is used already.
 func (r keyRow) checkLimits(now time.Time) error {
 	if used := r.Held + r.Spent; !r.Unlimited && r.Quota < used {
 		return mediagate.Invalid("quota", "quota must be at least %s, which is held and spent already", used)
@@ -96,14 +96,13 @@ func (r keyRow) checkLimits(now time.Time) error {
 	return nil
 }
 
-// inFlight is a table whose rows bound the tasks in flight. A row's in_flight
-// goes up with each hold of a task and down with the end of one, in statements
-// that write the row anyway.
+// inFlight is a table whose rows bound the number of tasks in flight. Each hold of a task raises the
+// row's in_flight, and each end of a task lowers it, in statements that write the row anyway.
 type inFlight struct {
 	table string
-	what  string // a row, for people
-	tasks string // counts those of the row
-	jobs  string // counts jobs of cancelled tasks that may still run
+	what  string // the name of a row for people
+	tasks string // the query that counts the row's open tasks
+	jobs  string // the query that counts jobs of cancelled tasks that may still run
 }
 
 const openTasks = "SELECT COUNT(*) FROM tasks AS t WHERE t.status IN ('pending', 'processing') AND t.account_id = "
@@ -119,16 +118,16 @@ var (
 	}
 )
 
-// pair are the ids of the keys that share a row of keys.
+// pair selects the ids of the keys that share the quota of a row of keys.
 const pair = "(SELECT o.id FROM keys AS o WHERE o.id = keys.id OR o.quota_id = keys.id)"
 
-// room is the condition that a row can have one more, where limit is an expression that is
-// null without one.
+// room is the condition that a row may have one more task in flight. limit is an expression that is
+// NULL where there is no limit.
 func (f inFlight) room(limit string) string {
 	return "(" + limit + " IS NULL OR " + f.table + ".in_flight + " + f.jobs + " < " + limit + ")"
 }
 
-// checkInFlight refuses another task of a row that has as many as it may.
+// checkInFlight returns KindRateLimited if a row has as many tasks in flight as its limit allows.
 func (s *Store) checkInFlight(ctx context.Context, f inFlight, id string, byDefault *int) error {
 	row, err := one[struct {
 		InFlight    int

@@ -12,7 +12,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The buckets between which money moves. All of one account's sum to zero.
+// The buckets between which money moves. The four balances of an account sum to zero.
 const (
 	bucketIssued    = "issued"
 	bucketAvailable = "available"
@@ -20,14 +20,14 @@ const (
 	bucketSpent     = "spent"
 )
 
-// transferRow is a transfer as it is read by transferColumns.
+// transferRow is a transfer, read by transferColumns.
 type transferRow struct {
 	mediagate.Transfer
 	At stamp
-	// CountedDay is the day to which a hold was counted in the caps of its key, or
-	// from which what a post or a void gave back was taken out again.
+	// CountedDay is the day to which a hold was counted in the caps of its key. In a post or a
+	// void it is the day whose count was lowered by what the key got back.
 	CountedDay stamp
-	// The end of a hold says what the hold was for. Usage is counted from it.
+	// A post or a void names what the hold was for. Usage is counted from these columns.
 	Model, Provider *string
 	Status          *mediagate.Status
 }
@@ -43,7 +43,7 @@ func (r transferRow) transfer() mediagate.Transfer {
 	return r.Transfer
 }
 
-// readTransfer reads the transfer that the conditions leave, or nil.
+// readTransfer reads the transfer that meets the conditions, or returns nil.
 func readTransfer(db *gorm.DB, conditions string, args ...any) (*transferRow, error) {
 	return one[transferRow](db, "SELECT "+transferColumns+" FROM ledger_transfers l WHERE "+conditions, args...)
 }
@@ -71,11 +71,11 @@ type entryRow struct {
 	Amount     mediagate.Micros
 }
 
-// TableName tells GORM.
+// TableName implements GORM's Tabler.
 func (entryRow) TableName() string { return "ledger_entries" }
 
-// entries are the lines that belong to each kind of transfer. held is what
-// the hold took; it counts for posts only.
+// entries returns the lines of a transfer, by its kind. held is the amount of the hold; only posts
+// use it.
 func entries(t transferRow, held mediagate.Micros) []entryRow {
 	line := func(bucket string, amount mediagate.Micros) entryRow {
 		return entryRow{
@@ -100,7 +100,7 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 	}
 }
 
-// insert writes the INSERT of the transfer, but for its last value: the counted day.
+// insert returns the INSERT of the transfer without its last value, the counted day.
 func (r transferRow) insert() *statement {
 	return (&statement{}).with(`INSERT INTO ledger_transfers
 			(id, kind, account_id, key_id, task_id, amount, reference, at, model, provider, status, counted_day)
@@ -109,8 +109,8 @@ func (r transferRow) insert() *statement {
 		r.At, r.Model, r.Provider, r.Status)
 }
 
-// record writes the transfer with its entries. It tells false when a unique
-// rule refused it: the hold is there, is resolved, or the reference is taken.
+// record writes the transfer with its entries. It returns false if a unique constraint refused the
+// transfer: the hold exists, it is resolved already, or the grant's reference is taken.
 func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
 	into := row.insert().with("? WHERE true ON CONFLICT DO NOTHING", row.CountedDay)
 	added, err := exec(tx, into.text.String(), into.args...)
@@ -121,14 +121,13 @@ func record(tx *gorm.DB, row transferRow, held mediagate.Micros) (bool, error) {
 	return err == nil, err
 }
 
-// maxAccount bounds what an account may ever hold, so that no sum overflows.
+// maxAccount bounds the money of an account, so that no sum overflows.
 const maxAccount = math.MaxInt64 / 4
 
-// Grant gives an account money, or takes some back when amount is negative.
-// The same reference with the same amount changes nothing and returns the
-// first grant. Returns KindInvalid for zero, KindNotFound for an unknown
-// account, KindConflict when the reference was used with another amount or
-// less than nothing would remain available.
+// Grant gives an account money. A negative amount takes money back. A repeated grant, with the same
+// reference and the same amount, changes nothing and returns the first one. Returns KindInvalid for
+// zero, KindNotFound for an unknown account, and KindConflict if the reference was used with another
+// amount or if the available balance would become negative.
 func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Micros, reference string) (
 	g mediagate.Transfer, available mediagate.Micros, created bool, err error,
 ) {
@@ -181,7 +180,7 @@ func (s *Store) Grant(ctx context.Context, accountID string, amount mediagate.Mi
 	return g, available, created, nil
 }
 
-// firstGrant reads the grant that has the reference of another one already.
+// firstGrant reads the earlier grant that has the same reference.
 func firstGrant(tx *gorm.DB, g mediagate.Transfer) (mediagate.Transfer, mediagate.Micros, error) {
 	row, err := readTransfer(tx, "l.account_id = ? AND l.reference = ? AND l.kind = 'grant'", g.AccountID, g.Reference)
 	if err != nil {
@@ -203,13 +202,13 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 	return row.transfer(), nil
 }
 
-// Ledger lists an account's transfers, newest first, those older than the
-// transfer after; of one task only when taskID is given.
+// Ledger lists an account's transfers, newest first, beginning after the transfer after. With a
+// taskID it lists only the transfers of that task.
 func (s *Store) Ledger(
 	ctx context.Context, accountID, taskID, after string, limit int,
 ) (transfers []mediagate.Transfer, hasMore bool, err error) {
 	var last *transferRow
-	if after != "" { // read first: an index is entered at a value, not at a subquery
+	if after != "" { // read first: the planner uses an index with a value, not with a subquery
 		if last, err = readTransfer(s.on(ctx), "l.id = ?", after); err != nil || last == nil {
 			return nil, false, dbError(err, "list ledger")
 		}
@@ -223,13 +222,13 @@ func (s *Store) Ledger(
 	return convert(rows, transferRow.transfer), hasMore, nil
 }
 
-// ledgerListing writes the statement of a page after the last one's end, which is
-// nil for the first.
+// ledgerListing returns the query of the page after the transfer last, or of the first page if last
+// is nil.
 func ledgerListing(accountID, taskID string, last *transferRow, limit int) *statement {
 	list := (&statement{}).say("SELECT ", transferColumns, " FROM ")
 	if taskID == "" {
 		list.say("ledger_transfers l")
-	} else { // each half by the index that has no more than one of the kind
+	} else { // each half uses a unique index, which finds at most one row
 		const of = "SELECT * FROM ledger_transfers WHERE task_id = ? AND "
 		list.with("("+of+"kind = 'hold' UNION ALL "+of+"kind IN ('post', 'void')) AS l", taskID, taskID)
 	}
@@ -240,16 +239,16 @@ func ledgerListing(accountID, taskID string, last *transferRow, limit int) *stat
 	return list.with(" ORDER BY l.at DESC, l.id DESC LIMIT ?", limit+1)
 }
 
-// holding is a hold that is to be ended, and what it hangs on: a task or a speech.
+// holding is a hold that is to be ended, with its owner: a task or a speech.
 type holding struct {
 	id, accountID, keyID string
 	amount               mediagate.Micros
-	tasks                int // in flight, until now
+	tasks                int // tasks in flight that end with it: 1 for a task, 0 for a speech
 	model, provider      string
-	status               mediagate.Status // as which it ends
+	status               mediagate.Status // how the owner ends
 }
 
-// newHold is the transfer that takes a hold.
+// newHold returns the transfer of a new hold.
 func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, now time.Time) mediagate.Transfer {
 	return mediagate.Transfer{
 		ID:        s.newID("txn_"),
@@ -262,9 +261,9 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 	}
 }
 
-// resolve ends a hold: a post of the cost, or a void. What is not charged is no
-// longer counted in the period to which the hold was counted, if that is still the
-// current one. The hot account row is written last.
+// resolve ends a hold by a post of the cost or by a void. It lowers the counts of the key's caps by
+// what is not charged, where the period of the hold is still counted. It writes the account's row
+// last, because other transactions wait for it.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
 	hold, err := readTransfer(tx, "l.task_id = ? AND l.kind = 'hold'", h.id)
 	if err != nil {
@@ -274,11 +273,16 @@ func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost m
 		return mediagate.Errorf(mediagate.KindInternal, "there is no hold of %s", h.id)
 	}
 	end := *hold
-	end.ID, end.Kind, end.Amount, end.At = s.newID("txn_"), kind, h.amount, at(s.clock())
+	end.ID = s.newID("txn_")
+	end.Kind = kind
+	end.Amount = h.amount
 	if kind == mediagate.EntryPost {
 		end.Amount = cost
 	}
-	end.Model, end.Provider, end.Status = &h.model, &h.provider, &h.status
+	end.At = at(s.clock())
+	end.Model = &h.model
+	end.Provider = &h.provider
+	end.Status = &h.status
 	recorded, err := record(tx, end, h.amount)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 // maxProblems bounds the report of one rule.
 const maxProblems = 100
 
-// CheckLedger proves all rules of the ledger on one snapshot, while it is in use. Each
-// problem is a line for people.
+// CheckLedger checks all rules of the ledger on one snapshot, while the ledger is in use. Each problem
+// is a line for people.
 func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport, err error) {
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
 		report = mediagate.LedgerReport{Problems: []string{}}
@@ -47,10 +47,10 @@ func (s *Store) CheckLedger(ctx context.Context) (report mediagate.LedgerReport,
 	return report, dbError(err, "check ledger")
 }
 
-// alone has PostgreSQL make the transaction's statements in one process, which reads each
-// table once: parallel workers would read the inner side of a merge join each. Compiling the
-// statements costs more than it saves, and sums of keys and hours need more memory than those
-// of a client's statement.
+// alone makes PostgreSQL run the statements of the transaction in one process, which reads each
+// table once: each parallel worker would read the inner side of a merge join again. Compiling the
+// statements costs more than it saves. The sums of keys and hours need more memory than a client's
+// statements do.
 func (s *Store) alone(tx *gorm.DB) error {
 	if s.lite {
 		return nil
@@ -60,8 +60,8 @@ func (s *Store) alone(tx *gorm.DB) error {
 	return err
 }
 
-// broken finds the rows that break a rule. The rules are numbered in the order of texts. All
-// passes over the tables of sums are one statement, so that the ledger is added up once.
+// broken finds the rows that break a rule. Rules are numbered in the order of texts. All passes over
+// the tables of sums are one statement, so that the ledger is summed once.
 func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []string, err error) {
 	ask := func(tables, selects []string) error {
 		var rows []problemRow
@@ -86,23 +86,23 @@ func (s *Store) broken(tx *gorm.DB, passes []pass) (found []problemRow, texts []
 	return found, texts, ask(sharedTables, sharedSelects)
 }
 
-// pass is a query whose rows, each with an id, are looked at once for all of its rules.
+// pass is a query whose rows, each with an id, are checked once against all of its rules.
 type pass struct {
 	rows   string
 	rules  []rule
-	summed bool // asks the tables of sums
+	summed bool // reads the tables of sums
 }
 
-// rule is one invariant of the ledger: the condition of the rows that break it, and the
-// expressions of what is found there and what should be. A rule without a condition is
-// broken by each row of its pass, which has the columns found and expected.
+// rule is an invariant of the ledger: the condition of rows that break it, and the expressions of the
+// found and the expected amount. Without a condition, each row of the pass breaks the rule, and the
+// pass has the columns found and expected.
 type rule struct {
 	broken, found, expected string
 	text                    string // verbs for id, found, expected
 }
 
-// statement is the table of the rows that break any rule, and a query of it for each rule,
-// whose number begins with first.
+// statement returns the table of the rows that break any rule of the pass, and for each rule a query
+// of that table. The rules are numbered from first.
 func (p pass) statement(table string, first int) (with string, selects []string) {
 	var conditions []string
 	for i, r := range p.rules {
@@ -116,11 +116,12 @@ func (p pass) statement(table string, first int) (with string, selects []string)
 	return with, selects
 }
 
-// ledgerPasses are those of the ledger, in the order of reports. Amounts in problems are in
-// the currency. s.usagePass is the last one.
+// ledgerPasses are the passes over the ledger, in the order of reports; s.usagePass follows them.
+// Amounts in problems are in the currency.
 var ledgerPasses = []pass{
 	{
-		// named is the entry that names what changed hands. It must be there and agree.
+		// named is the amount of the entry whose bucket the kind of transfer names. The entry must
+		// exist and agree with the transfer.
 		rows: `SELECT t.id, t.amount, SUM(e.amount) AS total,
 				SUM(CASE e.bucket WHEN CASE t.kind WHEN 'hold' THEN 'held' WHEN 'post' THEN 'spent' ELSE 'available' END
 					THEN e.amount END) AS named,
@@ -237,19 +238,19 @@ var ledgerPasses = []pass{
 	accountsInFlight.pass("accounts", "true"),
 }
 
-// summed is a pass of one rule over the tables of sums, of which the query reads what breaks it.
+// summed is a pass of one rule over the tables of sums. The query selects the rows that break it.
 func summed(query, text string) pass {
 	return pass{rows: query, rules: []rule{{text: text}}, summed: true}
 }
 
-// differsFrom compares a column of rows with the amounts of others, whose query names the id
-// of the row whose they are.
+// differsFrom selects the rows whose column differs from the amount in others, a query of the columns
+// whose (the id of a row) and amount.
 func differsFrom(rows, column, others string) string {
 	return "SELECT id, " + column + " AS found, COALESCE(amount, 0) AS expected FROM " + rows +
 		" LEFT JOIN (" + others + ") AS others ON whose = id WHERE " + column + " <> COALESCE(amount, 0)"
 }
 
-// heldFor compares what a row holds with its hold in the ledger.
+// heldFor is the rule that a row holds as much as its hold in the ledger.
 func heldFor(what string) rule {
 	return rule{
 		"held IS NULL OR held <> hold", "COALESCE(held, 0)", "hold",
@@ -257,7 +258,7 @@ func heldFor(what string) rule {
 	}
 }
 
-// cachedAccount compares an account's cached balance with its entries.
+// cachedAccount is the pass that compares an account's cached balance with its entries.
 func cachedAccount(bucket string) pass {
 	return summed(
 		differsFrom("accounts", bucket,
@@ -267,8 +268,8 @@ func cachedAccount(bucket string) pass {
 	)
 }
 
-// cachedKey compares what stands in a shared quota with the entries of all its keys. A
-// key that has another's shared quota has nothing in its own row.
+// cachedKey is the pass that compares a shared quota with the entries of all its keys. A key that uses
+// the quota of another key has zeros in its own row.
 func cachedKey(bucket string) pass {
 	return summed(
 		differsFrom("their_keys", bucket, `SELECT k.quota_key AS whose, SUM(l.amount) AS amount
@@ -277,9 +278,9 @@ func cachedKey(bucket string) pass {
 	)
 }
 
-// keyPeriod compares what counts of a key's cap with the holds that were counted
-// to the period: what is held, and of those that have ended what was charged. An
-// end that names no day gave nothing back.
+// keyPeriod is the pass that compares the amount that counts for a key's cap with the holds of the
+// period: their amounts, or what was charged for those that have ended. A hold whose end names no day
+// counts in full.
 func keyPeriod(p period) pass {
 	return summed(
 		differsFrom("their_keys", p.name+"_used", `SELECT q.id AS whose, SUM(l.amount) AS amount
@@ -289,8 +290,8 @@ func keyPeriod(p period) pass {
 	)
 }
 
-// pass compares what rows have counted with their tasks in flight. Keys are many, and of
-// those without a limit nobody asks.
+// pass compares the counts in the rows with their tasks in flight. Only keys with a limit are checked,
+// since keys are many.
 func (f inFlight) pass(rows, which string) pass {
 	return summed(
 		`SELECT id, in_flight * 1000000 AS found, tasks * 1000000 AS expected
@@ -301,7 +302,8 @@ func (f inFlight) pass(rows, which string) pass {
 	)
 }
 
-// keySum compares an account with its keys, a rotated pair once, deleted ones too.
+// keySum is the pass that compares an account with the sum of its keys. The keys of a rotation count
+// once, and deleted keys count too.
 func keySum(bucket string) pass {
 	return summed(
 		differsFrom("accounts", bucket,
@@ -318,10 +320,10 @@ type problemRow struct {
 	Expected mediagate.Micros
 }
 
-// sums are the tables that rules about accounts share: what the ledger adds up to, keys
-// with whose shared quota they have, and what is held for what is open. Sums are by buckets of
-// entries; besides, there is what was granted, and what is counted in the caps of keys for each
-// day by holds and their ends.
+// sums returns the tables that the rules about accounts share. The table sums has the ledger's sums by
+// bucket, what was granted, and what holds and their ends count in the caps of keys for each day. The
+// table their_keys has the keys with the ids of their shared quotas, and open_holds the holds of open
+// tasks and speeches.
 func (s *Store) sums() string {
 	var began strings.Builder
 	for _, p := range periods {
@@ -345,8 +347,8 @@ func (s *Store) sums() string {
 			UNION ALL SELECT account_id, hold FROM speeches WHERE state = 'open')`
 }
 
-// usagePass compares the sums of usage with the ends in the ledger. It names the first
-// figure that is off.
+// usagePass is the pass that compares the sums of usage with the ends in the ledger. It names the first
+// figure that differs.
 func (s *Store) usagePass() pass {
 	first := func(then string) string {
 		return "CASE " + eachFigure("WHEN SUM(found_@) <> SUM(due_@) THEN "+then, " ") + " END"

@@ -10,17 +10,17 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// byBucket are the changes of a balance that the entries of transfers t make.
+// byBucket selects the changes of a balance by the entries of transfers t.
 const byBucket = `SELECT
 		CASE e.bucket WHEN 'available' THEN e.amount ELSE 0 END AS available,
 		CASE e.bucket WHEN 'held' THEN e.amount ELSE 0 END AS held,
 		CASE e.bucket WHEN 'spent' THEN e.amount ELSE 0 END AS spent
 	FROM ledger_transfers t JOIN ledger_entries e ON e.transfer_id = t.id`
 
-// lineRow is a line of a statement as it is read.
+// lineRow is a line of a statement.
 type lineRow struct {
 	transferRow
-	About string // a model
+	About string // the model
 	mediagate.Balance
 }
 
@@ -28,19 +28,19 @@ func (r lineRow) line() mediagate.StatementLine {
 	return mediagate.StatementLine{Transfer: r.transfer(), Model: r.About, Change: r.Balance}
 }
 
-// lineModel is the model that a transfer l was about: of the end of its hold, or
-// of what is not over yet.
+// lineModel is the expression of a transfer's model: from the end of its hold, else from the open
+// task or speech.
 const lineModel = `CASE l.kind WHEN 'grant' THEN '' ELSE COALESCE(
 	(SELECT o.model FROM ledger_transfers o WHERE o.task_id = l.task_id AND o.kind IN ('post', 'void')),
 	(SELECT t.model FROM tasks t WHERE t.id = l.task_id),
 	(SELECT s.model FROM speeches s WHERE s.id = l.task_id), '') END`
 
-// Statement tells what moved an account's balance, oldest first, from a balance
-// to a balance. Returns KindNotFound for an unknown account, and KindInvalid when
-// After is no transfer of its.
+// Statement lists the transfers of an account in a span of time, oldest first, with the opening and
+// the closing balance. Returns KindNotFound for an unknown account, and KindInvalid when After names
+// no transfer of the statement.
 //
-// A balance of the past is what the account has now, less what came since: few
-// sums, however long the account is there.
+// The opening balance is the present balance minus the changes since then. These are few sums,
+// however old the account is.
 func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st mediagate.Statement, err error) {
 	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {
@@ -60,7 +60,7 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 				return mediagate.Invalid("after", "after must be an id of this statement")
 			}
 			from = last.At.Time
-			// The changes by transfers of that moment, up to the last one.
+			// The changes by transfers of the same time, up to the last one.
 			began, err = sumChanges(tx, byBucket+" WHERE t.account_id = ? AND t.at = ? AND t.id <= ?",
 				last.AccountID, last.At, last.ID)
 			if err != nil {
@@ -97,7 +97,7 @@ func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st 
 	return st, nil
 }
 
-// lines are the transfers of the statement.
+// lines reads the transfers of the statement.
 func (s *Store) lines(tx *gorm.DB, f mediagate.StatementFilter, from, to time.Time) (rows []lineRow, err error) {
 	moved := func(bucket string) string {
 		return `, COALESCE((SELECT e.amount FROM ledger_entries e
@@ -117,9 +117,9 @@ func (s *Store) lines(tx *gorm.DB, f mediagate.StatementFilter, from, to time.Ti
 	return rows, read(tx, &rows, list.text.String(), list.args...)
 }
 
-// changesSince are the changes of an account's balance from a time on: by the ledger itself
-// in what is left of that hour, and by the sums of the hours and days after it. Those count
-// holds that have ended; the others, and grants, are looked up. Parameters are named: account,
+// changesSince selects the changes of an account's balance from a time on: from the ledger for the
+// rest of that hour, and from the sums of usage for the hours and days after it. The sums count
+// only holds that have ended, so open holds and grants are added. The named parameters are account,
 // from, hour and day.
 const changesSince = byBucket + ` WHERE t.account_id = @account AND t.at >= @from AND t.at < @hour
 	UNION ALL SELECT released - cost - taken, taken - released, cost FROM usage_sums

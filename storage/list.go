@@ -24,21 +24,21 @@ import (
 //	search                           the primary key; attempts_job: job_id; tasks_account of each account
 //	stuck                            tasks_stuck: id; wakes_stuck                      the same
 //
-// A time is a range of ids in each of them. Type, model and channel together are a kind.
-// A list with a filter of the second line first goes from kind to kind by the index, with
-// one look at each, and then merges the newest of each kind and status that the filter
-// allows. What has a reference is looked at whole where another filter goes with it:
-// references are the client's own, and meant to tell one task from the others. Another filter
-// beside that of the key, or of the callback's state, reads the tasks of this key, or with this
-// state, until the page is full.
-// Of what is stuck, all that is overdue is looked at, and all that is parked
-// where there is another filter.
+// A filter by time is a range of ids in each of these indexes. Type, model and channel together
+// are a kind. A list with a filter of the second line first reads one row of each kind from the
+// index, and then merges the newest tasks of each kind and status that the filter allows.
+//
+// Some combinations read more rows than they show. With another filter, a list by reference reads
+// all tasks that have the reference; clients choose references to tell tasks apart, so these are
+// few. With another filter, a list by key or by the callback's state reads tasks with that key or
+// state until the page is full. A list of stuck tasks reads all overdue tasks, and with another
+// filter all parked ones.
 
-// defaultLimit is the length of a list that names none.
+// defaultLimit is the length of a list whose filter has no limit.
 const defaultLimit = 20
 
-// Tasks lists tasks, newest first. Returns KindInvalid when After names no task of
-// the account, or none at all in a list of all accounts.
+// Tasks lists tasks, newest first. Returns KindInvalid when After names no task, or in the list of
+// an account no task of that account.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.After != "" {
 		named := (&statement{}).say("SELECT id FROM tasks").
@@ -55,8 +55,8 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	return s.SelectTasks(ctx, f)
 }
 
-// SelectTasks lists tasks as Tasks does, but After need not be the id of a task: who goes
-// through a list goes on where one has been deleted meanwhile.
+// SelectTasks lists tasks as Tasks does, but After need not be the id of a task. A job that works
+// through a list continues even if the task after which it continues was deleted.
 func (s *Store) SelectTasks(
 	ctx context.Context, f mediagate.TaskFilter,
 ) (tasks []mediagate.Task, hasMore bool, err error) {
@@ -82,8 +82,8 @@ func (s *Store) SelectTasks(
 	return tasks, hasMore, dbError(s.noteSourceStates(s.on(ctx), read...), "list tasks")
 }
 
-// wholeMicros is the first of the times that a column can hold which is not before
-// t. The zero time, which is none, stands for itself and comes of nothing else.
+// wholeMicros rounds t up to the precision of the columns. The zero time means no time: it stays
+// zero, and no other time is rounded to it.
 func wholeMicros(t time.Time) time.Time {
 	whole := t.Truncate(time.Microsecond)
 	if up := whole.Add(time.Microsecond); whole.Before(t) && !up.IsZero() {
@@ -92,20 +92,21 @@ func wholeMicros(t time.Time) time.Time {
 	return whole
 }
 
-// selection is a filter with what its search names. The tasks are those of the list, or of
-// the accounts.
+// selection is a filter with the tasks and accounts that its search has found. It selects these
+// tasks and all tasks of these accounts.
 type selection struct {
 	mediagate.TaskFilter
 	tasks    []string
 	accounts []string
 }
 
-// mostFound is how many accounts, and how many tasks, a search may name.
+// mostFound is how many accounts, and how many tasks, a search may find.
 const mostFound = 20
 
-// find looks up what the search of a filter names: tasks by their own id or by that of a vendor's
-// job, accounts by their id or a part of their name. A single account takes the place of the search.
-// none reports that nothing is named so. Returns KindInvalid for a search that names too much.
+// find looks up the search of a filter: tasks by their own id or the id of a vendor's job, accounts by
+// their id or a part of their name. If the search finds only a single account, that account becomes
+// the filter's. none reports that the search found nothing. Returns KindInvalid for a search that
+// finds more than mostFound.
 func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selection, none bool, err error) {
 	f.CreatedBefore = wholeMicros(f.CreatedBefore)
 	found.TaskFilter = f
@@ -119,12 +120,14 @@ func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selecti
 		f.Search, f.Search, mostFound+1); err != nil {
 		return found, false, err
 	}
-	if err := read(s.on(ctx), &accounts, "SELECT id FROM accounts WHERE "+accountNamed+" AND (id = ? OR ? = '') LIMIT ?",
+	query := "SELECT id FROM accounts WHERE " + accountNamed + " AND (id = ? OR ? = '') LIMIT ?"
+	if err := read(s.on(ctx), &accounts, query,
 		f.Search, anywhere(f.Search), f.AccountID, f.AccountID, mostFound+1); err != nil {
 		return found, false, err
 	}
 	if max(len(tasks), len(accounts)) > mostFound {
-		return found, false, mediagate.Invalid("q", "q names more than %d accounts or tasks: write more of the name", mostFound)
+		return found, false, mediagate.Invalid("q",
+			"q names more than %d accounts or tasks: write more of the name", mostFound)
 	}
 	id := func(r row) string { return r.ID }
 	found.tasks, found.accounts = convert(tasks, id), convert(accounts, id)
@@ -134,8 +137,7 @@ func (s *Store) find(ctx context.Context, f mediagate.TaskFilter) (found selecti
 	return found, len(tasks)+len(accounts) == 0, nil
 }
 
-// listing writes the statement of a list; nil where nothing is found that the filter's search
-// names.
+// listing returns the query of a list, or nil if the filter's search finds nothing.
 func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*statement, error) {
 	f, none, err := s.find(ctx, filter)
 	switch {
@@ -149,15 +151,16 @@ func (s *Store) listing(ctx context.Context, filter mediagate.TaskFilter) (*stat
 		return listingOfAccounts(s.newest(), f), nil
 	case len(f.tasks) > 0:
 		return s.listingOfAll(f), nil
-	case f.Reference != "" || f.KeyID != "" || f.Webhook != "" || f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
+	case f.Reference != "" || f.KeyID != "" || f.Webhook != "",
+		f.Model == "" && f.Type == "" && f.Status == "" && f.Channel == "":
 		return s.listingOfAll(f), nil
 	default:
 		return s.listingOfKinds(ctx, f)
 	}
 }
 
-// where writes the conditions of a filter, id being how ids are compared; empty leaves
-// out those that a range of ids stands for.
+// where appends the conditions of a filter. id is the expression with which ids are compared. If it
+// is empty, the conditions of time and After are left out.
 func (list *statement) where(f selection, id string) *statement {
 	list.say(" WHERE tasks.erased_at IS NULL")
 	and := func(set bool, condition string, value any) {
@@ -178,8 +181,8 @@ func (list *statement) where(f selection, id string) *statement {
 	if f.Source != "" {
 		list.with(" AND tasks."+usesFile, f.Source)
 	}
-	// The planner takes the partial indexes of references and callbacks only when the
-	// condition names their own.
+	// The planner uses the partial indexes of references and callbacks only if the query repeats
+	// their conditions.
 	and(f.Reference != "", "tasks.reference <> '' AND tasks.reference =", f.Reference)
 	and(f.Model != "", "tasks.model =", f.Model)
 	and(f.Type != "", "tasks.type =", f.Type)
@@ -198,7 +201,7 @@ func (list *statement) where(f selection, id string) *statement {
 	return list
 }
 
-// in writes that a column has one of the values.
+// in appends the condition that a column has one of the values.
 func (list *statement) in(column string, values []string) *statement {
 	list.say(column, " IN (")
 	for i, value := range values {
@@ -210,8 +213,8 @@ func (list *statement) in(column string, values []string) *statement {
 	return list.say(")")
 }
 
-// listingOfAccounts is a list of the tasks of several accounts, and of single tasks: the newest of
-// each are merged.
+// listingOfAccounts lists the tasks of several accounts, and single tasks. It merges the newest of
+// each account.
 func listingOfAccounts(list *statement, f selection) *statement {
 	part := func(f selection) {
 		list.say("SELECT id FROM (SELECT id FROM tasks").where(f, "tasks.id").
@@ -232,11 +235,10 @@ func listingOfAccounts(list *statement, f selection) *statement {
 	return list.first(f)
 }
 
-// listingOfAll is a list of all tasks, or all of an account, or all with a reference.
-// Its limit is a parameter, for which PostgreSQL plans the statement each time anew:
-// where nearly all tasks are of one account, a plan for any account may go through
-// those of all. Only the indexes of keys and callbacks have the order in which a list of them
-// asks for its ids.
+// listingOfAll lists all tasks, or all tasks of an account, a reference, a key or a callback's state.
+// Its limit is a parameter, because PostgreSQL then plans the query anew for each call. Where nearly
+// all tasks belong to one account, a plan that is shared by all accounts might read the tasks of
+// all. The indexes of keys and callbacks order ids bytewise.
 func (s *Store) listingOfAll(f selection) *statement {
 	id := "tasks.id"
 	if f.KeyID != "" || f.Webhook != "" {
@@ -247,8 +249,7 @@ func (s *Store) listingOfAll(f selection) *statement {
 		with(" ORDER BY "+id+" "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
-// listingOfUsers is a list of the tasks that use a file of another, in the order in which
-// the table of sources has them.
+// listingOfUsers lists the tasks that use a file of another task, in the order of the table sources.
 func listingOfUsers(f selection) *statement {
 	list := (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM sources",
 		" JOIN tasks ON tasks.id = sources.task_id")
@@ -259,7 +260,7 @@ func listingOfUsers(f selection) *statement {
 		with(" ORDER BY sources.task_id "+order(f)+" LIMIT ?", f.Limit+1)
 }
 
-// kindOfTask is what the index has in front of the id.
+// kindOfTask has the columns that precede the id in the index of kinds.
 type kindOfTask struct {
 	Type    mediagate.Type   `json:"type"`
 	Model   string           `json:"model"`
@@ -267,7 +268,8 @@ type kindOfTask struct {
 	Status  mediagate.Status `json:"status"`
 }
 
-// kindsOfTasks goes from kind to kind by the index of the account, or of all.
+// kindsOfTasks selects the kinds of the account's tasks, or of all tasks. It steps through the index
+// from one kind to the next and reads one row of each.
 func kindsOfTasks(accountID string) *statement {
 	of := func(st *statement) *statement {
 		st.say("SELECT id FROM tasks WHERE erased_at IS NULL")
@@ -284,15 +286,15 @@ func kindsOfTasks(accountID string) *statement {
 		SELECT type, model, channel FROM kinds JOIN tasks ON tasks.id = kinds.id`)
 }
 
-// listingOfKinds is a list of the tasks of some kinds: the newest of each are merged.
+// listingOfKinds lists the tasks of the kinds that the filter allows. It merges the newest of each.
 func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, error) {
 	var kinds []struct {
 		Type    mediagate.Type
 		Model   string
 		Channel string
 	}
-	look := kindsOfTasks(f.AccountID)
-	if err := read(s.on(ctx), &kinds, look.text.String(), look.args...); err != nil {
+	query := kindsOfTasks(f.AccountID)
+	if err := read(s.on(ctx), &kinds, query.text.String(), query.args...); err != nil {
 		return nil, err
 	}
 	ranges := []kindOfTask{}
@@ -310,9 +312,13 @@ func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, er
 	if err != nil {
 		return nil, err
 	}
-	f.Type, f.Model, f.Channel, f.Status = "", "", "", "" // the ranges have them
+	// The ranges stand for these conditions.
+	f.Type = ""
+	f.Model = ""
+	f.Channel = ""
+	f.Status = ""
 	list := s.newest()
-	if s.lite { // which has no LATERAL
+	if s.lite { // SQLite has no LATERAL
 		list.with("SELECT newest.value AS id FROM "+s.rowsOf(kindColumns)+
 			" JOIN json_each((SELECT json_group_array(id) FROM (", text)
 	} else {
@@ -327,10 +333,10 @@ func (s *Store) listingOfKinds(ctx context.Context, f selection) (*statement, er
 	return list.say(" AS newest").first(f), nil
 }
 
-// allows reports that a filter leaves a value open, or names it.
+// allows reports whether a filter is empty or equals the value.
 func allows[T ~string](filter, value T) bool { return filter == "" || filter == value }
 
-// order is that of the ids in a list.
+// order returns the order of the ids in a list.
 func order(f selection) string {
 	if f.OldestFirst {
 		return "ASC"
@@ -338,11 +344,11 @@ func order(f selection) string {
 	return "DESC"
 }
 
-// kindColumns are those of kindOfTask.
+// kindColumns are the columns of a kindOfTask, for rowsOf.
 const kindColumns = "type text, model text, channel text, status text"
 
-// readAhead is how many rows a list of that length reads, as text: one more, and so
-// many that the statements for all lengths are few.
+// readAhead returns the LIMIT of a list: one row more than it shows. It rounds the limit up, so that
+// few different statements are prepared.
 func readAhead(limit int) string {
 	switch {
 	case limit <= defaultLimit:
@@ -353,26 +359,24 @@ func readAhead(limit int) string {
 	return strconv.Itoa(limit + 1)
 }
 
-// bytewise is the order of ids in the indexes of filtered lists. In that order no
-// other index has the tasks: so the planner cannot think that it finds them sooner
-// in that of all.
+// bytewise is the collation of ids in the indexes of filtered lists. The primary key has another
+// collation, so the planner cannot choose to read it in order instead of the filtered index.
 const bytewise = ` COLLATE "C"`
 
-// idMargin is more than a task's creation and the time in its id may be apart. Both
-// are one reading of the clock, but were two in rows of old.
+// idMargin is more than the difference between a task's creation time and the time in its id. Both
+// come from one reading of the clock, but in old rows from two.
 const idMargin = time.Minute
 
-// idAt is less than the ids with this prefix that were made at that time or later, and more
-// than those of earlier ones.
+// idAt returns the bound between ids with this prefix that were made before t and the others.
 func idAt(prefix string, t time.Time) string {
 	var id ulid.ULID
 	if t.After(time.UnixMilli(0)) {
-		_ = id.SetTime(min(ulid.Timestamp(t), ulid.MaxTime())) // no more than it holds
+		_ = id.SetTime(min(ulid.Timestamp(t), ulid.MaxTime()))
 	}
 	return prefix + id.String()
 }
 
-// listingOfStuck is a list of tasks that are parked, or overdue.
+// listingOfStuck lists tasks that are parked or overdue.
 func (s *Store) listingOfStuck(f selection) *statement {
 	list := s.newest()
 	of := func(from, and, id string) {
@@ -391,17 +395,18 @@ const (
 	overdueRun = "wakes.kind = 'run' AND wakes.tries >= 3" // mediagate.StuckTries
 )
 
-// newest begins a list of the tasks whose ids a query names, and first ends it.
+// newest begins a list of the tasks whose ids a subquery selects. The subquery and first follow.
 func (s *Store) newest() *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
 }
 
+// first ends a list that newest began: it keeps the first ids and reads their tasks.
 func (list *statement) first(f selection) *statement {
 	return list.say(") AS found ORDER BY id ", order(f), " LIMIT ", readAhead(f.Limit), ") AS listed").
 		say(" JOIN tasks ON tasks.id = listed.id ORDER BY tasks.id ", order(f))
 }
 
-// bytewiseID is an id as the indexes of filtered lists order it.
+// bytewiseID is the expression of an id in the collation of the indexes of filtered lists.
 func (s *Store) bytewiseID(column string) string {
 	if s.lite {
 		return column
@@ -409,7 +414,7 @@ func (s *Store) bytewiseID(column string) string {
 	return column + bytewise
 }
 
-// Labels reads what operators' lists show beside tasks, by their ids.
+// Labels reads the channel and the account's name of tasks, for operators' lists.
 func (s *Store) Labels(ctx context.Context, ids ...string) (map[string]mediagate.TaskLabel, error) {
 	list, err := jsonText(ids)
 	if err != nil {
@@ -430,7 +435,7 @@ func (s *Store) Labels(ctx context.Context, ids ...string) (map[string]mediagate
 	return labels, nil
 }
 
-// CountTasks counts what a filter selects. It reads all of that.
+// CountTasks counts the tasks that a filter selects. It reads all of them.
 func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (n int, err error) {
 	if f.Stuck {
 		counts, err := s.StuckCounts(ctx, f)
@@ -451,8 +456,7 @@ func (s *Store) CountTasks(ctx context.Context, f mediagate.TaskFilter) (n int, 
 	return row.N, nil
 }
 
-// StuckCounts counts the tasks of a filter that are stuck, by their reason. It reads all that
-// are stuck.
+// StuckCounts counts the stuck tasks of a filter by their reason. It reads all stuck tasks.
 func (s *Store) StuckCounts(ctx context.Context, f mediagate.TaskFilter) (map[string]int, error) {
 	found, none, err := s.find(ctx, f)
 	if err != nil || none {

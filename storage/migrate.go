@@ -31,7 +31,7 @@ var postgresWords = map[string]any{
 	"true":     "true",
 	"bytewise": `COLLATE "C"`,
 	"strict":   "",
-	// A migration without a transaction builds indexes beside the writers of their tables.
+	// A migration without a transaction builds indexes while their tables are written.
 	"concurrently": "CONCURRENTLY",
 }
 
@@ -81,8 +81,8 @@ type expandedFile struct {
 // Read implements fs.File.
 func (f expandedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
-// Migrated returns KindInvalid when the schema lacks a migration that this program
-// has. One of a newer program will do.
+// Migrated returns KindInvalid when the schema lacks a migration that this program has. A
+// schema of a newer program is accepted.
 func (s *Store) Migrated(ctx context.Context) error {
 	files, err := fs.ReadDir(migrations, "migrations") // sorted by name
 	if err != nil {
@@ -105,19 +105,19 @@ func (s *Store) Migrated(ctx context.Context) error {
 	return nil
 }
 
-// migratedLook is how often a process looks whether its migrations are done.
-const migratedLook = time.Second
+// migratedInterval is how often AwaitMigrated checks the schema.
+const migratedInterval = time.Second
 
-// AwaitMigrated is Migrated, asked again for as long as patience lasts: the
-// migrations may run beside this process.
+// AwaitMigrated repeats Migrated until it succeeds or patience is over: another process may
+// be running the migrations.
 func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error {
 	over := time.After(patience)
-	for told := false; ; told = true {
+	for warned := false; ; warned = true {
 		err := s.Migrated(ctx)
 		if !mediagate.Is(err, mediagate.KindInvalid) {
 			return err
 		}
-		if !told {
+		if !warned {
 			s.log.WarnContext(ctx, "waiting for the database's migrations", "error", err, "at_most", patience.String())
 		}
 		select {
@@ -125,12 +125,12 @@ func (s *Store) AwaitMigrated(ctx context.Context, patience time.Duration) error
 			return err
 		case <-over:
 			return err
-		case <-time.After(migratedLook):
+		case <-time.After(migratedInterval):
 		}
 	}
 }
 
-// noTable is PostgreSQL's code of a table that there is not.
+// noTable is PostgreSQL's code for a table that does not exist.
 const noTable = "42P01"
 
 // Migrate brings the schema up to date. Several processes may start at once:
@@ -163,16 +163,18 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 const (
-	migrationWait = 5 * time.Minute // for another's migration
-	migrationLook = time.Second     // between two looks whether it has ended
+	migrationWait     = 5 * time.Minute // for the migration of another process
+	migrationInterval = time.Second     // between two tries to take the lock
 )
 
-// lockMigrations takes the lock of migrations, which other processes wait for until
-// unlock is called. A transaction on a connection of its own holds the lock, since a
-// pooler in transaction mode keeps no session. A process that waits holds no connection,
-// of which a pooler has few. CREATE INDEX CONCURRENTLY waits for the snapshots of others,
-// so the transaction must hold none: a statement of the extended protocol would keep its
-// own.
+// lockMigrations takes the advisory lock of migrations until unlock is called. Other
+// processes wait for it.
+//
+// A transaction on a connection of its own holds the lock, since a pooler in transaction mode
+// keeps no session. A waiting process holds no connection, because a pooler has few. The
+// transaction must hold no snapshot, because CREATE INDEX CONCURRENTLY waits for all older
+// snapshots: a statement of the extended protocol would keep one, so the simple protocol
+// is used.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	wait, cancel := context.WithTimeout(ctx, migrationWait)
 	defer cancel()
@@ -196,7 +198,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 		select {
 		case <-wait.Done():
 			return nil, wait.Err()
-		case <-time.After(migrationLook):
+		case <-time.After(migrationInterval):
 		}
 	}
 }

@@ -13,45 +13,46 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Pooler says what is between the store and PostgreSQL.
+// Pooler is the kind of connection pooler between the store and PostgreSQL.
 type Pooler string
 
 const (
-	// PoolerNone is no pooler, or one that keeps a server connection for each
-	// client connection: prepared statements and settings of the session stay.
+	// PoolerNone is no pooler, or a pooler that keeps one server connection for each client
+	// connection. Prepared statements and settings of the session last.
 	PoolerNone Pooler = "none"
-	// PoolerTransaction is PgBouncer or the like in transaction mode: each
-	// transaction may run on another server connection, which others use as well.
+	// PoolerTransaction is PgBouncer or the like in transaction mode. Each transaction may run
+	// on another server connection, which other clients use too.
 	PoolerTransaction Pooler = "transaction"
 )
 
-// startupParameters are part of a connection's first message unless its URL names
-// them. They replace those of the role and the database, because pgx reads and
-// writes text by them. PgBouncer knows them, and sets them for each client.
+// startupParameters are sent in a connection's first message unless its URL names them. They
+// replace the values of the role and the database, because pgx relies on them to read and
+// write text. PgBouncer knows these parameters and sets them for each client.
 var startupParameters = map[string]string{
 	"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "TimeZone": "UTC", "standard_conforming_strings": "on",
 }
 
-// isolation is the level of transactions that do not ask for a snapshot. At a
-// stricter one, writers of one row would fail where they have to wait.
+// isolation is the level of transactions that do not ask for a snapshot. At a stricter level,
+// concurrent writers of one row would fail instead of waiting.
 const (
 	isolationSetting = "default_transaction_isolation"
 	isolation        = "read committed"
 )
 
-// commitSetting says whether a commit waits for the disk: a row that was
-// acknowledged must outlive a crash of the server.
+// commitSetting is the setting by which a commit waits for the disk. A row that was
+// acknowledged must survive a crash of the server.
 const commitSetting = "synchronous_commit"
 
-// setting is one of PostgreSQL's, with its value as an expression of SQL.
+// setting is a setting of PostgreSQL with its value as a SQL expression.
 type setting struct{ name, value string }
 
-// sessionSettings are set for each connection, in place of those of its role and
-// database. Its URL may say otherwise. The server releases the locks of a process
-// whose machine is gone within half a minute, not when the system's own timers run
-// out after hours. A statement waits for a lock for no longer than a client would,
-// and runs for as long as its caller lets it. Older servers do not know all of the
-// names, and ignore those.
+// sessionSettings are set for each connection and replace the values of its role and
+// database. The connection's URL may override them.
+//
+// The TCP settings release the locks of a process whose machine is gone within half a
+// minute; the system's own timers take hours. A statement waits for a lock no longer than a
+// client would wait, and runs for as long as its caller allows. Older servers lack some of
+// the names, and those are left out.
 var sessionSettings = append([]setting{
 	{isolationSetting, literal(isolation)},
 	{"tcp_keepalives_idle", "'15'"},
@@ -62,23 +63,23 @@ var sessionSettings = append([]setting{
 	{"idle_session_timeout", "'0'"},
 }, transactionSettings...)
 
-// transactionSettings are those of them that can be set for a transaction.
+// transactionSettings are the session settings that can be set for a single transaction.
 var transactionSettings = []setting{
 	{"lock_timeout", "'10s'"},
 	{"idle_in_transaction_session_timeout", "'30s'"},
 	{"statement_timeout", "'0'"},
 	{commitSetting, "COALESCE(NULLIF(current_setting('synchronous_commit'), 'off'), 'on')"},
-	// No statement here takes as long as its compilation would: estimates that say
-	// otherwise are of ends that are not counted, of which there are none.
+	// Compiling a statement would take longer than running it. PostgreSQL's estimates say
+	// otherwise for some statements, whose tables are mostly empty.
 	{"jit", "'off'"},
 }
 
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// takeSettings returns the settings of a session and of a transaction, with the
-// URL's values in place of ours. It moves those values out of the connection's first
-// message, which poolers refuse with names that they do not know, and adds the
-// startup parameters that the URL does not name.
+// takeSettings returns the settings of a session and of a transaction, with the URL's values
+// in place of the defaults. It removes those values from the connection's first message,
+// since poolers refuse a message with names that they do not know, and adds the startup
+// parameters that the URL does not name.
 func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
 	session = slices.Clone(sessionSettings)
 	for i, s := range session {
@@ -99,7 +100,8 @@ func takeSettings(config *pgx.ConnConfig) (session, transaction []setting) {
 	return session, session[len(session)-len(transactionSettings):]
 }
 
-// forSession is the statements that set the settings for a session.
+// forSession returns the statement that sets the settings for a session. The join leaves out
+// names that the server does not know.
 func forSession(settings []setting) string {
 	values := make([]string, len(settings))
 	for i, s := range settings {
@@ -109,7 +111,7 @@ func forSession(settings []setting) string {
 		") AS v (name, value) JOIN pg_settings USING (name)"
 }
 
-// forTransaction is the statement that sets the settings for a transaction.
+// forTransaction returns the statement that sets the settings for a transaction.
 func forTransaction(settings []setting) string {
 	calls := make([]string, len(settings))
 	for i, s := range settings {
@@ -118,8 +120,8 @@ func forTransaction(settings []setting) string {
 	return "SELECT " + strings.Join(calls, ", ")
 }
 
-// detectPooler tells whether a pooler is in between. PostgreSQL sends the number of
-// its process when a connection begins; a pooler makes a number up. A pooler that
+// detectPooler reports whether the connection goes through a pooler. PostgreSQL sends the id
+// of its process when a connection begins; a pooler sends an id of its own. A pooler that
 // keeps sessions counts as PoolerTransaction, which works there too.
 func detectPooler(ctx context.Context, conn *pgx.Conn) (Pooler, error) {
 	var pid uint32
@@ -132,11 +134,12 @@ func detectPooler(ctx context.Context, conn *pgx.Conn) (Pooler, error) {
 	return PoolerTransaction, nil
 }
 
-// checkPooler returns the given pooler, or detects it where none is given. Statements
-// outside of transactions run with the role's settings behind a pooler in
-// transaction mode. Returns KindInvalid when the role's isolation level is not the
-// one that they rely on, or its commits do not wait for the disk; other settings that
-// the role lacks are logged.
+// checkPooler returns the given pooler, or detects the pooler where none is given.
+//
+// Behind a pooler in transaction mode, statements outside transactions run with the settings
+// of the role. checkPooler returns KindInvalid when the role's isolation level differs from
+// isolation, or when its commits do not wait for the disk. It logs other settings that the
+// role lacks.
 func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log *slog.Logger) (Pooler, error) {
 	if given == PoolerNone {
 		return given, nil
@@ -191,14 +194,14 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig, given Pooler, log 
 	return given, nil
 }
 
-// pooled is the connections to a pooler in transaction mode. Each transaction sets
-// what it relies on.
+// pooled is a pool of connections to a pooler in transaction mode. Each transaction sets the
+// settings that it relies on.
 type pooled struct {
 	*sql.DB
 	settings string // the statement of forTransaction
 }
 
-// GetDBConn tells GORM where the connections are.
+// GetDBConn implements gorm.GetDBConnector.
 func (p pooled) GetDBConn() (*sql.DB, error) { return p.DB, nil }
 
 // BeginTx begins a transaction.

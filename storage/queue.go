@@ -12,14 +12,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Slots (D7). Nothing counts them: a channel's are taken by the attempts of its
-// names that have no end, as their jobs run or may run, and by the grants that
-// are not used yet. Who takes
-// one has locked the channel's row, so that no two take the last one; whoever
-// locks a task as well has locked that first.
+// Slots (D7) have no counter. The slots of a channel are taken by the attempts of its names that
+// have no end, since their jobs run or may run, and by grants that are not used yet. A transaction
+// that takes a slot locks the channel's row first, so that no two take the last one. If it also
+// locks a task, it locks the task before the channel.
 
-// loadQueue reads the channels that the task is queued for, and whether one of them
-// holds a slot for it.
+// loadQueue reads the channels for which the task is queued, and whether one of them has granted it
+// a slot.
 func (s *Store) loadQueue(tx *gorm.DB, st *task.State) error {
 	var rows []struct {
 		Channel string
@@ -53,8 +52,8 @@ func (s *Store) saveQueue(tx *gorm.DB, before, after *task.State) error {
 	}
 }
 
-// lockChannel keeps the channel's slots as they are for the rest of the
-// transaction, and returns its epoch.
+// lockChannel locks the channel's row, and so its slots, until the transaction ends. It returns the
+// channel's epoch.
 func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {
 	for range 2 {
 		row, err := one[struct{ Epoch int64 }](tx,
@@ -73,17 +72,17 @@ func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {
 	return 0, notFound("channel", name)
 }
 
-// named is the condition that a column is one of the names. They are few, and
-// the planner sees them.
+// named is the condition that a column is one of the names. The names are few, and as single
+// parameters the planner can estimate them.
 func named[T ~string](column string, names []T) (condition string, args []any) {
 	condition = column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")"
 	return condition, convert(names, func(name T) any { return name })
 }
 
-// holdsSlot is the condition that an attempt has a slot; the parameter is the present.
+// holdsSlot is the condition that an attempt has a slot. Its parameter is the time.
 const holdsSlot = "ended_at IS NULL AND (slot_until IS NULL OR slot_until > ?)"
 
-// slotsTaken counts the slots that are taken, under the channel's lock.
+// slotsTaken counts the taken slots. The caller has locked the channel.
 func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 	channels, args := named("channel", names)
 	row, err := one[struct{ N int }](tx, `SELECT
@@ -96,9 +95,8 @@ func (s *Store) slotsTaken(tx *gorm.DB, names []string) (int, error) {
 	return row.N, nil
 }
 
-// takeSlot finds a slot for the task, whose row must be locked: the one that was
-// granted to it, or a free one that nobody waits for. Returns KindCapacity when
-// there is none.
+// takeSlot takes a slot for a locked task: the slot that was granted to it, or a free slot for which
+// no other task is queued. Returns KindCapacity when there is none.
 func (s *Store) takeSlot(tx *gorm.DB, taskID, accountID, channel string, slots mediagate.Slots) error {
 	if slots.Limit <= 0 {
 		return nil
@@ -133,7 +131,8 @@ func noSlot(channel string) error {
 	return mediagate.Errorf(mediagate.KindCapacity, "the channel %s has no free slot", channel)
 }
 
-// served puts the account behind all others, under the channel's lock.
+// served moves the account behind all others in the channel's round robin. The caller has locked the
+// channel.
 func (s *Store) served(tx *gorm.DB, channel, account string) error {
 	_, err := exec(tx, `INSERT INTO turns (channel, account_id, served, since)
 			SELECT ?, ?, COALESCE(MAX(served), 0) + 1, CAST(? AS timestamptz) FROM turns WHERE channel = ?
@@ -145,10 +144,10 @@ func (s *Store) served(tx *gorm.DB, channel, account string) error {
 // expireBatch is how many attempts ExpireSlots closes at once.
 const expireBatch = 1000
 
-// ExpireSlots closes abandoned attempts whose jobs have had their time: it is
-// SlotExpired of package task for many. Those whose tasks are being written come up
-// again. An attempt is looked at once more when it is closed: the vendor may have told of
-// its job since it was found.
+// ExpireSlots ends abandoned attempts whose slots have expired. It is event SlotExpired of package
+// task for many rows. It leaves out attempts whose tasks are locked; the next call finds them again.
+// The UPDATE repeats the conditions, because the vendor may have reported the job's end since the
+// attempt was selected.
 func (s *Store) ExpireSlots(ctx context.Context) error {
 	return s.write(ctx, "expire slots", func(tx *gorm.DB) error {
 		now := at(s.clock())
@@ -172,13 +171,13 @@ func (s *Store) ExpireSlots(ctx context.Context) error {
 	})
 }
 
-// enqueue makes the task's rows of the queue those of the channels that it waits for.
+// enqueue replaces the task's queue rows by rows for the channels for which it waits.
 func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 	n, now := 1, at(s.clock())
 	if a := st.Last(); a != nil {
 		n = a.N + 1
 	}
-	channels := slices.Compact(slices.Sorted(slices.Values(st.QueuedFor))) // locked in one order by all
+	channels := slices.Compact(slices.Sorted(slices.Values(st.QueuedFor))) // sorted: no deadlock
 	for _, channel := range channels {
 		if _, err := s.lockChannel(tx, channel); err != nil {
 			return err
@@ -203,17 +202,16 @@ func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 	return nil
 }
 
-// GrantSlots gives the free slots of a channel to tasks that are queued under
-// the name, and takes back those that nobody has used. Next is the account that
-// was served least recently, and of its tasks the one that has waited longest. It moves
-// the wakes of those that it grants a slot, and changes nothing else of them: a task
-// that has one pauses no more (D7). Returns KindConflict, code fenced, when a newer
-// epoch has begun.
+// GrantSlots grants the free slots of a channel to tasks that are queued for it, and takes back
+// grants that were not used in time. The account that was served least recently comes next, with its
+// task that has waited longest. GrantSlots brings forward the wakes of the tasks that get a slot and
+// changes nothing else of them: the machine sees the grant and ends the wait (D7). Returns
+// KindConflict with code fenced when a newer epoch has begun.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
 		names := []string{g.Channel, g.Slots.Names[0]}
-		slices.Sort(names) // locked in one order by all
+		slices.Sort(names) // no deadlock
 		for _, name := range slices.Compact(names) {
 			epoch, err := s.lockChannel(tx, name)
 			if err != nil {
@@ -258,16 +256,15 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 	return got, nil
 }
 
-// waitsOnly is the condition that a row q of the queue waits, and no other
-// channel has granted its task a slot.
+// waitsOnly is the condition that no channel has granted a slot to the task of queue row q.
 const waitsOnly = `q.granted_at IS NULL
 	AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)`
 
-// grant grants up to so many slots, under the channel's lock, and returns the wakes of
-// the tasks that have them.
+// grant grants at most that many slots and returns the wakes of their tasks. The caller has locked
+// the channel.
 func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (granted []mediagate.Wake, err error) {
-	// Who waits is looked for account by account: with EXISTS the planner reads
-	// the whole queue first.
+	// A subquery with LIMIT looks into the queue account by account. With EXISTS the planner
+	// would read the whole queue first.
 	var last int64
 	for len(granted) < most {
 		turn, err := one[struct {
@@ -311,15 +308,15 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 	if len(granted) == 0 {
 		return nil, nil
 	}
-	// Nobody waits of those who were served longer ago, and whoever comes back
-	// is next in either case.
+	// Accounts that were served before the last one have no queued tasks now. Without a row they
+	// come first when they return, as they would with it.
 	_, err = exec(tx, `DELETE FROM turns WHERE channel = ? AND served < ? AND NOT EXISTS (
 		SELECT 1 FROM queue q WHERE q.channel = turns.channel AND q.account_id = turns.account_id)`, channel, last)
 	return granted, err
 }
 
-// QueuedTasks counts the tasks that are queued under the name, those among them
-// that a slot was granted to, up to limit.
+// QueuedTasks lists up to limit tasks that are queued for the channel, those with a granted slot
+// first.
 func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]mediagate.Queued, error) {
 	var rows []mediagate.Queued
 	err := read(s.on(ctx), &rows, `SELECT task_id, n FROM queue WHERE channel = ?
@@ -327,9 +324,9 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 	return rows, dbError(err, "list queued tasks")
 }
 
-// ChannelLoad counts the jobs that the channel's vendor account has or may
-// have, grants among them, and the tasks that are queued for a slot of it, and
-// tells since when the oldest of both is there.
+// ChannelLoad counts the jobs that the channel's vendor account has or may have, grants included,
+// and the tasks that are queued for a slot. oldest is the time since which the oldest of both is
+// there.
 func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
 	db := s.on(ctx)
 	inFlight, err = s.slotsTaken(db, []string{name})

@@ -11,15 +11,16 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Rates are counted by GCRA. Of each limit one time is kept, its tat: when it is
-// at rest if no more submits come. A submit moves it one step further, a minute
-// divided by the rate, and is admitted while it stays within as many steps from
-// now as the rate has.
+// Rates are counted by GCRA. A row holds one time for each limit, the theoretical arrival time (tat):
+// the time when the limit is fully free again if no more submits come. A submit moves the tat by one
+// step, a minute divided by the rate. It is admitted if the tat is then no further from now than the
+// room, which is as many steps as the rate allows. For example, with a rate of 60 a step is one
+// second and the room is 60 s.
 //
-// A submit may have two limits, and one that refuses it must not use up the other.
-// So one statement locks both rows, in the order of their ids, and moves both or none.
+// A submit may have two limits, and a limit that refuses the submit must not use up the other. So one
+// statement locks both rows, in the order of their ids, and moves both or neither.
 
-// step is what a submit takes of a limit, in microseconds: rounded up, so that no
+// step returns how far a submit moves the tat of a limit, in microseconds. It rounds up, so that no
 // rate is exceeded.
 func step(l mediagate.RateLimit) int64 {
 	if l.PerDay > 0 {
@@ -30,7 +31,7 @@ func step(l mediagate.RateLimit) int64 {
 	return (time.Minute.Microseconds() + n - 1) / n
 }
 
-// room is how far from now the tat of a limit may be.
+// room returns how far from now the tat of a limit may be, in microseconds.
 func room(l mediagate.RateLimit) int64 {
 	if l.PerDay > 0 {
 		return day.Microseconds()
@@ -38,10 +39,10 @@ func room(l mediagate.RateLimit) int64 {
 	return int64(l.PerMinute) * step(l)
 }
 
-// left is what a limit lets through whose tat is so far from now.
+// left returns what a limit still admits when its tat is ahead microseconds from now.
 func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 	free, step := room(l)-ahead, step(l)
-	if step <= 0 { // something was given back
+	if step <= 0 { // bytes were given back
 		return mediagate.RateLeft{}
 	}
 	left := mediagate.RateLeft{Submits: int(free / step)}
@@ -51,15 +52,15 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 	return left
 }
 
-// rateTries is how often a submit is counted anew that was refused for a reason that is gone
-// when it is looked for.
+// rateTries is how often TakeRates counts a submit again after a refusal whose reason is gone when
+// it is looked up.
 const rateTries = 4
 
-// TakeRates takes a submit of each of the limits if all of them have one left, and
-// otherwise of none. It tells what is left of each, in their order.
+// TakeRates takes one submit from each of the limits if all of them have one left, and otherwise from
+// none. It returns what is left of each, in their order.
 //
-// A tat that is further away than its rate can take it was stored by a clock that has jumped
-// back since: it counts as used up, and no more.
+// A tat may be further away than its rate can move it. The clock was then set back after the tat was
+// stored, and the limit counts as just used up.
 func (s *Store) TakeRates(
 	ctx context.Context, limits []mediagate.RateLimit,
 ) (all []mediagate.RateLeft, admitted bool, err error) {
@@ -71,7 +72,7 @@ func (s *Store) TakeRates(
 		if err != nil {
 			return nil, false, dbError(err, "count a submit")
 		}
-		if len(tats) < len(limits) { // one had no row
+		if len(tats) < len(limits) { // a limit had no row
 			continue
 		}
 		all = make([]mediagate.RateLeft, len(limits))
@@ -85,9 +86,9 @@ func (s *Store) TakeRates(
 	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rates keep changing")
 }
 
-// TakeFetched takes bytes of those that may be fetched for the account in a day: all of
-// them where they are fewer. taken are those that a caller may give back, as negative
-// ones. ok is false while there are not as many left.
+// TakeFetched takes bytes from the amount that may be fetched for the account in a day, at most the
+// whole amount. The caller may give the taken bytes back as a negative number. ok is false if fewer
+// bytes are left.
 func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error) {
 	a, err := s.Account(ctx, accountID)
 	if err != nil {
@@ -100,21 +101,21 @@ func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) 
 }
 
 const (
-	// restedFor is how long a limit has been at rest when its row is swept away.
+	// restedFor is how long a limit must have been fully free before its row is deleted.
 	restedFor = time.Hour
-	// sweptAtOnce is how many rows are swept away whenever one is made: more than are made, so
-	// that those at rest do not pile up.
+	// sweptAtOnce is how many rows may be deleted when a row is made. It is more than one, so that
+	// unused rows do not pile up.
 	sweptAtOnce = 16
 )
 
-// tat is that of a limit at a time, both in microseconds.
+// tat is the theoretical arrival time of a limit and the time when it was read, in microseconds.
 type tat struct {
 	ID       string
 	Tat, Now int64
 }
 
-// moveTats takes a submit of the limits, and returns their new tats. It returns none if one of
-// the limits refuses the submit, or has no row.
+// moveTats takes a submit from the limits and returns their new tats. It returns none if one of the
+// limits refuses the submit or has no row.
 func (s *Store) moveTats(ctx context.Context, limits []mediagate.RateLimit) (map[string]tat, error) {
 	list, err := jsonText(convert(limits, func(l mediagate.RateLimit) map[string]any {
 		return map[string]any{"id": l.Of, "step": step(l), "room": room(l)}
@@ -138,8 +139,8 @@ func (s *Store) moveTats(ctx context.Context, limits []mediagate.RateLimit) (map
 	return readTats(s.on(ctx), query, list, len(limits))
 }
 
-// refusingTats reads the tats of limits. It brings those nearer that are further away than their
-// rate can take, and makes the rows that are missing, at rest.
+// refusingTats reads the tats of limits. It corrects tats that are further away than their room, and
+// makes missing rows, which are fully free.
 func (s *Store) refusingTats(ctx context.Context, limits []mediagate.RateLimit) (map[string]tat, error) {
 	list, err := jsonText(convert(limits, func(l mediagate.RateLimit) string { return l.Of }))
 	if err != nil {
@@ -172,7 +173,7 @@ func readTats(db *gorm.DB, query string, args ...any) (map[string]tat, error) {
 	return tats, err
 }
 
-// makeRate makes the row of a limit, at rest, and sweeps away others that nobody has locked.
+// makeRate makes the row of a limit, fully free, and deletes rows that are unused and not locked.
 func (s *Store) makeRate(ctx context.Context, id string) error {
 	present := "(SELECT " + s.microsOf(s.present()) + ")" // once, not for each row
 	_, err := exec(s.on(ctx), `DELETE FROM rates WHERE id IN (SELECT id FROM rates WHERE tat < `+present+` - ?

@@ -11,9 +11,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// NoteRestore notes that the database was restored to that time. It returns when that
-// was noted first (D17). Returns KindInvalid for a time that is to come, or before all
-// open tasks were submitted.
+// NoteRestore records that the database was restored to a time, once, and returns when that was first
+// recorded (D17). Returns KindInvalid for a time in the future, or before the oldest open task was
+// submitted.
 func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error) {
 	err = s.write(ctx, "note a restore", func(tx *gorm.DB) error {
 		noted := func() (bool, error) {
@@ -42,7 +42,7 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 		if err != nil {
 			return err
 		}
-		if made == 0 { // its twin was first
+		if made == 0 { // a concurrent call was first
 			_, err := noted()
 			return err
 		}
@@ -55,9 +55,9 @@ func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Tim
 	return notedAt, err
 }
 
-// MarkRestored tells tasks that their rows are of the backup, up to limit: those that are
-// open, were submitted before the restore was noted, and do not know it yet. It returns how
-// many there were: fewer than limit means that all know (D17).
+// MarkRestored marks up to limit tasks as read from a backup: open tasks that were submitted before
+// the restore was recorded and are not marked yet. It returns how many. Fewer than limit means that
+// all tasks are marked (D17).
 func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) (marked int, err error) {
 	var rows []struct{ ID string }
 	if err := read(s.on(ctx), &rows, "SELECT id FROM tasks WHERE "+isOpen+`
@@ -75,8 +75,8 @@ func (s *Store) MarkRestored(ctx context.Context, notedAt time.Time, limit int) 
 	return marked, nil
 }
 
-// DoubtedTasks lists the open tasks of a backup, by id, that may lack attempts and wait for
-// an operator, unless a lookup finds their jobs.
+// DoubtedTasks lists the open tasks of a backup that may lack attempts, by id. They wait for an
+// operator unless a lookup finds their jobs.
 func (s *Store) DoubtedTasks(
 	ctx context.Context, after string, limit int,
 ) (tasks []mediagate.Doubted, hasMore bool, err error) {
@@ -90,7 +90,7 @@ func (s *Store) DoubtedTasks(
 	return tasks, hasMore, nil
 }
 
-// Unknown returns those of the ids that no task has.
+// Unknown returns the ids that no task has.
 func (s *Store) Unknown(ctx context.Context, ids []string) (unknown []string, err error) {
 	list, err := jsonText(ids)
 	if err != nil {

@@ -14,41 +14,40 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Retention goes through the rows of a kind in the order of their ids, which begin
-// with their time, a slice in each transaction. It begins at a mark, before which
-// nothing is left to remove. So it needs no index of its own, and a slice reads as
-// many rows however large the table is.
+// Retention works through the rows of a kind in the order of their ids, which begin with their time.
+// Each transaction works on one slice of ids. A run begins at a mark, before which nothing is left to
+// remove. So retention needs no index of its own, and a slice costs the same however large the table
+// is.
 
-// retentionSlice is how many ids a transaction looks at. It stands in the text of
-// the statements: for a parameter PostgreSQL expects a tenth of the table.
+// retentionSlice is how many ids a transaction reads. It is part of the statements' text, because for
+// a parameter PostgreSQL would expect a tenth of the table.
 const retentionSlice = 500
 
-// retained says how a kind is removed. Conditions are about the id s.id; in all
-// texts @before is the time before which things are too old, @now is now, and @ids
-// is a list of ids.
+// retained says how a kind of rows is removed. The conditions are about the id s.id. In all texts
+// @before is the time before which rows are too old, @now is the time now, and @ids a list of ids.
 type retained struct {
 	table, id string // ids of the column begin with prefix and a time
 	prefix    string
-	due       string   // nothing stands against the removal (D16)
-	settled   string   // what is not due will not be later either; empty: never so
-	locked    bool     // the task's row is locked before it is looked at again
-	remove    []string // the last statement counts
+	due       string   // the condition that the row may be removed (D16)
+	settled   string   // the condition that a row which is not due never will be; empty: false
+	locked    bool     // the tasks' rows are locked, and the condition is checked again
+	remove    []string // the statements; the rows of the last one are counted
 }
 
 const (
-	// keptForever is how the plan of such a task is written, see mediagate.Plan.
+	// keptForever is the condition that a task's results are kept for ever, see mediagate.Plan.
 	keptForever = `t.status = 'completed' AND t.document LIKE '%"keep_forever":true%'`
-	// hasFiles is that the row names files, see forgetFiles.
+	// hasFiles is the condition that the row names files, see forgetFiles.
 	hasFiles = `t.results LIKE '%"key":"%' AND t.results NOT LIKE '%"key":""%'`
-	// ofOne ends a question about one id. With an offset PostgreSQL asks it of each id by
-	// an index; else it may read the answers for all ids there are.
+	// ofOne ends a subquery about one id. Because of the OFFSET, PostgreSQL runs the subquery for
+	// each id by an index. Otherwise it might turn it into a join and read the whole table.
 	ofOne = " LIMIT 1 OFFSET 0)"
-	// isWorkedOn is that an open task works on this one, or uses its files.
+	// isWorkedOn is the condition that an open task works on this one, or uses its files.
 	isWorkedOn = `(EXISTS (SELECT 1 FROM tasks f
 			WHERE f.source_id = s.id AND f.source_id <> '' AND f.` + isOpen + ofOne + `
 		OR EXISTS (SELECT 1 FROM sources u WHERE u.source_id = s.id
 			AND EXISTS (SELECT 1 FROM tasks f WHERE f.id = u.task_id AND f.` + isOpen + ofOne + ofOne + ")"
-	// isRemembered is that an idempotency record of the task may still be used.
+	// isRemembered is the condition that an idempotency record of the task may still be used.
 	isRemembered = `EXISTS (SELECT 1 FROM idempotency i
 		WHERE i.task_id = s.id AND (i.expires_at IS NULL OR i.expires_at > @now)` + ofOne
 )
@@ -119,17 +118,16 @@ var retention = map[mediagate.Removal]retained{
 	},
 }
 
-// looked is an id of a slice.
-type looked struct {
+// candidate is an id of a slice.
+type candidate struct {
 	ID      string
 	Due     bool
 	Settled bool
 }
 
-// RemoveRows removes what is due of the next slice of a kind. What it is due by lies
-// before a time. A slice begins after an id; the first of a run, with the empty id,
-// where nothing stood against the removal of all that is before. Of a slice that dies
-// midway nothing is gone, and it may be repeated.
+// RemoveRows removes the due rows of the next slice of a kind: rows older than before. The slice
+// begins after the id after, or at the mark for the first slice of a run, whose after is empty. A
+// slice is one transaction and may be repeated.
 func (s *Store) RemoveRows(
 	ctx context.Context, kind mediagate.Removal, before time.Time, after string,
 ) (slice mediagate.RemovedSlice, err error) {
@@ -150,8 +148,8 @@ func (s *Store) RemoveRows(
 			"before": at(before),
 			"now":    at(s.clock()),
 		}
-		var rows []looked
-		if err := read(tx, &rows, r.look(), values); err != nil {
+		var rows []candidate
+		if err := read(tx, &rows, r.candidates(), values); err != nil {
 			return err
 		}
 		slice.More, slice.Next = len(rows) == retentionSlice, begin
@@ -176,19 +174,19 @@ func (s *Store) RemoveRows(
 	return slice, err
 }
 
-// look is the statement that looks at a slice.
-func (r retained) look() string {
+// candidates returns the query of a slice.
+func (r retained) candidates() string {
 	return `WITH slice AS MATERIALIZED (
 			SELECT DISTINCT ` + r.id + ` AS id FROM ` + r.table + ` WHERE ` + r.id + ` > @after AND ` + r.id + ` < @to
 			ORDER BY ` + r.id + ` LIMIT ` + strconv.Itoa(retentionSlice) + `)
 		SELECT s.id, ` + r.due + ` AS due, ` + cmp.Or(r.settled, "false") + ` AS settled FROM slice s ORDER BY s.id`
 }
 
-// removeDue removes the rows that are due, and returns their ids and how many rows went. Those
-// of tasks are locked first, against whoever submits with one of them as its source, then
-// looked at again: a submit that came first is seen, a later one finds no source.
+// removeDue removes the due rows, and returns their ids and how many rows were removed. It locks the
+// rows of tasks first and then checks the condition again. So a submit that uses one of them as a
+// source is either seen here, or finds that the source is gone.
 func (s *Store) removeDue(
-	tx *gorm.DB, r retained, rows []looked, values map[string]any,
+	tx *gorm.DB, r retained, rows []candidate, values map[string]any,
 ) (ids []string, removed int, err error) {
 	for _, row := range rows {
 		if row.Due {
@@ -196,7 +194,7 @@ func (s *Store) removeDue(
 		}
 	}
 	if r.locked && len(ids) > 0 {
-		// Rows that somebody else has are left to the next run.
+		// Rows that another transaction has locked are left to the next run.
 		lock := "SELECT id FROM tasks WHERE id IN @ids ORDER BY id" + s.lockLeft()
 		again := "SELECT s.id FROM tasks s WHERE s.id IN @ids AND " + r.due + " ORDER BY s.id"
 		for _, query := range []string{lock, again} {
@@ -232,14 +230,14 @@ func (s *Store) removeDue(
 	return ids, removed, nil
 }
 
-// byIDs is a statement whose parameter @ids is a list as JSON.
+// byIDs turns @ids into a list that a JSON parameter holds.
 func (s *Store) byIDs(query string) string {
 	return strings.ReplaceAll(query, "@ids", strings.ReplaceAll(s.inList(), "?", "@ids"))
 }
 
-// forgetFiles takes the keys out of the results of tasks that are locked. What is known
-// of the files stays; no row names their objects any more, so they go with the others of
-// that kind. Results that cannot be read stay as they are.
+// forgetFiles removes the objects' keys from the results of locked tasks. The facts about the files
+// stay. Since no row names the objects any more, the pass over unnamed objects deletes them. Results
+// that cannot be read stay as they are.
 func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 	var rows []struct {
 		ID      string
@@ -268,9 +266,9 @@ func (s *Store) forgetFiles(tx *gorm.DB, list document) error {
 	return nil
 }
 
-// Unnamed returns those of the objects that no row names: their task is gone, or has
-// ended and shows other files or none. Files of a task that is open, or that an open one
-// works on, are left out, and objects that are no task's.
+// Unnamed returns the objects that no row names: their task is gone, or it has ended and shows other
+// files or none. It leaves out files of open tasks, files that open tasks work on, and objects that
+// belong to no task.
 func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 	taskOf := func(key string) string {
 		id, _, _ := strings.Cut(strings.TrimPrefix(key, mediagate.ResultsFolder), "/")
@@ -288,7 +286,7 @@ func (s *Store) Unnamed(ctx context.Context, keys []string) ([]string, error) {
 	query := "SELECT s.id, s." + isOpen + " OR " + isWorkedOn + ` AS in_use, s.results
 		FROM tasks s WHERE s.id IN ` + s.inList()
 	if err := read(s.on(ctx), &rows, query, list); err != nil {
-		return nil, dbError(err, "look for objects without a row")
+		return nil, dbError(err, "find objects without a row")
 	}
 	named, inUse := map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
@@ -311,7 +309,7 @@ type removalRow struct {
 	EndedAt stamp
 }
 
-// lockRemoval reads how far retention is with a kind, and keeps others from it.
+// lockRemoval locks and reads the progress of retention with a kind.
 func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, error) {
 	if _, err := exec(tx, "INSERT INTO retention (kind) VALUES (?) ON CONFLICT DO NOTHING", kind); err != nil {
 		return removalRow{}, err
@@ -324,8 +322,8 @@ func (s *Store) lockRemoval(tx *gorm.DB, kind mediagate.Removal) (removalRow, er
 	return *row, nil
 }
 
-// NoteRemoval adds to how much of a kind was removed, moves its mark, and notes the
-// time where it has come to the end.
+// NoteRemoval adds to the count of removed rows of a kind and moves its mark. With ended, it also
+// records the time when retention came to the end of the kind.
 func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark string, removed int, ended bool) error {
 	return s.write(ctx, "note removal", func(tx *gorm.DB) error {
 		row, err := s.lockRemoval(tx, kind)
@@ -341,7 +339,7 @@ func (s *Store) NoteRemoval(ctx context.Context, kind mediagate.Removal, mark st
 	})
 }
 
-// RemovalStates tells how far retention is with each kind that it has begun with.
+// RemovalStates reads the progress of retention with each kind that it has begun.
 func (s *Store) RemovalStates(ctx context.Context) (map[mediagate.Removal]mediagate.RemovalState, error) {
 	var rows []removalRow
 	if err := read(s.on(ctx), &rows, "SELECT "+columnsOf[removalRow]().text+" FROM retention"); err != nil {
@@ -354,9 +352,8 @@ func (s *Store) RemovalStates(ctx context.Context) (map[mediagate.Removal]mediag
 	return states, nil
 }
 
-// goByIndexes keeps PostgreSQL from reading a whole table for a few thousand of its
-// rows, for the rest of the transaction: that would be faster in a small one, and
-// hold on longer and longer in one that grows.
+// goByIndexes makes PostgreSQL use indexes for the rest of the transaction. Reading the whole table
+// would be faster while it is small, but the plan would stay in use as the table grows.
 func (s *Store) goByIndexes(tx *gorm.DB) error {
 	if s.lite {
 		return nil

@@ -18,14 +18,14 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// columns are those of a table, or of a query, as the fields of its row's
-// struct tell. The struct is the one list of a table's columns besides the
-// migrations: GORM goes by it, and so do the statements that are written out,
-// in what they name, send and read. GORM could read those as well, but its
-// matching of names was a good part of the cost of the reads made most.
+// columns lists the columns of a table or a query, taken from the fields of its row struct.
+// Besides the migrations, the struct is the only list of a table's columns: GORM uses it, and
+// so do the statements that are written out, for the names, the values and the results. GORM
+// could read those results too, but matching names took much of the time of the most
+// frequent reads.
 type columns struct {
 	names  []string
-	text   string // the names, as SQL has them
+	text   string // the names, separated by commas
 	fields [][]int
 }
 
@@ -35,8 +35,8 @@ type column struct {
 	value any
 }
 
-// listedRow is a row that lists its columns itself, as those of tasks and attempts: their
-// structs are the task's state and the attempt, which have more than the columns.
+// listedRow is a row that lists its own columns. Rows of tasks and attempts do: their structs
+// are the task's state and the attempt, which have more fields than the table has columns.
 type listedRow interface{ columns() []column }
 
 var columnsByRow sync.Map // reflect.Type → *columns
@@ -73,12 +73,12 @@ func columnName(field reflect.StructField) string {
 	return cmp.Or(given, schema.NamingStrategy{}.ColumnName("", field.Name))
 }
 
-// of are the names with the table's before each.
+// of returns the names, each qualified by the table.
 func (c *columns) of(table string) string {
 	return table + "." + strings.Join(c.names, ", "+table+".")
 }
 
-// into points at the row's fields.
+// into returns the addresses of the row's fields, in the order of the columns.
 func (c *columns) into(row any) []any {
 	if listed, ok := row.(listedRow); ok {
 		return convert(listed.columns(), func(c column) any { return addressOf(c.value) })
@@ -87,7 +87,7 @@ func (c *columns) into(row any) []any {
 	return convert(c.fields, func(field []int) any { return addressOf(v.FieldByIndex(field).Addr().Interface()) })
 }
 
-// addressOf is the address of a field, as drivers read and write it.
+// addressOf returns the address that a driver reads into: a time is read as a moment.
 func addressOf(field any) any {
 	if t, ok := field.(*time.Time); ok {
 		return (*moment)(t)
@@ -95,7 +95,7 @@ func addressOf(field any) any {
 	return field
 }
 
-// stored is what a field's column has, given the field's address.
+// stored returns the column's value of the field at an address.
 func stored(field any) any {
 	if valuer, ok := field.(driver.Valuer); ok {
 		value, _ := valuer.Value() // those of this package never fail
@@ -116,8 +116,8 @@ func differing[R any](was, is R) map[string]any {
 	return changes
 }
 
-// one reads the first row of a statement, or nil when there is none. What it
-// returns is named by columnsOf, or stands in the order of the struct's fields.
+// one reads the first row of a statement. It returns nil when there is none. The statement
+// returns its columns in the order of the struct's fields.
 func one[R any](db *gorm.DB, query string, args ...any) (*R, error) {
 	rows := make([]R, 0, 1)
 	if err := read(db, &rows, query, args...); err != nil || len(rows) == 0 {
@@ -126,7 +126,7 @@ func one[R any](db *gorm.DB, query string, args ...any) (*R, error) {
 	return &rows[0], nil
 }
 
-// read reads the rows of a statement, as one does.
+// read appends the rows of a statement, whose columns are in the order of the struct's fields.
 func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	found, err := db.Raw(query, args...).Rows()
 	if err != nil {
@@ -143,8 +143,8 @@ func read[R any](db *gorm.DB, rows *[]R, query string, args ...any) error {
 	return cmp.Or(found.Err(), found.Close())
 }
 
-// take reads the one row that the conditions leave, or nil when there is none.
-// It sets no limit: with one PostgreSQL would plan the statement anew each time.
+// take reads the one row that the session's conditions select, or returns nil when there is
+// none. It sets no LIMIT: PostgreSQL would then plan the statement anew each time.
 func take[R any](db *gorm.DB) (*R, error) {
 	rows := make([]R, 0, 1)
 	if err := db.Find(&rows).Error; err != nil || len(rows) == 0 {
@@ -153,13 +153,13 @@ func take[R any](db *gorm.DB) (*R, error) {
 	return &rows[0], nil
 }
 
-// exec runs a statement and tells how many rows it changed.
+// exec runs a statement and returns how many rows it changed.
 func exec(db *gorm.DB, query string, args ...any) (int64, error) {
 	result := db.Exec(query, args...)
 	return result.RowsAffected, result.Error
 }
 
-// page cuts the one row that was read beyond the limit.
+// page cuts off the row that was read beyond the limit to see whether there are more.
 func page[R any](rows []R, limit int) (cut []R, hasMore bool) {
 	if len(rows) > limit {
 		return rows[:limit], true
@@ -208,7 +208,7 @@ func (s *stamp) Scan(v any) error {
 	return nil
 }
 
-// Value writes the time in UTC, without what the column cannot hold.
+// Value writes the time in UTC, truncated to the column's microseconds.
 func (s stamp) Value() (driver.Value, error) {
 	if s.IsZero() {
 		return nil, nil
@@ -216,7 +216,7 @@ func (s stamp) Value() (driver.Value, error) {
 	return s.UTC().Truncate(time.Microsecond), nil
 }
 
-// moment is a field of a domain type that is a time column, as stamp.
+// moment reads and writes a time.Time of a domain type as a stamp does.
 type moment time.Time
 
 // Scan reads what either driver returns.
@@ -227,7 +227,7 @@ func (m *moment) Scan(v any) error {
 	return err
 }
 
-// Value is that of a stamp.
+// Value writes the time as a stamp does.
 func (m moment) Value() (driver.Value, error) { return at(time.Time(m)).Value() }
 
 // document is a column of JSON. Nil is NULL.
@@ -248,7 +248,7 @@ func (d *document) Scan(v any) error {
 	return nil
 }
 
-// Value writes it as text: SQLite takes bytes for something else.
+// Value writes the document as text: SQLite would store bytes as a blob.
 func (d document) Value() (driver.Value, error) {
 	if d == nil {
 		return nil, nil
@@ -265,7 +265,7 @@ func jsonText(v any) (document, error) {
 	return b, nil
 }
 
-// fromJSON reads a text column; NULL and "" leave v as it is.
+// fromJSON reads a column of JSON into v. NULL and "" leave v unchanged.
 func fromJSON(column string, text document, v any) error {
 	if len(text) == 0 {
 		return nil
@@ -280,12 +280,11 @@ func fromJSON(column string, text document, v any) error {
 	return nil
 }
 
-// unreadableError says that a column holds no such thing: what a newer program wrote,
-// or somebody by hand. It is the trouble of one row. Who works on many must not let
-// that keep the others.
+// unreadableError reports that a column does not hold its type, because a newer program or a
+// person wrote it. It concerns one row: code that works on many rows goes on with the others.
 type unreadableError struct{ error }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e unreadableError) Unwrap() error { return e.error }
 
 func unreadable(err error) bool {
@@ -293,16 +292,16 @@ func unreadable(err error) bool {
 	return ok
 }
 
-// micros is a duration column.
+// micros returns a duration as its column holds it.
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
-// statement is one that is written out together with what its parameters hold.
+// statement is a SQL statement under construction, with the values of its parameters.
 type statement struct {
 	text strings.Builder
 	args []any
 }
 
-// say writes pieces of text.
+// say appends pieces of text.
 func (s *statement) say(pieces ...string) *statement {
 	for _, piece := range pieces {
 		s.text.WriteString(piece)
@@ -310,7 +309,7 @@ func (s *statement) say(pieces ...string) *statement {
 	return s
 }
 
-// with writes text in which question marks stand for the values.
+// with appends text whose question marks stand for the values.
 func (s *statement) with(text string, values ...any) *statement {
 	for _, value := range values {
 		before, after, _ := strings.Cut(text, "?")
@@ -327,14 +326,14 @@ func (s *statement) arg(value any) {
 	s.text.WriteByte('?')
 }
 
-// add writes another statement, with its values.
+// add appends another statement, with its values.
 func (s *statement) add(other *statement) *statement {
 	s.args = append(s.args, other.args...)
 	return s.say(other.text.String())
 }
 
-// insert is an INSERT of the row by a SELECT. A column that the statement itself makes has
-// an expression instead of a value.
+// insert is an INSERT of the row by a SELECT. A column in made gets that expression instead of
+// the row's value, for example the sequence number that the statement itself computes.
 func insert[R any](table string, r R, made map[string]string) *statement {
 	s, c := &statement{}, columnsOf[R]()
 	s.say("INSERT INTO ", table, " (", c.text, ") SELECT ")

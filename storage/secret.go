@@ -22,7 +22,7 @@ const (
 	secretOverlap = 24 * time.Hour // how long a replaced secret still signs
 )
 
-// sealers makes one cipher a key.
+// sealers returns a cipher for each key.
 func sealers(keys [][]byte) ([]cipher.AEAD, error) {
 	seals := make([]cipher.AEAD, 0, len(keys))
 	for i, key := range keys {
@@ -42,8 +42,8 @@ func sealers(keys [][]byte) ([]cipher.AEAD, error) {
 	return seals, nil
 }
 
-// secretOwner says what a secret signs: the callbacks of an account, or the events of one of
-// its endpoints.
+// secretOwner is the owner of a secret: an account, whose callbacks it signs, or an endpoint, whose
+// events it signs.
 type secretOwner struct {
 	account  string
 	endpoint string // empty for the account's own
@@ -54,7 +54,8 @@ func (o secretOwner) of(db *gorm.DB) *gorm.DB {
 	return db.Where("account_id = ? AND endpoint_id = ?", o.account, o.endpoint)
 }
 
-// bound is what a seal is bound to: copied to the row of another owner, a secret does not open.
+// bound returns the additional data of the encryption. A sealed secret that was copied to the row of
+// another owner cannot be decrypted.
 func (o secretOwner) bound() []byte { return []byte(o.account + o.endpoint) }
 
 // seal encrypts a secret of the owner.
@@ -65,7 +66,7 @@ func (s *Store) seal(owner secretOwner, secret []byte) ([]byte, error) {
 	return s.seals[0].Seal(nil, nil, secret, owner.bound()), nil //nolint:gosec // this cipher draws its own nonce
 }
 
-// unseal opens the secret of a row, and says which of the keys did.
+// unseal decrypts the secret of a row. key is the index of the key that did.
 func (s *Store) unseal(r secretRow) (secret []byte, key int, err error) {
 	for i, seal := range s.seals {
 		if secret, err := seal.Open(nil, nil, r.Sealed, r.owner().bound()); err == nil {
@@ -87,19 +88,19 @@ type secretRow struct {
 
 func (r secretRow) owner() secretOwner { return secretOwner{r.AccountID, r.EndpointID} }
 
-// TableName tells GORM.
+// TableName implements GORM's Tabler.
 func (secretRow) TableName() string { return "webhook_secrets" }
 
-// WebhookSecrets returns the secrets that sign callbacks now: the current one, which is
-// made at first use, then the one before while it is valid. Returns
-// KindNotFound for an unknown account.
+// WebhookSecrets returns the secrets that sign callbacks now: the current one, then the previous one
+// while it is valid. It makes the first secret when it is called first. Returns KindNotFound for an
+// unknown account.
 func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error) {
 	owner := secretOwner{account: accountID}
 	secrets, err := s.secrets(s.on(ctx), owner)
 	if err != nil || len(secrets) > 0 {
 		return secrets, dbError(err, "read webhook secrets")
 	}
-	err = s.addSecret(s.on(ctx), owner) // of two at once, one stays
+	err = s.addSecret(s.on(ctx), owner) // of two concurrent calls, one succeeds
 	if isForeignKey(err) {
 		return nil, notFound("account", accountID)
 	}
@@ -110,11 +111,10 @@ func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediaga
 	return secrets, dbError(err, "read webhook secrets")
 }
 
-// RotateWebhookSecret makes a new secret of the account's callbacks. The one before stays valid
-// for 24 hours. While an earlier one does so still there would be three: then it returns
-// KindConflict, or drops the earliest when forced. Of two calls at once one
-// rotates, and both return what came of it. Returns KindNotFound for an unknown
-// account.
+// RotateWebhookSecret makes a new secret for the account's callbacks. The previous secret stays valid
+// for 24 hours. While an even earlier secret is still valid, there would be three: then it returns
+// KindConflict, or drops the earliest one if force is set. Of two concurrent calls one rotates, and
+// both return the result. Returns KindNotFound for an unknown account.
 func (s *Store) RotateWebhookSecret(
 	ctx context.Context, accountID string, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
@@ -124,8 +124,8 @@ func (s *Store) RotateWebhookSecret(
 	return s.rotateSecret(ctx, secretOwner{account: accountID}, force)
 }
 
-// RotateEndpointSecret is RotateWebhookSecret for an endpoint. Returns KindNotFound where the
-// account has none of that id.
+// RotateEndpointSecret is RotateWebhookSecret for an endpoint of the account. Returns KindNotFound for
+// an unknown endpoint.
 func (s *Store) RotateEndpointSecret(
 	ctx context.Context, accountID, endpointID string, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
@@ -136,9 +136,9 @@ func (s *Store) rotateSecret(
 	ctx context.Context, owner secretOwner, force bool,
 ) (secrets []mediagate.WebhookSecret, err error) {
 	err = s.write(ctx, "rotate webhook secret", func(tx *gorm.DB) error {
-		// An endpoint is locked first, as for all that changes it: beside its removal no
-		// secret is left. The current row is the lock: of two rotations at once the second
-		// finds none.
+		// An endpoint is locked first, as for all its changes, so that no secret outlives a
+		// concurrent deletion. The row of the current secret is the lock of a rotation: the second
+		// of two concurrent rotations finds no current row.
 		if owner.endpoint != "" {
 			if _, err := s.lockEndpoint(tx, owner.account, owner.endpoint); err != nil {
 				return err
@@ -162,8 +162,7 @@ func (s *Store) rotateSecret(
 	return secrets, err
 }
 
-// replaceSecret puts a new secret in the place of the current one, whose row is
-// locked.
+// replaceSecret makes a new secret in place of the current one, whose row is locked.
 func (s *Store) replaceSecret(ctx context.Context, tx *gorm.DB, current secretRow, now time.Time, force bool) error {
 	owner := current.owner()
 	previous, err := take[secretRow](owner.of(tx).Where("expires_at > ?", at(now)))
@@ -229,8 +228,8 @@ func (s *Store) secrets(db *gorm.DB, owner secretOwner) ([]mediagate.WebhookSecr
 // secretBatch is how many secrets are read at once.
 const secretBatch = 100
 
-// WebhookSeals counts the webhook secrets by the encryption key that opens them.
-// Each that none opens is an error that names its row.
+// WebhookSeals counts the webhook secrets by the encryption key that decrypts them. A secret that no
+// key decrypts adds an error that names its row.
 func (s *Store) WebhookSeals(ctx context.Context) (seals mediagate.Seals, err error) {
 	err = s.eachSecret(ctx, func(r secretRow) error {
 		_, key, err := s.unseal(r)
@@ -240,11 +239,10 @@ func (s *Store) WebhookSeals(ctx context.Context) (seals mediagate.Seals, err er
 	return seals, err
 }
 
-// ResealWebhookSecrets seals each webhook secret anew that the first encryption
-// key does not open, and says how many it has. What no key opens stays as it is
-// and is an error that names its row. It may run at any time, several times at
-// once, and be cut off anywhere: each row is replaced by itself, and only where
-// it still is what was opened.
+// ResealWebhookSecrets encrypts each webhook secret again that the first encryption key does not
+// decrypt, and returns how many. A secret that no key decrypts stays as it is and adds an error that
+// names its row. ResealWebhookSecrets may run at any time, also concurrently, and may be interrupted:
+// it replaces each row on its own, and only if the row has not changed since it was read.
 func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals mediagate.Seals, err error) {
 	err = s.eachSecret(ctx, func(r secretRow) error {
 		secret, key, err := s.unseal(r)
@@ -261,16 +259,15 @@ func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals m
 		if err != nil {
 			return dbError(err, "seal a webhook secret anew")
 		}
-		resealed += int(won) // none: it was replaced or removed meanwhile
+		resealed += int(won) // 0 if the row was replaced or removed meanwhile
 		seals.Count(0, nil)
 		return nil
 	})
 	return resealed, seals, err
 }
 
-// eachSecret reads the secrets that sign, now or at some time to come, a batch at
-// a time. One that has expired signs nothing any more: it may stay sealed by a
-// key that is gone.
+// eachSecret calls do for each secret that has not expired, a batch at a time. An expired secret signs
+// nothing, so it does not matter whether any key still decrypts it.
 func (s *Store) eachSecret(ctx context.Context, do func(secretRow) error) error {
 	for after := ""; ; {
 		var rows []secretRow

@@ -10,11 +10,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A session ends with its key: whoever deletes or rotates a key deletes its sessions in
-// the same transaction. That a key has expired is asked of the key.
+// A session ends with its key: the transaction that deletes or rotates a key also deletes its
+// sessions. Whether the key has expired is checked at each use.
 
-// AddSession stores a session that lives for as long as life. Returns KindNotFound for
-// an unknown key.
+// AddSession stores a session that expires after life. Returns KindNotFound for an unknown key.
 func (s *Store) AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error {
 	return s.addSession(ctx, session, life, false)
 }
@@ -31,7 +30,8 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 		operator = session.OperatorHash[:]
 	}
 	// GORM takes bytes whose question mark stands first in the parentheses for a list.
-	_, err := exec(s.on(ctx), `INSERT INTO sessions (key_id, token_hash, operator_hash, operator, role, once, created_at, expires_at)
+	_, err := exec(s.on(ctx), `INSERT INTO sessions
+			(key_id, token_hash, operator_hash, operator, role, once, created_at, expires_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		nullable(session.KeyID), session.Hash[:], operator, nullable(session.Operator), nullable(string(session.Role)),
 		link, at(now), at(now.Add(life)))
@@ -72,8 +72,8 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 	return session, nil
 }
 
-// TakeLink exchanges a live link for a session with the hash of another token, that lives
-// for as long as life. Of several at once one has it. Returns KindNotFound.
+// TakeLink exchanges a link that has not expired for a session with the hash of another token, which
+// expires after life. Only one of several concurrent calls succeeds; the others return KindNotFound.
 func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
 	now := s.clock()
 	taken, err := exec(s.on(ctx), `UPDATE sessions SET token_hash = ?, once = ?, created_at = ?, expires_at = ?
@@ -100,7 +100,7 @@ func endSessions(tx *gorm.DB, keyID string) error {
 // sessionsAtOnce is how many expired sessions are removed at once.
 const sessionsAtOnce = 500
 
-// RemoveSessions removes sessions and links that have expired, and tells how many.
+// RemoveSessions removes sessions and links that have expired, and returns how many.
 func (s *Store) RemoveSessions(ctx context.Context) (removed int, err error) {
 	for {
 		n, err := exec(s.on(ctx), `DELETE FROM sessions

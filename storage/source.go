@@ -9,26 +9,26 @@ import (
 
 // Tasks that use files of other tasks (D21).
 //
-// A submit locks the rows of its sources FOR SHARE, in the order of their ids, and looks at
-// them under that lock. Every other change of a task locks its row in a way that excludes
-// this, and so does what erases it. So one of them comes first:
+// A submit locks the rows of its sources FOR SHARE, in the order of their ids, and checks them under
+// that lock. Every change and every erasure of a task takes a lock that conflicts with FOR SHARE, so
+// one of them comes first:
 //
-//	the end of a source     finds the new task in the table sources, and brings its wake
-//	                        forward; or the submit finds the source ended
-//	its erasure             finds the new task, and is refused; or the submit finds the
-//	                        source erased, and is refused
+//	the end of a source     The end comes second: it finds the new task in the table sources, and
+//	                        brings its wake forward. Or the submit comes second and sees the end.
+//	its erasure             The erasure comes second: it finds the new task, and is refused. Or the
+//	                        submit comes second, sees the erasure, and is refused.
 //
-// The end of a source never locks the rows of those that wait for it: it brings their wakes
-// forward, which are locked after all rows, in the order of ids. A change of a waiting task
-// locks its sources FOR SHARE as well, after its own row. So it finds a source ended, or has
-// committed the lease that it renewed before the end of the source brings that forward.
+// The end of a source never locks the rows of waiting tasks. It only brings their wakes forward,
+// which are locked after all other rows, in the order of ids. A change of a waiting task locks its
+// sources FOR SHARE as well, after its own row. So the change either sees the end of the source, or
+// it commits its renewed lease before the end brings that lease forward.
 
 // usesFile is the condition that a task uses a file of another.
 const usesFile = "id IN (SELECT task_id FROM sources WHERE source_id = ?)"
 
-// lockSources reads the sources of a new task under locks that keep their ends and
-// erasures out until the transaction ends, and decides how the task begins. Returns
-// KindInvalid, naming the field, for a source that has ended without the file.
+// lockSources reads the sources of a new task under locks that delay their ends and erasures until
+// the transaction ends, and decides how the task begins. Returns KindInvalid, naming the field, for a
+// source that has ended without the file.
 func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
 	sources, err := s.readSources(tx, &st.Task, s.lock("FOR SHARE"))
 	if err != nil {
@@ -38,8 +38,8 @@ func (s *Store) lockSources(tx *gorm.DB, st *task.State) error {
 	return st.Begin(s.clock())
 }
 
-// readSources reads what the task's sources have come to, by their ids. The clause locks
-// their rows. Those of other accounts are left out.
+// readSources reads the states of the task's sources, by their ids. lock is the clause that locks
+// their rows. Tasks of other accounts are left out.
 func (s *Store) readSources(
 	db *gorm.DB, t *mediagate.Task, lock string,
 ) (sources map[string]mediagate.Task, err error) {
@@ -70,7 +70,7 @@ func (s *Store) readSources(
 	return sources, nil
 }
 
-// noteSourceStates notes in tasks that were read how their sources stand.
+// noteSourceStates fills in the statuses of the sources of tasks that were read.
 func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
 	ids := []string{}
 	for _, t := range tasks {
@@ -103,7 +103,7 @@ func (s *Store) noteSourceStates(db *gorm.DB, tasks ...*mediagate.Task) error {
 	return nil
 }
 
-// waitersOf are the wakes, due now, of those that wait for a task which has just ended.
+// waitersOf returns wakes, due now, for the open tasks that wait for a task which has just ended.
 func waitersOf(tx *gorm.DB, changed task.Changed) (wakes []mediagate.Wake, err error) {
 	var rows []struct{ ID, AccountID string }
 	err = read(tx, &rows, "SELECT id, account_id FROM tasks WHERE "+usesFile+" AND "+isOpen, changed.State.ID)

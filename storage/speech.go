@@ -10,13 +10,12 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// OpenSpeech takes a speech in: its row and the hold on key and account, all or
-// nothing. The hold stands for as long as lease, unless RenewSpeech prolongs it
-// or EndSpeech ends it.
+// OpenSpeech stores a speech and its hold on key and account, both or neither. The hold lasts for
+// lease, unless RenewSpeech extends it or EndSpeech ends it.
 //
-// Returns KindPayment when key or account is short, or a cap of the key is reached,
-// KindForbidden when the account is suspended, and KindUnauthenticated when the key was deleted
-// or has expired meanwhile.
+// Returns KindPayment when the money of key or account is not enough or a cap of the key is reached,
+// KindForbidden when the account is suspended, and KindUnauthenticated when the key was deleted or has
+// expired meanwhile.
 func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.Duration) error {
 	now := s.clock()
 	charges, err := jsonText(n.Charges)
@@ -35,16 +34,14 @@ func (s *Store) OpenSpeech(ctx context.Context, n mediagate.Speech, lease time.D
 	return dbError(err, "open speech")
 }
 
-// RenewSpeech lets the hold stand for as long as lease from now. It reports
-// whether there still is one.
+// RenewSpeech extends the hold to lease from now. It reports whether the speech is still open.
 func (s *Store) RenewSpeech(ctx context.Context, id string, lease time.Duration) (open bool, err error) {
 	until := s.later(s.present(), lease)
 	changed, err := exec(s.on(ctx), "UPDATE speeches SET void_after = "+until+" WHERE id = ? AND state = 'open'", id)
 	return changed > 0, dbError(err, "renew speech")
 }
 
-// EndSpeech posts the hold in full or voids it, once: won is false when it has
-// ended before, however it did.
+// EndSpeech posts the hold in full or voids it, once. won is false if the speech has ended before.
 func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechState) (won bool, err error) {
 	if end != mediagate.SpeechPosted && end != mediagate.SpeechVoided {
 		return false, mediagate.Errorf(mediagate.KindInternal, "a speech does not end as %q", end)
@@ -61,14 +58,14 @@ func (s *Store) EndSpeech(ctx context.Context, id string, end mediagate.SpeechSt
 	return won && err == nil, err
 }
 
-// VoidSpeeches voids those whose lease is over, and tells how many. One whose
-// rows contradict each other is an error, and the others are voided all the same.
+// VoidSpeeches voids the speeches whose lease is over, and returns how many. A speech whose rows
+// contradict each other gives an error; the others are voided all the same.
 func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err error) {
 	lapsed := func() string { return "void_after <= " + s.present() }
 	var ids []struct{ ID string }
 	query := "SELECT id FROM speeches WHERE state = 'open' AND " + lapsed() + " ORDER BY void_after LIMIT ?"
 	if err := read(s.on(ctx), &ids, query, limit); err != nil {
-		return 0, dbError(err, "look for speeches")
+		return 0, dbError(err, "find speeches")
 	}
 	for _, row := range ids {
 		var won bool
@@ -77,7 +74,7 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 			return err
 		})
 		switch {
-		case mediagate.Is(one, mediagate.KindInternal): // this one's own trouble
+		case mediagate.Is(one, mediagate.KindInternal): // concerns this speech only
 			err = cmp.Or(err, one)
 		case one != nil:
 			return voided, one
@@ -88,7 +85,7 @@ func (s *Store) VoidSpeeches(ctx context.Context, limit int) (voided int, err er
 	return voided, err
 }
 
-// endSpeech ends a speech that is open and meets the condition.
+// endSpeech ends a speech if it is open and meets the condition.
 func (s *Store) endSpeech(tx *gorm.DB, id string, end mediagate.SpeechState, condition string) (won bool, err error) {
 	kind, share, status := mediagate.EntryVoid, 0, mediagate.StatusFailed
 	if end == mediagate.SpeechPosted {

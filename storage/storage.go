@@ -36,22 +36,23 @@ type Config struct {
 	MaxOpenConns    int                        // of PostgreSQL; 0: 32
 	MaxConnAge      time.Duration              // of PostgreSQL; 0: no bound
 	Pooler          Pooler                     // of OpenPostgres; empty: found by looking
-	Writers         *limit.Limit               // who move money at once, by account; nil: no bound
-	AccountDefaults mediagate.AccountLimits    // of accounts that name none
-	Patience        time.Duration              // for which a write waits for others of its account; 0: 10 s
-	Observer        Observer                   // nil: nobody hears of ends
+	Writers         *limit.Limit               // bounds concurrent writes of money, by account; nil: no bound
+	AccountDefaults mediagate.AccountLimits    // limits of accounts that set none
+	Patience        time.Duration              // how long a write waits for others of its account; 0: 10 s
+	Observer        Observer                   // nil: none
 
 	failover *failover // of OpenPostgres
 }
 
-// Observer hears of what this process has committed.
+// Observer is called after this process has committed a submit, an end of a task or an end
+// of a callback.
 type Observer interface {
 	TaskSubmitted(t mediagate.Type)
 	TaskEnded(t mediagate.Type, status mediagate.Status, failure mediagate.FailureCode, took time.Duration)
 	CallbackEnded(state mediagate.WebhookState)
 }
 
-// unobserved hears nothing.
+// unobserved is the Observer that does nothing.
 type unobserved struct{}
 
 func (unobserved) TaskSubmitted(mediagate.Type) {}
@@ -70,13 +71,13 @@ type Store struct {
 	newID    func(prefix string) string
 	log      *slog.Logger
 	seals    []cipher.AEAD
-	writers  *limit.Limit // connections of those who move an account's money
+	writers  *limit.Limit // bounds the connections of writes that move an account's money
 	patience time.Duration
 	defaults mediagate.AccountLimits
 	failover *failover // nil: the caller made the connections
 	observer Observer
 	scrub    scrub  // of SQLite's files
-	unwatch  func() // ends the reading of the database's clock; nil: nobody reads it
+	unwatch  func() // stops reading the database's clock; nil: nothing reads it
 }
 
 // Open connects to the database. It does not migrate.
@@ -144,11 +145,11 @@ const (
 	dialectSQLite   = "sqlite"
 )
 
-// connectTimeout bounds the making of a connection.
+// connectTimeout bounds how long a new connection may take.
 const connectTimeout = 10 * time.Second
 
-// CheckURL says what is wrong with a PostgreSQL URL or with the files that it names,
-// and repeats nothing of its password.
+// CheckURL reports what is wrong with a PostgreSQL URL or with the files that it names.
+// The error never contains the password.
 func CheckURL(raw string) error {
 	if _, err := url.Parse(raw); err != nil {
 		return errors.New("is no URL: in a name or a password / is %2F, : is %3A, @ is %40, % is %25")
@@ -160,9 +161,9 @@ func CheckURL(raw string) error {
 	return nil
 }
 
-// OpenPostgres connects to a PostgreSQL URL. Each connection prepares what it
-// runs, once (pgx's statement cache), or behind a pooler in transaction mode
-// describes it, once.
+// OpenPostgres connects to a PostgreSQL URL. Each connection prepares a statement once
+// (pgx's statement cache). Behind a pooler in transaction mode it describes it once
+// instead, because prepared statements do not outlive a transaction there.
 func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -205,13 +206,13 @@ func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error)
 	return store, err
 }
 
-// Ping asks the database for a sign of life, and reads its clock. A PostgreSQL server that
-// takes no writes counts as away: KindUnavailable.
+// Ping checks that the database answers, and reads its clock. A PostgreSQL server that
+// accepts no writes counts as away: KindUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.lite {
 		return dbError(s.sql.PingContext(ctx), "ping the database")
 	}
-	conn, err := s.sql.Conn(ctx) // first: waiting for one must not count
+	conn, err := s.sql.Conn(ctx) // first: the wait for a connection must not count as the clock's delay
 	if err != nil {
 		return dbError(err, "ping the database")
 	}
@@ -246,10 +247,10 @@ func (s *Store) Close() error {
 	return dbError(s.sql.Close(), "close the database")
 }
 
-// on is a session for one call.
+// on returns a GORM session for one call.
 func (s *Store) on(ctx context.Context) *gorm.DB { return s.db.WithContext(ctx) }
 
-// write runs f in a transaction. It may run more than once, so f must not keep
+// write runs f in a transaction. After a deadlock it runs f again, so f must not keep
 // state between runs.
 func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) error) error {
 	err := retry(what, func() error { return s.on(ctx).Transaction(f) })
@@ -259,7 +260,8 @@ func (s *Store) write(ctx context.Context, what string, f func(tx *gorm.DB) erro
 	return err
 }
 
-// retry runs a transaction, and runs it again when PostgreSQL picked it as the victim of a deadlock.
+// retry runs a transaction, up to four times while PostgreSQL picks it as the victim of a
+// deadlock.
 func retry(what string, transaction func() error) error {
 	var err error
 	for range 4 {
@@ -270,7 +272,8 @@ func retry(what string, transaction func() error) error {
 	return dbError(err, what)
 }
 
-// writeFor is write for what locks the account's row, or its keys'.
+// writeFor runs f as write does, for transactions that lock the row of the account or of
+// its keys.
 func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx *gorm.DB) error) error {
 	leave, err := s.enter(ctx, accountID)
 	if err != nil {
@@ -280,15 +283,17 @@ func (s *Store) writeFor(ctx context.Context, accountID, what string, f func(tx 
 	return s.write(ctx, what, f)
 }
 
-// defaultPatience is how long a write waits for others of its account, unless the caller of
-// Open says otherwise: as long as for a lock.
+// defaultPatience is Config.Patience where the caller of Open sets none: as long as a
+// statement waits for a lock.
 const defaultPatience = 10 * time.Second
 
-// enter waits until a write of the account may have a connection, until leave is called.
-// Whatever moves an account's money locks its row, and waits for it while it has a
-// connection: a crowd of one account would take all of the pool's while that row is
-// locked, and nobody else could even read. Nobody may enter a second time meanwhile.
-// Returns KindUnavailable where there is no room in time.
+// enter waits until a write of the account may take a connection. The permit is held until
+// leave is called; the holder must not call enter again before that.
+//
+// A write that moves an account's money waits for the lock of the account's row while it has
+// a connection. Without this bound, many writes of one account would take every connection
+// of the pool during that wait, and no other account could even read. Returns
+// KindUnavailable where no permit is free in time.
 func (s *Store) enter(ctx context.Context, account string) (leave func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -303,7 +308,7 @@ func (s *Store) enter(ctx context.Context, account string) (leave func(), err er
 	return lease.Release, nil
 }
 
-// either is a piece of SQL that the databases write differently.
+// either returns the piece of SQL for the database in use.
 func (s *Store) either(postgres, sqlite string) string {
 	if s.lite {
 		return sqlite
@@ -311,31 +316,30 @@ func (s *Store) either(postgres, sqlite string) string {
 	return postgres
 }
 
-// forUpdate locks the rows of a SELECT against all who would change them, but not
-// against rows that refer to them: PostgreSQL looks for the row that is referred to
-// also when who refers to it is written a second time in a transaction, and would
-// wait there. SQLite needs no lock: its transactions begin by taking the one write
-// lock.
+// forUpdate is the clause that locks the rows of a SELECT against changes. Inserts that refer
+// to the rows by a foreign key do not wait for it: PostgreSQL checks the referenced row again
+// when the referring row is written a second time in a transaction, and would wait there.
+// SQLite needs no lock: its transactions begin by taking the one write lock.
 func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
 
-// skipLocked locks the rows of a SELECT, but for those that somebody else has.
+// skipLocked is forUpdate that leaves out rows which another transaction has locked.
 func (s *Store) skipLocked(of string) string { return s.either(s.forUpdate(of)+" SKIP LOCKED", "") }
 
-// lockLeft locks rows against those too who refer to them, but for those that somebody
-// else has.
+// lockLeft is skipLocked that also keeps out inserts that refer to the rows.
 func (s *Store) lockLeft() string { return s.either(" FOR UPDATE SKIP LOCKED", "") }
 
-// forReference locks the rows of a SELECT against those who lock them from referrers.
+// forReference is the clause that keeps the rows of a SELECT from being deleted, as a foreign
+// key does.
 func (s *Store) forReference() string { return s.either(" FOR KEY SHARE", "") }
 
-// inList is the right side of IN for one parameter that holds a JSON array of
-// texts: one statement for lists of any length.
+// inList is the right side of IN for one parameter that holds a JSON array of texts, so that
+// one prepared statement serves lists of any length.
 func (s *Store) inList() string {
 	return s.either("(SELECT json_array_elements_text(CAST(? AS json)))", "(SELECT value FROM json_each(?))")
 }
 
-// rowsOf is a parameter that holds a JSON array of objects, as a table v: its columns
-// are given as PostgreSQL declares them.
+// rowsOf is one parameter that holds a JSON array of objects, as a table v. The columns are
+// given as PostgreSQL declares them, for example "task_id text, n bigint".
 func (s *Store) rowsOf(columns string) string {
 	if !s.lite {
 		return "json_to_recordset(CAST(? AS json)) AS v (" + columns + ")"
@@ -348,30 +352,32 @@ func (s *Store) rowsOf(columns string) string {
 	return "(SELECT " + strings.Join(fields, ", ") + " FROM json_each(?)) AS v"
 }
 
-// timeOf is the time of a column of microseconds since 1970, and microsOf the other way round.
+// timeOf is the expression of a time from a column of microseconds since 1970.
 func (s *Store) timeOf(column string) string {
 	return s.either("(timestamptz 'epoch' + "+column+" * interval '1 microsecond')", column)
 }
 
+// microsOf is the expression of microseconds since 1970 from a column of times.
 func (s *Store) microsOf(column string) string {
 	return s.either("CAST(EXTRACT(EPOCH FROM "+column+") * 1000000 AS bigint)", column)
 }
 
-// hourOf and dayOf are the beginnings of the hour and the day of a time, in UTC.
+// hourOf is the expression of the beginning of the column's hour, in UTC.
 func (s *Store) hourOf(column string) string {
 	return s.either("date_trunc('hour', "+column+", 'UTC')", column+" - "+column+" % 3600000000")
 }
 
+// dayOf is the expression of the beginning of the column's day, in UTC.
 func (s *Store) dayOf(column string) string {
 	return s.either("date_trunc('day', "+column+", 'UTC')", column+" - "+column+" % 86400000000")
 }
 
-// later is the time of a column, and so long after it.
+// later is the expression of the time d after the column's.
 func (s *Store) later(column string, d time.Duration) string {
 	return fmt.Sprintf(s.either("(%s + %d * interval '1 microsecond')", "(%s + %d)"), column, d.Microseconds())
 }
 
-// newULIDs makes ids that sort by time, also within a millisecond.
+// newULIDs returns a maker of ids that sort by time, also within a millisecond.
 func newULIDs(now func() time.Time) func(string) string {
 	entropy := &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)}
 	return func(prefix string) string {

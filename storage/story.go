@@ -14,8 +14,8 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// Outlook reads what a task waits for: the part of its story that lists show. It locks
-// nothing. Returns KindNotFound.
+// Outlook reads the part of a task's story that lists show: what the task waits for. It locks nothing.
+// Returns KindNotFound.
 func (s *Store) Outlook(ctx context.Context, id string) (story.Story, error) {
 	state, lease, err := s.loadState(s.on(ctx), id, "", nil, false)
 	if err != nil {
@@ -24,12 +24,11 @@ func (s *Store) Outlook(ctx context.Context, id string) (story.Story, error) {
 	return story.Story{State: state, Lease: lease, At: s.clock()}, nil
 }
 
-// storyRows is how many commands, and how many attempts at its callback, are read of a
-// task: the newest. The others have been, and are of no use for what comes next.
+// storyRows is how many of a task's newest commands and callback attempts are read.
 const storyRows = 200
 
-// Story reads what is stored of a task, for operators: also of one that is erased,
-// and what can be read of one that cannot be read as a whole. Returns KindNotFound.
+// Story reads everything that is stored of a task, for operators. It also reads erased tasks, and the
+// readable parts of a task that cannot be read as a whole. Returns KindNotFound.
 func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	db := s.on(ctx)
 	var rows []struct{ N int }
@@ -57,7 +56,7 @@ func (s *Store) Story(ctx context.Context, id string) (story.Story, error) {
 	return st, err
 }
 
-// NotePromptRead notes in the audit that somebody reads what a client wrote.
+// NotePromptRead records in the audit that the context's actor reads a client's prompt.
 func (s *Store) NotePromptRead(ctx context.Context, accountID, taskID string) error {
 	return dbError(s.note(ctx, s.on(ctx), deed{
 		action:  mediagate.AuditReadPrompt,
@@ -67,7 +66,7 @@ func (s *Store) NotePromptRead(ctx context.Context, accountID, taskID string) er
 	}), "note who reads a prompt")
 }
 
-// insertAction stores a command. It tells false where one with its id is on record.
+// insertAction stores a command. It returns false if a command with its id is stored already.
 func insertAction(tx *gorm.DB, a mediagate.Action) (bool, error) {
 	inserted, err := exec(tx, `INSERT INTO actions (id, task_id, action, channel, by_whom, reason, at)
 		VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
@@ -75,11 +74,11 @@ func insertAction(tx *gorm.DB, a mediagate.Action) (bool, error) {
 	return inserted > 0, err
 }
 
-// Command is Change for an operator's command, which it records in the same
-// transaction. A command that has no id is given one. One whose id is on record changes
-// nothing, and the state is returned as it is. Returns KindConflict for a command that
-// does not apply, which is not recorded, and KindNotFound for an unknown task, and for
-// one that is not the account's where the command names one.
+// Command applies the events of an operator's command as Change does, and records the command in the
+// same transaction. A command without an id gets one. A command whose id is recorded already changes
+// nothing; Command then returns the present state. Returns KindConflict for a command that does not
+// apply, which is not recorded. Returns KindNotFound for an unknown task, or for a task of another
+// account where the command names an account.
 func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error) {
 	if a.ID == "" {
 		a.ID = s.newID("act_")
@@ -100,7 +99,7 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: once})
 }
 
-// noteStrays has the task's story name jobs that no attempt has. An erased task has none.
+// noteStrays records jobs in the task's story that no attempt has. It records none for an erased task.
 func noteStrays(tx *gorm.DB, t mediagate.Task, strays []task.Stray, now time.Time) error {
 	if !t.ErasedAt.IsZero() {
 		return nil
@@ -130,8 +129,8 @@ type actionFacts struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// NoteTaskJob notes in the audit that somebody begins a job. It is noted before the job
-// begins: one that nobody is known to have begun must not act.
+// NoteTaskJob records in the audit that the context's actor begins a job. It is called before the job
+// begins, so that no job acts without a record of who began it.
 func (s *Store) NoteTaskJob(ctx context.Context, job mediagate.TaskJob) error {
 	return dbError(s.note(ctx, s.on(ctx), deed{
 		action:  mediagate.AuditTaskJob,

@@ -15,24 +15,25 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// idempotencyTTL counts from the end of the task.
+// idempotencyTTL is how long an idempotency record lasts after the end of its task.
 const idempotencyTTL = 24 * time.Hour
 
-// Submit takes a task in: the idempotency record when there is a key, that of its waiter,
-// the pending row with its wake, and the hold on key and account, all or nothing. A repetition
-// of an earlier submit returns that one's task id and replayed, also when both
-// arrive at once.
+// Submit stores a new task in one transaction: its row and its wake, the hold on key and account, and
+// the idempotency records of the client's key and of the waiter where there are any. A repeated submit
+// returns the id of the first one's task and replayed, also if both arrive at the same time.
 //
-// Returns KindUnauthenticated when the key was deleted or has expired meanwhile,
-// KindForbidden when the account is suspended, KindPayment when key or account is short, or a cap of the key is reached,
-// KindRateLimited with code rate_limited when either has as many tasks in flight
-// as it may, KindConflict with code idempotency_conflict when the idempotency key
-// belongs to another request, KindRateLimited with code group_saturated when the
-// group has no room left, KindNotFound when the task that the request works on
-// was erased meanwhile, and KindInvalid, naming the field, when a task whose file it uses
-// has ended without that file.
+// Submit returns an error of one of these kinds:
+//
+//	KindUnauthenticated  the key was deleted or has expired meanwhile
+//	KindForbidden        the account is suspended
+//	KindPayment          the money of key or account is not enough, or a cap of the key is reached
+//	KindRateLimited      key or account has as many tasks in flight as it may (code rate_limited),
+//	                     or the group has no room (code group_saturated)
+//	KindConflict         the idempotency key belongs to another request (code idempotency_conflict)
+//	KindNotFound         the task on which the request works was erased meanwhile
+//	KindInvalid          a task whose file the request uses has ended without it; names the field
 func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string, replayed bool, err error) {
-	for range 3 { // a record may end between the insert that saw it and the look at it
+	for range 3 { // a record may expire between the insert that saw it and Replay
 		row, err := s.newSubmission(n)
 		if err != nil {
 			return "", false, err
@@ -44,7 +45,7 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		}
 		err = dbError(err, "submit")
 		isFault := mediagate.Is(err, mediagate.KindUnavailable) || mediagate.Is(err, mediagate.KindInternal)
-		if n.IdempotencyKey != "" && !isFault { // its twin may have taken the last of the money, or of the places
+		if n.IdempotencyKey != "" && !isFault { // the same request may have taken the last money or slot
 			taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
 			if found || replay != nil {
 				return taskID, found, replay
@@ -57,12 +58,11 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
 }
 
-// holdTries is how often a hold is tried that was refused for a reason that is
-// gone when it is looked for.
+// holdTries is how often a hold is tried after refusals whose reason is gone when it is looked up.
 const holdTries = 8
 
-// store stores what is new and its hold. It tells false where an idempotency
-// record of an earlier submit stands against it.
+// store stores a submission and its hold. It returns false if the idempotency record of an earlier
+// submit exists.
 func (s *Store) store(ctx context.Context, n submission) (stored bool, err error) {
 	leave, err := s.enter(ctx, n.hold.AccountID)
 	if err != nil {
@@ -92,11 +92,11 @@ type idempotencyRow struct {
 	OpensAt    stamp // of a waiter's record, see Adopt
 }
 
-// TableName tells GORM.
+// TableName implements GORM's Tabler.
 func (idempotencyRow) TableName() string { return "idempotency" }
 
-// Replay looks for an earlier submit with the idempotency key. Returns
-// KindConflict with code idempotency_conflict when it was another request.
+// Replay finds the task of an earlier submit with the idempotency key. Returns KindConflict with code
+// idempotency_conflict if that was another request.
 func (s *Store) Replay(
 	ctx context.Context, accountID, idemKey, path string, body [32]byte,
 ) (taskID string, found bool, err error) {
@@ -122,18 +122,18 @@ func (s *Store) Replay(
 	return row.TaskID, true, nil
 }
 
-// submission is a new task, or a speech, as rows.
+// submission has the rows of a new task or of a speech.
 type submission struct {
 	row      *statement      // inserts the row itself, from payer
 	sourced  *task.State     // a task with sources, whose row is made under their locks; nil for others
 	record   *idempotencyRow // nil without a key
 	waiter   *idempotencyRow // nil for a request that cannot be adopted
-	wakeAt   stamp           // of a task's run; a speech has none
-	source   string          // the task that it works on, if any
+	wakeAt   stamp           // of a task's run; zero for a speech
+	source   string          // the task on which it works, if any
 	group    string
 	capacity int // of the group; 0: no limit
 	hold     mediagate.Transfer
-	tasks    int // in flight: a speech is none
+	tasks    int // tasks in flight that it adds: 1 for a task, 0 for a speech
 	defaults mediagate.AccountLimits
 	now      stamp
 }
@@ -143,7 +143,8 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	if t.CreatedAt.IsZero() {
 		t.CreatedAt = now
 	}
-	t.Status, t.Version = mediagate.StatusPending, 1
+	t.Status = mediagate.StatusPending
+	t.Version = 1
 	row, err := newTaskRow(&task.State{Task: t})
 	if err != nil {
 		return submission{}, err
@@ -177,8 +178,8 @@ func (s *Store) newSubmission(n mediagate.NewTask) (submission, error) {
 	return sub, nil
 }
 
-// storeOnce stores a submission in one transaction. On PostgreSQL it is a single statement,
-// unless the request works on other tasks or its group has a capacity. The group is locked
+// storeOnce stores a submission in one transaction. On PostgreSQL the transaction is a single
+// statement, unless the request works on other tasks or its group has a capacity. The group is locked
 // last, so a submit that waits for a busy account holds no lock that other accounts need.
 func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err error) {
 	rows := func(tx *gorm.DB) error {
@@ -209,12 +210,12 @@ func (s *Store) storeOnce(ctx context.Context, n submission) (stored bool, err e
 	return stored && err == nil, err
 }
 
-// storeRows locks key and account, stores the rows of a submission, and takes the hold. It stores
-// nothing if key and account cannot bear the hold, which is errRefused, or if the record of an
-// earlier submit stands against it, which is false.
+// storeRows locks key and account, stores the rows of a submission, and takes the hold. If a limit of
+// key or account forbids the hold, it stores nothing and returns errRefused. If the record of an earlier
+// submit exists, it stores nothing and returns false.
 //
-// On PostgreSQL all of this is one statement, so that key and account are not locked for the length of
-// a round trip. On SQLite the same parts run one after the other.
+// On PostgreSQL all of this is one statement, so that key and account are not locked during a round
+// trip. On SQLite the same parts run one after the other.
 func (s *Store) storeRows(tx *gorm.DB, n submission) (stored bool, err error) {
 	if s.lite {
 		return storeParts(tx, n)
@@ -261,8 +262,8 @@ func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 	return true, nil
 }
 
-// parts write the rows of a submission beside its record, and the hold to the rows of key and
-// account: if payer has a row.
+// parts returns the statements that write the rows of a submission except its record, and the hold on
+// key and account. They write only if payer has a row.
 func (n submission) parts() []*statement {
 	amount, transfer := n.asked(), newTransferRow(n.hold)
 	parts := []*statement{n.row, transfer.insert().say("payer.day FROM payer")}
@@ -287,7 +288,8 @@ func (n submission) parts() []*statement {
 		WHERE id = ? AND EXISTS (SELECT 1 FROM payer)`, amount, amount, n.tasks, n.hold.AccountID))
 }
 
-// sourcedRow inserts the row of a task with sources, as it begins under their locks.
+// sourcedRow locks the sources of a task and returns the INSERT of the task's row, as it begins with
+// the states of these sources.
 func (s *Store) sourcedRow(tx *gorm.DB, n submission) (*statement, error) {
 	st := *n.sourced
 	if err := s.lockSources(tx, &st); err != nil {
@@ -301,8 +303,7 @@ func (s *Store) sourcedRow(tx *gorm.DB, n submission) (*statement, error) {
 	return insert("tasks", row, nil).say(" FROM payer"), nil
 }
 
-// withSources is the state of a new task that uses files of other tasks; nil for one that
-// does not.
+// withSources returns the state of a new task that uses files of other tasks, or nil if it uses none.
 func withSources(t mediagate.Task) *task.State {
 	if len(t.Sources) == 0 {
 		return nil
@@ -310,8 +311,8 @@ func withSources(t mediagate.Task) *task.State {
 	return &task.State{Task: t}
 }
 
-// sourceStands reports with KindNotFound that the task that a request works on
-// is erased. Otherwise its row is locked against that until the transaction ends.
+// sourceStands returns KindNotFound if the task on which a request works is erased. Otherwise it locks
+// the row against an erasure until the transaction ends.
 func (s *Store) sourceStands(db *gorm.DB, source string) error {
 	if source == "" {
 		return nil
@@ -324,29 +325,29 @@ func (s *Store) sourceStands(db *gorm.DB, source string) error {
 	return err
 }
 
-// storeRecord stores the record of a request. It tells false where another stands
-// against it; one that has expired does not.
+// storeRecord stores the record of a request. It returns false if the key has a record that has not
+// expired.
 func storeRecord(tx *gorm.DB, record *idempotencyRow, now stamp) (first bool, err error) {
 	into := record.insert("", now)
 	inserted, err := exec(tx, into.text.String(), into.args...)
 	return inserted > 0, err
 }
 
-// insert writes the INSERT of the record, in place of one that has expired.
+// insert returns the INSERT of the record, which replaces a record that has expired.
 func (r *idempotencyRow) insert(from string, now stamp) *statement {
 	c := columnsOf[idempotencyRow]()
 	return insert("idempotency", *r, nil).say(from, " WHERE true ON CONFLICT (account_id, key) DO UPDATE").
 		with(" SET ("+c.text+") = ("+c.of("excluded")+") WHERE idempotency.expires_at <= ?", now)
 }
 
-// groupLoad are the tasks in flight of a group, and those of an account among them.
+// groupLoad counts the tasks in flight of a group, and those of one account among them.
 type groupLoad struct{ All, Own int }
 
 const groupLoadQuery = `SELECT COUNT(*) AS "all", COUNT(CASE WHEN account_id = ? THEN 1 END) AS own
 	FROM tasks WHERE group_name = ? AND status IN ('pending', 'processing')`
 
-// within tells what is too much of a group with that capacity. As in package limit, an
-// account has no more than is free beside all, and its first task as long as any is.
+// within returns an error if the load is above the group's capacity. As in package limit, an account
+// may have at most as many tasks as the group has free, and always one while there is room.
 func (l groupLoad) within(capacity int) error {
 	switch {
 	case l.All > capacity:
@@ -358,13 +359,13 @@ func (l groupLoad) within(capacity int) error {
 	}
 }
 
-// groupPatience is how long a submit waits for the lock of its group, with a connection.
-// Others keep it for a count and a commit; only a process that stands still keeps it longer.
+// groupPatience is how long a submit waits for the lock of its group, holding a connection. Other
+// submits hold the lock for a count and a commit; only a stalled process holds it longer.
 const groupPatience = time.Second
 
-// checkCapacity returns KindRateLimited where the group has more tasks in flight than it
-// may, this one among them. On PostgreSQL submits of a group do so one by one: each count
-// sees what was committed before. Returns KindUnavailable where the lock is not free in time.
+// checkCapacity returns KindRateLimited if the group has more tasks in flight than its capacity, this
+// task included. On PostgreSQL the submits of a group count one after the other, so that each sees the
+// commits before it. Returns KindUnavailable if the lock is not free in time.
 func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
 	if n.capacity == 0 {
 		return nil
@@ -383,8 +384,8 @@ func (s *Store) checkCapacity(tx *gorm.DB, n submission) error {
 	return busy.within(n.capacity)
 }
 
-// saturatedRetry is when a client that found its group saturated may try again:
-// the shortest media take about as long.
+// saturatedRetry is the Retry-After of a submit to a saturated group: about as long as the shortest
+// media take.
 const saturatedRetry = 5 * time.Second
 
 func errSaturated(how string) error {
@@ -396,29 +397,29 @@ func errSaturated(how string) error {
 	}
 }
 
-// A hold is taken on two rows: that of the key's shared quota, which has the quota, the
-// caps and the tasks in flight of a key and of those that it was rotated into, and
-// that of the account. The statement that locks both asks them whether they can bear
-// the hold. Which limit forbade it is looked up afterwards.
+// A hold is taken on two rows: the row of the key's shared quota, with the quota, the caps and the
+// tasks in flight of all keys of a rotation, and the row of the account. The statement that locks both
+// checks their limits. If a limit forbids the hold, refusal looks up which one.
 
-// errRefused says that a limit forbids a hold, or that its key is gone.
+// errRefused means that a limit forbids a hold, or that its key is gone.
 var errRefused = errors.New("the hold is refused")
 
-// asked is what the hold asks of both rows: more than an account may have is too
-// much, however much, and the rows' sums must not overflow before they say so.
+// asked returns the amount of the hold, capped just above what any account can have. Any larger amount
+// is refused all the same, and the sums in the rows cannot overflow.
 func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAccount+1) }
 
-// live is what a submit asks of its key: parameters are its account and the time.
+// live is the condition that the key of a submit may be used. Its parameters are the account and the
+// time.
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
-// able writes the SELECT of the shared quota's id and of the day to which the hold counts,
-// if key and account can bear the hold. A key that is its own shared quota is checked
-// as it is once its row is locked: the SELECT may have waited for a deletion.
+// able returns the SELECT of the shared quota's id and of the day to which the hold is counted. It
+// selects a row only if the limits of key and account allow the hold. A key with its own quota is
+// checked once more by the locked row, because the SELECT may have waited for a deletion.
 //
-// PostgreSQL reads the columns of both rows again under their locks, but abandoned jobs as
-// they were when the statement began. If tasks are cancelled while a submit waits for the rows,
-// it does not count the jobs that they leave behind. So in_flight and unpaid may be exceeded by these
-// jobs; balance, quota and caps are columns and hold.
+// PostgreSQL reads the columns of both rows again under their locks, but it counts abandoned jobs as
+// they were when the statement began. If tasks are cancelled while a submit waits for the rows, the
+// submit does not count the jobs that they leave behind. So in_flight and unpaid may be exceeded by
+// these jobs. Balance, quota and caps are columns and cannot be exceeded.
 func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
 	today := periods[0].start(n.now.Time)
@@ -441,8 +442,8 @@ func (n submission) able() *statement {
 	return s
 }
 
-// holdOnKey writes the UPDATE of the key's shared quota, which counts the hold in the
-// periods of its caps too.
+// holdOnKey returns the UPDATE of the key's shared quota, which also counts the hold in the periods of
+// its caps.
 func (n submission) holdOnKey() *statement {
 	s, amount := &statement{}, n.asked()
 	s.with("UPDATE keys SET held = held + ?, in_flight = in_flight + ?", amount, n.tasks)
@@ -454,17 +455,17 @@ func (n submission) holdOnKey() *statement {
 	return s.say(" WHERE id = (SELECT quota_id FROM payer)")
 }
 
-// CheckHold tells whether account and key can bear a hold: KindPayment where they cannot,
-// KindForbidden where the account is suspended, KindUnauthenticated where the key is gone.
+// CheckHold checks whether account and key could bear a hold now. Returns KindPayment if they could
+// not, KindForbidden if the account is suspended, KindUnauthenticated if the key is gone.
 func (s *Store) CheckHold(ctx context.Context, accountID, keyID string, amount mediagate.Micros) error {
 	now := s.clock()
 	n := submission{hold: s.newHold("", accountID, keyID, amount, now), now: at(now)}
 	return dbError(s.refusal(ctx, n), "check a hold")
 }
 
-// refusal looks for what forbids a hold that was refused: first whether there is
-// the key, then whether the account is suspended, then the money, at last the tasks in
-// flight. Nil says that the hold may be tried again: what forbade it is gone.
+// refusal looks up why a hold was refused. It checks the key first, then whether the account is
+// suspended, then the money, and the tasks in flight last. It returns nil if nothing forbids the hold
+// any more, so that the caller may try again.
 func (s *Store) refusal(ctx context.Context, n submission) error {
 	db, amount := s.on(ctx), n.hold.Amount
 	key, err := one[keyRow](db, "SELECT "+columnsOf[keyRow]().text+" FROM keys WHERE id = ? AND "+live,

@@ -12,14 +12,14 @@ import (
 	"github.com/mediagate/mediagate/task/story"
 )
 
-// taskRow is the row of a task: its state, and the columns that follow from the state.
+// taskRow is the row of a task: its state, and the columns that are derived from the state.
 // The document holds every field without a column.
 type taskRow struct {
 	task.State
 	GroupName string // only a submit writes it
 	SourceID  string
 	FailsAt   time.Time
-	Channel   string // of the last attempt, as Provider
+	Channel   string // of the last attempt, like Provider
 	Provider  string
 	Results   document
 	Document  document
@@ -91,21 +91,21 @@ func newTaskRow(st *task.State) (taskRow, error) {
 	return r, err
 }
 
-// state returns the task as its row has it, without its attempts. With an error it has
-// those parts that can be read.
+// state returns the task's state without its attempts. With an error, it returns the parts that can be
+// read.
 func (r taskRow) state() (task.State, error) {
 	st := r.State
 	err := cmp.Or(fromJSON("tasks.document", r.Document, &st), fromJSON("tasks.results", r.Results, &st.Results))
 	return st, err
 }
 
-// task returns the task, with an error also those parts that can be read.
+// task returns the task. With an error, it returns the parts that can be read.
 func (r taskRow) task() (mediagate.Task, error) {
 	st, err := r.state()
 	return st.Task, err
 }
 
-// leasedTask is a task's row with its run's lease, which is zero where there is none.
+// leasedTask is a task's row with the lease of its run, zero if it has none.
 type leasedTask struct {
 	taskRow
 	Lease story.Lease
@@ -113,13 +113,15 @@ type leasedTask struct {
 
 func (r *leasedTask) columns() []column {
 	return append(r.taskRow.columns(),
-		column{"wake_at", &r.Lease.WakeAt}, column{"tries", &r.Lease.Tries}, column{"asked", &r.Lease.Asked})
+		column{"wake_at", &r.Lease.WakeAt},
+		column{"tries", &r.Lease.Tries},
+		column{"asked", &r.Lease.Asked})
 }
 
-// loadState reads the state, under the lock of the task's row where it is to be
-// changed: the row, then its last attempt and those that are named, then queue rows
-// where there are any. Sources that it waits for are read under locks as well, which keep
-// out their ends. A document that cannot be decoded makes the state Unreadable, and is no error.
+// loadState reads the state of a task: its row, its last attempt and the named attempts, then its
+// queue rows if it waits for a slot, and its sources if it waits for them. With lock, it locks the
+// task's row, and the rows of the sources against their ends. A document that cannot be decoded is no
+// error; it makes the state Unreadable.
 func (s *Store) loadState(
 	tx *gorm.DB, id, owner string, named []int, lock bool,
 ) (st task.State, lease story.Lease, err error) {
@@ -161,7 +163,7 @@ func (s *Store) loadState(
 	return st, row.Lease, nil
 }
 
-// saveTask writes the columns of a task's row in which two states differ.
+// saveTask updates the columns of a task's row that differ between two states.
 func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 	was, err := newTaskRow(before)
 	if err != nil {
@@ -173,9 +175,9 @@ func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 	}
 	switch {
 	case !after.InputsErasedAt.Equal(before.InputsErasedAt), !after.ErasedAt.Equal(before.ErasedAt):
-		was.Document = nil // what could not be decoded goes as well
+		was.Document = nil // an erasure also removes what could not be decoded
 	case before.Unreadable && !after.Status.Terminal():
-		is.Document = was.Document // what could not be decoded stays, so that it can be mended
+		is.Document = was.Document // a document that could not be decoded stays, so that it can be mended
 	}
 	changes := differing(was, is)
 	if !sweepAt.IsZero() {
@@ -187,26 +189,26 @@ func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 	return tx.Table("tasks").Where("id = ?", after.ID).Updates(changes).Error
 }
 
-// State reads a task with its last attempt, and attempt n where that is another; 0
-// names none. It locks nothing. Returns KindNotFound.
+// State reads a task with its last attempt and attempt n; 0 means none. It locks nothing. Returns
+// KindNotFound.
 func (s *Store) State(ctx context.Context, id string, n int) (task.State, error) {
 	st, _, err := s.loadState(s.on(ctx), id, "", []int{n}, false)
 	return st, dbError(err, "read state")
 }
 
-// Task reads a task of the account. Returns KindNotFound, also for someone
-// else's, and for one that is erased.
+// Task reads a task of the account. Returns KindNotFound, also for a task of another account and for
+// an erased task.
 func (s *Store) Task(ctx context.Context, accountID, id string) (mediagate.Task, error) {
 	return s.readTask(ctx, id, "WHERE id = ? AND account_id = ? AND erased_at IS NULL", id, accountID)
 }
 
-// TaskByID reads a task, or what is left of one that is erased. Returns
-// KindNotFound.
+// TaskByID reads a task, or what is left of an erased one. Returns KindNotFound.
 func (s *Store) TaskByID(ctx context.Context, id string) (mediagate.Task, error) {
 	return s.readTask(ctx, id, "WHERE id = ?", id)
 }
 
-// readTask is what clients ask for most.
+// readTask reads one task in a single statement, if it has no sources: clients poll tasks more often
+// than they do anything else.
 func (s *Store) readTask(ctx context.Context, id, where string, args ...any) (mediagate.Task, error) {
 	row, err := one[taskRow](s.on(ctx), "SELECT "+columnsOf[taskRow]().text+" FROM tasks "+where, args...)
 	if err != nil {
@@ -222,8 +224,7 @@ func (s *Store) readTask(ctx context.Context, id, where string, args ...any) (me
 	return t, dbError(s.noteSourceStates(s.on(ctx), &t), "read sources")
 }
 
-// Versions reads the versions of tasks; unknown ids, and those of erased ones, are
-// left out.
+// Versions reads the versions of tasks. It leaves out unknown and erased tasks.
 func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, error) {
 	versions := make(map[string]int64, len(ids))
 	if len(ids) == 0 {
@@ -247,8 +248,8 @@ func (s *Store) Versions(ctx context.Context, ids []string) (map[string]int64, e
 	return versions, nil
 }
 
-// RequestCancel notes the client's wish, once. Returns KindNotFound, also for
-// someone else's task, and KindConflict when the task has ended.
+// RequestCancel stores the client's request to cancel, once. Returns KindNotFound, also for a task of
+// another account, and KindConflict when the task has ended.
 func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediagate.Task, error) {
 	ended := func(_ *gorm.DB, t mediagate.Task) (bool, error) {
 		if t.Status.Terminal() {
@@ -267,13 +268,12 @@ func (s *Store) RequestCancel(ctx context.Context, accountID, id string) (mediag
 	return s.TaskByID(ctx, id)
 }
 
-// SubmitModal takes the modal parameters of a task in: the idempotency record when
-// there is a key, and the event, all or nothing (D15). A repetition returns replayed,
-// also when both arrive at once; of two different calls one is taken.
+// SubmitModal stores the modal parameters of a task in one transaction with the idempotency record, if
+// the request has a key (D15). A repeated request returns replayed, also if both arrive at the same
+// time. Of two different requests only one is accepted.
 //
-// Returns KindNotFound, also for someone else's task; KindConflict when the task
-// does not wait for parameters, and with code idempotency_conflict when the key
-// belongs to another request.
+// Returns KindNotFound, also for a task of another account. Returns KindConflict when the task does not
+// wait for parameters, and with code idempotency_conflict when the key belongs to another request.
 func (s *Store) SubmitModal(ctx context.Context, m mediagate.ModalCall) (replayed bool, err error) {
 	once := func(tx *gorm.DB, _ mediagate.Task) (bool, error) {
 		replayed = false

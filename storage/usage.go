@@ -12,10 +12,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// forever is the end of a time without one.
+// forever is the end of a span of time that has none.
 var forever = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
-// bounds are the beginning and the end of a time, which may have none.
+// bounds returns the beginning and the end of a span of time, either of which may be left open.
 func bounds(from, to time.Time) (time.Time, time.Time) {
 	if from.IsZero() {
 		from = time.Unix(0, 0)
@@ -26,11 +26,11 @@ func bounds(from, to time.Time) (time.Time, time.Time) {
 	return from.UTC(), to.UTC()
 }
 
-// stretch is a part of a time.
+// stretch is a part of a span of time.
 type stretch struct{ from, to time.Time }
 
-// cover divides the time from from until to: whole days, whole hours beside them,
-// and what is left of hours at its ends, where the ledger itself is read.
+// cover divides a span of time into whole days, the whole hours before and after them, and the rest,
+// parts of hours at both ends, for which the ledger itself is read.
 func cover(from, to time.Time) (days, hours, rest []stretch) {
 	add := func(list *[]stretch, from, to time.Time) {
 		if from.Before(to) {
@@ -55,7 +55,7 @@ func cover(from, to time.Time) (days, hours, rest []stretch) {
 
 const day = 24 * time.Hour
 
-// ceil is the first beginning of the unit that is not before t.
+// ceil rounds t up to the beginning of a unit.
 func ceil(t time.Time, unit time.Duration) time.Time {
 	if whole := t.Truncate(unit); whole.Before(t) {
 		return whole.Add(unit)
@@ -72,7 +72,7 @@ type usageKey struct {
 	Provider  string
 }
 
-// usageRow is a row of usage as it is read.
+// usageRow is a row of usage.
 type usageRow struct {
 	usageKey
 	Cost mediagate.Micros
@@ -91,7 +91,8 @@ func (r usageRow) usage() mediagate.Usage {
 	}
 }
 
-// usageColumns are those of usageKey, and what stands for each where nobody asked for it.
+// usageColumns are the columns of usageKey, each with the expression that stands for it if usage is not
+// grouped by it.
 var usageColumns = []struct {
 	by         mediagate.UsageBy
 	name, none string
@@ -103,14 +104,14 @@ var usageColumns = []struct {
 	{mediagate.ByProvider, "provider", "''"},
 }
 
-// gathering is a question about usage: the places that know a part of the answer,
-// which are read in one statement, hence at one moment.
+// gathering builds a query about usage. Its places are the SELECTs that know a part of the answer. They
+// are read in one statement, and so from one snapshot.
 type gathering struct {
 	filter mediagate.UsageFilter
 	places statement
 }
 
-// from adds a place: a SELECT of all usageColumns and the figures, which ends in conditions.
+// from adds a place: a SELECT of all usageColumns and the figures that ends in a WHERE clause.
 func (g *gathering) from(query string, args ...any) {
 	if len(g.places.args) > 0 {
 		g.places.say(" UNION ALL ")
@@ -126,8 +127,8 @@ func (g *gathering) from(query string, args ...any) {
 	only("model", g.filter.Model)
 }
 
-// statement sums the figures, for each value of the columns by which the question tells usage
-// apart, and of the others.
+// statement returns the query that sums the figures, grouped by the columns of the filter and by the
+// others.
 func (g *gathering) statement(others, figures []string) *statement {
 	var selected, grouped []string
 	for _, c := range usageColumns {
@@ -149,14 +150,14 @@ func (g *gathering) statement(others, figures []string) *statement {
 	return sum.with(" LIMIT ?", g.filter.Limit+1)
 }
 
-// countByStatus counts the end of a task.
+// countByStatus are the columns that count the end of a task by its status.
 const countByStatus = `CASE status WHEN 'completed' THEN 1 ELSE 0 END AS completed,
 		CASE status WHEN 'failed' THEN 1 ELSE 0 END AS failed,
 		CASE status WHEN 'cancelled' THEN 1 ELSE 0 END AS cancelled`
 
-// Usage tells what was used, and whether there are more rows than the filter
-// allows. Without By there is one row, of zeros where nothing was used. What
-// vendors charged is that of the hours that begin within the time.
+// Usage sums what was used, and reports whether there are more rows than the filter allows. Without By
+// there is one row, of zeros if nothing was used. The vendors' charges are those of the hours that
+// begin within the span of time.
 func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []mediagate.Usage, hasMore bool, err error) {
 	from, to := bounds(f.From, f.To)
 	figures := []string{"cost", "pending", "processing", "completed", "failed", "cancelled"}
@@ -166,7 +167,7 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 		return nil, false, dbError(err, "read usage")
 	}
 	usage = convert(rows, usageRow.usage)
-	cut := false // a row of usage may have several charges, so that these end sooner
+	cut := false // a row of usage may have several charges, so that the charges reach the limit sooner
 	if slices.Contains(f.By, mediagate.ByProvider) {
 		charges, err := s.vendorCharges(ctx, f)
 		if err != nil {
@@ -179,8 +180,8 @@ func (s *Store) Usage(ctx context.Context, f mediagate.UsageFilter) (usage []med
 	return usage, hasMore || cut, nil
 }
 
-// gatherUsage asks the sums of days and hours, the ledger for what is left of hours, and what
-// is open.
+// gatherUsage gathers the sums of days and hours, the ledger for parts of hours, and open tasks and
+// speeches.
 func (s *Store) gatherUsage(f mediagate.UsageFilter, from, to time.Time) *gathering {
 	g := &gathering{filter: f}
 	days, hours, rest := cover(from, to)
@@ -211,14 +212,14 @@ func (s *Store) gatherUsage(f mediagate.UsageFilter, from, to time.Time) *gather
 	return g
 }
 
-// chargeRow is what a vendor charged, as it is read.
+// chargeRow is a sum of a vendor's charges.
 type chargeRow struct {
 	usageKey
 	Unit   string
 	Amount mediagate.Micros
 }
 
-// vendorCharges are the sums of what vendors charged.
+// vendorCharges reads the sums of the vendors' charges.
 func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]chargeRow, error) {
 	g := &gathering{filter: f}
 	from, to := bounds(f.From, f.To)
@@ -229,13 +230,13 @@ func (s *Store) vendorCharges(ctx context.Context, f mediagate.UsageFilter) ([]c
 	sum := g.statement([]string{"unit"}, []string{"amount"})
 	var rows []chargeRow
 	if err := read(s.on(ctx), &rows, sum.text.String(), sum.args...); err != nil {
-		return nil, dbError(err, "read what vendors charged")
+		return nil, dbError(err, "read vendors' charges")
 	}
 	return rows, nil
 }
 
-// withCharges puts the charges beside what was used. A vendor may have charged
-// for what nobody paid for.
+// withCharges adds the vendors' charges to the rows of usage. It inserts a row for a charge without
+// usage, since a vendor may charge for work that no client paid for.
 func withCharges(usage []mediagate.Usage, charges []chargeRow) []mediagate.Usage {
 	for _, c := range charges {
 		row := usageRow{usageKey: c.usageKey}.usage()
@@ -249,34 +250,34 @@ func withCharges(usage []mediagate.Usage, charges []chargeRow) []mediagate.Usage
 	return usage
 }
 
-// compareUsage is the order of usageColumns.
+// compareUsage compares two rows in the order of usageColumns.
 func compareUsage(a, b mediagate.Usage) int {
 	return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.KeyID, b.KeyID),
 		cmp.Compare(a.Model, b.Model), cmp.Compare(a.Provider, b.Provider))
 }
 
-// Usage is counted where money moves: the transfer that ends a hold says what it
-// was about, and the statement after it adds that to the sums of its hour and
-// day. So the sums follow from the ledger alone, whatever becomes of the task.
+// Usage is counted where money moves: the transfer that ends a hold names the model and the provider,
+// and the statement after it adds the end to the sums of its hour and its day. So the sums can be
+// derived from the ledger alone, even after the task is removed.
 
-// usageSumKey has the columns that name a row of usage_sums. figures are those that add up: the
-// first three are money, the others numbers of tasks.
+// usageSumKey has the columns that identify a row of usage_sums.
 const usageSumKey = "account_id, span, begins_at, key_id, model, provider"
 
+// figures are the columns of usage_sums that are summed: three amounts, then three numbers of tasks.
 var figures = []string{"cost", "released", "taken", "completed", "failed", "cancelled"}
 
 const vendorSumKey = "account_id, begins_at, key_id, model, provider, unit"
 
-// eachFigure writes a text once for each figure, whose name stands for @.
+// eachFigure repeats a text for each figure, with the figure's name in place of @.
 func eachFigure(text, separator string) string {
 	of := func(figure string) string { return strings.ReplaceAll(text, "@", figure) }
 	return strings.Join(convert(figures, of), separator)
 }
 
-// sumsOf are the keys and figures of usage_sums of the ends that the condition on
-// e names. What was held is counted as taken in the hour and day of the hold, and
-// as released in those of its end. Ends that have both hours in common are added up
-// first, and days from hours: for all ends of a ledger, that leaves few rows to sort.
+// sumsOf returns the query of the rows of usage_sums for the ends e that meet the condition. The held
+// amount counts as taken in the hour and day of the hold, and as released in those of its end. Ends
+// whose hold and end fall into the same two hours are summed first, and days are summed from hours, so
+// that few rows are sorted even for all ends of a ledger.
 func (s *Store) sumsOf(condition string) string {
 	sums := eachFigure("CAST(SUM(@) AS bigint) AS @", ", ")
 	return `WITH ends AS (SELECT account_id, key_id, model, provider, ended_at, held_at,
@@ -301,9 +302,8 @@ func (s *Store) sumsOf(condition string) string {
 			GROUP BY account_id, day, key_id, model, provider`
 }
 
-// count adds the ends that the condition names to the sums. Rows are locked in
-// the order of their keys, before those of keys and accounts, so that nobody
-// waits for another in a circle.
+// count adds the ends that meet the condition to the sums. It locks the rows of usage_sums in the order
+// of their keys, before the rows of keys and accounts, so that no two transactions deadlock.
 func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
 	_, err := exec(tx, "INSERT INTO usage_sums ("+usageSumKey+", "+eachFigure("@", ", ")+") "+s.sumsOf(condition)+
 		" ORDER BY "+usageSumKey+" ON CONFLICT ("+usageSumKey+`)
@@ -311,14 +311,14 @@ func (s *Store) count(tx *gorm.DB, condition string, args ...any) error {
 	return err
 }
 
-// noteVendorCharge stores what the vendor says that the attempt has cost us. What
-// was stated first counts.
+// noteVendorCharge stores the vendor's charge for an attempt. The first one that the vendor stated
+// counts.
 func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, now stamp) error {
 	if o == nil || o.VendorCharge == nil {
 		return nil
 	}
 	amount, ok := o.VendorCharge.Micros()
-	if !ok { // of no adapter of ours
+	if !ok { // no adapter of ours returns such a charge
 		return nil
 	}
 	_, err := exec(tx, `UPDATE attempts SET vendor_amount = ?, vendor_unit = ?, vendor_uncounted_at = ?
@@ -326,8 +326,7 @@ func noteVendorCharge(tx *gorm.DB, taskID string, n int, o *mediagate.Outcome, n
 	return err
 }
 
-// chargesOf are the keys of vendor_sums and the amounts of attempts a that are
-// not counted.
+// chargesOf returns the query of the vendors' charges for attempts a that are not counted yet.
 func (s *Store) chargesOf(condition string) string {
 	return "SELECT t.account_id, " + s.hourOf("a.vendor_uncounted_at") + ` AS begins_at, t.key_id, t.model, a.provider,
 			a.vendor_unit AS unit, a.vendor_amount AS amount
@@ -335,15 +334,14 @@ func (s *Store) chargesOf(condition string) string {
 		WHERE a.vendor_uncounted_at IS NOT NULL AND ` + condition
 }
 
-// CountVendorCharges adds what vendors charged to the sums, as many charges as limit
-// says. It tells how many there were.
+// CountVendorCharges adds up to limit charges of vendors to the sums, and returns how many.
 func (s *Store) CountVendorCharges(ctx context.Context, limit int) (counted int, err error) {
 	type chargedRow struct {
 		TaskID string `json:"task_id"`
 		N      int    `json:"n"`
 	}
 	mine := "(a.task_id, a.n) IN (SELECT v.task_id, v.n FROM " + s.rowsOf("task_id text, n integer") + ")"
-	err = s.write(ctx, "count what vendors charged", func(tx *gorm.DB) error {
+	err = s.write(ctx, "count vendors' charges", func(tx *gorm.DB) error {
 		counted = 0
 		var rows []chargedRow
 		if err := read(tx, &rows, `SELECT a.task_id, a.n FROM attempts a WHERE a.vendor_uncounted_at IS NOT NULL

@@ -16,19 +16,19 @@ import (
 
 // The wakes of a task (D2).
 //
-// The wake of a task's run is a lease: wake_at is the time by which the run must have
-// asked for its next step. While the lease lasts, everybody trusts that the run lives, and
-// leaves it alone. Once it is over, nobody does: the wake scan starts, signals or replaces
-// the run. The run may have been alive all the time. That does no harm, because a run
-// decides nothing: a second one asks the same row, and gets the same step or a later one.
+// The wake of a task's run is a lease: wake_at is the time by which the run must have asked for its
+// next step. While the lease lasts, other processes assume that the run is alive and leave it alone.
+// Once the lease is over, the wake scan starts, signals or replaces the run. If the run was alive
+// after all, that does no harm, because a run decides nothing: a second run asks the same row, and
+// gets the same step or a later one.
 //
 //	Submit           inserts the lease: startLease, in which the API starts the run
-//	a question       renews it for as long as the step may take, and deletes it once
-//	                 nothing is left to do. No other change makes it longer, but the intent
-//	                 of a run that was started with its first step, and has never asked
-//	other changes    of the next step bring it forward to signalLease. Whoever made the
-//	                 change signals the run as well; the lease is for the signal that is lost.
-//	                 A poller that copies the files itself signals after that: copyLease
+//	a question       renews it for as long as the step may take, and deletes it when
+//	                 nothing is left to do. Only one other change extends it: the intent of a
+//	                 run that was started with its first step and has not asked yet
+//	other changes    of the next step bring it forward to signalLease. The process that made
+//	                 the change also signals the run; the lease covers a lost signal. A poller
+//	                 that copies the files itself signals after the copy: copyLease
 //	a try            of the scan puts it off, by more each time (PutOff)
 //
 // An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
@@ -40,17 +40,17 @@ import (
 // The wake of a callback is the time by which its round must have recorded an attempt.
 // Rows of wakes are locked after all others, in the order of their tasks' ids.
 const (
-	startLease   = 5 * time.Second       // of a new task: who took it in starts its run
-	stepLease    = 10 * time.Minute      // of a step that is an activity
-	leaseMargin  = 30 * time.Second      // of a sleep, after its end
-	signalLease  = 2 * time.Second       // of a change: who made it signals the run
-	copyLease    = 10 * time.Second      // of an end whose poller copies the files before it signals the run
-	roundLease   = time.Minute           // of an attempt at the callback, after its time
-	untriedAgain = 5 * time.Second       // of a wake for which Temporal could not be asked
-	retrySpread  = 10 * time.Millisecond // between two of many tasks that try again
+	startLease   = 5 * time.Second       // for a new task, whose API process starts the run
+	stepLease    = 10 * time.Minute      // for a step that is an activity
+	leaseMargin  = 30 * time.Second      // after the end of a sleep
+	signalLease  = 2 * time.Second       // for a change, whose process signals the run
+	copyLease    = 10 * time.Second      // for an end whose poller copies the files before it signals the run
+	roundLease   = time.Minute           // after the time of an attempt at the callback
+	untriedAgain = 5 * time.Second       // for a wake when Temporal could not be asked
+	retrySpread  = 10 * time.Millisecond // between two of many parked tasks that try again
 )
 
-// leaseOf returns the time by which a run that was given the step must ask again.
+// leaseOf returns the time by which a run that got the step must ask again.
 func leaseOf(step task.Step, now time.Time) time.Time {
 	if step.Kind == task.Sleep {
 		return step.Until.Add(leaseMargin)
@@ -58,8 +58,7 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 	return now.Add(stepLease)
 }
 
-// reaches reports that the lease as it stands is long enough for the step, so that
-// nothing is written.
+// reaches reports whether the present lease is long enough for the step, so that nothing is written.
 func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 	if !lease.Asked || lease.Tries > 0 {
 		return false
@@ -109,8 +108,8 @@ func (s *Store) saveWakes(tx *gorm.DB, c *changing, changed task.Changed) (err e
 	return saveRound(tx, c, changed.State, now)
 }
 
-// wakeWaiters brings the wakes of those that wait for an ended task forward, in one
-// statement with its own, in the order of ids (D21).
+// wakeWaiters brings forward the wakes of tasks that wait for an ended task, in one statement with the
+// ended task's own wake, in the order of ids (D21).
 func (s *Store) wakeWaiters(tx *gorm.DB, c *changing, changed task.Changed) error {
 	wakes, err := waitersOf(tx, changed)
 	if err != nil || len(wakes) == 0 {
@@ -126,8 +125,8 @@ func (s *Store) wakeWaiters(tx *gorm.DB, c *changing, changed task.Changed) erro
 	return s.wakeRuns(tx, wakes)
 }
 
-// renewLease sets the run's lease for the step that it was given. If others have brought
-// the wake forward since it was read, it stays: the run may not know what they changed.
+// renewLease sets the run's lease for the step that the run got. If another transaction has brought
+// the wake forward since it was read, the wake stays: the run may not know of that change.
 func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) (err error) {
 	id, lease := c.before.ID, c.lease
 	switch {
@@ -145,9 +144,9 @@ func renewLease(tx *gorm.DB, c *changing, step task.Step, now time.Time) (err er
 	return err
 }
 
-// saveRound sets the wake of the callback's round. The first round is begun by the run,
-// so its wake leaves time for that. Another round begins at once. After an attempt of the
-// newest round the wake follows the next attempt, or is deleted if there is none.
+// saveRound sets the wake of the callback's round. The run begins the first round, so its wake leaves
+// time for that. Later rounds begin at once. After an attempt of the newest round, the wake is set
+// for the next attempt, or deleted if there is none.
 func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error {
 	was, is := c.before.Webhook, after.Webhook
 	var next time.Time
@@ -177,7 +176,7 @@ func saveRound(tx *gorm.DB, c *changing, after task.State, now time.Time) error 
 	return err
 }
 
-// listedWake is a line of the JSON list of wakes that statements take.
+// listedWake is a wake in the JSON list that is a statement's parameter.
 type listedWake struct {
 	TaskID    string             `json:"task_id"`
 	Kind      mediagate.WakeKind `json:"kind"`
@@ -186,12 +185,12 @@ type listedWake struct {
 	NextUs    int64              `json:"next_us"`
 }
 
-// listedWakes are its columns.
+// listedWakes are the columns of that list, for rowsOf.
 const listedWakes = "task_id text, kind text, account_id text, at_us bigint, next_us bigint"
 
-// wakeRuns brings the wakes of runs forward to the times given. One that is missing is
-// made again: its run has ended by mistake. The tries that are behind it count on: a task
-// that is granted a slot again and again would else never be rid of a run that hangs.
+// wakeRuns brings the wakes of runs forward to the given times. It inserts a missing wake, whose run
+// has ended by mistake. The count of tries is kept: otherwise a run that hangs would never be
+// replaced while its task is granted a slot again and again.
 func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if len(wakes) == 0 {
 		return nil
@@ -210,21 +209,22 @@ func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	return err
 }
 
-// New tasks, which nobody has tried to start but their API process, wait here and not in Temporal: there
-// they would be before the runs that can go on. A start of the scan is unanswered until the run's first
-// step begins, for a minute at most.
+// A task is new until the scan has tried to start its run. New tasks wait in this table and not in
+// Temporal, where they would be ahead of runs that can go on. A start of the scan is unanswered until
+// the run's first step begins, for at most a minute.
 const (
 	isNew          = "NOT asked AND tries = 0"
 	isUnanswered   = "NOT asked AND tries = 1"
 	goesOn         = "(asked OR tries > 0)"
-	mostNew        = 64  // beside as many, API processes leave starts to the scan
-	mostUnanswered = 128 // starts of the scan
+	mostNew        = 64  // with as many new tasks, API processes leave starts to the scan
+	mostUnanswered = 128 // the most unanswered starts of the scan
 )
 
-// dueOf finds the first wake of each account by the index, takes the accounts whose
-// first is longest due, and of each its share of the limit. So it reads little more than
-// it returns, however many wakes there are, and whosever they are. A join with the tasks
-// might be a merge, which reads all tasks up to the newest: each is looked up instead.
+// dueOf returns the query of due wakes that meet the condition which. It finds the first wake of each
+// account by the index, takes the accounts whose first wake is longest due, and from each its share
+// of the limit. So it reads little more than it returns, however many wakes there are and whichever
+// accounts own them. Tasks are looked up one by one, because PostgreSQL might do a join as a merge,
+// which reads all tasks up to the newest.
 func dueOf(which string) string {
 	return strings.ReplaceAll(`WITH RECURSIVE accounts (account_id) AS (
 		SELECT MIN(account_id) FROM wakes WHERE {which}
@@ -255,9 +255,9 @@ func dueOf(which string) string {
 
 var dueWakes, dueStarts = dueOf(goesOn), dueOf(isNew)
 
-// DueWakes lists wakes that are past their time, accounts in turns and the longest due
-// of each first, so that what one account has many of delays no other. New tasks come last: they
-// have a quarter, and what is left.
+// DueWakes lists wakes whose time is over: accounts in round robin, and of each account the longest
+// due first, so that an account with many wakes delays no other. New tasks come last: they get a
+// quarter of the limit, and what the others leave.
 func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake, err error) {
 	now, most := at(s.clock()), limit-limit/4
 	if err = read(s.on(ctx), &wakes, dueWakes, now, most, now, most, now, most); err == nil {
@@ -266,8 +266,9 @@ func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake
 	return wakes, dbError(err, "list due wakes")
 }
 
-// addStarts adds the due wakes of new tasks that may be started now. An account has no more unanswered
-// starts than are free beside all, as in package limit: others find room even if its runs hang.
+// addStarts adds the due wakes of new tasks that may be started now. As in package limit, an account
+// may have at most as many unanswered starts as are free, so that others find room even if its runs
+// hang.
 func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
 	var started []struct{ AccountID string }
 	var due []mediagate.Wake
@@ -288,8 +289,8 @@ func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit 
 	return wakes, err
 }
 
-// MayStart reports whether an API process starts the task's run itself. Otherwise the task's wake is
-// due from now on, and the scan starts the run in the account's turn.
+// MayStart reports whether an API process may start the task's run itself. Otherwise it makes the
+// task's wake due now, and the scan starts the run when the account's turn comes.
 func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 	now := at(s.clock())
 	left, err := exec(s.on(ctx), `UPDATE wakes SET wake_at = ?
@@ -299,9 +300,9 @@ func (s *Store) MayStart(ctx context.Context, taskID string) (bool, error) {
 	return left == 0, dbError(err, "leave a start to the wake scan")
 }
 
-// PutOff sets the next try of wakes: in a minute after the first, then doubling up to an
-// hour; in five seconds where Temporal could not be asked, and no try counts. A wake that
-// was set since it was listed stays as it is.
+// PutOff sets the time of the next try of wakes: a minute after the first try, doubling up to an hour.
+// If Temporal could not be asked, the next try comes in five seconds and this one does not count. A
+// wake that was changed since it was listed stays as it is.
 func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) error {
 	if len(wakes) == 0 {
 		return nil
@@ -328,11 +329,10 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 	return dbError(err, "put wakes off")
 }
 
-// RetryParked has parked tasks try again now, up to limit: BreakerClosed of package task
-// for many (D12). Those that would have tried again first come first, so that tasks
-// which park again take turns. It leaves out those that try now anyway, those of a lost
-// submission, and those that are being written. Their wakes are spread by some seconds.
-// It returns how many there were.
+// RetryParked makes up to limit parked tasks try again now, and returns how many. It is event
+// BreakerClosed of package task for many rows (D12). Tasks whose own try would come first come first,
+// so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks parked as
+// provider_submission_unknown, and tasks that are locked. Their wakes are spread over some seconds.
 func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error) {
 	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r mediagate.ParkReason) bool {
 		return r == mediagate.ParkSubmissionUnknown

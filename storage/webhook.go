@@ -11,8 +11,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// WebhookTarget reads what a delivery round of the task sends, and where. The body is empty
-// until it is stored. Returns KindNotFound when the task has no callback, or not yet that
+// WebhookTarget reads the address, body and secrets for a round of the task's callback. The body is
+// empty until it is stored. Returns KindNotFound when the task has no callback, has not begun that
 // round, or is erased.
 func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error) {
 	row, err := one[struct {
@@ -43,7 +43,7 @@ func (s *Store) WebhookTarget(ctx context.Context, taskID string, round int) (me
 	}, err
 }
 
-// deliveryRow is a delivery attempt as it is read.
+// deliveryRow is a row of the table deliveries.
 type deliveryRow struct {
 	mediagate.Delivery
 	At            stamp
@@ -51,12 +51,13 @@ type deliveryRow struct {
 }
 
 func (r deliveryRow) delivery() mediagate.Delivery {
-	r.Delivery.At, r.Delivery.NextAttemptAt = r.At.Time, r.NextAttemptAt.Time
+	r.Delivery.At = r.At.Time
+	r.Delivery.NextAttemptAt = r.NextAttemptAt.Time
 	return r.Delivery
 }
 
-// Deliveries lists the delivery attempts of a task in their order, the newest of them:
-// there are as many rounds as a client asks for.
+// Deliveries lists the newest delivery attempts of a task, oldest first. At most storyRows are read,
+// since a client may ask for any number of rounds.
 func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Delivery, error) {
 	var rows []deliveryRow
 	if err := read(s.on(ctx), &rows, `SELECT task_id, round, attempt, status, error, duration_us * 1000,
@@ -68,13 +69,13 @@ func (s *Store) Deliveries(ctx context.Context, taskID string) ([]mediagate.Deli
 	return convert(rows, deliveryRow.delivery), nil
 }
 
-// linksLast is how long the links of a callback's body are sent. A round that begins
-// later has a new body, which is the same but for its links (D14).
+// linksLast is how long the links in a callback's body are used. A round that begins later gets a new
+// body, which differs only in its links (D14).
 const linksLast = 24 * time.Hour
 
-// StoreWebhookBody stores the body of the task's callback, once, and returns the one
-// that is stored: all attempts send it (D14). Returns KindNotFound when
-// the task has no callback, or not yet a round of it, or is erased.
+// StoreWebhookBody stores the body of the task's callback unless it has one, and returns the stored
+// body: all attempts send the same (D14). Returns KindNotFound when the task has no callback, has not
+// begun a round, or is erased.
 func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte) (stored []byte, err error) {
 	const of = " WHERE id = ? AND webhook_round > 0 AND erased_at IS NULL"
 	_, err = exec(s.on(ctx), "UPDATE tasks SET webhook_body = ?, webhook_body_at = ?"+of+" AND webhook_body IS NULL",
@@ -92,11 +93,10 @@ func (s *Store) StoreWebhookBody(ctx context.Context, taskID string, body []byte
 	return row.WebhookBody, nil
 }
 
-// RecordDelivery stores a delivery attempt, and with it how the round ended; an
-// empty state says that another attempt follows. A repeated attempt replaces
-// what was stored. Of the ends, only the newest round's counts, and what was
-// delivered stays delivered (D14). Of a task that is erased nothing is stored.
-// Returns KindNotFound for an unknown task.
+// RecordDelivery stores a delivery attempt and the state in which it leaves the round; an empty state
+// means that another attempt follows. A repeated attempt replaces the stored one. Only the newest
+// round changes the callback's state, and a delivered callback stays delivered (D14). Nothing is
+// stored for an erased task. Returns KindNotFound for an unknown task.
 func (s *Store) RecordDelivery(
 	ctx context.Context, d mediagate.Delivery, state mediagate.WebhookState, reason string,
 ) error {

@@ -7,18 +7,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// An abort is repeated until the service knows the upload no more: a part that
-// is still on its way when the first one arrives may outlive it. The S3 API
-// reference asks callers to see to that.
+// An abort is repeated until the service no longer knows the upload. A part that is on its way when
+// the first abort arrives may stay otherwise; the S3 API reference tells callers to check.
 const (
 	abortTries = 5
 	abortPause = 20 * time.Millisecond // doubled each time
 )
 
-// persistent is a client whose aborts are thorough.
+// persistent is a client that repeats aborts.
 type persistent struct{ *s3.Client }
 
-// AbortMultipartUpload ends an upload and what is left of it.
+// AbortMultipartUpload aborts an upload until none of its parts is left.
 func (c persistent) AbortMultipartUpload(
 	ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options),
 ) (out *s3.AbortMultipartUploadOutput, err error) {
@@ -29,7 +28,7 @@ func (c persistent) AbortMultipartUpload(
 			out, err = answer, nil
 		case apiCode(failed) == "NoSuchUpload" && out != nil:
 			return out, nil
-		case apiCode(failed) == "NoSuchUpload": // nothing was there at all
+		case apiCode(failed) == "NoSuchUpload": // there was no upload
 			return nil, failed
 		default:
 			err = failed

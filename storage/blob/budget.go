@@ -7,37 +7,36 @@ import (
 	"github.com/mediagate/mediagate/internal/limit"
 )
 
-// DefaultMemory is what all copies of a store hold at once, and
-// DefaultClientMemory what the files of clients do, unless Config says
-// otherwise.
+// The defaults of Config: the bytes that all copies of a store hold at once, and those that
+// clients' files hold.
 const (
 	DefaultMemory       = 256 << 20
 	DefaultClientMemory = 128 << 20
 )
 
-// MinMemory is the least with which a file in parts can be uploaded: the first
-// part, one that is on its way, and one that is being read.
+// MinMemory is the least memory with which a file can be uploaded in parts: the first part, a
+// part on its way, and a part that is being read.
 const MinMemory = (1 + spareParts) * partSize
 
-// spareParts are held beside those on their way: the first part, whose buffer
-// the upload manager keeps outside its pool, and the one that is being filled.
+// spareParts are the parts in memory that are not on their way: the first part, whose buffer the
+// upload manager keeps outside its pool, and the part that is being filled.
 const spareParts = 2
 
-// smallest covers what even a file of a few bytes needs on its way.
+// smallest is the memory that a file of a few bytes needs on its way.
 const smallest = 64 << 10
 
 // Opener opens a file. Its length is exact, or -1 when it is unknown.
 type Opener func(ctx context.Context) (body io.ReadCloser, length int64, err error)
 
-// budget is the memory that uploads of a store share. Each takes its
-// share once, before its file is opened, so that nobody's connection waits and
-// nobody waits while holding; it gives back what the file turns out not to
-// need.
+// budget is the memory that the uploads of a store share. An upload acquires its share once,
+// before its file is opened. So no upload waits for memory with an open connection, or while it
+// holds memory. It returns the part of its share that the file does not need.
 //
-// Files of one owner, whose servers are slow, keep no other owner's waiting.
+// The limit shares the memory among owners, so that the files of an owner with slow servers do
+// not delay the files of others.
 type budget struct {
 	size  int64
-	width int // parts of one file that travel at once, at most
+	width int // the most parts of one file that are on their way at once
 	free  *limit.Limit
 }
 
@@ -49,19 +48,19 @@ func newBudget(free *limit.Limit, width int) budget {
 type shape struct {
 	part  int64 // bytes of a part
 	width int   // parts on their way at once
-	share int64 // bytes that are held at most
+	share int64 // the most bytes that are held
 }
 
-// shapeOf plans the upload of a file of that length, at most maxBytes; 0 says
-// that there is no limit. With little memory fewer parts travel at once, and
-// they are no larger than it allows.
+// shapeOf plans the upload of a file of that length, at most maxBytes; 0 means no limit. With
+// little memory, parts are smaller and fewer of them are on their way at once.
 func (b budget) shapeOf(maxBytes, length int64) shape {
 	if length < 0 {
 		length = maxBytes
 	}
 	s := shape{part: min(partSizeFor(maxBytes), b.size/(1+spareParts))}
-	if length > 0 && length < partSize { // sent whole, after it was read in pieces
-		s.width, s.share = 1, 2*length+smallest
+	if length > 0 && length < partSize { // read in pieces, and sent as a whole
+		s.width = 1
+		s.share = 2*length + smallest
 		return s
 	}
 	s.width = max(1, min(b.width, int(b.size/s.part)-spareParts))
@@ -72,9 +71,11 @@ func (b budget) shapeOf(maxBytes, length int64) shape {
 	return s
 }
 
-// open waits for the share of the worst case, opens the file and keeps what
-// the file needs until release is called.
-func (b budget) open(ctx context.Context, owner string, maxBytes int64, open Opener) (body io.ReadCloser, s shape, release func(), err error) {
+// open acquires the share of the worst case, opens the file, and keeps the memory that the file
+// needs until release is called.
+func (b budget) open(
+	ctx context.Context, owner string, maxBytes int64, open Opener,
+) (body io.ReadCloser, s shape, release func(), err error) {
 	worst := b.shapeOf(maxBytes, -1)
 	held, err := b.free.Acquire(ctx, owner, worst.share)
 	if err != nil {

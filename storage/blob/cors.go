@@ -11,14 +11,14 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// corsRule names the rule that is ours to change.
+// corsRule is the id of the CORS rule that this package makes.
 const corsRule = "mediagate"
 
-// AllowPages lets pages of any origin read objects by their links, which are keys by
-// themselves. A narrower rule would refuse pages that follow a redirect of the API: the
-// browser sends "Origin: null" then. Where the bucket has CORS rules that somebody else
-// made it changes nothing. It returns KindUnavailable, also for a service that knows no
-// such rules.
+// AllowPages lets pages of any origin read objects by their links. Each link is a credential by
+// itself, so the origin adds no protection. A narrower rule would refuse pages that follow a
+// redirect of the API, since the browser then sends "Origin: null". AllowPages changes nothing if
+// the bucket has CORS rules of another author. Returns KindUnavailable, also for a service without
+// CORS rules.
 func (s *Store) AllowPages(ctx context.Context) error {
 	has, err := s.client.GetBucketCors(ctx, &s3.GetBucketCorsInput{Bucket: &s.bucket})
 	if err != nil && apiCode(err) != "NoSuchCORSConfiguration" {
@@ -36,15 +36,18 @@ func (s *Store) AllowPages(ctx context.Context) error {
 	}
 	_, err = s.client.PutBucketCors(ctx, &s3.PutBucketCorsInput{
 		Bucket: &s.bucket, CORSConfiguration: &types.CORSConfiguration{CORSRules: []types.CORSRule{{
-			ID: aws.String(corsRule), AllowedOrigins: origins, AllowedMethods: []string{"GET", "HEAD"}, AllowedHeaders: []string{"*"},
-			ExposeHeaders: []string{"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag"},
-			MaxAgeSeconds: aws.Int32(600),
+			ID:             aws.String(corsRule),
+			AllowedOrigins: origins,
+			AllowedMethods: []string{"GET", "HEAD"},
+			AllowedHeaders: []string{"*"},
+			ExposeHeaders:  []string{"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag"},
+			MaxAgeSeconds:  aws.Int32(600),
 		}}},
 	}, withContentMD5)
 	return storageError(ctx, "setting the bucket's CORS rule", err)
 }
 
-// withContentMD5 sends the checksum that this call must have as all services know it.
+// withContentMD5 sends the required checksum of a call as Content-MD5, which all services know.
 func withContentMD5(o *s3.Options) {
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		_, _ = stack.Initialize.Remove("AWSChecksum:SetupInputContext")

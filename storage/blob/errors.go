@@ -11,36 +11,40 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The codes of errors of this package, beside mediagate.CodeResultUnavailable
-// for files that are not to be stored.
+// The codes of this package's errors. Files that must not be stored have
+// mediagate.CodeResultUnavailable.
 const (
 	CodeStorageAway    = string(mediagate.ParkStorage) // the store does not answer, or fails
-	CodeStorageRefused = "storage_refused"             // the store refuses us: keys, rights, or no such bucket
+	CodeStorageRefused = "storage_refused"             // wrong keys, missing rights, or no such bucket
 )
 
-// storageError translates an error of the S3 client; nil stays nil. The text
-// of the store stays in Err, for logs. An ended context stays visible to
-// errors.Is.
+// storageError translates an error of the S3 client; nil stays nil. Err keeps the store's text for
+// logs, and the error of an ended context for errors.Is.
 func storageError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if cause := ctx.Err(); cause != nil {
-		// Whatever the client made of it, this is why it stopped.
-		err = errors.Join(cause, err)
+		err = errors.Join(cause, err) // the client's own error may not say that it was cancelled
 	}
-	e := &mediagate.Error{Kind: mediagate.KindUnavailable, Code: CodeStorageAway, Message: doing + ": the object store is away", Err: err}
+	e := &mediagate.Error{
+		Kind:    mediagate.KindUnavailable,
+		Code:    CodeStorageAway,
+		Message: doing + ": the object store is away",
+		Err:     err,
+	}
 	if isRefusal(err) {
-		e.Code, e.Message = CodeStorageRefused, doing+": the object store refuses"
+		e.Code = CodeStorageRefused
+		e.Message = doing + ": the object store refuses"
 	}
 	return e
 }
 
-// isRefusal reports an answer that says: not with these keys, or not here.
-// Waiting does not mend it, but a person can.
+// isRefusal reports whether the store refuses our keys, our rights or the bucket. A person has to
+// mend that.
 func isRefusal(err error) bool {
 	if code := apiCode(err); code == "RequestTimeTooSkewed" || code == "NoSuchUpload" {
-		return false // comes and goes by itself: a clock, or an upload swept away
+		return false // passes by itself: a wrong clock, or an upload that was aborted
 	}
 	switch statusOf(err) {
 	case http.StatusMovedPermanently, http.StatusTemporaryRedirect,
@@ -73,7 +77,11 @@ func statusOf(err error) int {
 	return 0
 }
 
-// unusable is the error for a file that is not to be stored, whoever asks.
+// unusable returns the error for a file that must not be stored.
 func unusable(message string) *mediagate.Error {
-	return &mediagate.Error{Kind: mediagate.KindInvalid, Code: string(mediagate.CodeResultUnavailable), Message: message}
+	return &mediagate.Error{
+		Kind:    mediagate.KindInvalid,
+		Code:    string(mediagate.CodeResultUnavailable),
+		Message: message,
+	}
 }

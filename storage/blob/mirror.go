@@ -17,26 +17,28 @@ import (
 
 // Limits bound one mirrored file.
 type Limits struct {
-	MaxBytes int64             // the largest size that is taken; 0: what S3 takes
+	MaxBytes int64             // the largest accepted size; 0: the largest that S3 accepts
 	Media    string            // the class that the content must have: "video", "image", "audio", "archive"
-	Owner    string            // whose copies leave memory to those of others
-	Progress func(bytes int64) // told how much has been read so far; may be nil
+	Owner    string            // the tenant whose share of the memory is used
+	Progress func(bytes int64) // called with the number of bytes read so far; may be nil
 }
 
-// Mirror opens a file once there is memory for it and streams it into the
-// object key, replacing what is there. The content decides the type that is
-// stored; size, hash and what the headers tell are returned.
+// Mirror waits for memory, opens a file and streams it to the object key, replacing an object
+// that exists. The content decides the stored type. The result has the size, the hash and the
+// facts from the headers.
 //
-// It returns KindInvalid with code result_unavailable for a file that is
-// empty, too large, not of the class, or whose headers we read and find broken or
-// missing; errors of open as they are and those of the body wrapped; and KindUnavailable when the store fails, or when ctx
-// ends while others have the memory. Then nothing new is stored.
+// Mirror returns KindInvalid with code result_unavailable for a file that is empty, too large, or
+// not of the class, or whose headers are broken or missing. It returns errors of open unchanged,
+// and errors of the body wrapped. It returns KindUnavailable when the store fails, or when ctx
+// ends during the wait for memory. After an error nothing new is stored.
 func (s *Store) Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error) {
 	return s.store(ctx, s.memory, key, open, limits)
 }
 
-// store is Mirror within a budget.
-func (s *Store) store(ctx context.Context, memory budget, key string, open Opener, limits Limits) (mediagate.Result, error) {
+// store is Mirror with a given budget.
+func (s *Store) store(
+	ctx context.Context, memory budget, key string, open Opener, limits Limits,
+) (mediagate.Result, error) {
 	body, shape, release, err := memory.open(ctx, limits.Owner, limits.MaxBytes, open)
 	if err != nil {
 		return mediagate.Result{}, err
@@ -69,7 +71,8 @@ func (s *Store) store(ctx context.Context, memory budget, key string, open Opene
 		ContentType:        aws.String(format.MIME),
 		ContentDisposition: aws.String(`inline; filename="` + fileName(key, format.Ext) + `"`),
 	}, func(o *transfermanager.Options) {
-		o.PartSizeBytes, o.Concurrency = shape.part, shape.width
+		o.PartSizeBytes = shape.part
+		o.Concurrency = shape.width
 	})
 	if src.err != nil {
 		return mediagate.Result{}, src.err
@@ -79,20 +82,23 @@ func (s *Store) store(ctx context.Context, memory budget, key string, open Opene
 	}
 	info := src.probe.Info()
 	return mediagate.Result{
-		Key: key, MimeType: format.MIME, Size: src.read, SHA256: src.sum(),
-		Width: info.Width, Height: info.Height, Duration: info.Duration,
+		Key:      key,
+		MimeType: format.MIME,
+		Size:     src.read,
+		SHA256:   src.sum(),
+		Width:    info.Width,
+		Height:   info.Height,
+		Duration: info.Duration,
 	}, nil
 }
 
-// partSizeFor keeps the largest allowed file within the number of parts that
-// S3 takes.
+// partSizeFor returns a part size with which the largest allowed file has at most maxParts parts.
 func partSizeFor(maxBytes int64) int64 {
 	return max(partSize, maxBytes/maxParts+1)
 }
 
-// fileName is the name under which a browser saves the object: for
-// results/<task>/<attempt>/<index> it is <task>-<index>, for other keys their
-// last part.
+// fileName returns the name under which a browser saves the object: <task>-<index> for
+// results/<task>/<attempt>/<index>, and the last part of other keys.
 func fileName(key, ext string) string {
 	parts := strings.Split(key, "/")
 	name := path.Base(key)

@@ -14,25 +14,26 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// MaxLink is the longest that a link may live: the signature allows no more.
+// MaxLink is the longest time that S3's signature allows a link to last.
 const MaxLink = 7 * 24 * time.Hour
 
-// unsignedPayload is what the signature covers in place of a body.
+// unsignedPayload stands for the hash of the body in the signature of a link.
 const unsignedPayload = "UNSIGNED-PAYLOAD"
 
-// Sign makes a link to a stored file that lives for ttl, at most MaxLink, and
-// no longer than our own credentials when these are temporary. ExpiresAt is
-// exactly when the link stops working. No network is involved, except where
-// the SDK's chain has to renew its credentials.
+// Sign makes a link to a stored file that lasts for ttl, at most MaxLink, and no longer than our own
+// credentials if these are temporary. ExpiresAt is exactly when the link stops working. Sign makes no
+// network call, unless the SDK's chain has to renew its credentials.
 //
-// It returns KindUnavailable when there are no valid credentials.
+// Returns KindUnavailable when there are no valid credentials.
 func (s *Store) Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error) {
 	return s.SignAs(ctx, r, ttl, http.MethodGet, "")
 }
 
-// SignAs is Sign for a method, GET or HEAD: a link works for no other one. With a name
-// the file is a download of that name (RFC 6266).
-func (s *Store) SignAs(ctx context.Context, r mediagate.Result, ttl time.Duration, method, name string) (mediagate.Link, error) {
+// SignAs is Sign for a method, GET or HEAD: the link works for that method only. With a name, browsers
+// save the file under that name (RFC 6266).
+func (s *Store) SignAs(
+	ctx context.Context, r mediagate.Result, ttl time.Duration, method, name string,
+) (mediagate.Link, error) {
 	creds, err := s.creds.Retrieve(ctx)
 	if err != nil {
 		return mediagate.Link{}, &mediagate.Error{
@@ -40,7 +41,7 @@ func (s *Store) SignAs(ctx context.Context, r mediagate.Result, ttl time.Duratio
 			Message: "signing a link: no credentials", Err: err,
 		}
 	}
-	// Signatures count whole seconds from their own, truncated time.
+	// A signature counts whole seconds from its own time, which is truncated to seconds.
 	now := s.now().UTC().Truncate(time.Second)
 	ttl = min(ttl, MaxLink)
 	if creds.CanExpire {
@@ -69,11 +70,11 @@ func (s *Store) SignAs(ctx context.Context, r mediagate.Result, ttl time.Duratio
 	return mediagate.Link{URL: signed, ExpiresAt: now.Add(ttl)}, nil
 }
 
-// Origin is that of the links, as browsers spell it.
+// Origin returns the origin of the links, as browsers write it.
 func (s *Store) Origin() string { return s.links.Scheme + "://" + s.links.Host }
 
-// objectURL is the address of an object. The signature demands the strict
-// escaping of S3, where net/url would leave more characters as they are.
+// objectURL returns the URL of an object. The signature requires S3's strict escaping; net/url would
+// escape fewer characters.
 func (s *Store) objectURL(key string) *url.URL {
 	u := *s.links
 	folder := strings.TrimSuffix(u.EscapedPath(), "/") + "/"

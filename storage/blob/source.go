@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/media/mediainfo"
 )
 
-// source reads the body of one file: bounded, counted, hashed and probed. It
-// remembers its first error, since an upload hides whose fault it was.
+// source reads the body of one file, and bounds, counts, hashes and probes it. It keeps its first
+// error, because the error of an upload does not say whether the file or the store was at fault.
 type source struct {
 	ctx    context.Context
 	r      io.Reader
@@ -30,7 +30,7 @@ func newSource(ctx context.Context, r io.Reader, limits Limits) *source {
 	return &source{ctx: ctx, r: r, limits: limits, hash: sha256.New()}
 }
 
-// sniff reads the beginning of the file, by which its type is told.
+// sniff reads the beginning of the file, from which its type is detected.
 func (s *source) sniff() ([]byte, error) {
 	head := make([]byte, mediainfo.SniffLen)
 	n := 0
@@ -51,26 +51,26 @@ func (s *source) sniff() ([]byte, error) {
 	return s.head, nil
 }
 
-// start feeds the probe from the beginning of the file, which may be all of it.
+// start passes the beginning of the file to the probe. The file may end there.
 func (s *source) start(p *mediainfo.Probe) error {
 	s.probe = p
 	_, _ = p.Write(s.head) // never fails
 	s.head = nil
 	if s.ended {
-		return s.judge()
+		return s.checkProbe()
 	}
 	return nil
 }
 
-// judge finds a file at fault that has ended, before its upload does.
-func (s *source) judge() error {
+// checkProbe returns the probe's fault with a file that has ended, so that its upload fails.
+func (s *source) checkProbe() error {
 	if fault := s.probe.Fault(); fault != nil {
 		s.err = unusable("the file " + fault.Error())
 	}
 	return s.err
 }
 
-// Read passes on the next bytes, or the reason why there are none.
+// Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	switch {
 	case s.err != nil:
@@ -97,7 +97,7 @@ func (s *source) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		s.ended = true
 		if s.probe != nil {
-			if fault := s.judge(); fault != nil {
+			if fault := s.checkProbe(); fault != nil {
 				return 0, fault
 			}
 		}

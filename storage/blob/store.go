@@ -34,28 +34,34 @@ type Config struct {
 	Bucket          string
 	AccessKeyID     string // with SecretAccessKey; both empty: the SDK's own chain
 	SecretAccessKey string
-	PathStyle       bool             // the bucket is part of the path, not of the host
-	Memory          *limit.Limit     // bytes that all copies hold at once, of MinMemory or more, by the owner of Limits; nil: DefaultMemory
-	ClientMemory    int64            // the same for files of clients; 0: DefaultClientMemory. Half of it is for media of requests; uploads, see PutFile, their caller bounds
-	Now             func() time.Time // nil: time.Now
+	PathStyle       bool // the bucket is part of the path, not of the host
+
+	// Memory bounds the bytes that all copies hold at once, shared by Limits.Owner. Its capacity
+	// is at least MinMemory. nil: DefaultMemory.
+	Memory *limit.Limit
+	// ClientMemory bounds the bytes that clients' files hold at once. Half of it is for media
+	// within requests. Callers of PutFile bound the other half themselves. 0: DefaultClientMemory.
+	ClientMemory int64
+
+	Now func() time.Time // nil: time.Now
 }
 
-// The bounds of one upload; budget says what it holds. S3 takes no part below
-// 5 MiB (but the last) and no more than maxParts.
+// The bounds of one upload. S3 accepts no part below 5 MiB, except the last one, and at most
+// maxParts parts.
 const (
 	partSize    = 5 << 20
 	uploadWidth = 3
-	clientWidth = 1 // clients are slower than the store
+	clientWidth = 1 // one part is enough, since clients are slower than the store
 	maxParts    = 10_000
 )
 
-// Long outages are the caller's to wait for, so calls give up early.
+// A call gives up early; the caller waits for the end of a long outage.
 const (
 	maxCallTries    = 3
 	maxCallBackoff  = 500 * time.Millisecond
 	dialTimeout     = 5 * time.Second
-	headerTimeout   = 60 * time.Second // joining the parts of a large file takes its time
-	cleanupTimeout  = 10 * time.Second // of an abort after the caller's context ended
+	headerTimeout   = 60 * time.Second // long enough for the store to join the parts of a large file
+	cleanupTimeout  = 10 * time.Second // for an abort after the caller's context has ended
 	idleConnections = 32
 )
 
@@ -63,21 +69,21 @@ const (
 type Store struct {
 	bucket  string
 	region  string
-	links   *url.URL // of the bucket as clients reach it: objects are below it
+	links   *url.URL // the bucket as clients reach it; objects are below it
 	client  *s3.Client
 	uploads *transfermanager.Client
 	memory  budget // of copies
-	clients budget // of uploads, at their own pace: it bounds nothing, see PutFile
-	inline  budget // of media that came within requests: they are here as a whole, and wait for no client
+	clients budget // of uploads; it bounds nothing, see PutFile
+	inline  budget // of media within requests, which were received as a whole
 	creds   aws.CredentialsProvider
 	signer  *v4.Signer
 	now     func() time.Time
 	http    *http.Transport
 }
 
-// Open prepares a store. With static keys it calls nobody; without keys the
-// SDK's chain reads its environment and files. It returns KindInvalid for a
-// configuration that cannot work.
+// Open prepares a store. With static keys it makes no network call; without keys the SDK's
+// chain reads its environment and files. Returns KindInvalid for a configuration that cannot
+// work.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -111,11 +117,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		UsePathStyle: c.PathStyle,
 		HTTPClient:   &http.Client{Transport: transport, CheckRedirect: noRedirect},
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
-			o.MaxAttempts, o.MaxBackoff = maxCallTries, maxCallBackoff
+			o.MaxAttempts = maxCallTries
+			o.MaxBackoff = maxCallBackoff
 		}),
-		// Many services refuse the checksums that Amazon's take. On its way a body is
-		// guarded by TLS, or by its hash in the signature where there is none; and we
-		// keep the hash of each file.
+		// Many S3 services refuse Amazon's checksums. TLS protects a body on its way, or the
+		// hash in the signature does where there is no TLS, and each result keeps its hash.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}
@@ -130,7 +136,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		bucket: c.Bucket, region: c.Region, links: links,
 		client: s3.New(options),
 		uploads: transfermanager.New(persistent{s3.New(options)}, func(o *transfermanager.Options) {
-			o.RequestChecksumCalculation = options.RequestChecksumCalculation // its own goes before the client's
+			o.RequestChecksumCalculation = options.RequestChecksumCalculation // overrides the client's setting
 			o.PartSizeBytes = partSize
 			o.MultipartUploadThreshold = partSize
 			o.MaxUploadParts = maxParts
@@ -146,7 +152,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}, nil
 }
 
-// validate also spells the endpoints in their canonical form.
+// validate checks the configuration and rewrites the endpoints in their canonical form.
 func (c *Config) validate() error {
 	switch {
 	case c.Bucket == "":
@@ -168,14 +174,18 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// canonical spells an endpoint as a browser does, since a link's signature covers
-// its host: that in lower case and in ASCII, without the scheme's own port.
+// canonical writes an endpoint as a browser does, since a link's signature covers its host: in
+// lower case and in ASCII, without the scheme's default port. It returns false for an address
+// that is no endpoint.
 func canonical(s string) (string, bool) {
 	if s == "" {
 		return "", true
 	}
 	u, err := url.Parse(s)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || strings.ContainsAny(s, "?#") || u.User != nil {
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return "", false
+	case strings.ContainsAny(s, "?#"), u.User != nil:
 		return "", false
 	}
 	if u.Host, err = idna.Punycode.ToASCII(strings.ToLower(u.Host)); err != nil {
@@ -202,7 +212,7 @@ func (c *Config) credentials(ctx context.Context) (aws.CredentialsProvider, erro
 	return chain.Credentials, nil
 }
 
-// base resolves where the bucket's objects are below an endpoint.
+// base returns the URL of the bucket at an endpoint. The bucket's objects are below it.
 func (c *Config) base(ctx context.Context, at string) (*url.URL, error) {
 	params := s3.EndpointParameters{
 		Bucket: aws.String(c.Bucket), Region: aws.String(c.Region), ForcePathStyle: aws.Bool(c.PathStyle),
@@ -222,57 +232,66 @@ func (c *Config) base(ctx context.Context, at string) (*url.URL, error) {
 
 func once(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// noRedirect keeps signed requests from being sent on to another host.
+// noRedirect keeps signed requests from being redirected to another host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (s *Store) Close() { s.http.CloseIdleConnections() }
 
-// Ping reports whether the bucket answers now: it does not try twice.
-// It returns KindUnavailable.
+// Ping checks whether the bucket answers, in a single try. Returns KindUnavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket}, once)
 	return storageError(ctx, "asking for the bucket", err)
 }
 
-// probeKey is where Probe writes: beside the results, where we must have the
-// right to.
+// probeKey is the key that Probe writes. It is in the folder of results, for which we need the
+// right to write.
 const probeKey = "results/probe"
 
-// probeSize is more than a full store finds room for by chance.
+// probeSize is more than a full store is likely to have free.
 const probeSize = 64 << 10
 
-// Probe reports whether the bucket takes a file now, as Mirror writes it: it begins
-// an upload, sends a part, and aborts it. One that is full, or that we may only
-// read, still answers questions. It does not try twice. It returns KindUnavailable.
+// Probe checks whether the bucket accepts a file now, as Mirror writes it: Probe begins an upload,
+// sends a part, and aborts the upload. A bucket that is full or read-only would still answer
+// Ping. Probe does not try twice. Returns KindUnavailable.
 func (s *Store) Probe(ctx context.Context) error {
 	key := probeKey
 	begun, err := s.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
-		Bucket: &s.bucket, Key: &key,
-		ContentType: aws.String("application/octet-stream"), ContentDisposition: aws.String(`inline; filename="probe"`),
+		Bucket:             &s.bucket,
+		Key:                &key,
+		ContentType:        aws.String("application/octet-stream"),
+		ContentDisposition: aws.String(`inline; filename="probe"`),
 	}, once)
 	if err != nil {
 		return storageError(ctx, "beginning an upload", err)
 	}
 	_, err = s.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: &s.bucket, Key: &key, UploadId: begun.UploadId, PartNumber: aws.Int32(1), Body: bytes.NewReader(make([]byte, probeSize)),
+		Bucket:     &s.bucket,
+		Key:        &key,
+		UploadId:   begun.UploadId,
+		PartNumber: aws.Int32(1),
+		Body:       bytes.NewReader(make([]byte, probeSize)),
 	}, once)
-	// What ctx leaves of it is swept like all that was begun and never ended.
-	_, aborted := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.bucket, Key: &key, UploadId: begun.UploadId}, once)
+	// If ctx ends before the abort, AbortStale removes the upload later.
+	_, aborted := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
+		Bucket:   &s.bucket,
+		Key:      &key,
+		UploadId: begun.UploadId,
+	}, once)
 	if err == nil {
 		err = aborted
 	}
 	return storageError(ctx, "writing to the bucket", err)
 }
 
-// EnsureBucket makes the bucket if there is none. It returns KindUnavailable.
+// EnsureBucket makes the bucket if it does not exist. Returns KindUnavailable.
 func (s *Store) EnsureBucket(ctx context.Context) error {
 	_, err := s.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
 	if err == nil || !isNoBucket(err) {
 		return storageError(ctx, "asking for the bucket", err)
 	}
 	input := &s3.CreateBucketInput{Bucket: &s.bucket}
-	if s.region != "us-east-1" { // the one region that must not be named
+	if s.region != "us-east-1" { // S3 refuses this region as a constraint
 		input.CreateBucketConfiguration = &types.CreateBucketConfiguration{
 			LocationConstraint: types.BucketLocationConstraint(s.region),
 		}

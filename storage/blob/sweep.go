@@ -14,8 +14,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Delete removes one object. That it is not there is no error.
-// It returns KindUnavailable.
+// Delete removes one object. A missing object is no error. Returns KindUnavailable.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &key})
 	if err != nil && apiCode(err) == "NoSuchKey" {
@@ -24,17 +23,21 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return storageError(ctx, "deleting an object", err)
 }
 
-// DeletePrefix removes all objects below prefix but those to keep. The prefix
-// ends with a slash so that results/1/ never reaches results/10/. It returns how
-// many there were, KindInvalid for another prefix, and KindUnavailable.
+// DeletePrefix removes all objects below prefix except those to keep, and returns how many. The prefix
+// must end with a slash, so that results/1/ never matches results/10/. Returns KindInvalid for another
+// prefix, and KindUnavailable.
 func (s *Store) DeletePrefix(ctx context.Context, prefix string, keep ...string) (int, error) {
-	return s.deleteBelow(ctx, prefix, func(o types.Object) bool { return !slices.Contains(keep, aws.ToString(o.Key)) })
+	return s.deleteBelow(ctx, prefix, func(o types.Object) bool {
+		return !slices.Contains(keep, aws.ToString(o.Key))
+	})
 }
 
-// DeleteOlder is DeletePrefix for what was stored before olderThan ago.
+// DeleteOlder is DeletePrefix for objects that were stored more than olderThan ago.
 func (s *Store) DeleteOlder(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
 	before := s.now().Add(-olderThan)
-	return s.deleteBelow(ctx, prefix, func(o types.Object) bool { return o.LastModified != nil && o.LastModified.Before(before) })
+	return s.deleteBelow(ctx, prefix, func(o types.Object) bool {
+		return o.LastModified != nil && o.LastModified.Before(before)
+	})
 }
 
 func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.Object) bool) (int, error) {
@@ -64,14 +67,18 @@ func (s *Store) deleteBelow(ctx context.Context, prefix string, goes func(types.
 
 // page lists the next thousand objects below prefix, in the order of their keys.
 func (s *Store) page(ctx context.Context, prefix, after string) (objects []types.Object, more bool, err error) {
-	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix, StartAfter: optional(after)})
+	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
+		Bucket:     &s.bucket,
+		Prefix:     &prefix,
+		StartAfter: optional(after),
+	})
 	if err != nil {
 		return nil, false, storageError(ctx, "listing objects", err)
 	}
 	return out.Contents, aws.ToBool(out.IsTruncated) && len(out.Contents) > 0, nil
 }
 
-// optional is nil for an empty text.
+// optional returns nil for an empty text.
 func optional(text string) *string {
 	if text == "" {
 		return nil
@@ -79,10 +86,12 @@ func optional(text string) *string {
 	return &text
 }
 
-// Older lists of the next thousand objects below prefix, in the order of their keys,
-// those that were stored before olderThan ago. The next ones are those after last. It
-// returns KindUnavailable.
-func (s *Store) Older(ctx context.Context, prefix, after string, olderThan time.Duration) (keys []string, last string, more bool, err error) {
+// Older reads the next thousand objects below prefix, in the order of their keys, and returns the keys
+// of those that were stored more than olderThan ago. The next page begins after last. Returns
+// KindUnavailable.
+func (s *Store) Older(
+	ctx context.Context, prefix, after string, olderThan time.Duration,
+) (keys []string, last string, more bool, err error) {
 	page, more, err := s.page(ctx, prefix, after)
 	if err != nil {
 		return nil, after, false, err
@@ -97,8 +106,8 @@ func (s *Store) Older(ctx context.Context, prefix, after string, olderThan time.
 	return keys, last, more, nil
 }
 
-// DeleteAll removes up to a thousand objects in one call. Those that are not there are
-// no error. It returns KindUnavailable where one is left.
+// DeleteAll removes up to a thousand objects in one call. Missing objects are no error. Returns
+// KindUnavailable if an object is left.
 func (s *Store) DeleteAll(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -107,23 +116,27 @@ func (s *Store) DeleteAll(ctx context.Context, keys []string) error {
 	for i := range keys {
 		objects[i].Key = &keys[i]
 	}
-	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &s.bucket, Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)}}, withContentMD5)
+	out, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+		Bucket: &s.bucket,
+		Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+	}, withContentMD5)
 	if err != nil {
 		return storageError(ctx, "deleting objects", err)
 	}
 	for _, failed := range out.Errors {
 		if code := aws.ToString(failed.Code); code != "NoSuchKey" {
-			return storageError(ctx, "deleting objects", fmt.Errorf("%d of %d are left, the first of them with %s", len(out.Errors), len(keys), code))
+			err := fmt.Errorf("%d of %d are left, the first of them with %s", len(out.Errors), len(keys), code)
+			return storageError(ctx, "deleting objects", err)
 		}
 	}
 	return nil
 }
 
-// anyAge is older than none, whatever the bucket's clock says.
+// anyAge is an olderThan that matches every object, also if the bucket's clock is ahead.
 const anyAge = -time.Hour
 
-// Remove removes all that is stored below a folder, uploads that are under way
-// among it, and the objects. It returns KindUnavailable.
+// Remove removes everything below a folder, including uploads under way, and the given objects.
+// Returns KindUnavailable.
 func (s *Store) Remove(ctx context.Context, folder string, objects ...string) error {
 	if _, err := s.AbortStale(ctx, folder, anyAge); err != nil {
 		return err
@@ -139,10 +152,9 @@ func (s *Store) Remove(ctx context.Context, folder string, objects ...string) er
 	return nil
 }
 
-// AbortStale ends uploads below prefix that were begun more than olderThan ago
-// and never finished, as killed processes leave them. It returns how many it
-// ended. Uploads that end meanwhile are passed over. It returns
-// KindUnavailable.
+// AbortStale aborts uploads below prefix that were begun more than olderThan ago and never finished,
+// as killed processes leave them. It returns how many it aborted; uploads that end meanwhile do not
+// count. Returns KindUnavailable.
 func (s *Store) AbortStale(ctx context.Context, prefix string, olderThan time.Duration) (int, error) {
 	before := s.now().Add(-olderThan)
 	stale, err := s.staleUploads(ctx, prefix, before)
@@ -152,7 +164,9 @@ func (s *Store) AbortStale(ctx context.Context, prefix string, olderThan time.Du
 	aborted := 0
 	for _, upload := range stale {
 		_, err := s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{
-			Bucket: &s.bucket, Key: upload.Key, UploadId: upload.UploadId,
+			Bucket:   &s.bucket,
+			Key:      upload.Key,
+			UploadId: upload.UploadId,
 		})
 		switch {
 		case err == nil:
@@ -164,11 +178,14 @@ func (s *Store) AbortStale(ctx context.Context, prefix string, olderThan time.Du
 	return aborted, nil
 }
 
-// staleUploads lists first and lets the caller abort afterwards, since pages
-// shift under a listing that is being emptied.
+// staleUploads lists all stale uploads before the caller aborts any, because aborts would shift the
+// pages of the list.
 func (s *Store) staleUploads(ctx context.Context, prefix string, before time.Time) ([]types.MultipartUpload, error) {
 	var stale []types.MultipartUpload
-	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{Bucket: &s.bucket, Prefix: &prefix})
+	pages := s3.NewListMultipartUploadsPaginator(s.client, &s3.ListMultipartUploadsInput{
+		Bucket: &s.bucket,
+		Prefix: &prefix,
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -59,7 +59,8 @@ func start(dir, remove string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	initdb := command(account, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	initdb := command(account, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"),
+		"-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	initdb.Dir = dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
@@ -152,7 +153,7 @@ func (c *Cluster) awaitReady(data string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		try, stop := context.WithTimeout(ctx, pingTimeout) // whoever has the port may never answer
+		try, stop := context.WithTimeout(ctx, pingTimeout) // another program on the port may never answer
 		var folder string
 		err = db.QueryRowContext(try, "SHOW data_directory").Scan(&folder)
 		stop()
@@ -170,7 +171,7 @@ func (c *Cluster) awaitReady(data string) error {
 	}
 }
 
-// packagedServers is where Debian and its kin put servers, beside the PATH.
+// packagedServers is where Debian-like systems install servers outside the PATH.
 const packagedServers = "/usr/lib/postgresql/*/bin"
 
 // findServer finds the folder of initdb and postgres: by the PATH, or among
@@ -191,12 +192,12 @@ func findServer(pattern string) (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errors.New("no PostgreSQL server: the programs initdb and postgres are neither on the PATH nor in " + pattern + "; " +
-		"install the package postgresql, or set MEDIAGATE_TEST_POSTGRES to the URL of a server's superuser")
+	return "", errors.New("no PostgreSQL server: the programs initdb and postgres are neither on the PATH nor in " +
+		pattern + "; install the package postgresql, or set MEDIAGATE_TEST_POSTGRES to the URL of a server's superuser")
 }
 
-// runAs chooses the account of the server, which refuses to run as root, and
-// gives it the folder. nil: our own.
+// runAs chooses the user of the server, which refuses to run as root, and makes that user the owner of
+// the folder. It returns nil if the server can run as the present user.
 func runAs(dir string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/mediagate/mediagate/storage"
 )
 
-// server is what New clones databases on. Main sets it.
+// server is the server on which New clones databases. Main sets it.
 type server struct {
 	admin    *sql.DB
 	url      func(database string) string
@@ -26,13 +26,12 @@ type server struct {
 	next     atomic.Int64
 }
 
-// current is the server of this test binary: testing has no other place to
-// hand it from Main to New.
+// current is the server of this test binary. Package testing offers no other way to pass it from Main
+// to New.
 var current atomic.Pointer[server]
 
-// Main runs a package's tests with a PostgreSQL server and returns their exit
-// code. Whatever happens to the tests, the server is stopped and its files
-// are removed.
+// Main runs a package's tests with a PostgreSQL server and returns their exit code. Afterwards it stops
+// the server and removes its files, however the tests ended.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func Main(m *testing.M) int {
@@ -115,12 +114,15 @@ func open(ctx context.Context) (stop func() error, err error) {
 	return stop, nil
 }
 
-// quickDir is a folder in memory with room for the databases, or "": a database is some
-// hundred files, and on a disk their making and removal is most of what a test takes.
+// quickDir returns a folder in memory with room for the databases, or "" if there is none. A database
+// has some hundred files; on a disk a test would spend most of its time on making and removing them.
 func quickDir() string {
 	const memory, room = "/dev/shm", 4 << 30
 	var fs unix.Statfs_t
-	if err := unix.Statfs(memory, &fs); err != nil || fs.Bavail < room/uint64(fs.Bsize) || unix.Access(memory, unix.W_OK|unix.X_OK) != nil {
+	if err := unix.Statfs(memory, &fs); err != nil || fs.Bavail < room/uint64(fs.Bsize) {
+		return ""
+	}
+	if unix.Access(memory, unix.W_OK|unix.X_OK) != nil {
 		return ""
 	}
 	return memory

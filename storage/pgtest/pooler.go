@@ -37,7 +37,7 @@ func NewPooler(tb testing.TB, server string) *Pooler {
 		tb.Fatalf("pgtest: start PgBouncer: %v", err)
 	}
 	p := &Pooler{addr: port.Addr()}
-	dir, err := os.MkdirTemp("", "mediagate-pooler-") //nolint:usetesting // the user that PgBouncer runs as has to get there
+	dir, err := os.MkdirTemp("", "mediagate-pooler-") //nolint:usetesting // PgBouncer's user needs access
 	if err != nil {
 		tb.Fatalf("pgtest: start PgBouncer: %v", err)
 	}
@@ -54,8 +54,10 @@ func NewPooler(tb testing.TB, server string) *Pooler {
 	quoted := func(text string) string { return `"` + strings.ReplaceAll(text, `"`, `""`) + `"` }
 	for name, text := range map[string]string{
 		"users": quoted(u.User.Username()) + " " + quoted(password) + "\n",
-		"pgbouncer.ini": fmt.Sprintf("[databases]\n* = host=%s port=%s\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\n"+
-			"unix_socket_dir =\nauth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = %d\nmax_client_conn = 1000\n",
+		"pgbouncer.ini": fmt.Sprintf("[databases]\n* = host=%s port=%s\n"+
+			"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
+			"auth_type = trust\nauth_file = %s\n"+
+			"pool_mode = transaction\ndefault_pool_size = %d\nmax_client_conn = 1000\n",
 			u.Hostname(), u.Port(), port.Number, filepath.Join(dir, "users"), PoolSize),
 	} {
 		path := filepath.Join(dir, name)
@@ -95,7 +97,7 @@ func NewPooler(tb testing.TB, server string) *Pooler {
 	return p
 }
 
-// URL leads to the database of a server's URL by way of the pooler.
+// URL returns the URL of a server's database through the pooler.
 func (p *Pooler) URL(server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -105,7 +107,7 @@ func (p *Pooler) URL(server string) string {
 	return u.String()
 }
 
-// await waits until the pooler leads to the database.
+// await waits until the pooler connects to the database.
 func (p *Pooler) await(ctx context.Context, server string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -55,14 +55,14 @@ const cacheKiB = 16_000
 // cacheSize is the pragma of so many KiB, which SQLite takes as a negative number.
 func cacheSize(kib int) string { return fmt.Sprintf("cache_size(-%d)", kib) }
 
-// dsn names the file and what each connection is set to. WAL with NORMAL
-// survives the death of the process; a loss of power may cost the last
-// commits, but never the file's consistency. What is deleted is overwritten with
-// zeros: clients erase tasks.
+// dsn returns the data source name: the file and the settings of each connection. WAL with NORMAL
+// survives a kill of the process. A loss of power may lose the last commits, but the file stays
+// consistent. Deleted data is overwritten with zeros, because clients erase tasks.
 func dsn(path string, extra url.Values) string {
 	q := url.Values{
 		"_pragma": {
-			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)", "secure_delete(ON)", cacheSize(cacheKiB), "temp_store(MEMORY)",
+			"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(ON)",
+			"secure_delete(ON)", cacheSize(cacheKiB), "temp_store(MEMORY)",
 		},
 		"_time_integer_format": {"unix_micro"}, // what storage's time columns hold
 	}

@@ -34,7 +34,8 @@ type connection interface {
 func (m *memory) Connect(context.Context) (driver.Conn, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	conn, err := m.Driver().Open("file::memory:?_pragma=foreign_keys(ON)&_time_integer_format=unix_micro&_txlock=immediate")
+	const name = "file::memory:?_pragma=foreign_keys(ON)&_time_integer_format=unix_micro&_txlock=immediate"
+	conn, err := m.Driver().Open(name)
 	if err == nil && m.image != nil {
 		err = conn.(connection).Deserialize(m.image)
 	}
