@@ -16,7 +16,7 @@ import (
 // A loop of the activity TendWakes sends events to the endpoints of accounts. The transaction
 // that ends a task writes an event as one row for each endpoint. The loop claims due rows, sends
 // each with the sender of callbacks, and records the attempt. If the loop dies, its claims end,
-// and the next loop repeats the attempts under the same ids (ADR 27).
+// and the next loop repeats the attempts under the same ids (ADR 19).
 //
 // Endpoints have their turns at the same time, so a slow one delays none of the others. An
 // attempt takes the same permits as a callback, so an account with many slow endpoints uses only

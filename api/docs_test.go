@@ -47,7 +47,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	if len(bodies) < 20 || bodies["/docs/models/alpha-v3"] == "" || bodies["/docs/reference"] == "" || bodies["/docs/api.md"] == "" || bodies["/docs/operations"] == "" {
+	if len(bodies) < 20 || bodies["/docs/models/alpha-v3"] == "" || bodies["/docs/reference"] == "" || bodies["/docs/api.md"] == "" || bodies["/docs/repairing"] == "" {
 		t.Errorf("%d pages", len(bodies))
 	}
 	for path, body := range bodies {

@@ -9,7 +9,7 @@ import "embed"
 //go:embed tour.md api.md clients.md results.md console.md mcp.md models/*.md
 var Pages embed.FS
 
-// OperatorPages are the operators' guide and its pages on what tasks are stuck for, in Markdown.
+// OperatorPages are the guides for operators and the runbook, in Markdown.
 //
-//go:embed operations.md runbook/*.md
+//go:embed running.md watching.md repairing.md backup-and-upgrade.md runbook/*.md
 var OperatorPages embed.FS

@@ -306,12 +306,12 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		}
 	}
 
-	operations, err := os.ReadFile("../docs/operations.md")
+	watching, err := os.ReadFile("../docs/watching.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(mediagate_[a-z_]+)` \\|([^|]*)\\|").FindAllStringSubmatch(string(operations), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(mediagate_[a-z_]+)` \\|([^|]*)\\|").FindAllStringSubmatch(string(watching), -1) {
 		documented[row[1]] = strings.Join(slices.Sorted(slices.Values(strings.FieldsFunc(row[2], func(r rune) bool { return strings.ContainsRune("`, ", r) }))), " ")
 	}
 	there := map[string]string{"mediagate_slots_limit": "channel"}
@@ -325,9 +325,9 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		there[family(name)] = strings.Join(slices.Sorted(maps.Keys(ls)), " ")
 	}
 	if diff := cmp.Diff(there, documented); diff != "" {
-		t.Errorf("metrics and their labels (-there +docs/operations.md):\n%s", diff)
+		t.Errorf("metrics and their labels (-there +docs/watching.md):\n%s", diff)
 	}
-	for _, name := range regexp.MustCompile("`(temporal_[a-z_]+)`").FindAllStringSubmatch(string(operations), -1) {
+	for _, name := range regexp.MustCompile("`(temporal_[a-z_]+)`").FindAllStringSubmatch(string(watching), -1) {
 		if known := s.names(); known[name[1]] == nil && known[name[1]+"_count"] == nil {
 			t.Errorf("there is no %s", name[1])
 		}
@@ -337,7 +337,7 @@ func TestMetricsOfTheProduct(t *testing.T) {
 // Each alert has its page and its row, and each page of an alert an alert.
 func TestEachAlertHasItsPage(t *testing.T) {
 	t.Parallel()
-	operations, err := os.ReadFile("../docs/operations.md")
+	watching, err := os.ReadFile("../docs/watching.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,11 +363,11 @@ func TestEachAlertHasItsPage(t *testing.T) {
 		}
 	}
 	var rows, pages []string
-	for _, row := range regexp.MustCompile(`(?m)^\| \[([A-Za-z]+)\]\(runbook/`).FindAllStringSubmatch(string(operations), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \[([A-Za-z]+)\]\(runbook/`).FindAllStringSubmatch(string(watching), -1) {
 		rows = append(rows, row[1])
 	}
 	if diff := cmp.Diff(alerts, rows); diff != "" {
-		t.Errorf("alerts (-rules +docs/operations.md):\n%s", diff)
+		t.Errorf("alerts (-rules +docs/watching.md):\n%s", diff)
 	}
 	entries, err := os.ReadDir("../docs/runbook")
 	if err != nil {

@@ -93,7 +93,7 @@ func TestExitCodes(t *testing.T) {
 // TestOperatorsPageNamesEachCommand checks that the page for operators names each command.
 func TestOperatorsPageNamesEachCommand(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "running.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,6 @@
 // Label values come from fixed sets: channels, types, steps, classes of answers. No label holds the
 // id of a task, an account or a key, or a text of a client or a vendor.
 //
-// docs/operations.md has the table of all metrics, deploy/ the alert rules and the dashboard
+// docs/watching.md has the table of all metrics, deploy/ the alert rules and the dashboard
 // that use them.
 package metrics

@@ -218,14 +218,14 @@ func TestFailureCodesAreListed(t *testing.T) {
 // Whoever finds a parked task finds the page for it.
 func TestEachParkReasonHasItsPage(t *testing.T) {
 	t.Parallel()
-	operations := document(t, "docs/operations.md")
+	repairing := document(t, "docs/repairing.md")
 	for _, reason := range []string{
 		string(mediagate.ParkProviderAway), string(mediagate.ParkCredentials), string(mediagate.ParkFunds), string(mediagate.ParkSubmissionUnknown),
 		string(mediagate.ParkChannelMissing), string(mediagate.ParkJobLost), string(mediagate.ParkResult), string(mediagate.ParkStorage), string(mediagate.ParkInternal),
 	} {
-		match := regexp.MustCompile("(?m)^\\| \\[`" + reason + "`\\]\\((runbook/[A-Za-z]+\\.md)\\)").FindStringSubmatch(operations)
+		match := regexp.MustCompile("(?m)^\\| \\[`" + reason + "`\\]\\((runbook/[A-Za-z]+\\.md)\\)").FindStringSubmatch(repairing)
 		if match == nil {
-			t.Errorf("docs/operations.md does not explain %s", reason)
+			t.Errorf("docs/repairing.md does not explain %s", reason)
 			continue
 		}
 		if page := document(t, "docs/"+match[1]); !strings.HasPrefix(page, "# `"+reason+"`\n") {

@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s is not made", fields.Type().Field(i).Name)
 		}
 	}
-	text, err := os.ReadFile("../../../docs/operations.md")
+	text, err := os.ReadFile("../../../docs/running.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +44,6 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(counted, told); diff != "" {
-		t.Errorf("docs/operations.md (-made +told):\n%s", diff)
+		t.Errorf("docs/running.md (-made +told):\n%s", diff)
 	}
 }
