@@ -159,7 +159,10 @@ def _files(result: dict[str, Any]) -> list[File]:
     for kind in ("images", "videos", "audios"):
         for item in result.get(kind) or ():
             expires = item.get("expires_at")
-            for url in item["url"]:
+            urls = item["url"]
+            if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
+                raise TypeError("url is no list of links")
+            for url in urls:
                 files.append(
                     File(
                         n=len(files) + 1,
