@@ -212,7 +212,7 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 		"no cookie":           {"x=y", callback, 401, "no sign-in is under way"},
 		"another browser":     {other, callback, 401, "belongs to another sign-in"},
 		"no state":            {cookie, oidc + "/callback?code=1", 401, "belongs to another sign-in"},
-		"the issuer's no":     {cookie, oidc + "/callback?error=access_denied", 401, "access_denied"},
+		"anybody's no":        {cookie, oidc + "/callback?error=call-0900-1234", 401, "belongs to another sign-in"},
 		"a person of no role": {cookie, callback, 403, "oidc:&lt;b&gt;1&lt;/b&gt;, who has no role here: ask those who run this gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,6 +227,21 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 	}
 	if lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`); lines == 0 {
 		t.Errorf("nothing is in the log: %s", g.log)
+	}
+}
+
+// The provider's own no is no failed login.
+func TestIssuerRefuses(t *testing.T) {
+	t.Parallel()
+	g, i := withIssuer(t, map[string]mediagate.OperatorRole{"groups=ops": mediagate.RoleOperate})
+	cookie, callback := begin(t, g, i)
+	_, state, _ := strings.Cut(callback, "state=")
+	a := back(g, cookie, oidc+"/callback?error=access_denied&state="+state)
+	if a.status != http.StatusForbidden || !strings.Contains(a.body, "did not sign you in: &#34;access_denied&#34;") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if strings.Contains(g.log.String(), "failed logins of operators") {
+		t.Errorf("log: %s", g.log)
 	}
 }
 

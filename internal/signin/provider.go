@@ -244,18 +244,22 @@ func (p *Provider) Begin(ctx context.Context, token string) (string, error) {
 	return found.config.AuthCodeURL(derive(token, "state"), oidc.Nonce(derive(token, "nonce")), oauth2.S256ChallengeOption(derive(token, "verifier"))), nil
 }
 
-// Finish exchanges the code for name and role of the operator. Returns KindUnauthenticated
-// where code, state or token do not hold, KindForbidden for a person without a role, and
-// KindUnavailable.
-func (p *Provider) Finish(ctx context.Context, token, state, code string) (string, mediagate.OperatorRole, error) {
-	if subtle.ConstantTimeCompare([]byte(state), []byte(derive(token, "state"))) != 1 {
+// Finish exchanges the answer that the browser brings back for name and role of the operator. The
+// answer is anybody's unless its state is right, so the state is checked first. Returns
+// KindUnauthenticated where code, state or token do not hold, KindForbidden for a person whom the
+// provider refuses or who has no role, and KindUnavailable.
+func (p *Provider) Finish(ctx context.Context, token string, answer url.Values) (string, mediagate.OperatorRole, error) {
+	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(derive(token, "state"))) != 1 {
 		return "", "", refusal("the answer belongs to another sign-in: begin again", nil)
+	}
+	if reason := answer.Get("error"); reason != "" {
+		return "", "", mediagate.Errorf(mediagate.KindForbidden, "%s did not sign you in: %.40q", p.host, reason)
 	}
 	found, err := p.discover(ctx)
 	if found == nil {
 		return "", "", err
 	}
-	raw, err := p.exchange(ctx, found.config, code, derive(token, "verifier"))
+	raw, err := p.exchange(ctx, found.config, answer.Get("code"), derive(token, "verifier"))
 	if err != nil {
 		return "", "", err
 	}

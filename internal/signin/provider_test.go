@@ -51,7 +51,7 @@ func signIn(t *testing.T, p *signin.Provider, i *issuertest.Issuer) (string, med
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Finish(t.Context(), token, state, code)
+	return p.Finish(t.Context(), token, url.Values{"state": {state}, "code": {code}})
 }
 
 func TestRolesOfClaims(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCodesAndStatesHoldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish := func(token, state, code string) error {
-		_, _, err := p.Finish(t.Context(), token, state, code)
+		_, _, err := p.Finish(t.Context(), token, url.Values{"state": {state}, "code": {code}})
 		return err
 	}
 	if err := finish("the-token-of-another-browser", state, code); !mediagate.Is(err, mediagate.KindUnauthenticated) {
