@@ -213,7 +213,7 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 		"another browser":     {other, callback, 401, "belongs to another sign-in"},
 		"no state":            {cookie, oidc + "/callback?code=1", 401, "belongs to another sign-in"},
 		"anybody's no":        {cookie, oidc + "/callback?error=call-0900-1234", 401, "belongs to another sign-in"},
-		"a person of no role": {cookie, callback, 403, "oidc:&lt;b&gt;1&lt;/b&gt;, who has no role here: ask those who run this gateway"},
+		"a person of no role": {cookie, callback, 403, "oidc:sub:&lt;b&gt;1&lt;/b&gt;, who has no role here: ask those who run this gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := back(g, tt.cookie, tt.callback)
