@@ -94,11 +94,13 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
+// viewOperatorTask shows a task without what its client wrote.
 func (s *Server) viewOperatorTask(ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel) (operatorTask, error) {
 	shown, err := s.view(ctx, t)
 	if err != nil {
 		return operatorTask{}, err
 	}
+	shown = shown.WithoutWords()
 	v := operatorTask{
 		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel), ErasedAt: unixOrNull(t.ErasedAt),
 	}

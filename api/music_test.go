@@ -113,6 +113,25 @@ func TestMusicClips(t *testing.T) {
 	}
 }
 
+// Operators read the words of songs as little as those of requests: they may be the same.
+func TestMusicForOperators(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, id := range []string{g.song(songBody), g.song(flowBody)} {
+		for _, path := range []string{"/tasks/" + id, "/tasks?type=music"} {
+			a := g.operate(http.MethodGet, path, "")
+			if !strings.Contains(a.body, clipOne+id) {
+				t.Errorf("%s has no song: %d %s", path, a.status, a.body)
+			}
+			for _, words := range []string{"Quiet lake", "A boat", "folk"} {
+				if strings.Contains(a.body, words) {
+					t.Errorf("%s says %q: %s", path, words, a.body)
+				}
+			}
+		}
+	}
+}
+
 // A song that could not be delivered keeps its place, and nothing can be made of it.
 func TestMusicWithoutOneSong(t *testing.T) {
 	t.Parallel()
