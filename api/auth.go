@@ -29,13 +29,13 @@ const (
 func (a access) keyless() bool { return a == accessOpen || a == accessVendors }
 
 var (
-	errNoHeader   = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
-	errTwoHeaders = mediagate.Invalid("Authorization", "Authorization must be sent once")
-	errTwoKeys    = mediagate.Invalid("Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys")
-	errUnknownKey = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
-	errAddress    = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
-	errNotAdmin   = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an API key is no admin key"}
-	errWrongAdmin = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid admin key"}
+	errNoHeader    = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "No Authorization header"}
+	errTwoHeaders  = mediagate.Invalid("Authorization", "Authorization must be sent once")
+	errTwoKeys     = mediagate.Invalid("Authorization", "Authorization, x-api-key, x-goog-api-key and ?key= must not name different keys")
+	errUnknownKey  = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
+	errAddress     = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address"}
+	errNotOperator = &mediagate.Error{Kind: mediagate.KindForbidden, Message: "an API key is not the key of an operator"}
+	errNoOperator  = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "no operator has this key"}
 )
 
 // caller is a live key and what follows from it.

@@ -212,9 +212,9 @@ func TestFailedLoginsOfOperators(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for range 30 {
-		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "invalid admin key")
+		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "no operator has this key")
 	}
-	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "no admin key")
+	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "not the key of an operator")
 	lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`)
 	if lines != 1 || !strings.Contains(g.log.String(), `"client":"192.0.2.1","times":1`) {
 		t.Errorf("%d lines: %s", lines, g.log)

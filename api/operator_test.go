@@ -107,9 +107,9 @@ func TestOperatorsAreReplaced(t *testing.T) {
 	g := newNamed(t)
 	rose, ada := g.signIn(readKey), g.signIn(operateKey)
 	g.server.ReplaceOperators([]api.Operator{{Name: "rosa", KeyHash: api.HashKey(readKey), Role: mediagate.RoleAdmin}})
-	g.send(request{path: "/admin/v1/audit", key: operateKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+	g.send(request{path: "/admin/v1/audit", key: operateKey}).wantError(t, 401, "authentication_error", "no operator has this key")
 	ada.read("/admin/v1/audit").wantError(t, 401, "authentication_error", "no session")
-	g.send(request{path: "/admin/v1/audit", key: adminKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+	g.send(request{path: "/admin/v1/audit", key: adminKey}).wantError(t, 401, "authentication_error", "no operator has this key")
 	if a := rose.read(session); a.at("name") != "rosa" || a.at("role") != "admin" {
 		t.Errorf("session: %s", a.body)
 	}

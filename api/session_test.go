@@ -95,7 +95,7 @@ func TestSessionOfKey(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
-	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "no admin key")
+	b.read("/admin/v1/accounts").wantError(t, 403, "permission_error", "not the key of an operator")
 	if log := g.log.String(); strings.Contains(log, g.key) || strings.Contains(log, csrf) || strings.Contains(log, strings.TrimPrefix(cookie, "mediagate_session=")) {
 		t.Errorf("a secret is in the log:\n%s", log)
 	}
