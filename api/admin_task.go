@@ -94,6 +94,7 @@ type workflowView struct {
 	URL   *string `json:"url"`    // null without temporal.ui_url
 }
 
+// viewOperatorTask shows a task without the words of its client.
 func (s *Server) viewOperatorTask(
 	ctx context.Context, t *mediagate.Task, st *story.Story, label mediagate.TaskLabel,
 ) (operatorTask, error) {
@@ -101,6 +102,7 @@ func (s *Server) viewOperatorTask(
 	if err != nil {
 		return operatorTask{}, err
 	}
+	shown = shown.WithoutWords()
 	v := operatorTask{
 		Task: shown, Account: t.AccountID, Name: label.AccountName, Channel: orNull(label.Channel),
 		ErasedAt: unixOrNull(t.ErasedAt),

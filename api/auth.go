@@ -38,10 +38,10 @@ var (
 	errAddress    = &mediagate.Error{
 		Kind: mediagate.KindForbidden, Message: "this API key may not be used from this address",
 	}
-	errNotAdmin = &mediagate.Error{
+	errNotOperator = &mediagate.Error{
 		Kind: mediagate.KindForbidden, Message: "the admin API takes no API key: send an operator's key",
 	}
-	errWrongAdmin = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid admin key"}
+	errNoOperator = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "no operator has this key"}
 )
 
 // caller is a live key with its account.

@@ -138,12 +138,12 @@ func TestAdminAuthorization(t *testing.T) {
 		}
 		g.send(request{path: path}).wantError(t, 401, "authentication_error", "No Authorization header")
 		g.send(request{path: path, key: g.key}).wantError(t, 403, "permission_error", "takes no API key")
-		g.send(request{path: path, key: unknown}).wantError(t, 401, "authentication_error", "invalid admin key")
-		g.send(request{path: path, key: adminKey + "x"}).wantError(t, 401, "authentication_error", "invalid admin key")
+		g.send(request{path: path, key: unknown}).wantError(t, 401, "authentication_error", "no operator has this key")
+		g.send(request{path: path, key: adminKey + "x"}).wantError(t, 401, "authentication_error", "no operator has this key")
 	}
 	open := newGateway(t, func(c *api.Config) { c.Operators = nil })
 	open.send(request{path: paths[0], header: http.Header{"Authorization": {"Bearer "}}}).wantError(t, 401, "authentication_error", "No Authorization header")
-	open.send(request{path: paths[0], key: adminKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+	open.send(request{path: paths[0], key: adminKey}).wantError(t, 401, "authentication_error", "no operator has this key")
 }
 
 // noSigner is for servers that no test asks for results.

@@ -213,7 +213,7 @@ func TestFailedLoginsOfOperators(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	for range 30 {
-		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "invalid admin key")
+		g.send(request{path: "/admin/v1/accounts", key: strings.Repeat("x", 40)}).wantError(t, 401, "authentication_error", "no operator has this key")
 	}
 	g.send(request{path: "/admin/v1/accounts", key: g.key}).wantError(t, 403, "permission_error", "takes no API key")
 	lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`)

@@ -113,6 +113,25 @@ func TestMusicClips(t *testing.T) {
 	}
 }
 
+// TestMusicForOperators checks that operators see no words of songs, which may be those of the request.
+func TestMusicForOperators(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	for _, id := range []string{g.song(songBody), g.song(flowBody)} {
+		for _, path := range []string{"/tasks/" + id, "/tasks?type=music"} {
+			a := g.operate(http.MethodGet, path, "")
+			if !strings.Contains(a.body, clipOne+id) {
+				t.Errorf("%s has no song: %d %s", path, a.status, a.body)
+			}
+			for _, words := range []string{"Quiet lake", "A boat", "folk"} {
+				if strings.Contains(a.body, words) {
+					t.Errorf("%s says %q: %s", path, words, a.body)
+				}
+			}
+		}
+	}
+}
+
 // TestMusicWithoutOneSong checks that a song that could not be delivered keeps its index and
 // cannot be a source.
 func TestMusicWithoutOneSong(t *testing.T) {

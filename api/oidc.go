@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -40,9 +41,10 @@ type IdentityProvider interface {
 	Fingerprint() [32]byte
 	// Begin returns the address at the provider to which the browser goes that has the token.
 	Begin(ctx context.Context, token string) (address string, err error)
-	// Finish exchanges what the provider sent back for the operator's name and role. It returns
-	// KindUnauthenticated, KindForbidden for a person without a role, and KindUnavailable.
-	Finish(ctx context.Context, token, state, code string) (name string, role mediagate.OperatorRole, err error)
+	// Finish exchanges the answer, the query with which the provider sent the browser back, for the
+	// operator's name and role. It returns KindUnauthenticated, KindForbidden for a person whom the
+	// provider refuses or who has no role, and KindUnavailable.
+	Finish(ctx context.Context, token string, answer url.Values) (name string, role mediagate.OperatorRole, err error)
 }
 
 // CallbackURL is where an identity provider sends browsers back, below our public address.
@@ -133,13 +135,10 @@ func (s *Server) handleOIDCCallback(c *call) error {
 	return c.Redirect(http.StatusFound, consolePath+"/sign-in#signed-in")
 }
 
-// finishFlow finds out whom the identity provider sends back. A failed try counts as a failed login.
+// finishFlow finds out whom the identity provider sends back. A try that does not hold counts as a failed
+// login, but not a refusal by the provider: nobody guessed anything.
 func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
-	query := c.Request().URL.Query()
 	err = s.throttleLogin(c.ctx, c, func(acquire permitFunc) error {
-		if refused := query.Get("error"); refused != "" {
-			return mediagate.Errorf(mediagate.KindUnauthenticated, "%s did not sign you in: %.40q", s.cfg.IdentityProvider.Host(), refused)
-		}
 		var permit *limit.Permit
 		if acquire != nil {
 			if permit, err = acquire(c.ctx); err != nil {
@@ -150,7 +149,7 @@ func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 		c.withoutTimeout(func() {
 			ctx, cancel := c.detachedContext(oidcTime)
 			defer cancel()
-			who.name, who.role, err = s.cfg.IdentityProvider.Finish(ctx, token, query.Get("state"), query.Get("code"))
+			who.name, who.role, err = s.cfg.IdentityProvider.Finish(ctx, token, c.Request().URL.Query())
 		})
 		return err
 	})

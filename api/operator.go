@@ -80,7 +80,7 @@ func (s *Server) operatorOf(c *call) (operator, error) {
 			return operator{}, err
 		}
 		if session.KeyID != "" {
-			return operator{}, errNotAdmin
+			return operator{}, errNotOperator
 		}
 		who, ok := s.operatorOfSession(session)
 		if !ok { // replaced since findSession
@@ -95,9 +95,9 @@ func (s *Server) operatorOf(c *call) (operator, error) {
 	s.logins.Count(slog.String("client", c.client.String()))
 	switch {
 	case err == nil:
-		return operator{}, errNotAdmin
+		return operator{}, errNotOperator
 	case mediagate.Is(err, mediagate.KindUnauthenticated):
-		return operator{}, errWrongAdmin
+		return operator{}, errNoOperator
 	default:
 		return operator{}, err
 	}

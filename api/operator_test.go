@@ -108,9 +108,9 @@ func TestOperatorsAreReplaced(t *testing.T) {
 	g := newNamed(t)
 	rose, ada := g.signIn(readKey), g.signIn(operateKey)
 	g.server.ReplaceOperators([]api.Operator{{Name: "rosa", KeyHash: api.HashKey(readKey), Role: mediagate.RoleAdmin}})
-	g.send(request{path: "/admin/v1/audit", key: operateKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+	g.send(request{path: "/admin/v1/audit", key: operateKey}).wantError(t, 401, "authentication_error", "no operator has this key")
 	ada.read("/admin/v1/audit").wantError(t, 401, "authentication_error", "no session")
-	g.send(request{path: "/admin/v1/audit", key: adminKey}).wantError(t, 401, "authentication_error", "invalid admin key")
+	g.send(request{path: "/admin/v1/audit", key: adminKey}).wantError(t, 401, "authentication_error", "no operator has this key")
 	if a := rose.read(session); a.at("name") != "rosa" || a.at("role") != "admin" {
 		t.Errorf("session: %s", a.body)
 	}
@@ -213,8 +213,8 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 		"no cookie":           {"x=y", callback, 401, "no sign-in is under way"},
 		"another browser":     {other, callback, 401, "belongs to another sign-in"},
 		"no state":            {cookie, oidc + "/callback?code=1", 401, "belongs to another sign-in"},
-		"the issuer's no":     {cookie, oidc + "/callback?error=access_denied", 401, "access_denied"},
-		"a person of no role": {cookie, callback, 403, "oidc:&lt;b&gt;1&lt;/b&gt;, who has no role here: ask those who run this gateway"},
+		"anybody's no":        {cookie, oidc + "/callback?error=call-0900-1234", 401, "belongs to another sign-in"},
+		"a person of no role": {cookie, callback, 403, "oidc:sub:&lt;b&gt;1&lt;/b&gt;, who has no role here: ask those who run this gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := back(g, tt.cookie, tt.callback)
@@ -228,6 +228,21 @@ func TestSignInByOpenIDConnectFails(t *testing.T) {
 	}
 	if lines := strings.Count(g.log.String(), `"msg":"failed logins of operators"`); lines == 0 {
 		t.Errorf("nothing is in the log: %s", g.log)
+	}
+}
+
+// TestIssuerRefuses checks that a refusal by the provider is no failed login.
+func TestIssuerRefuses(t *testing.T) {
+	t.Parallel()
+	g, i := withIssuer(t, map[string]mediagate.OperatorRole{"groups=ops": mediagate.RoleOperate})
+	cookie, callback := begin(t, g, i)
+	_, state, _ := strings.Cut(callback, "state=")
+	a := back(g, cookie, oidc+"/callback?error=access_denied&state="+state)
+	if a.status != http.StatusForbidden || !strings.Contains(a.body, "did not sign you in: &#34;access_denied&#34;") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if strings.Contains(g.log.String(), "failed logins of operators") {
+		t.Errorf("log: %s", g.log)
 	}
 }
 

@@ -309,9 +309,27 @@ func (s script) call(
 		for name, value := range s.Header {
 			header.Set(name, value)
 		}
-		return task(client.VerifyWebhook(s.Secret, header, []byte(s.Body)))
+		return told(client.VerifyWebhook(s.Secret, header, []byte(s.Body)))
 	}
 	return nil, fmt.Errorf("no client has the call %s", s.Call)
+}
+
+// told is what a script can say of an event.
+func told(e client.Event, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	var data, timestamp, status any
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return nil, err
+	}
+	if !e.Timestamp.IsZero() {
+		timestamp = e.Timestamp.Format(time.RFC3339Nano)
+	}
+	if e.Task != nil {
+		status = e.Task.Status
+	}
+	return map[string]any{"type": e.Type, "timestamp": timestamp, "task": status, "data": data}, nil
 }
 
 // save saves the file of a task, and returns what the folder holds then.

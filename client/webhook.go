@@ -2,23 +2,64 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// VerifyWebhook reads the task of a webhook, if its signature is one by the account's
-// secret (whsec_…, of GET /v1/webhooks/secret) and not older than five minutes
-// (https://www.standardwebhooks.com). The body is that of the request, byte for byte.
-func VerifyWebhook(secret string, header http.Header, body []byte) (Task, error) {
+// Event is what a webhook tells: an event of the account, which an endpoint receives, or the end of
+// a task, which its callback receives.
+type Event struct {
+	Type      string          // task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come
+	Timestamp time.Time       // when it happened; zero in a callback
+	Task      *Task           // of the types that begin with task.
+	Data      json.RawMessage // an object; of a task, the task
+}
+
+var errSecret = errors.New("the secret is not whsec_ with Base64 behind it")
+
+var errEvent = errors.New("the webhook is neither an event nor a task")
+
+// VerifyWebhook reads the event of a webhook, if its signature is one by the secret and not older
+// than five minutes (https://www.standardwebhooks.com). The secret (whsec_…) is the account's, of GET
+// /v1/webhooks/secret, for a callback, and the endpoint's for what it receives. The body is that of
+// the request, byte for byte.
+func VerifyWebhook(secret string, header http.Header, body []byte) (Event, error) {
 	hook, err := standardwebhooks.NewWebhook(secret)
-	if err != nil {
-		return Task{}, err
+	if err != nil || strings.TrimPrefix(secret, "whsec_") == "" { // anybody could sign with none
+		return Event{}, errSecret
 	}
 	if err := hook.Verify(body, header); err != nil {
-		return Task{}, err
+		return Event{}, err
 	}
-	var t Task
-	err = json.Unmarshal(body, &t)
-	return t, err
+	return readEvent(body)
+}
+
+func readEvent(body []byte) (Event, error) {
+	var read struct {
+		Type, Status string
+		Timestamp    time.Time
+		Data         json.RawMessage
+	}
+	if err := json.Unmarshal(body, &read); err != nil {
+		return Event{}, errors.Join(errEvent, err)
+	}
+	e := Event{Type: read.Type, Timestamp: read.Timestamp, Data: read.Data}
+	if e.Data == nil { // a callback, which is the task alone
+		e = Event{Type: "task." + read.Status, Data: slices.Clone(body)}
+	}
+	if e.Type == "" || e.Data[0] != '{' {
+		return Event{}, errEvent
+	}
+	if strings.HasPrefix(e.Type, "task.") {
+		e.Task = &Task{}
+		if err := json.Unmarshal(e.Data, e.Task); err != nil || e.Task.ID == "" || e.Task.Status == "" {
+			return Event{}, errors.Join(errEvent, err)
+		}
+	}
+	return e, nil
 }

@@ -22,6 +22,11 @@ const (
 	secretOverlap = 24 * time.Hour // how long a replaced secret still signs
 )
 
+var errNoEncryptionKey = &mediagate.Error{
+	Kind:    mediagate.KindInternal,
+	Message: "no encryption key is configured",
+}
+
 // sealers returns a cipher for each key.
 func sealers(keys [][]byte) ([]cipher.AEAD, error) {
 	seals := make([]cipher.AEAD, 0, len(keys))
@@ -61,7 +66,7 @@ func (o secretOwner) bound() []byte { return []byte(o.account + o.endpoint) }
 // seal encrypts a secret of the owner.
 func (s *Store) seal(owner secretOwner, secret []byte) ([]byte, error) {
 	if len(s.seals) == 0 {
-		return nil, mediagate.Errorf(mediagate.KindInternal, "no encryption key is configured")
+		return nil, errNoEncryptionKey
 	}
 	return s.seals[0].Seal(nil, nil, secret, owner.bound()), nil //nolint:gosec // this cipher draws its own nonce
 }

@@ -3,6 +3,10 @@ package storage
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -12,6 +16,37 @@ import (
 
 // A session ends with its key: the transaction that deletes or rotates a key also deletes its
 // sessions. Whether the key has expired is checked at each use.
+//
+// An operator's session has a MAC under an encryption key. Write access to the database, or a copy
+// of it, therefore makes nobody an operator: a row with a wrong MAC counts as no session.
+
+// sessionMAC returns the MAC of an operator's session or link. It covers everything that the row
+// grants, and its expiry.
+func sessionMAC(key []byte, session mediagate.Session, link bool) []byte {
+	mac := hmac.New(sha256.New, key)
+	_, _ = fmt.Fprintf(mac, "mediagate session %x %x %q %q %t %d", session.Hash, session.OperatorHash,
+		session.Operator, session.Role, link, session.ExpiresAt.UnixMicro()) // never fails
+	return mac.Sum(nil)
+}
+
+// signSession returns the MAC that is stored with a session, under the first encryption key. The
+// session of an API key has none.
+func (s *Store) signSession(session mediagate.Session, link bool) ([]byte, error) {
+	if session.KeyID != "" {
+		return nil, nil
+	}
+	if len(s.keys) == 0 {
+		return nil, errNoEncryptionKey
+	}
+	return sessionMAC(s.keys[0], session, link), nil
+}
+
+// isSigned reports whether one of the encryption keys made the MAC. The session of an API key needs none.
+func (s *Store) isSigned(session mediagate.Session, link bool, mac []byte) bool {
+	return session.KeyID != "" || slices.ContainsFunc(s.keys, func(key []byte) bool {
+		return hmac.Equal(mac, sessionMAC(key, session, link))
+	})
+}
 
 // AddSession stores a session that expires after life. Returns KindNotFound for an unknown key.
 func (s *Store) AddSession(ctx context.Context, session mediagate.Session, life time.Duration) error {
@@ -25,16 +60,21 @@ func (s *Store) AddLink(ctx context.Context, session mediagate.Session, life tim
 
 func (s *Store) addSession(ctx context.Context, session mediagate.Session, life time.Duration, link bool) error {
 	now := s.clock()
+	session.ExpiresAt = now.Add(life)
 	var operator []byte // only of an operator's
 	if session.KeyID == "" {
 		operator = session.OperatorHash[:]
 	}
+	mac, err := s.signSession(session, link)
+	if err != nil {
+		return err
+	}
 	// GORM takes bytes whose question mark stands first in the parentheses for a list.
-	_, err := exec(s.on(ctx), `INSERT INTO sessions
-			(key_id, token_hash, operator_hash, operator, role, once, created_at, expires_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = exec(s.on(ctx), `INSERT INTO sessions
+			(key_id, token_hash, operator_hash, operator, role, mac, once, created_at, expires_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		nullable(session.KeyID), session.Hash[:], operator, nullable(session.Operator), nullable(string(session.Role)),
-		link, at(now), at(now.Add(life)))
+		mac, link, at(now), at(session.ExpiresAt))
 	if isForeignKey(err) {
 		return notFound("key", session.KeyID)
 	}
@@ -44,18 +84,24 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 // Session finds the live session with that hash, and the hash of its key. Returns
 // KindNotFound, also for a link.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, error) {
+	return s.findSession(ctx, hash, false)
+}
+
+// findSession finds the live session, or the link, with that hash. Returns KindNotFound.
+func (s *Store) findSession(ctx context.Context, hash [32]byte, link bool) (mediagate.Session, error) {
 	row, err := one[struct {
 		KeyID        string
 		KeyHash      []byte
 		OperatorHash []byte
 		Operator     string
 		Role         string
+		Mac          []byte
 		CreatedAt    stamp
 		ExpiresAt    stamp
 	}](s.on(ctx), `SELECT COALESCE(s.key_id, ''), k.hash, s.operator_hash, COALESCE(s.operator, ''), COALESCE(s.role, ''),
-			s.created_at, s.expires_at
+			s.mac, s.created_at, s.expires_at
 		FROM sessions s LEFT JOIN keys k ON k.id = s.key_id
-		WHERE s.token_hash = ? AND NOT s.once AND s.expires_at > ?`, hash[:], at(s.clock()))
+		WHERE s.token_hash = ? AND s.once = ? AND s.expires_at > ?`, hash[:], link, at(s.clock()))
 	if err != nil || row == nil {
 		return mediagate.Session{}, cmp.Or(dbError(err, "read session"), notFound("session", ""))
 	}
@@ -69,16 +115,28 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (mediagate.Session, 
 	}
 	copy(session.KeyHash[:], row.KeyHash)
 	copy(session.OperatorHash[:], row.OperatorHash)
+	if !s.isSigned(session, link, row.Mac) {
+		return mediagate.Session{}, notFound("session", "")
+	}
 	return session, nil
 }
 
 // TakeLink exchanges a link that has not expired for a session with the hash of another token, which
 // expires after life. Only one of several concurrent calls succeeds; the others return KindNotFound.
 func (s *Store) TakeLink(ctx context.Context, link, hash [32]byte, life time.Duration) error {
+	session, err := s.findSession(ctx, link, true)
+	if err != nil {
+		return err
+	}
 	now := s.clock()
-	taken, err := exec(s.on(ctx), `UPDATE sessions SET token_hash = ?, once = ?, created_at = ?, expires_at = ?
+	session.Hash, session.ExpiresAt = hash, now.Add(life)
+	mac, err := s.signSession(session, false)
+	if err != nil {
+		return err
+	}
+	taken, err := exec(s.on(ctx), `UPDATE sessions SET token_hash = ?, mac = ?, once = ?, created_at = ?, expires_at = ?
 		WHERE token_hash = ? AND once AND expires_at > ?`,
-		hash[:], false, at(now), at(now.Add(life)), link[:], at(now))
+		hash[:], mac, false, at(now), at(session.ExpiresAt), link[:], at(now))
 	if err == nil && taken == 0 {
 		return notFound("link", "")
 	}

@@ -54,6 +54,41 @@ func TestSessionFacts(t *testing.T) {
 			b.noSession(1)
 			same(b, "left", b.sessions(), 1)
 		},
+		"a row that the gateway did not write makes no operator": func(b *bench) {
+			ada := mediagate.Session{Hash: [32]byte{1}, OperatorHash: [32]byte{98}, Operator: "oidc:ada", Role: mediagate.RoleRead}
+			other := [32]byte{2}
+			changed := func(set string, value ...any) {
+				b.Helper()
+				b.noError(b.AddSession(b.Context(), ada, time.Hour))
+				must(b.Session(b.Context(), ada.Hash))
+				b.noError(b.database().Exec("UPDATE sessions SET "+set+" WHERE operator = 'oidc:ada'", value...).Error)
+				b.noSession(1)
+				b.noSession(2)
+				b.noError(b.database().Exec("DELETE FROM sessions WHERE NOT once").Error)
+			}
+			b.noError(b.AddLink(b.Context(), mediagate.Session{Hash: [32]byte{3}, OperatorHash: [32]byte{97}}, 24*time.Hour))
+			changed("mac = NULL")
+			changed("mac = (SELECT mac FROM sessions WHERE once)")
+			changed("role = 'admin'")
+			changed("operator = 'oidc:bob'")
+			changed("operator = NULL, role = NULL")
+			changed("operator_hash = (SELECT operator_hash FROM sessions WHERE once)")
+			changed("expires_at = (SELECT expires_at FROM sessions WHERE once)")
+			changed("token_hash = ?", other[:])
+			b.noError(b.database().Exec("UPDATE sessions SET once = ?", false).Error)
+			b.noSession(3)
+		},
+		"an operator's session holds under each of the encryption keys, a new one is by the first": func(b *bench) {
+			turned, only := b.withKeys(freshKey, encryptionKey), b.withKeys(freshKey)
+			b.signedIn(1, "", time.Hour)
+			b.linked(2, "")
+			must(turned.Session(b.Context(), [32]byte{1}))
+			b.kind(errOf(only.Session(b.Context(), [32]byte{1})), mediagate.KindNotFound)
+			b.kind(only.TakeLink(b.Context(), [32]byte{2}, [32]byte{3}, time.Hour), mediagate.KindNotFound)
+			b.noError(turned.TakeLink(b.Context(), [32]byte{2}, [32]byte{3}, time.Hour))
+			must(only.Session(b.Context(), [32]byte{3}))
+			b.kind(b.withKeys().AddSession(b.Context(), mediagate.Session{Hash: [32]byte{4}}, time.Hour), mediagate.KindInternal)
+		},
 		"a session ends in time, and its row goes": func(b *bench) {
 			p := b.newPayer(0)
 			b.signedIn(1, p.key, time.Hour)

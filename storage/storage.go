@@ -28,7 +28,7 @@ import (
 // Config says how to reach the database. Dialector is required for Open.
 type Config struct {
 	Dialector       gorm.Dialector             // opened by the caller
-	EncryptionKeys  [][]byte                   // AES-256 keys of webhook secrets: the first encrypts, all decrypt
+	EncryptionKeys  [][]byte                   // of webhook secrets and operators' sessions: the first writes, all read
 	Now             func() time.Time           // the clock of everything; nil: the database's
 	LocalNow        func() time.Time           // this process's own clock, without Now; nil: time.Now
 	NewID           func(prefix string) string // nil: prefix + ULID
@@ -70,8 +70,9 @@ type Store struct {
 	time     *databaseClock
 	newID    func(prefix string) string
 	log      *slog.Logger
-	seals    []cipher.AEAD
-	writers  *limit.Limit // bounds the connections of writes that move an account's money
+	keys     [][]byte      // the encryption keys, which sign operators' sessions
+	seals    []cipher.AEAD // a cipher for each encryption key
+	writers  *limit.Limit  // bounds the connections of writes that move an account's money
 	patience time.Duration
 	defaults mediagate.AccountLimits
 	failover *failover // nil: the caller made the connections
@@ -91,6 +92,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		defaults: c.AccountDefaults,
 		writers:  c.Writers,
 		patience: cmp.Or(c.Patience, defaultPatience),
+		keys:     c.EncryptionKeys,
 	}
 	if name := c.Dialector.Name(); !s.lite && name != dialectPostgres {
 		return nil, fmt.Errorf("storage speaks PostgreSQL and SQLite, not %q", name)

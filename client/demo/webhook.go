@@ -34,14 +34,16 @@ func receive(secret string) (*receiver, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hooks/callback", func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(io.LimitReader(req.Body, 1<<20))
-		var task client.Task
+		var event client.Event
 		if err == nil {
-			task, err = client.VerifyWebhook(secret, req.Header, body)
+			event, err = client.VerifyWebhook(secret, req.Header, body)
 		}
 		if err != nil {
 			w.WriteHeader(http.StatusUnauthorized)
+			r.came <- webhook{err: err}
+			return
 		}
-		r.came <- webhook{task, err}
+		r.came <- webhook{task: *event.Task}
 	})
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = r.server.Serve(listener) }()

@@ -11,12 +11,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/mail"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -27,13 +27,18 @@ import (
 
 // Bounds of the conversation with a provider.
 const (
-	callTimeout  = 5 * time.Second
-	maxAnswer    = 1 << 20
-	freshFor     = 10 * time.Minute // what the provider says of itself is asked for again then
-	retryAfter   = 5 * time.Second  // and so soon after a failure
-	clockLeeway  = 5 * time.Minute  // by which a token may be issued in our future
-	maxName      = 255
-	oidcOperator = "oidc:" // before the names of people; no operator of the settings is named so
+	callTimeout = 5 * time.Second
+	maxAnswer   = 1 << 20
+	freshFor    = 10 * time.Minute // what the provider says of itself is asked for again then
+	retryAfter  = 5 * time.Second  // and so soon after a failure
+	clockLeeway = 5 * time.Minute  // by which a token may be issued in our future
+	maxName     = 255
+)
+
+// What the names of people begin with. No operator of the settings is named so.
+const (
+	oidcEmail   = "oidc:"
+	oidcSubject = "oidc:sub:"
 )
 
 // Config says by whom and how operators are signed in.
@@ -244,18 +249,22 @@ func (p *Provider) Begin(ctx context.Context, token string) (string, error) {
 	return found.config.AuthCodeURL(derive(token, "state"), oidc.Nonce(derive(token, "nonce")), oauth2.S256ChallengeOption(derive(token, "verifier"))), nil
 }
 
-// Finish exchanges the code for name and role of the operator. Returns KindUnauthenticated
-// where code, state or token do not hold, KindForbidden for a person without a role, and
-// KindUnavailable.
-func (p *Provider) Finish(ctx context.Context, token, state, code string) (string, mediagate.OperatorRole, error) {
-	if subtle.ConstantTimeCompare([]byte(state), []byte(derive(token, "state"))) != 1 {
+// Finish exchanges the answer that the browser brings back for name and role of the operator. The
+// answer is anybody's unless its state is right, so the state is checked first. Returns
+// KindUnauthenticated where code, state or token do not hold, KindForbidden for a person whom the
+// provider refuses or who has no role, and KindUnavailable.
+func (p *Provider) Finish(ctx context.Context, token string, answer url.Values) (string, mediagate.OperatorRole, error) {
+	if subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(derive(token, "state"))) != 1 {
 		return "", "", refusal("the answer belongs to another sign-in: begin again", nil)
+	}
+	if reason := answer.Get("error"); reason != "" {
+		return "", "", mediagate.Errorf(mediagate.KindForbidden, "%s did not sign you in: %.40q", p.host, reason)
 	}
 	found, err := p.discover(ctx)
 	if found == nil {
 		return "", "", err
 	}
-	raw, err := p.exchange(ctx, found.config, code, derive(token, "verifier"))
+	raw, err := p.exchange(ctx, found.config, answer.Get("code"), derive(token, "verifier"))
 	if err != nil {
 		return "", "", err
 	}
@@ -334,17 +343,28 @@ func (p *Provider) check(token *oidc.IDToken, nonce string) error {
 	return nil
 }
 
-// nameOf is the operator's name: the email address that the provider has verified, or the
-// provider's own name for the account.
+// nameOf is the operator's name: the email address that the provider has verified, or else the
+// provider's own name for the account. The two never meet, for an address has no colon. No name
+// looks like another one by characters that nobody sees, or that have a twin in another script.
 func nameOf(subject string, claims map[string]any) (string, error) {
-	name := subject
-	if email, ok := claims["email"].(string); ok && email != "" && isVerified(claims) {
-		name = email
+	if email, ok := claims["email"].(string); ok && isVerified(claims) && isPlain(email) && isAddress(email) {
+		return oidcEmail + email, nil
 	}
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || c == unicode.ReplacementChar }) {
-		return "", refusal("the identity provider's token names nobody", nil)
+	if !isPlain(subject) {
+		return "", refusal("the identity provider's token names nobody: neither by a verified email address nor by a sub, in printable ASCII without spaces", nil)
 	}
-	return oidcOperator + name, nil
+	return oidcSubject + subject, nil
+}
+
+// isPlain reports whether the text is printable ASCII without spaces. OpenID Connect has a sub in ASCII.
+func isPlain(text string) bool {
+	return text != "" && len(text) <= maxName && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// isAddress reports whether the text is an email address, written without quotes.
+func isAddress(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text
 }
 
 // isVerified reports whether the email address is the person's. Some providers write it as a text.

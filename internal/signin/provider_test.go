@@ -51,7 +51,7 @@ func signIn(t *testing.T, p *signin.Provider, i *issuertest.Issuer) (string, med
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Finish(t.Context(), token, state, code)
+	return p.Finish(t.Context(), token, url.Values{"state": {state}, "code": {code}})
 }
 
 func TestRolesOfClaims(t *testing.T) {
@@ -63,20 +63,26 @@ func TestRolesOfClaims(t *testing.T) {
 		name   string
 		role   mediagate.OperatorRole
 	}{
-		"a value of a list":        {map[string]any{"groups": []string{"x", "ops"}}, "oidc:sub-1", mediagate.RoleOperate},
-		"the highest of several":   {map[string]any{"groups": []string{"everybody", "ops"}}, "oidc:sub-1", mediagate.RoleOperate},
-		"a text":                   {map[string]any{"groups": "everybody"}, "oidc:sub-1", mediagate.RoleRead},
-		"a verified address":       {map[string]any{"email": "ada@example.com", "email_verified": true}, "oidc:ada@example.com", mediagate.RoleAdmin},
-		"verified in words":        {map[string]any{"email": "ada@example.com", "email_verified": "true"}, "oidc:ada@example.com", mediagate.RoleAdmin},
-		"an address of anybody's":  {map[string]any{"email": "ada@example.com", "email_verified": false}, "", ""},
-		"no claim":                 {map[string]any{}, "", ""},
-		"another value":            {map[string]any{"groups": []string{"opsies", "op"}}, "", ""},
-		"a claim of another shape": {map[string]any{"groups": map[string]any{"ops": true}}, "", ""},
-		"numbers":                  {map[string]any{"groups": []any{1, nil, true}}, "", ""},
+		"a value of a list":         {map[string]any{"groups": []string{"x", "ops"}}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"the highest of several":    {map[string]any{"groups": []string{"everybody", "ops"}}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"a text":                    {map[string]any{"groups": "everybody"}, "oidc:sub:sub-1", mediagate.RoleRead},
+		"a verified address":        {map[string]any{"email": "ada@example.com", "email_verified": true}, "oidc:ada@example.com", mediagate.RoleAdmin},
+		"verified in words":         {map[string]any{"email": "ada@example.com", "email_verified": "true"}, "oidc:ada@example.com", mediagate.RoleAdmin},
+		"a name like an address":    {map[string]any{"sub": "ada@example.com", "groups": "ops"}, "oidc:sub:ada@example.com", mediagate.RoleOperate},
+		"an address like a name":    {map[string]any{"email": "sub:ada@example.com", "email_verified": true, "groups": "ops"}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"a quoted address":          {map[string]any{"email": `"ada"@example.com`, "email_verified": true, "groups": "ops"}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"an address from the right": {map[string]any{"email": "\u202emoc.elpmaxe@ada", "email_verified": true, "groups": "ops"}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"another script's letter":   {map[string]any{"email": "\u0430da@example.com", "email_verified": true, "groups": "ops"}, "oidc:sub:sub-1", mediagate.RoleOperate},
+		"an address of anybody's":   {map[string]any{"email": "ada@example.com", "email_verified": false}, "", ""},
+		"no claim":                  {map[string]any{}, "", ""},
+		"another value":             {map[string]any{"groups": []string{"opsies", "op"}}, "", ""},
+		"a claim of another shape":  {map[string]any{"groups": map[string]any{"ops": true}}, "", ""},
+		"numbers":                   {map[string]any{"groups": []any{1, nil, true}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.claims["sub"] = "sub-1"
-			i.SignIn(tt.claims)
+			claims := map[string]any{"sub": "sub-1"}
+			maps.Copy(claims, tt.claims)
+			i.SignIn(claims)
 			who, role, err := signIn(t, p, i)
 			if who != tt.name || role != tt.role {
 				t.Errorf("%s has the role %q: %v", who, role, err)
@@ -104,6 +110,11 @@ func TestTokensThatDoNotHold(t *testing.T) {
 		"another issuer":                  {claims: map[string]any{"iss": "https://other.example.com"}, want: "does not hold"},
 		"nobody":                          {claims: map[string]any{"sub": ""}, want: "names nobody"},
 		"a name with a line break":        {claims: map[string]any{"sub": "a\nb"}, want: "names nobody"},
+		"a name from the right":           {claims: map[string]any{"sub": "\u202enimda"}, want: "names nobody"},
+		"a name of unseen characters":     {claims: map[string]any{"sub": "admin\u200b"}, want: "names nobody"},
+		"a name with a space":             {claims: map[string]any{"sub": "sub-1 "}, want: "names nobody"},
+		"a name in another script":        {claims: map[string]any{"sub": "\u0430dmin"}, want: "names nobody"},
+		"a name without an end":           {claims: map[string]any{"sub": strings.Repeat("x", 256)}, want: "names nobody"},
 		"a clock that is late":            {clock: -10 * time.Minute, want: "its clock and ours differ"},
 		"a clock that is early":           {clock: 10 * time.Minute, want: "does not hold"},
 		"a clock that is early by little": {clock: time.Minute},
@@ -139,7 +150,7 @@ func TestCodesAndStatesHoldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish := func(token, state, code string) error {
-		_, _, err := p.Finish(t.Context(), token, state, code)
+		_, _, err := p.Finish(t.Context(), token, url.Values{"state": {state}, "code": {code}})
 		return err
 	}
 	if err := finish("the-token-of-another-browser", state, code); !mediagate.Is(err, mediagate.KindUnauthenticated) {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +30,27 @@ type MusicTask struct {
 
 // Music is the view for the music endpoint.
 func (v Task) Music() MusicTask { return MusicTask{Task: v, Status: musicStatus(v.Status)} }
+
+// WithoutWords is the view without the words of its songs, which may be those of the request.
+func (v Task) WithoutWords() Task {
+	if v.Result == nil || len(v.Result.Music) == 0 {
+		return v
+	}
+	result := *v.Result
+	result.Music = slices.Clone(result.Music)
+	for i, clip := range result.Music {
+		switch clip := clip.(type) {
+		case Song:
+			clip.Title, clip.Lyrics, clip.Tags = nil, nil, nil
+			result.Music[i] = clip
+		case FlowSong:
+			clip.Title, clip.Lyrics = nil, nil
+			result.Music[i] = clip
+		}
+	}
+	v.Result = &result
+	return v
+}
 
 // Clip is one thing that a music task made, in the shape of its model and kind.
 type Clip interface{ clip() }

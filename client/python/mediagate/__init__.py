@@ -11,13 +11,14 @@ after a crash: within 24 hours it is the same task.
 from .aio import AsyncClient
 from .client import Client, file_of
 from .errors import AnswerError, GatewayError, MediagateError, TaskError, UnknownError, WebhookError
-from .types import Failure, File, Model, Quote, Source, Task
+from .types import Event, Failure, File, Model, Quote, Source, Task
 from .webhook import verify_webhook
 
 __all__ = [
     "AnswerError",
     "AsyncClient",
     "Client",
+    "Event",
     "Failure",
     "File",
     "GatewayError",

@@ -211,16 +211,20 @@ class Client:
         """
         if kind not in ("images", "videos", "audios"):
             raise ValueError(f"kind must be images, videos or audios, and is {kind!r}")
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"name must be a str, and is {type(name).__name__}")
         if isinstance(file, (str, os.PathLike)):
             path = Path(file)
             with path.open("rb") as opened:
                 return self._upload(kind, opened, path.name if name is None else name)
         if isinstance(file, (bytes, bytearray, memoryview)):
             raise TypeError("bytes are no file: pass a path as str or Path, or io.BytesIO(content)")
-        if isinstance(file, io.TextIOBase):
-            raise TypeError("the file is open as text: open it with the mode 'rb'")
+        if not hasattr(file, "read"):
+            raise TypeError(f"file must be a path or an open file, and is {type(file).__name__}")
         if file.closed:
             raise ValueError("the file is closed")
+        if not isinstance(file.read(0), bytes):
+            raise TypeError("the file is open as text: open it with the mode 'rb'")
         return self._upload(kind, file, name or "upload")
 
     def save(self, task: Task, folder: str | os.PathLike[str] = ".") -> list[Path]:
@@ -250,7 +254,8 @@ class Client:
         """
         if not path.startswith("/"):
             raise ValueError(f"path must begin with a slash, and is {path!r}")
-        request = _Request(method, _printable("path", path)) if body is None else _json(method, path, _encode(body))
+        _printable("path", path)
+        request = _Request(method, path) if body is None else _json(method, path, _encode(body))
         request.headers.update(headers or {})
         request.held = LONGEST_HELD
         text = self._repeat(request, bytes)
@@ -308,15 +313,20 @@ class Client:
 
     def _download(self, url: str, what: str) -> Answer:
         """Open a link. It needs no key, and its host must not see it."""
-        for _ in range(10):
-            answer = send(self._network, self._stop, "GET", url, {}, None, bound=LONGEST_SILENCE, whole=False)
-            if answer.status == 200:
-                return answer
-            with answer:
-                to = answer.headers.get("Location")
-                if to is None or not 300 <= answer.status < 400:
-                    raise OSError(f"{what}: the link answered {answer.status}")
-                url = urljoin(url, to)
+        try:
+            for _ in range(10):
+                answer = send(self._network, self._stop, "GET", url, {}, None, bound=LONGEST_SILENCE, whole=False)
+                if answer.status == 200:
+                    return answer
+                with answer:
+                    to = answer.headers.get("Location")
+                    if to is None or not 300 <= answer.status < 400:
+                        raise OSError(f"{what}: the link answered {answer.status}")
+                    url = urljoin(url, to)
+        except OSError:
+            raise
+        except ValueError as error:
+            raise OSError(f"{what}: the link leads nowhere: {error}") from error
         raise OSError(f"{what}: the link leads in circles")
 
     def _repeat(self, request: _Request, read: Callable[[bytes], T]) -> T:
@@ -367,6 +377,8 @@ def file_of(task_id: str, n: int = 1) -> str:
 
 
 def _task_path(task_id: str) -> str:
+    if not isinstance(task_id, str):
+        raise TypeError(f"the id of a task must be a str, and is {type(task_id).__name__}")
     return "/v1/tasks/" + escape(task_id, safe="")
 
 

@@ -92,7 +92,7 @@ class UnknownError(MediagateError):
 
 
 class WebhookError(MediagateError):
-    """A webhook that the account's secret did not sign, or that is not of the last five minutes."""
+    """A webhook that the secret did not sign, that is not of the last five minutes, or that tells nothing."""
 
 
 def goes_on(idempotency_key: str, task_id: str | None = None) -> str:

@@ -179,9 +179,12 @@ def send(
 ) -> Answer:
     """Make a call whose answer has to begin within the bound, or to be whole by then.
 
-    A call whose answer is lost raises an OSError, and one that stop ends raises Stopped.
+    A call whose answer is lost raises an OSError, one to what is no address a ValueError, and one that
+    stop ends Stopped.
     """
     parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{url!r:.200} is no address of http or https")
     host = parts.netloc.rpartition("@")[2]
     target = urlunsplit(("", "", parts.path or "/", parts.query, ""))
     stop.check()

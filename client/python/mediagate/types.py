@@ -80,6 +80,24 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Event:
+    """What a webhook tells.
+
+    It is an event of the account, which an endpoint receives, or the end of a task, which its
+    callback receives.
+    """
+
+    #: task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come.
+    type: str
+    #: Of a task, the task as it came.
+    data: Mapping[str, Any]
+    #: Of the types that begin with "task.".
+    task: Task | None = None
+    #: When it happened, in the form of RFC 3339; a callback has none.
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True)
 class Model:
     """A model that the key may use."""
 
@@ -141,7 +159,10 @@ def _files(result: dict[str, Any]) -> list[File]:
     for kind in ("images", "videos", "audios"):
         for item in result.get(kind) or ():
             expires = item.get("expires_at")
-            for url in item["url"]:
+            urls = item["url"]
+            if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
+                raise TypeError("url is no list of links")
+            for url in urls:
                 files.append(
                     File(
                         n=len(files) + 1,

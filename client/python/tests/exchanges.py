@@ -11,7 +11,7 @@ from typing import Any, cast
 from unittest import mock
 from urllib.parse import SplitResult
 
-from mediagate import Client, TaskError, Task, file_of, verify_webhook
+from mediagate import Client, Event, TaskError, Task, file_of, verify_webhook
 from mediagate.transport import Network, Stop
 
 EXCHANGES = Path(__file__).parents[2] / "exchanges"
@@ -162,7 +162,7 @@ class Play:
             assert [path.name for path in paths] == ["task_1-1.mp4"]
             return [path.read_text() for path in paths]
 
-        def verify() -> Task:
+        def verify() -> Event:
             with mock.patch("time.time", lambda: BEGIN + self.stage.time):
                 return verify_webhook(script["secret"], script["header"], script["body"])
 
@@ -183,6 +183,9 @@ class Play:
         result = calls[script["call"]]()
         if isinstance(result, Task):
             return {"status": result.status, "files": [file.url for file in result.files]}
+        if isinstance(result, Event):
+            status = result.task.status if result.task else None
+            return {"type": result.type, "timestamp": result.timestamp, "task": status, "data": result.data}
         return result
 
     def completed(self) -> Task:

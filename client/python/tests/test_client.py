@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
@@ -20,7 +21,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-from mediagate import AsyncClient, Client, Failure, File, GatewayError, Source, Task, TaskError, UnknownError
+from mediagate import (
+    AsyncClient,
+    Client,
+    Failure,
+    File,
+    GatewayError,
+    Source,
+    Task,
+    TaskError,
+    UnknownError,
+    WebhookError,
+    file_of,
+    verify_webhook,
+)
 from mediagate.types import read_task
 
 from exchanges import Stage
@@ -95,17 +109,21 @@ class Input(unittest.TestCase):
     def test_file(self) -> None:
         closed = io.BytesIO(b"meow")
         closed.close()
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w+") as text:
             for kind, file, says in (
                 ("images", b"cat.png", "bytes are no file"),
+                ("images", 7, "file must be a path or an open file, and is int"),
                 ("images", closed, "the file is closed"),
                 ("images", io.StringIO("meow"), "open it with the mode 'rb'"),
+                ("images", text, "open it with the mode 'rb'"),
                 ("images", Path(folder, "cat.png"), "No such file"),
                 ("images", folder, "Is a directory"),
                 ("pictures", io.BytesIO(b"meow"), "kind must be"),
             ):
                 with self.subTest(says), self.assertRaisesRegex((TypeError, ValueError, OSError), says):
                     self.client.upload(kind, cast(Any, file))
+        with self.assertRaisesRegex(TypeError, "name must be a str, and is bytes"):
+            self.client.upload("images", io.BytesIO(b"meow"), cast(Any, b"cat.png"))
 
     def test_folder(self) -> None:
         with self.assertRaisesRegex(TypeError, "bytes are no path"):
@@ -113,6 +131,11 @@ class Input(unittest.TestCase):
         for task_id in ("", "..", "a/../b", "a\nb", "$(id)", "a b"):
             with self.subTest(task_id), self.assertRaisesRegex(ValueError, "no file can be named"):
                 self.client.save(Task(task_id, "completed", files=(File(1, "http://s3.example.com"),)))
+
+    def test_id(self) -> None:
+        for call in (self.client.task, self.client.wait, self.client.cancel, file_of):
+            with self.assertRaisesRegex(TypeError, "the id of a task must be a str, and is bytes"):
+                cast(Any, call)(b"task_1")
 
     def test_fields(self) -> None:
         circle: list[Any] = []
@@ -150,6 +173,8 @@ class Input(unittest.TestCase):
                 Client(url, "key")
         with self.assertRaisesRegex(ValueError, "path must begin with a slash"):
             self.client.call("GET", "v1/account")
+        with self.assertRaisesRegex(ValueError, "path must be printable ASCII"):
+            self.client.call("POST", "/v1/quote\r\n", {})
 
 
 class Answers(unittest.TestCase):
@@ -187,6 +212,27 @@ class Answers(unittest.TestCase):
             client.task("task_1")
         self.assertEqual((refused.exception.retry_after, refused.exception.temporary), (7, False))
         self.assertEqual(str(refused.exception), "Too Many Requests (429)")
+
+    def test_links(self) -> None:
+        """A link that is none, or leads to one, is an OSError; what is no text is no task."""
+        with tempfile.TemporaryDirectory() as folder:
+            for link in ("", "a", "file:///etc/passwd", "http://", "http://[", "http://a:b", "http://a:99999", "http://a/é"):
+                for url in (link, "http://s3.example.com"):
+                    client = Client("https://gateway.example.com", "key")
+                    client._network = Stage([{"status": 302, "header": {"Location": link}, "text": ""}], forever=True)
+                    with self.subTest(link, url=url), self.assertRaisesRegex(OSError, "file 1 of task task_1"):
+                        client.save(film(url), folder)
+        for urls in ("https://s3/a", [7], None):
+            with self.subTest(urls), self.assertRaisesRegex(ValueError, "this is no task"):
+                read_task({"id": "task_1", "status": "completed", "result": {"videos": [{"url": urls}]}})
+
+    def test_webhook(self) -> None:
+        """A header of a stranger that is no UTF-8 is a signature that does not hold."""
+        for name in ("webhook-id", "webhook-signature"):
+            headers = {"webhook-id": "a", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,a"}
+            headers[name] += "\udcff"
+            with self.subTest(name), self.assertRaises(WebhookError):
+                verify_webhook("whsec_MDEyMzQ1Njc4OWFiY2RlZg==", headers, b"{}")
 
     def test_unknown(self) -> None:
         client = Client("https://gateway.example.com", "key")

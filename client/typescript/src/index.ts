@@ -432,24 +432,73 @@ function headerOf(headers: WebhookHeaders, name: string): string {
 }
 
 /**
- * Reads the task of a webhook if it is signed with the account's secret (whsec_…) and at most
- * five minutes old (https://www.standardwebhooks.com); otherwise it throws. The body is that of
- * the request as it came, not parsed and written anew.
+ * What a webhook tells: an event of the account, which an endpoint receives, or the end of a task,
+ * which its callback receives.
  */
-export async function verifyWebhook(secret: string, headers: WebhookHeaders, body: string | Uint8Array): Promise<Task> {
+export interface WebhookEvent {
+  /** task.completed, task.failed, task.cancelled, balance.low, key.quota_low or test; more may come. */
+  type: string;
+  /** When it happened, in the form of RFC 3339; a callback has none. */
+  timestamp?: string;
+  /** The task of the types that begin with task. */
+  task?: Task;
+  /** Of a task, the task. */
+  data: Record<string, unknown>;
+}
+
+/**
+ * Reads the event of a webhook if it is signed with the secret and at most five minutes old
+ * (https://www.standardwebhooks.com); otherwise it throws. The secret (whsec_…) is the account's for a
+ * callback, and the endpoint's for what it receives. The body is that of the request as it came, not
+ * parsed and written anew.
+ */
+export async function verifyWebhook(secret: string, headers: WebhookHeaders, body: string | Uint8Array): Promise<WebhookEvent> {
   const id = headerOf(headers, 'webhook-id');
   const timestamp = headerOf(headers, 'webhook-timestamp');
   if (!id || !timestamp || !(Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance)) {
     throw new Error('the webhook has no id, or no timestamp of the last five minutes');
   }
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
-  const key = await crypto.subtle.importKey('raw', bytes(secret.replace(/^whsec_/, '')), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+  const key = await crypto.subtle.importKey('raw', secretBytes(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
   for (const signature of headerOf(headers, 'webhook-signature').split(' ')) {
     const [version, value] = signature.split(',');
-    if (version === 'v1' && value && (await crypto.subtle.verify('HMAC', key, bytes(value), signed))) return JSON.parse(text) as Task;
+    if (version === 'v1' && value && (await crypto.subtle.verify('HMAC', key, bytes(value), signed))) return readEvent(text);
   }
   throw new Error('no signature of the webhook is by this secret');
+}
+
+function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
+  try {
+    const key = bytes(secret.replace(/^whsec_/, ''));
+    if (key.length > 0) return key; // anybody could sign with none
+  } catch {
+    // it is no Base64
+  }
+  throw new Error('the secret is not whsec_ with Base64 behind it');
+}
+
+function readEvent(text: string): WebhookEvent {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    // it is no JSON
+  }
+  if (isObject(read)) {
+    // A callback is the task alone.
+    const { type, timestamp, data } = 'data' in read ? read : { type: `task.${read['status']}`, data: read };
+    if (typeof type === 'string' && type && isObject(data)) {
+      const event: WebhookEvent = { type, data, ...(typeof timestamp === 'string' && { timestamp }) };
+      if (!type.startsWith('task.')) return event;
+      if (data['id'] && data['status']) return { ...event, task: data as unknown as Task };
+    }
+  }
+  throw new Error('the webhook is neither an event nor a task');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function bytes(base64: string): Uint8Array<ArrayBuffer> {

@@ -69,6 +69,6 @@ test('the headers of a webhook come in every form', async () => {
     new Headers(pairs), new Foreign(pairs), new Map(pairs), pairs,
     Object.fromEntries([...pairs.map(([name, value]) => [name, name === 'webhook-signature' ? value.split(' ') : [value]]), [':path', '/hooks']]), // of HTTP/2
   ]) {
-    assert.equal((await verifyWebhook(secret, headers, new TextEncoder().encode(body))).id, 'task_1');
+    assert.equal((await verifyWebhook(secret, headers, new TextEncoder().encode(body))).task.id, 'task_1');
   }
 });

@@ -115,6 +115,9 @@ export async function play(script) {
   }
 }
 
+/** What a script can say of an event. */
+const event = ({ type, timestamp = null, task, data }) => ({ type, timestamp, data, task: task?.status ?? null });
+
 /** Makes the call, and returns what a script can say of its result. */
 async function call(script, gate, signal, heard) {
   const { model = 'm', endpoint = '/v1/videos/generations', key = 'k', id = 'task_1', fields = {} } = script;
@@ -132,7 +135,7 @@ async function call(script, gate, signal, heard) {
     case 'upload': return (await gate.upload('images', new Blob(['a'.repeat(script.size)]), 'cat.png', options)).url;
     case 'save': return Promise.all(files(named.completed.json.data).map(async (file) => (await gate.download(file, options)).text()));
     case 'file_of': return fileOf(id, script.n);
-    case 'verify_webhook': return told(await verifyWebhook(script.secret, script.header, script.body));
+    case 'verify_webhook': return event(await verifyWebhook(script.secret, script.header, script.body));
     default: return assert.fail(`no client has the call ${script.call}`);
   }
 }

@@ -51,7 +51,7 @@ const tested = client.call('POST', '/v1/webhooks/test', { body: JSON.stringify({
 (await once(hooks, 'request'))[1].writeHead(204).end();
 assert.deepEqual([(await tested).delivered, (await tested).status], [true, 204]);
 const told = await verifyWebhook(secret, request.headers, body);
-assert.deepEqual([told.id, told.status], [id, 'completed']);
+assert.deepEqual([told.type, told.task.id], ['task.completed', id]);
 await assert.rejects(verifyWebhook(secret, request.headers, Buffer.concat([body, Buffer.from(' ')])));
 hooks.close();
 hooks.closeAllConnections();

@@ -21,7 +21,7 @@ type Config struct {
 	IdleTimeout        time.Duration    `yaml:"idle_timeout" help:"how long a client's connection without a request is kept: longer than a proxy in front keeps it"`
 	OpsListen          string           `yaml:"ops_listen" help:"address of a process's health and metrics"`
 	AdminListen        string           `yaml:"admin_listen" help:"address of the admin API, which is nowhere else then; empty: api_listen"`
-	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the operators' key, at least 32 characters"`
+	AdminKey           string           `yaml:"admin_key" secret:"true" help:"the key of the operator admin, at least 32 characters"`
 	AdminKeyFile       string           `yaml:"admin_key_file" help:"file that holds the admin key, instead of admin_key"`
 	Operators          []Operator       `yaml:"operators" help:"operators with keys of their own, beside the admin key's: name, key_hash or key_file, role"`
 	OIDC               OIDC             `yaml:"oidc"`
