@@ -1,12 +1,12 @@
 package fal
 
 import (
+	"cmp"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,15 +16,15 @@ import (
 
 // Vendor is fal with the customer that it has here.
 func Vendor() kernel.Vendor {
-	const name, key = "fal", "sandbox-fal-key-id:sandbox-fal-key-secret"
-	return kernel.Vendor{
-		Name:    name,
-		Account: kernel.Account{Provider: name, Credentials: map[string]string{"api_key": key}},
-		Channel: kernel.Channel{Provider: name, Path: "/fal", Credentials: map[string]string{"api_key": key}},
-		Mount:   mount,
-		Files:   file,
-	}
+	v := kernel.NewVendor("fal", "/fal", "api_key", "sandbox-fal-key-id:sandbox-fal-key-secret", mount)
+	v.Files = file
+	return v
 }
+
+//go:embed schema
+var files embed.FS
+
+var schemas = kernel.NewSchemas(files)
 
 // The types of errors.
 const (
@@ -45,21 +45,34 @@ type fal struct {
 
 func mount(s *kernel.Service) http.Handler {
 	v := &fal{s}
-	mux := http.NewServeMux()
-	serve := func(path string, h func(*http.Request, kernel.Account) kernel.Reply) {
-		mux.Handle(path, s.Keyed("Key ", h, func(*http.Request) kernel.Reply {
-			return say(kernel.CallOther, http.StatusUnauthorized, "invalid key credentials", "unauthorized")
-		}))
-	}
 	const jobs = "/{owner}/{app}/requests/{id}"
-	serve("POST /{model...}", v.submit)
-	serve("GET "+jobs+"/status", v.status)
-	serve("GET "+jobs, v.result)
-	serve("PUT "+jobs+"/cancel", v.cancel)
-	serve("/", func(*http.Request, kernel.Account) kernel.Reply {
-		return say(kernel.CallOther, http.StatusNotFound, "Not Found", "not_found")
+	return s.Routes(s.Customers("Authorization", "Key ", "api_key", refuse), refuse, map[string]kernel.Handler{
+		"POST /{model...}":        v.submit,
+		"GET " + jobs + "/status": v.status,
+		"GET " + jobs:             v.result,
+		"PUT " + jobs + "/cancel": v.cancel,
 	})
-	return mux
+}
+
+// refuse puts a fault into fal's words. The queue reports it, or the model.
+func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
+	switch f {
+	case kernel.NoKey:
+		return say(kind, http.StatusUnauthorized, "invalid key credentials", "unauthorized")
+	case kernel.NoPath:
+		return say(kind, http.StatusNotFound, "Not Found", "not_found")
+	case kernel.NoJob:
+		return kernel.Reply{Kind: kind, Status: http.StatusNotFound, Body: map[string]any{"status": "NOT_FOUND"}}
+	case kernel.Internal:
+		return say(kind, http.StatusInternalServerError, "Internal error", "internal_error")
+	case kernel.Crowded:
+		return say(kind, http.StatusTooManyRequests, "Too many requests", "concurrent_requests_limit")
+	case kernel.Inappropriate:
+		return detail(kind, unprocessable, "prompt", flagged, refused)
+	default:
+		field, text, _ := strings.Cut(err.Error(), ": ")
+		return detail(kind, unprocessable, field, text, badValue)
+	}
 }
 
 // say is an error of the queue.
@@ -81,11 +94,6 @@ func detail(kind string, status int, field, text, name string) kernel.Reply {
 	}}}}
 }
 
-// lost is the answer about a job that there is not.
-func lost(kind string) kernel.Reply {
-	return kernel.Reply{Kind: kind, Status: http.StatusNotFound, Body: map[string]any{"status": "NOT_FOUND"}}
-}
-
 // submit takes a job for any request that is JSON. What is wrong with it is the job's
 // result.
 func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
@@ -94,24 +102,19 @@ func (v *fal) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	if !ok {
 		return say(kernel.CallSubmit, http.StatusNotFound, fmt.Sprintf("Application %q not found", name), "not_found")
 	}
-	in, err := kernel.ReadObject(r, bodyMax)
+	body, err := kernel.ReadBody(r, bodyMax)
 	if err != nil {
 		return detail(kernel.CallSubmit, unprocessable, "", err.Error(), "json_invalid")
 	}
-	j := m(in)
-	j.ID, j.Model, j.Prompt = kernel.UUID(), name, in.Text("prompt")
-	if in.Err() != nil {
-		j.Detail["wrong"] = in.Err().Error()
+	j := m.job(body)
+	j.ID, j.Model, j.Prompt = kernel.UUID(), name, body.Text("prompt")
+	if err := schemas.Check(m.schema, body); err != nil {
+		j.Detail["wrong"] = err.Error()
 	}
-	return v.Take(a, j, kernel.Refusals{
-		Rejected:  detail(kernel.CallSubmit, unprocessable, "prompt", kernel.DirectiveTrouble(j.Prompt), badValue),
-		Moderated: detail(kernel.CallSubmit, unprocessable, "prompt", flagged, refused),
-		Broken:    say(kernel.CallSubmit, http.StatusInternalServerError, "Internal error", "internal_error"),
-		Busy:      say(kernel.CallSubmit, http.StatusTooManyRequests, "Too many requests", "concurrent_requests_limit"),
-	}, func(made *kernel.Job) kernel.Reply {
+	return v.Accept(a, j, refuse, func(made *kernel.Job) kernel.Reply {
 		body := links(r, made)
 		body["status"], body["queue_position"] = "IN_QUEUE", 0
-		return kernel.Reply{Kind: kernel.CallSubmit, Status: http.StatusOK, Body: body}
+		return kernel.OK(kernel.CallSubmit, body)
 	})
 }
 
@@ -145,11 +148,11 @@ func (v *fal) find(r *http.Request, a kernel.Account) *kernel.Job {
 func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
-		return lost(kernel.CallPoll)
+		return refuse(kernel.CallPoll, kernel.NoJob, nil)
 	}
 	rep := kernel.Reply{Kind: kernel.CallPoll, Status: http.StatusAccepted, Job: j.ID}
 	if v.Spoiled(j) {
-		rep = say(kernel.CallPoll, http.StatusInternalServerError, "Internal error", "internal_error")
+		rep = refuse(kernel.CallPoll, kernel.Internal, nil)
 		rep.Job = j.ID
 		return rep
 	}
@@ -174,7 +177,7 @@ func (v *fal) status(r *http.Request, a kernel.Account) kernel.Reply {
 func (v *fal) result(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
-		return lost(kernel.CallOther)
+		return refuse(kernel.CallOther, kernel.NoJob, nil)
 	}
 	rep := kernel.Reply{Kind: kernel.CallOther, Status: http.StatusOK}
 	switch state := j.State(v.Now()); {
@@ -228,30 +231,25 @@ func file(j *kernel.Job, name string) (*io.SectionReader, string, bool) {
 func (v *fal) cancel(r *http.Request, a kernel.Account) kernel.Reply {
 	j := v.find(r, a)
 	if j == nil {
-		return lost(kernel.CallCancel)
+		return refuse(kernel.CallCancel, kernel.NoJob, nil)
 	}
-	v.Count(j, kernel.CallCancel)
-	now := v.Now().UTC()
 	rep := kernel.Reply{Kind: kernel.CallCancel, Status: http.StatusAccepted, Job: j.ID}
 	rep.Body = map[string]any{"status": "CANCELLATION_REQUESTED"}
-	if !v.Change(j, func(j *kernel.Job) bool {
-		switch j.State(now) {
-		case kernel.StateSucceeded, kernel.StateFailed:
-			return false
-		default:
-			j.Cancelled = &now
-			return true
-		}
-	}) {
+	if !v.Stop(j, kernel.StateQueued, kernel.StateRunning, kernel.StateCancelled) {
 		rep.Status, rep.Body = http.StatusBadRequest, map[string]any{"status": "ALREADY_COMPLETED"}
 	}
 	return rep
 }
 
-// models are the ones that are played: each reads a request and says what becomes of it.
-var models = map[string]func(*kernel.Object) *kernel.Job{
-	"fal-ai/flux/schnell":          image,
-	"fal-ai/ltx-2.3/text-to-video": video,
+// model is a model that is played: the schema of its requests, and what becomes of one.
+type model struct {
+	schema string
+	job    func(kernel.Body) *kernel.Job
+}
+
+var models = map[string]model{
+	"fal-ai/flux/schnell":          {"flux-schnell", image},
+	"fal-ai/ltx-2.3/text-to-video": {"ltx-text-to-video", video},
 }
 
 // sizes are the pixels of an image by the vendor's names for them.
@@ -260,50 +258,33 @@ var sizes = map[string][2]int{
 	"landscape_4_3": {1024, 768}, "landscape_16_9": {1024, 576},
 }
 
-func image(in *kernel.Object) *kernel.Job {
-	in.Only("prompt", "image_size", "num_inference_steps", "guidance_scale", "seed", "sync_mode", "num_images",
-		"enable_safety_checker", "output_format", "acceleration")
-	require(in, "prompt")
-	n, seed := int64(1), int64(1)
-	if in.Has("num_images") {
-		n = in.Integer("num_images", 1, 4)
-	}
-	if in.Has("seed") {
-		seed = in.Integer("seed", 0, 1<<53)
-	}
-	size := in.Word("image_size", "landscape_4_3", slices.Sorted(maps.Keys(sizes))...)
-	if in.Word("output_format", "jpeg", "jpeg", "png") != "png" {
-		in.Fail("output_format", "only png is played here")
+func image(b kernel.Body) *kernel.Job {
+	size := sizes[cmp.Or(b.Text("image_size"), "landscape_4_3")]
+	seed := 1
+	if _, given := b["seed"]; given {
+		seed = b.Int("seed")
 	}
 	return &kernel.Job{
-		Media:  kernel.Media{Kind: "image", Width: sizes[size][0], Height: sizes[size][1]},
-		Detail: map[string]string{"images": strconv.FormatInt(n, 10), "seed": strconv.FormatInt(seed, 10)},
+		Media: kernel.Media{Kind: "image", Width: size[0], Height: size[1]},
+		Detail: map[string]string{
+			"images": strconv.Itoa(cmp.Or(b.Int("num_images"), 1)),
+			"seed":   strconv.Itoa(seed),
+		},
 	}
 }
 
-func video(in *kernel.Object) *kernel.Job {
-	in.Only("prompt", "duration", "resolution", "aspect_ratio", "fps", "generate_audio")
-	require(in, "prompt")
-	seconds := int64(6)
-	if in.Has("duration") {
-		if seconds = in.Integer("duration", 6, 10); seconds%2 != 0 {
-			in.Fail("duration", "must be 6, 8 or 10")
-		}
-	}
-	short := map[string]int{"1080p": 1080, "1440p": 1440, "2160p": 2160}
-	w, h := kernel.Pixels(short[in.Word("resolution", "1080p", slices.Sorted(maps.Keys(short))...)], 16, 9)
-	if in.Word("aspect_ratio", "16:9", "16:9", "9:16") == "9:16" {
+// shortSides are the pixels of a video's shorter side.
+var shortSides = map[string]int{"1080p": 1080, "1440p": 1440, "2160p": 2160}
+
+func video(b kernel.Body) *kernel.Job {
+	w, h := kernel.Pixels(cmp.Or(shortSides[b.Text("resolution")], 1080), 16, 9)
+	if b.Text("aspect_ratio") == "9:16" {
 		w, h = h, w
 	}
-	sound := !in.Has("generate_audio") || in.Flag("generate_audio")
 	return &kernel.Job{
-		Media:  kernel.Media{Kind: "video", Width: w, Height: h, Seconds: int(seconds), Sound: sound},
+		Media: kernel.Media{
+			Kind: "video", Width: w, Height: h, Seconds: cmp.Or(b.Int("duration"), 6), Sound: b.Flag("generate_audio", true),
+		},
 		Detail: map[string]string{},
-	}
-}
-
-func require(in *kernel.Object, name string) {
-	if strings.TrimSpace(in.Text(name)) == "" {
-		in.Fail(name, "Field required")
 	}
 }
