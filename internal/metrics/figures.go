@@ -61,31 +61,20 @@ type reading struct {
 
 // The descriptions of the metrics.
 var (
-	databaseUp  = describe("database_up", "Whether the database answers and takes writes.")
-	temporalUp  = describe("temporal_up", "Whether Temporal serves the namespace.")
-	clockOffset = describe("clock_offset_seconds", "What this machine's clock lacks of the database's.")
-	figuresTook = describe(
-		"figures_seconds", "How long the last reading of the figures took; absent while there are none.",
-	)
-	tasksOpen   = describe("tasks_open", "Open tasks by what they wait for.", "type", "status", "step")
-	tasksOldest = describe(
-		"tasks_oldest_seconds", "For how long the longest has waited of the open tasks that wait for this.", "step",
-	)
-	tasksStuck = describe(
-		"tasks_stuck", "Tasks that are parked, by reason; run_overdue: whose run does not ask for its next step.", "reason",
-	)
-	wakesCount   = describe("wakes", "Wakes of runs and of callbacks' rounds.", "kind")
-	wakesDue     = describe("wakes_due", "Wakes that are past their time.", "kind")
-	wakesTried   = describe("wakes_tried", "Wakes that the scan has tried in vain.", "kind")
-	wakesOverdue = describe("wakes_overdue_seconds", "For how long the wake is due that is due longest.", "kind")
-	channelState = describe(
-		"channel_state", "1, with the state of the channel: closed, open, probing or disabled, and why it is open.",
-		"channel", "state", "reason",
-	)
-	slotsTaken = describe("slots_taken", "Jobs of a channel that run or may run, and slots granted.", "channel")
-	slotsLimit = describe(
-		"slots_limit", "Jobs that a channel may have at once; absent where there is no bound.", "channel",
-	)
+	databaseUp    = describe("database_up", "Whether the database answers and takes writes.")
+	temporalUp    = describe("temporal_up", "Whether Temporal serves the namespace.")
+	clockOffset   = describe("clock_offset_seconds", "What this machine's clock lacks of the database's.")
+	figuresTook   = describe("figures_seconds", "How long the last reading of the figures took; absent while there are none.")
+	tasksOpen     = describe("tasks_open", "Open tasks by what they wait for.", "type", "status", "step")
+	tasksOldest   = describe("tasks_oldest_seconds", "For how long the longest has waited of the open tasks that wait for this.", "step")
+	tasksStuck    = describe("tasks_stuck", "Tasks that are parked, by reason; run_overdue: whose run does not ask for its next step.", "reason")
+	wakesCount    = describe("wakes", "Wakes of runs and of callbacks' rounds.", "kind")
+	wakesDue      = describe("wakes_due", "Wakes that are past their time.", "kind")
+	wakesTried    = describe("wakes_tried", "Wakes that the scan has tried in vain.", "kind")
+	wakesOverdue  = describe("wakes_overdue_seconds", "For how long the wake is due that is due longest.", "kind")
+	channelState  = describe("channel_state", "1, with the state of the channel: closed, open, probing or disabled, and why it is open.", "channel", "state", "reason")
+	slotsTaken    = describe("slots_taken", "Jobs of a channel that run or may run, and slots granted.", "channel")
+	slotsLimit    = describe("slots_limit", "Jobs that a channel may have at once; absent where there is no bound.", "channel")
 	slotsWaiting  = describe("slots_waiting", "Tasks that wait for a slot of the channel.", "channel")
 	pollsAwaited  = describe("polls_awaited", "Jobs that the channel polls for.", "channel")
 	pollsOverdue  = describe("polls_overdue_seconds", "For how long the poll is due that is due longest.", "channel")
@@ -95,21 +84,13 @@ var (
 	limitRefusals = describe("limit_refused_total", "Who was refused for want of it.", "limit")
 	limitWaited   = describe("limit_waited_seconds_total", "How long was waited for it, by all who wait no more.", "limit")
 	removed       = describe("retention_removed_total", "What was removed after its time, by all processes ever.", "kind")
-	removedAt     = describe(
-		"retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.",
-	)
-	abandoned  = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
-	unpaid     = describe("unpaid", "What they cost by our prices, in the currency.")
-	unpaidMost = describe(
-		"accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.",
-	)
+	removedAt     = describe("retention_timestamp_seconds", "When a run of retention last came to its end; absent before the first.")
+	abandoned     = describe("abandoned_jobs", "Jobs of cancelled tasks that may still run at their vendors.")
+	unpaid        = describe("unpaid", "What they cost by our prices, in the currency.")
+	unpaidMost    = describe("accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.")
 	eventsPending = describe("endpoint_deliveries_pending", "Events that endpoints of accounts are still to be told of.")
-	eventsOverdue = describe(
-		"endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.",
-	)
-	vendorHints = describe(
-		"vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome",
-	)
+	eventsOverdue = describe("endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.")
+	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
