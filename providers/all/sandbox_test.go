@@ -121,8 +121,8 @@ func scripts() map[string]script {
 			{operation: "base_image", upstream: "z-image-turbo", params: `{"prompt":"snow"}`},
 		}},
 		"gemini": {provider: "gemini", credential: "api_key", jobs: []act{
-			{operation: "image", upstream: "gemini-3.1-flash-image-preview", params: imageText},
-			{operation: "base_image", upstream: "gemini-3.1-flash-image-preview", params: imageText},
+			{operation: "image", upstream: "gemini-3.1-flash-image", params: imageText},
+			{operation: "base_image", upstream: "gemini-3.1-flash-image", params: imageText},
 		}},
 		"minimax": {provider: "minimax", credential: "api_key", jobs: []act{
 			{operation: "video", upstream: "MiniMax-Hailuo-02", params: `{"prompt":"snow","duration":5,"resolution":"768p","watermark":false}`},

@@ -80,7 +80,7 @@ func suite() providertest.Suite {
 			Name: "gemini-a", Provider: "gemini", Credentials: mediagate.Secrets(map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}),
 		},
 		Job: mediagate.Job{
-			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image-preview", Operation: "image",
+			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"],"size":"16:9","resolution":"2K","n":1}`),
 		},
 		Others: []mediagate.Job{{

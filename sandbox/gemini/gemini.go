@@ -23,7 +23,7 @@ func Vendor() kernel.Vendor {
 const bodyMax = 20 << 20
 
 // models make images.
-var models = map[string]bool{"gemini-3.1-flash-image-preview": true, "gemini-3.1-flash-image": true}
+var models = map[string]bool{"gemini-3.1-flash-image": true}
 
 type gemini struct {
 	*kernel.Service

@@ -21,7 +21,7 @@ var with = sandboxtest.With
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const path = "/gemini/v1beta/models/gemini-3.1-flash-image-preview:generateContent"
+const path = "/gemini/v1beta/models/gemini-3.1-flash-image:generateContent"
 
 var key = map[string]string{"x-goog-api-key": "sandbox-gemini-api-key"}
 
