@@ -67,6 +67,18 @@ func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
 	return nil
 }
 
+// ModelEnds tells of the models with a known end, by id, the last day on which their vendors
+// serve them. Aliases are left out.
+func (s *Server) ModelEnds() map[string]time.Time {
+	ends := map[string]time.Time{}
+	for _, m := range s.models.Load().catalog.Models() {
+		if m.ID == m.Canonical && !m.Ends.IsZero() {
+			ends[m.ID] = m.Ends
+		}
+	}
+	return ends
+}
+
 // endpointRoom is enough for what the body of a quote has beside the submit's:
 // its endpoint.
 const endpointRoom = 256
@@ -105,7 +117,21 @@ type listed struct {
 	category      string
 	operation     string // its word in contracts, empty without one
 	created       int64
+	ending        ending
 	items         [detailAll + 1]json.RawMessage // by how much was asked for
+}
+
+// ending says when the vendor ceases to serve a model, if that is known, and what to use then.
+type ending struct {
+	Ends        string `json:"ends,omitempty"` // the last day, in UTC
+	Replacement string `json:"replacement,omitempty"`
+}
+
+func endingOf(m *catalog.Model) ending {
+	if m.Ends.IsZero() {
+		return ending{}
+	}
+	return ending{m.Ends.Format(time.DateOnly), m.Replacement}
 }
 
 // detail is how much of a model a list tells.
@@ -120,14 +146,15 @@ const (
 
 // modelItem is one model of the list.
 type modelItem struct {
-	ID            string      `json:"id"`
-	Object        string      `json:"object"`
-	Created       int64       `json:"created"`
-	OwnedBy       string      `json:"owned_by"`
-	EndpointTypes []string    `json:"supported_endpoint_types"`
-	Category      string      `json:"category,omitempty"`
-	Tags          []string    `json:"capability_tags,omitempty"`
-	Parameters    *parameters `json:"parameters,omitempty"`
+	ID            string   `json:"id"`
+	Object        string   `json:"object"`
+	Created       int64    `json:"created"`
+	OwnedBy       string   `json:"owned_by"`
+	EndpointTypes []string `json:"supported_endpoint_types"`
+	ending
+	Category   string      `json:"category,omitempty"`
+	Tags       []string    `json:"capability_tags,omitempty"`
+	Parameters *parameters `json:"parameters,omitempty"`
 }
 
 // listModels makes the list of a catalog: whatever a client may see of a model
@@ -146,7 +173,7 @@ func listModels(c *catalog.Catalog) ([]listed, error) {
 
 func listModel(m *catalog.Model) (listed, error) {
 	facts, _ := m.Type.Facts()
-	one := listed{id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix()}
+	one := listed{id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix(), ending: endingOf(m)}
 	return one, one.write(m.Tags, parametersOf(m))
 }
 
@@ -162,7 +189,7 @@ func unlisted(c *catalog.Catalog, id string, created int64) (listed, error) {
 
 // write makes the items.
 func (l *listed) write(tags []string, p *parameters) error {
-	item := modelItem{ID: l.id, Object: "model", Created: l.created, OwnedBy: ownedBy, EndpointTypes: []string{"openai"}}
+	item := modelItem{ID: l.id, Object: "model", Created: l.created, OwnedBy: ownedBy, EndpointTypes: []string{"openai"}, ending: l.ending}
 	for detail := range l.items {
 		switch detail {
 		case int(detailCategory):

@@ -183,7 +183,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	c, err := app.Load(src)
 	if command == "config" {
 		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a process would that serves
-		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout)
+		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout, stderr)
 	}
 	if err != nil {
 		return err
@@ -247,8 +247,8 @@ func roleOf(command string) app.Role {
 }
 
 // printConfig prints what was understood of the settings, whatever else is
-// wrong with them.
-func printConfig(c app.Config, wrong error, stdout io.Writer) error {
+// wrong with them, and warns of models that end.
+func printConfig(c app.Config, wrong error, stdout, stderr io.Writer) error {
 	var wrongUse *app.UsageError
 	if errors.Is(wrong, flag.ErrHelp) || errors.As(wrong, &wrongUse) {
 		return wrong
@@ -256,6 +256,9 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	text, err := c.Print()
 	if err == nil {
 		_, err = io.WriteString(stdout, text+c.Limits()+c.Doubts())
+	}
+	for _, warning := range c.Ending(time.Now()) {
+		_, _ = fmt.Fprintln(stderr, "mediagate: "+warning)
 	}
 	return errors.Join(wrong, err)
 }
