@@ -17,7 +17,7 @@ type Kind uint8
 
 // The kinds up to KindUnavailable describe an answer to a client, as does
 // KindStalled, KindUnsupported, KindTimeout and KindFailed; those between describe what a vendor did with a call, and
-// KindShutOut why none was made.
+// KindShutOut why none was made. KindNoModel is what a vendor did, too.
 const (
 	KindInternal        Kind = iota // a fault of ours; its text never leaves the process
 	KindInvalid                     // the request breaks a rule: names field and rule
@@ -51,12 +51,15 @@ const (
 
 	KindTimeout // what the client waits for has not come in time; it goes on
 	KindFailed  // the task that the client waits for has failed
+
+	KindNoModel // the vendor says that it has no such model
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
 	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported", "timeout", "failed",
+	"no_model",
 }
 
 // String names the kind in lower case, for logs and for Temporal's error types.

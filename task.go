@@ -258,6 +258,7 @@ const (
 	CodeResultUnavailable FailureCode = "result_unavailable"
 	CodeModalExpired      FailureCode = "modal_expired"
 	CodeSourceFailed      FailureCode = "source_failed"
+	CodeModelRetired      FailureCode = "model_retired"
 	CodeInternal          FailureCode = "internal_error"
 
 	// Of an attempt only: its task parks, and never ends with it.
@@ -269,7 +270,7 @@ func FailureCodes() []FailureCode {
 	return []FailureCode{
 		CodeContentPolicy, CodeInvalidParameters, CodeImageProcessing, CodeGenerationFailed, CodeGenerationTimeout,
 		CodeProviderAway, CodeProviderRefused, CodeSubmissionUnknown, CodeResultUnavailable, CodeModalExpired,
-		CodeSourceFailed, CodeInternal,
+		CodeSourceFailed, CodeModelRetired, CodeInternal,
 	}
 }
 
@@ -474,6 +475,11 @@ func (m Modal) Resumes(n int) bool { return m.State == ModalSubmitted && n > m.N
 // NoModal is how a task ends whose client said nothing in time.
 func NoModal() *Failure {
 	return &Failure{Code: CodeModalExpired, Message: "no modal parameters came in time"}
+}
+
+// ModelRetired is how a task ends of whose routes no vendor has the model any more.
+func ModelRetired() *Failure {
+	return &Failure{Code: CodeModelRetired, Message: "the provider no longer has the model"}
 }
 
 // ModalCall is a client's modal call: what it says, and the idempotency record

@@ -131,5 +131,5 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 
 // takes reports whether the channel could take the task's next attempt.
 func (a *Activities) takes(name string, t mediagate.Task) bool {
-	return len(chosen(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), name)) > 0
+	return len(chosen(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), nil), name)) > 0
 }

@@ -144,6 +144,8 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 		f = mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}
 	case mediagate.KindFunds:
 		f = mediagate.Failure{Code: mediagate.CodeFunds, Message: away}
+	case mediagate.KindNoModel:
+		f = *mediagate.ModelRetired()
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached,
 		mediagate.KindNotFound: // of the model or method
 		f = mediagate.Failure{Code: mediagate.CodeProviderAway, Message: away, Retryable: true}

@@ -54,9 +54,8 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 func (a *Activities) following(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {
-	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)) }
 	if n == 1 {
-		return t.ID, chosen(all(), t.RerouteTo), nil
+		return t.ID, a.candidates(t), nil
 	}
 	st, err := a.Store.State(ctx, t.ID, n-1)
 	if err != nil {
@@ -81,7 +80,7 @@ func (a *Activities) following(
 		c, err := a.accounts().Of(before)
 		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}
-	candidates = chosen(all(), t.RerouteTo)
+	candidates = a.candidates(t)
 	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {
 		refusals, err := a.Store.Refusals(ctx, t.ID)
 		if err != nil {
@@ -92,6 +91,22 @@ func (a *Activities) following(
 		})
 	}
 	return externalID, candidates, nil
+}
+
+// candidates lists the channels that the task's next attempt may try, without routes whose
+// models are retired. Where an operator has chosen the channel, its vendor is asked again.
+func (a *Activities) candidates(t mediagate.Task) []channel.Candidate {
+	retired := a.Breakers.Retired
+	if t.RerouteTo != "" {
+		retired = nil
+	}
+	return chosen(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), retired), t.RerouteTo)
+}
+
+// modelRetired reports that the task has no candidates since their models are retired, and
+// not for want of a channel.
+func (a *Activities) modelRetired(t mediagate.Task) bool {
+	return t.RerouteTo == "" && len(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), nil)) > 0
 }
 
 // chosen is what an operator's choice leaves of the candidates; an empty name is none.
@@ -111,13 +126,18 @@ func ofTheChannel(f mediagate.Failure) bool {
 		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// elsewhere reports that the attempt after this one, if its channel refuses it, may go
-// to one that takes new jobs and has never refused this task. A channel that has
+// elsewhere reports that the attempt after this one, which was refused so, may go
+// to a channel that takes new jobs and has never refused this task. A channel that has
 // refused it before had its turn: the others were full, and the task rests before it
-// tries again.
-func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.Attempt) bool {
-	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.Numbered(t.ID, row.N) {
+// tries again. Where the vendor has no such model, any route to another one will do.
+func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure) bool {
+	switch {
+	case t.Modal.Resumes(row.N), row.Sends > 1, row.ExternalID != task.Numbered(t.ID, row.N):
 		return false // or it stays at its channel
+	case f.Code == mediagate.CodeModelRetired:
+		return len(a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), a.Breakers.Retired)) > 0
+	case !ofTheChannel(f):
+		return false
 	}
 	// An answer is stored also where the worker stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -126,7 +146,7 @@ func (a *Activities) elsewhere(ctx context.Context, t mediagate.Task, row task.A
 	if err != nil || refusals[row.Channel] > 0 {
 		return false
 	}
-	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t))
+	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), a.Breakers.Retired)
 	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool {
 		return c.Name != row.Channel && refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name)
 	})

@@ -288,7 +288,7 @@ func (a *Activities) searchAt(
 // mayHaveMade lists the channels at which attempt n may have been made.
 func (a *Activities) mayHaveMade(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
-		return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t)), nil
+		return a.Channels.Candidates(t.Model, t.Plan.Routes, askable(t), nil), nil
 	}
 	if err := a.provenFor(ctx, t, n); err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 //     the task parks while it is queued: the breakers' pauses grow, and a person has to mend
 //     what is wrong.
 //   - None takes jobs, and none has a concurrency: the error says why (shutOut).
+//   - The vendors of all no longer have their models: the task fails.
 //
 // The task refuses the intent if it has ended, is cancelled, late or overtaken. Then
 // nothing is sent, and the next step says what follows.
@@ -41,7 +42,11 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	if err != nil {
 		return prepared{}, err
 	}
-	if len(candidates) == 0 {
+	switch {
+	case len(candidates) > 0:
+	case a.modelRetired(t):
+		return prepared{events: []task.Event{task.ModelRetired{N: n}}}, nil
+	default:
 		return prepared{}, &mediagate.Error{
 			Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 			Message: "no channel of this worker serves the task",

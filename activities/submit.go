@@ -177,6 +177,9 @@ func (a *Activities) send(
 	defer c.pass.Unused(ctx) // if nothing has told
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.tell(ctx, c.pass)
+	if mediagate.Is(got.err, mediagate.KindNoModel) { // before the next attempt, which another worker may make
+		a.Breakers.Retire(ctx, c.channel.Name, c.row.Route)
+	}
 	if got.submission != nil && got.submission.Ref.JobID != "" {
 		began.learns(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
 	}
@@ -219,7 +222,7 @@ func (a *Activities) report(ctx context.Context, t mediagate.Task, c prepared, g
 	case got.refusal != nil:
 		return task.Refused{
 			Sending: row.Sending, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
-			Elsewhere: ofTheChannel(*got.refusal) && a.elsewhere(ctx, t, row), Detail: got.detail(),
+			Elsewhere: a.elsewhere(ctx, t, row, *got.refusal), Detail: got.detail(),
 		}
 	default:
 		return task.SubmitUnknown{Sending: row.Sending, Detail: got.detail()}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -50,6 +51,26 @@ type channelView struct {
 	ErrorRate   *float64 `json:"error_rate"`
 	LastError   *string  `json:"last_error"`
 	LastErrorAt *int64   `json:"last_error_at"`
+
+	Retired []retiredModel `json:"retired"`
+}
+
+// retiredModel is a model that the vendor says it no longer has: until then no job goes to
+// its route.
+type retiredModel struct {
+	Upstream string `json:"upstream"`
+	Until    int64  `json:"until"`
+}
+
+// retiredModels lists those of a channel, by name.
+func retiredModels(s mediagate.ChannelState, now time.Time) []retiredModel {
+	list := []retiredModel{}
+	for _, upstream := range slices.Sorted(maps.Keys(s.Retired)) {
+		if s.HasRetired(upstream, now) {
+			list = append(list, retiredModel{upstream, s.Retired[upstream].Unix()})
+		}
+	}
+	return list
 }
 
 // handleChannels lists the channels by name: those of the settings, and those
@@ -96,7 +117,8 @@ func (s *Server) handleChannel(c *call) error {
 }
 
 // handleChannelChange takes a channel out or in. It drains when it is out; when
-// it is taken in its breaker is closed. The operator may say why.
+// it is taken in its breaker is closed, and its retired models are asked for again. The
+// operator may say why.
 func (s *Server) handleChannelChange(c *call) error {
 	k, err := s.pathChannel(c)
 	if err != nil {
@@ -208,6 +230,7 @@ func (s *Server) viewChannel(ctx context.Context, k knownChannel, rates map[stri
 		Name: k.Name, Provider: k.Provider, Models: append([]string{}, k.Models...), Priority: k.Priority, Weight: k.Weight,
 		Concurrency: k.Concurrency, Enabled: state.Enabled, State: k.word(now), Reason: orNull(string(state.Reason)),
 		Disabled: orNull(state.DisabledReason), Since: unixOrNull(state.ChangedAt), LastError: orNull(state.LastError), LastErrorAt: unixOrNull(state.LastErrorAt),
+		Retired: retiredModels(state, now),
 	}
 	if v.State == channelBroken {
 		v.NextProbeAt = unixOrNull(state.ProbeAt)

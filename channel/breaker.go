@@ -50,6 +50,9 @@ const (
 	statesTimeout = 2 * time.Second
 	// countEvery is how often what a process has counted is stored.
 	countEvery = 5 * time.Second
+	// retiredFor is how long no job goes to a model that the vendor says it has no more. After
+	// that one job asks again.
+	retiredFor = time.Hour
 )
 
 // BreakerStore keeps the breakers of all processes.
@@ -64,6 +67,7 @@ type BreakerStore interface {
 		ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
 	) (state mediagate.ChannelState, reopened bool, err error)
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
+	RetireModel(ctx context.Context, channel, upstream string, shutFor time.Duration) (mediagate.ChannelState, error)
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
 
@@ -119,6 +123,26 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 		return s
 	}
 	return mediagate.ChannelState{Name: name, Enabled: true}
+}
+
+// Retired reports whether the channel's vendor said lately that it no longer has the model of
+// the route. What another process was told is known here a second later.
+func (b *Breakers) Retired(name string, route mediagate.Route) bool {
+	return b.State(name).HasRetired(route.Upstream, b.Now())
+}
+
+// Retire keeps jobs from the channel's route for an hour: the vendor said that it has no such
+// model. The channel takes jobs for its other models.
+func (b *Breakers) Retire(ctx context.Context, name string, route mediagate.Route) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	s, err := b.Store.RetireModel(ctx, name, route.Upstream, retiredFor)
+	if err != nil {
+		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", name, "error", err)
+		return
+	}
+	b.learn(s)
+	b.Logger.ErrorContext(ctx, "a vendor has no such model", "channel", name, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
 }
 
 // LastSeen returns when a worker last had the channel; zero if none had.
@@ -234,7 +258,7 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	}
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled,
-		mediagate.KindCapacity, mediagate.KindNotFound, mediagate.KindForbidden:
+		mediagate.KindCapacity, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindForbidden:
 		return answers, ""
 	case mediagate.KindCredentials:
 		return refuses, mediagate.ParkCredentials

@@ -23,12 +23,16 @@ type Candidate struct {
 	Route mediagate.Route
 }
 
+// Retired reports whether the vendor of a channel no longer has the model of a route.
+type Retired func(channel string, route mediagate.Route) bool
+
 // Channels holds the channels that this process has.
 type Channels interface {
 	// Candidates lists the channels that can make the job, with the route that
 	// each would take, in the order in which to try them; none when no configured
-	// channel serves any of the routes. Of the job, params and source are read.
-	Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate
+	// channel serves any of the routes, or when all that can make the job are retired.
+	// Of the job, params and source are read. A nil retired leaves no route out.
+	Candidates(model string, routes []mediagate.Route, job mediagate.Job, retired Retired) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
 	// Channel finds a channel by name.
@@ -71,11 +75,25 @@ func (b *Configured) All() []Channel { return b.list }
 // take: what is full or away is the account, not the route. Where no channel can,
 // all are listed that serve a route: the adapter says why not, and the task ends
 // with that. But none is where only the account can that made the source, whose
-// channel is not here: that says nothing of the request (D11).
-func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
+// channel is not here: that says nothing of the request (D11). And none is where each
+// route that could make the job is retired.
+func (b *Configured) Candidates(
+	model string, routes []mediagate.Route, job mediagate.Job, retired Retired,
+) []Candidate {
+	anyRetired := false
 	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
-		return c.expressesFrom(r, job, b.Made(job.Source, c.Name))
+		if !c.expressesFrom(r, job, b.Made(job.Source, c.Name)) {
+			return false
+		}
+		if retired == nil || !retired(c.Name, r) {
+			return true
+		}
+		anyRetired = true
+		return false
 	})
+	if anyRetired && len(able) == 0 {
+		return nil
+	}
 	if len(able) > 0 {
 		slices.SortStableFunc(able, func(x, y Candidate) int {
 			return b.distance(job.Source, x.Name) - b.distance(job.Source, y.Name)

@@ -43,16 +43,17 @@ type Speakers struct {
 // Speak begins to speak and returns once there is sound. Errors are of KindInvalid
 // and KindModerated for what the vendor says of the request; KindThrottled where
 // the vendor, or our own bound, asks for fewer calls; KindFunds, KindCredentials
-// and KindShutOut where no channel is open to us; KindUnreached where nothing was
-// sent; KindAmbiguous and KindVendor where the vendor failed; and KindUnavailable
-// without a database. Those of the sound's reader are KindAmbiguous. A ctx that
+// and KindShutOut where no channel is open to us; KindNoModel where no vendor has the
+// model any more; KindUnreached where nothing was sent; KindAmbiguous and KindVendor where
+// the vendor failed; and KindUnavailable without a database. Those of the sound's reader are KindAmbiguous. A ctx that
 // ends because the vendor took too long says so: its cause is
 // context.DeadlineExceeded.
 func (s *Speakers) Speak(
 	ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage,
 ) (io.ReadCloser, error) {
 	var best error
-	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
+	job := mediagate.Job{Params: params}
+	for _, c := range s.Channels.Candidates(model, routes, job, s.Breakers.Retired) {
 		sound, err := s.speakBy(ctx, c, params)
 		if err == nil {
 			return sound, nil
@@ -62,7 +63,11 @@ func (s *Speakers) Speak(
 			return nil, err
 		}
 	}
-	if best == nil {
+	switch {
+	case best != nil:
+	case len(s.Channels.Candidates(model, routes, job, nil)) > 0:
+		return nil, mediagate.Errorf(mediagate.KindNoModel, "the model is retired")
+	default:
 		return nil, mediagate.Errorf(mediagate.KindShutOut, "no channel serves the model")
 	}
 	return nil, best
@@ -94,6 +99,9 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params,
 		SendBefore: s.Now().Add(speechSendTime),
 	})
+	if mediagate.Is(err, mediagate.KindNoModel) {
+		s.Breakers.Retire(ctx, c.Name, c.Route)
+	}
 	if err != nil {
 		leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -186,7 +194,7 @@ func (s *speech) Close() error {
 func mayFollow(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds,
-		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
+		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindUnreached, mediagate.KindShutOut:
 		return true
 	default:
 		return false
@@ -194,7 +202,8 @@ func mayFollow(err error) bool {
 }
 
 // better is the one of two refusals that helps a client more: that it may come back at
-// once, that a vendor failed, and only then that no channel is open to us.
+// once, that a vendor failed, then that no channel is open to us, and only then that a
+// vendor has no such model, since another one may have it.
 func better(a, b error) error {
 	if a == nil || helps(b) > helps(a) {
 		return b
@@ -205,10 +214,12 @@ func better(a, b error) error {
 func helps(err error) int {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity:
-		return 2
+		return 3
 	case mediagate.KindShutOut, mediagate.KindFunds, mediagate.KindCredentials:
+		return 1
+	case mediagate.KindNoModel:
 		return 0
 	default:
-		return 1
+		return 2
 	}
 }

@@ -27,7 +27,7 @@
 //
 //	pending ──► processing ──► completed            Mirrored
 //	   │            │
-//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, Asked
+//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, ModelRetired, Asked
 //
 // A task is processing once a vendor has taken it, or from the intent of a
 // synchronous call on. Modal parameters make it pending again. Each end goes through
@@ -130,6 +130,16 @@
 //     answer is an outcome: it is recorded (d5_sync_answer_after_the_end).
 //   - Not known: no lookup is made after the end. The attempt has its slot until
 //     SlotUntil. The vendor's charge is not recorded (d5_sender_died_then_cancelled).
+//
+// # A model that is retired
+//
+// A vendor may say at a submit that it has no such model. The next attempt then takes another
+// route at once. If no other route is left, the refusal is for good, and the task fails
+// (model_retired_at_the_vendor).
+//
+// For an hour no job goes to that route of that channel. The channels' rows say so. If all
+// routes of a task are retired, [ModelRetired] ends it without an attempt
+// (model_retired_before_the_attempt).
 //
 // # What a task waits for
 //

@@ -56,10 +56,11 @@ func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 }
 
 // refusedForGood reports a refusal that no other attempt would mend: one that is about the
-// request, and neither about our account there nor about that moment.
+// request, and neither about our account there nor about that moment. A vendor that has no
+// such model refuses for good where no other route is left.
 func (a *Attempt) refusedForGood() bool {
 	f := a.Failure
-	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable &&
+	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable && !a.Elsewhere &&
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 

@@ -71,6 +71,10 @@ type (
 		Refused  mediagate.ParkReason
 	}
 
+	// ModelRetired says that attempt N cannot be made: all routes that are left name models
+	// that their vendors no longer have. It ends the task, without a call.
+	ModelRetired struct{ N int }
+
 	// Accepted says that the vendor has the job, or had it when it was looked up.
 	// FirstPollAt is when its channel asks first. A synchronous vendor's answer has
 	// the outcome. The job of an earlier sending is the attempt's as well: all have one name.
@@ -219,6 +223,7 @@ func (e InputsChecked) apply(c *change) error    { c.applyInputsChecked(e); retu
 func (e IntentStored) apply(c *change) error     { return c.applyIntentStored(e) }
 func (e Reopened) apply(c *change) error         { return c.applyReopened(e) }
 func (e Queued) apply(c *change) error           { return c.applyQueued(e) }
+func (e ModelRetired) apply(c *change) error     { return c.applyModelRetired(e) }
 func (e Accepted) apply(c *change) error         { c.applyAccepted(e); return nil }
 func (e Refused) apply(c *change) error          { c.applyRefused(e); return nil }
 func (e SubmitUnknown) apply(c *change) error    { c.applySubmitUnknown(e); return nil }

@@ -257,6 +257,8 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 		return task.Reopened{N: n, Absent: sent.SendBefore, SendBefore: p.now.Add(10 * time.Second), CallEnds: p.now.Add(45 * time.Second)}, nil
 	case "queue":
 		return task.Queued{N: last + 1, Channels: []string{"kling-a"}, OnlyFull: d.HasArg("well"), Refused: mediagate.ParkReason(text(d, "refused"))}, nil
+	case "model-retired":
+		return task.ModelRetired{N: last + 1}, nil
 	case "slot":
 		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // by its channel's poller, in the rows of the queue
 		return task.Asked{}, nil

@@ -60,7 +60,7 @@ type Attempt struct {
 	Refusal       *mediagate.Failure `json:"refusal,omitempty"`
 
 	// Of a rejected attempt. Elsewhere says that another channel, which has not refused the
-	// task, takes jobs.
+	// task, takes jobs, or that another route is left where the vendor has no such model.
 	Failure   *mediagate.Failure `json:"failure,omitempty"`
 	Elsewhere bool               `json:"elsewhere,omitempty"`
 

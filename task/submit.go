@@ -165,6 +165,14 @@ func (c *change) applyQueued(e Queued) error {
 	return nil
 }
 
+func (c *change) applyModelRetired(e ModelRetired) error {
+	if err := c.mayOpen(e.N); err != nil {
+		return err
+	}
+	c.end(failed(mediagate.ModelRetired()))
+	return nil
+}
+
 func (c *change) applyAccepted(e Accepted) {
 	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {

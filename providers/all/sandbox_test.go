@@ -664,6 +664,27 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// Vendors that say that they have no such model are understood.
+func TestModelsThatAreGone(t *testing.T) {
+	t.Parallel()
+	gone := map[string]string{
+		"kling": "kling-v9", "dashscope": "wan9.9", "gemini": "gemini-9-image", "veo": "veo-9", "vertex": "veo-9", "openai": "tts-9",
+	}
+	for name, s := range scripts() {
+		if gone[s.provider] == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := s.jobs[0]
+			a.upstream = gone[s.provider]
+			if _, err := s.start(t).send(t, a, "", nil); !mediagate.Is(err, mediagate.KindNoModel) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // A vendor calls back while a job is made, MiniMax only an address that answers its
 // challenge.
 func TestCallbacks(t *testing.T) {

@@ -45,7 +45,7 @@ func (g *gemini) call(r *http.Request) kernel.Reply {
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if !models[model] || method != "generateContent" {
-		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
 	}
 	return g.generate(r, a, model)
 }

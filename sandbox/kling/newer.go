@@ -67,7 +67,7 @@ func (k *kling) newerSubmit(r *http.Request, a kernel.Account) kernel.Reply {
 	operation, name := r.PathValue("operation"), r.PathValue("model")
 	model, ok := newerModels[name]
 	if !ok || !slices.Contains(model.operations, operation) {
-		return k.refuse(kernel.CallOther, codeNoResource, "The requested resource does not exist")
+		return k.refuse(kernel.CallSubmit, codeNoResource, noModel(name))
 	}
 	in, err := kernel.ReadObject(r, bodyMax)
 	if err != nil {

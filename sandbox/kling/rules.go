@@ -99,6 +99,9 @@ func image2Video(in *kernel.Object) (*kernel.Job, *refusal) {
 	return video(in, model, "std", ratio)
 }
 
+// noModel is what the vendor says of a model that it does not have.
+func noModel(name string) string { return "model " + strconv.Quote(name) + " does not exist" }
+
 // modelOf finds the model that the body names.
 func modelOf(in *kernel.Object, models map[string]modelRules, fallback string) (modelRules, *refusal) {
 	name := fallback
@@ -113,7 +116,7 @@ func modelOf(in *kernel.Object, models map[string]modelRules, fallback string) (
 	}
 	model, ok := models[name]
 	if !ok {
-		return modelRules{}, &refusal{codeNoResource, "model " + strconv.Quote(name) + " does not exist"}
+		return modelRules{}, &refusal{codeNoResource, noModel(name)}
 	}
 	in.Set("model_name", name)
 	return model, nil

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -75,6 +76,9 @@ func (o *openai) speech(r *http.Request) kernel.Reply {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
 	}
 	q := readRequest(in)
+	if in.Err() == nil && !slices.Contains(models, q.model) {
+		return refuse(kernel.CallSubmit, http.StatusNotFound, invalid, "model_not_found", "The model `"+q.model+"` does not exist or you do not have access to it.")
+	}
 	if err := in.Err(); err != nil {
 		return refuse(kernel.CallSubmit, http.StatusBadRequest, invalid, "", err.Error())
 	}
@@ -136,7 +140,7 @@ func (q request) seconds() float64 {
 func readRequest(in *kernel.Object) request {
 	in.Only("model", "input", "voice", "instructions", "response_format", "speed", "stream_format")
 	q := request{
-		model: in.Word("model", "", models...), input: in.TextMax("input", inputMax), format: in.Word("response_format", "mp3", formats...), speed: 1,
+		model: in.Text("model"), input: in.TextMax("input", inputMax), format: in.Word("response_format", "mp3", formats...), speed: 1,
 	}
 	for name, value := range map[string]string{"model": q.model, "input": q.input, "voice": in.Word("voice", "", voices...)} {
 		if value == "" && in.Err() == nil {

@@ -86,6 +86,9 @@ func TestErrors(t *testing.T) {
 	if got := b.Call(t, "POST", path, broke, request(nil)); got.Status != 429 || got.Text("error", "code") != "insufficient_quota" {
 		t.Errorf("no money: %d %s", got.Status, got.Raw)
 	}
+	if got := b.Call(t, "POST", path, key, request(m{"model": "tts-9"})); got.Status != 404 || got.Text("error", "code") != "model_not_found" {
+		t.Errorf("no model: %d %s", got.Status, got.Raw)
+	}
 	if got := b.Call(t, "GET", "/openai/v1/models", key, nil); got.Status != 404 {
 		t.Errorf("no page: %d %s", got.Status, got.Raw)
 	}

@@ -59,7 +59,7 @@ func mount(s *kernel.Service) http.Handler {
 func (v *veo) submit(r *http.Request, a kernel.Account) kernel.Reply {
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if !surface.Has(model) || method != "predictLongRunning" {
-		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.NotFound, "models/"+model+" is not found for API version v1beta, or is not supported for "+method+".")
 	}
 	return surface.Submit(v.Service, r, a, model)
 }

@@ -91,7 +91,7 @@ func (v *vertex) call(r *http.Request) kernel.Reply {
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if r.PathValue("location") != location || !surface.Has(model) {
-		return googleapi.Refuse(kernel.CallOther, googleapi.NotFound, "Publisher Model "+model+" was not found or your project does not have access to it.")
+		return googleapi.Refuse(kernel.CallSubmit, googleapi.NotFound, "Publisher Model "+model+" was not found or your project does not have access to it.")
 	}
 	switch method {
 	case "predictLongRunning":

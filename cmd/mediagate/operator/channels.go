@@ -9,7 +9,7 @@ import (
 )
 
 func channelColumns() []string {
-	return []string{"name", "provider", "state", "reason", "since", "next_probe_at", "in_flight", "waiting", "oldest", "polling", "error_rate", "last_error"}
+	return []string{"name", "provider", "state", "reason", "since", "next_probe_at", "in_flight", "waiting", "oldest", "polling", "error_rate", "last_error", "retired"}
 }
 
 func channelsList(ctx context.Context, c *call) error {

@@ -237,6 +237,10 @@ func (c *call) show(answer []byte, columns ...string) error {
 
 // table prints rows for people.
 func (c *call) table(rows []map[string]any, columns []string) error {
+	columns = slices.DeleteFunc(columns, func(column string) bool {
+		return slices.Contains(rareColumns, column) &&
+			!slices.ContainsFunc(rows, func(row map[string]any) bool { return cell(column, row) != "" })
+	})
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, strings.ToUpper(strings.Join(columns, "\t")))
 	for _, row := range rows {
@@ -249,10 +253,12 @@ func (c *call) table(rows []map[string]any, columns []string) error {
 	return w.Flush()
 }
 
-// timeColumns and dayColumns hold Unix seconds. Of the latter a day says enough.
+// timeColumns and dayColumns hold Unix seconds. Of the latter a day says enough. rareColumns
+// are left out where no row has anything there.
 var (
 	timeColumns = []string{"since", "next_probe_at", "oldest", "at"}
 	dayColumns  = []string{"expires_at", "last_used_at"}
+	rareColumns = []string{"retired"}
 )
 
 // cell is a value as a person reads it.
@@ -268,9 +274,22 @@ func cell(column string, row map[string]any) string {
 		return time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339)
 	case ok && slices.Contains(dayColumns, column):
 		return time.Unix(int64(seconds), 0).UTC().Format(time.DateOnly)
+	case column == "retired":
+		return retiredCell(v)
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// retiredCell lists models of a vendor that are retired, with the end of that.
+func retiredCell(v any) string {
+	models, _ := v.([]any)
+	texts := make([]string, len(models))
+	for i, model := range models {
+		row, _ := model.(map[string]any)
+		texts[i] = fmt.Sprintf("%v until %s", row["upstream"], cell("at", map[string]any{"at": row["until"]}))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // required are flags that must be given.
