@@ -20,6 +20,16 @@ type ChannelState struct {
 	LastError      string     // kind of the last failed call
 	LastErrorAt    time.Time
 	LastSeenAt     time.Time // when a worker last served the channel
+
+	// Retired are the vendor's names of models that it said it no longer has. Until the time
+	// given no job goes to their routes.
+	Retired map[string]time.Time
+}
+
+// HasRetired reports whether the vendor said lately that it no longer has the model, which
+// goes by the vendor's name for it.
+func (s ChannelState) HasRetired(upstream string, now time.Time) bool {
+	return now.Before(s.Retired[upstream])
 }
 
 // TakesJobs reports whether a new job may go to the channel. While the breaker is open only a due

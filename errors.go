@@ -17,7 +17,7 @@ type Kind uint8
 
 // The kinds up to KindUnavailable describe an answer to a client, as do KindStalled, KindUnsupported,
 // KindTimeout and KindFailed. The kinds from KindCredentials to KindVendor describe what a vendor did
-// with a call, and KindShutOut why no call was made.
+// with a call, as does KindNoModel. KindShutOut says why no call was made.
 const (
 	KindInternal        Kind = iota // an internal error; its text never leaves the process
 	KindInvalid                     // the request breaks a rule; the error names field and rule
@@ -51,13 +51,15 @@ const (
 
 	KindTimeout // the task that the client waits for has not ended in time, and goes on
 	KindFailed  // the task that the client waits for has failed
+
+	KindNoModel // the vendor says that it has no such model
 )
 
 var kindNames = [...]string{
 	"internal", "invalid", "unauthenticated", "payment", "forbidden", "not_found", "method", "conflict",
 	"too_large", "moderated", "rate_limited", "bad_gateway", "unavailable", "credentials", "funds", "throttled",
 	"capacity", "unreached", "transient", "ambiguous", "gone", "vendor", "stalled", "shut_out", "unsupported", "timeout",
-	"failed",
+	"failed", "no_model",
 }
 
 // String returns the kind in lower case, for logs and Temporal's error types.

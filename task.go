@@ -256,6 +256,7 @@ const (
 	CodeResultUnavailable FailureCode = "result_unavailable"
 	CodeModalExpired      FailureCode = "modal_expired"
 	CodeSourceFailed      FailureCode = "source_failed"
+	CodeModelRetired      FailureCode = "model_retired"
 	CodeInternal          FailureCode = "internal_error"
 
 	// Only an attempt has this code: its task parks and never ends with it.
@@ -267,7 +268,7 @@ func FailureCodes() []FailureCode {
 	return []FailureCode{
 		CodeContentPolicy, CodeInvalidParameters, CodeImageProcessing, CodeGenerationFailed, CodeGenerationTimeout,
 		CodeProviderAway, CodeProviderRefused, CodeSubmissionUnknown, CodeResultUnavailable, CodeModalExpired,
-		CodeSourceFailed, CodeInternal,
+		CodeSourceFailed, CodeModelRetired, CodeInternal,
 	}
 }
 
@@ -468,6 +469,11 @@ func (m Modal) Resumes(n int) bool { return m.State == ModalSubmitted && n > m.N
 // NoModal is the failure of a task whose client sent no modal parameters in time.
 func NoModal() *Failure {
 	return &Failure{Code: CodeModalExpired, Message: "no modal parameters came in time"}
+}
+
+// ModelRetired is the failure of a task whose routes all name models that no vendor has any more.
+func ModelRetired() *Failure {
+	return &Failure{Code: CodeModelRetired, Message: "the provider no longer has the model"}
 }
 
 // ModalCall is a client's modal call, with its idempotency record if it has a key.

@@ -149,6 +149,8 @@ func rejection(err error) (f mediagate.Failure, ok bool) {
 		f = mediagate.Failure{Code: mediagate.CodeProviderRefused, Message: "the provider refused our account"}
 	case mediagate.KindFunds:
 		f = mediagate.Failure{Code: mediagate.CodeFunds, Message: away}
+	case mediagate.KindNoModel:
+		f = *mediagate.ModelRetired()
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached,
 		mediagate.KindNotFound: // the model or the method does not exist there
 		f = mediagate.Failure{Code: mediagate.CodeProviderAway, Message: away, Retryable: true}

@@ -55,9 +55,8 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 func (a *Activities) chooseChannels(
 	ctx context.Context, t mediagate.Task, n int,
 ) (externalID string, candidates []channel.Candidate, err error) {
-	all := func() []channel.Candidate { return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t)) }
 	if n == 1 {
-		return t.ID, restrictTo(all(), t.RerouteTo), nil
+		return t.ID, a.candidates(t), nil
 	}
 	st, err := a.Store.State(ctx, t.ID, n-1)
 	if err != nil {
@@ -82,7 +81,7 @@ func (a *Activities) chooseChannels(
 		c, err := a.accounts().Owner(before)
 		return externalID, []channel.Candidate{{Channel: c, Route: before.Route}}, err
 	}
-	candidates = restrictTo(all(), t.RerouteTo)
+	candidates = a.candidates(t)
 	if last := st.Last(); last != nil && last.State == mediagate.AttemptRejected {
 		refusals, err := a.Store.Refusals(ctx, t.ID)
 		if err != nil {
@@ -94,6 +93,22 @@ func (a *Activities) chooseChannels(
 		})
 	}
 	return externalID, candidates, nil
+}
+
+// candidates returns the channels that the task's next attempt may try, without routes whose models
+// are retired. If an operator has chosen the channel, its vendor is asked again.
+func (a *Activities) candidates(t mediagate.Task) []channel.Candidate {
+	retired := a.Breakers.Retired
+	if t.RerouteTo != "" {
+		retired = nil
+	}
+	return restrictTo(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), retired), t.RerouteTo)
+}
+
+// modelRetired reports whether the task has no candidates because their models are retired, and
+// not because no channel is configured.
+func (a *Activities) modelRetired(t mediagate.Task) bool {
+	return t.RerouteTo == "" && len(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil)) > 0
 }
 
 // restrictTo returns the candidates that an operator's choice of a channel leaves. An empty name
@@ -114,13 +129,20 @@ func isChannelFault(f mediagate.Failure) bool {
 		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// mayGoElsewhere reports whether the next attempt, if the channel refuses this one, may go to a
-// channel that takes new jobs and has never refused this task. If this channel has refused the
-// task before, the answer is false: the other channels were full then, and the task pauses before
-// it tries again.
-func (a *Activities) mayGoElsewhere(ctx context.Context, t mediagate.Task, row task.Attempt) bool {
-	if t.Modal.Resumes(row.N) || row.Sends > 1 || row.ExternalID != task.ExternalID(t.ID, row.N) {
+// mayGoElsewhere reports whether the next attempt, if the channel refuses this one with f, may go to
+// a channel that takes new jobs and has never refused this task. If this channel has refused the
+// task before, the answer is false: the other channels were full then, and the task pauses before it
+// tries again. If the vendor has no such model, any route to another model will do.
+func (a *Activities) mayGoElsewhere(
+	ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure,
+) bool {
+	switch {
+	case t.Modal.Resumes(row.N), row.Sends > 1, row.ExternalID != task.ExternalID(t.ID, row.N):
 		return false // the next attempt stays at this channel
+	case f.Code == mediagate.CodeModelRetired:
+		return len(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), a.Breakers.Retired)) > 0
+	case !isChannelFault(f):
+		return false
 	}
 	// The answer is stored even if the worker stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -129,7 +151,7 @@ func (a *Activities) mayGoElsewhere(ctx context.Context, t mediagate.Task, row t
 	if err != nil || refusals[row.Channel] > 0 {
 		return false
 	}
-	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t))
+	candidates := a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), a.Breakers.Retired)
 	return slices.ContainsFunc(candidates, func(c channel.Candidate) bool {
 		return c.Name != row.Channel && refusals[c.Name] == 0 && a.Breakers.TakesJobs(c.Name)
 	})

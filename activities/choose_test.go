@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,6 +89,114 @@ func TestAllChannelsShut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// twoRoutes is a video with two routes to one vendor, of which the first names a model that
+// the vendor may not have.
+func twoRoutes(w *activitytest.World) mediagate.Task {
+	t := w.NewVideo()
+	first := t.Plan.Routes[0]
+	first.Upstream = "upstream-v2"
+	t.Plan.Routes = append([]mediagate.Route{first}, t.Plan.Routes...)
+	return t
+}
+
+// lacks is a vendor that has none of these models.
+func lacks(v *activitytest.Vendor, models ...string) func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+	return func(_ context.Context, job mediagate.Job) (mediagate.Submission, error) {
+		if slices.Contains(models, job.Upstream) {
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindNoModel, "no")
+		}
+		return v.Accept(job)
+	}
+}
+
+// A vendor without the model is left at once for the next route, which may be its own, and
+// no task asks for that model within the hour.
+func TestRetiredModelTakesTheNextRoute(t *testing.T) {
+	t.Parallel()
+	b := setup(t, twoRoutes)
+	b.Async.OnSubmit = lacks(b.Async, "upstream-v2")
+	if answer := b.submit(1); answer.State != mediagate.AttemptRejected || answer.Step.Kind != task.Submit || answer.Step.N != 2 {
+		t.Errorf("answer %+v, want a submit at once", answer)
+	}
+	if c := b.Store.Channel(activitytest.AsyncChannel); c.Open || !c.HasRetired("upstream-v2", b.Now().Add(time.Hour-time.Second)) || c.HasRetired("upstream-v2", b.Now().Add(time.Hour)) {
+		t.Errorf("the channel is %+v", c)
+	}
+	if answer := b.submit(2); answer.State != mediagate.AttemptAccepted {
+		t.Errorf("answer %+v", answer)
+	}
+	var asked []string
+	for _, job := range b.Async.Submits() {
+		asked = append(asked, job.Upstream)
+	}
+	same(t, "asked for", asked, []string{"upstream-v2", "upstream-v3"})
+}
+
+// With no route left the task fails at once; and one whose routes others have found retired
+// fails without a call, until an hour has passed, or an operator chooses the channel.
+func TestRetiredModelWithoutAnotherRoute(t *testing.T) {
+	t.Parallel()
+	failed := func(b *bundle) {
+		b.t.Helper()
+		if got := b.task(); got.Status != mediagate.StatusFailed || got.Failure.Code != mediagate.CodeModelRetired || got.Failure.Retryable || got.Cost != 0 {
+			b.t.Errorf("the task is %s, %+v", got.Status, got.Failure)
+		}
+	}
+	retired := func(b *bundle) {
+		b.t.Helper()
+		b.Async.OnSubmit = lacks(b.Async, "upstream-v2", "upstream-v3")
+		for _, upstream := range []string{"upstream-v2", "upstream-v3"} {
+			_, err := b.Store.RetireModel(context.Background(), activitytest.AsyncChannel, upstream, time.Hour)
+			b.ok(err)
+		}
+	}
+	t.Run("by this task", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, twoRoutes)
+		b.Async.OnSubmit = lacks(b.Async, "upstream-v2", "upstream-v3")
+		b.submit(1)
+		if answer := b.submit(2); answer.Step.Kind != task.Settle {
+			t.Errorf("answer %+v, want the end", answer)
+		}
+		b.step(task.Settle, 2)
+		failed(b)
+	})
+	t.Run("by others", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, twoRoutes)
+		retired(b)
+		if answer := b.submit(1); answer.Step.Kind != task.Done {
+			t.Errorf("answer %+v, want that the task has ended", answer)
+		}
+		failed(b)
+		b.submitted()
+	})
+	t.Run("an hour ago", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, twoRoutes)
+		retired(b)
+		b.advance(time.Hour)
+		b.submit(1)
+		b.submitted(taskID)
+	})
+	t.Run("an operator chooses the channel", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, twoRoutes)
+		retired(b)
+		b.change(task.RerouteRequested{Channel: activitytest.AsyncChannel})
+		b.submit(1)
+		b.submitted(taskID)
+	})
+	t.Run("while the task is cancelled", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, twoRoutes)
+		retired(b)
+		b.change(task.CancelRequested{})
+		if answer := b.submit(1); answer.Step.Kind != task.Settle {
+			t.Errorf("answer %+v, want the end", answer)
+		}
+	})
 }
 
 // TestD4RefusedUnderANameThatWasSentBefore checks a sending under a name that an earlier attempt

@@ -107,7 +107,7 @@ func isFinal(k mediagate.Kind) bool {
 	switch k {
 	case mediagate.KindInvalid, mediagate.KindConflict, mediagate.KindNotFound, mediagate.KindGone,
 		mediagate.KindModerated, mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden,
-		mediagate.KindTooLarge, mediagate.KindShutOut:
+		mediagate.KindTooLarge, mediagate.KindShutOut, mediagate.KindNoModel:
 		return true
 	default:
 		return false

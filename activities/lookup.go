@@ -294,7 +294,7 @@ func (a *Activities) searchAt(
 // possibleMakers returns the channels at which attempt n may have been made.
 func (a *Activities) possibleMakers(ctx context.Context, t mediagate.Task, n int) ([]channel.Candidate, error) {
 	if !t.Modal.Resumes(n) {
-		return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t)), nil
+		return a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil), nil
 	}
 	if err := a.confirmAccount(ctx, t, n); err != nil {
 		return nil, err

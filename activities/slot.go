@@ -24,6 +24,7 @@ import (
 //     the task parks while it is queued: the pauses of the breakers grow, and a person has to mend
 //     the cause.
 //   - If no channel takes jobs, and none has a concurrency, the error says why (shutOut).
+//   - If the vendors of all candidates no longer have their models, the task fails.
 //
 // The task refuses the intent if it has ended, is cancelled, is late, or has a newer attempt.
 // Then nothing is sent, and the next step says what follows.
@@ -42,7 +43,11 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 	if err != nil {
 		return prepared{}, err
 	}
-	if len(candidates) == 0 {
+	switch {
+	case len(candidates) > 0:
+	case a.modelRetired(t):
+		return prepared{events: []task.Event{task.ModelRetired{N: n}}}, nil
+	default:
 		return prepared{}, &mediagate.Error{
 			Kind: mediagate.KindUnreached, Code: string(mediagate.ParkChannelMissing),
 			Message: "no channel of this worker serves the task",

@@ -182,6 +182,9 @@ func (a *Activities) send(
 	defer c.pass.Unused(ctx) // if the call says nothing to the breaker
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.report(ctx, c.pass)
+	if mediagate.Is(got.err, mediagate.KindNoModel) { // before the next attempt, which another worker may make
+		a.Breakers.Retire(ctx, c.channel.Name, c.row.Route)
+	}
 	if got.submission != nil && got.submission.Ref.JobID != "" {
 		began.setSeen(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})
 	}
@@ -228,7 +231,7 @@ func (a *Activities) submitEvent(ctx context.Context, t mediagate.Task, c prepar
 	case got.refusal != nil:
 		return task.Refused{
 			Sending: row.Sending, Failure: *got.refusal, Invalid: mediagate.Is(got.err, mediagate.KindInvalid),
-			Elsewhere: isChannelFault(*got.refusal) && a.mayGoElsewhere(ctx, t, row), Detail: got.detail(),
+			Elsewhere: a.mayGoElsewhere(ctx, t, row, *got.refusal), Detail: got.detail(),
 		}
 	default:
 		return task.SubmitUnknown{Sending: row.Sending, Detail: got.detail()}

@@ -91,6 +91,7 @@ func TestSubmitErrors(t *testing.T) {
 		"forbidden":   {of(mediagate.KindForbidden), ofTheAccount(mediagate.CodeProviderRefused)},
 		"funds":       {of(mediagate.KindFunds), ofTheAccount(mediagate.CodeFunds)},
 		"not found":   {of(mediagate.KindNotFound), away},
+		"no model":    {of(mediagate.KindNoModel), ofTheAccount(mediagate.CodeModelRetired)},
 		"throttled":   {of(mediagate.KindThrottled), away},
 		"capacity":    {of(mediagate.KindCapacity), away},
 		"unreached":   {of(mediagate.KindUnreached), away},

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -50,6 +51,26 @@ type channelView struct {
 	ErrorRate   *float64 `json:"error_rate"`
 	LastError   *string  `json:"last_error"`
 	LastErrorAt *int64   `json:"last_error_at"`
+
+	Retired []retiredModel `json:"retired"`
+}
+
+// retiredModel is a model that the vendor says it no longer has: until then no job goes to
+// its route.
+type retiredModel struct {
+	Upstream string `json:"upstream"`
+	Until    int64  `json:"until"`
+}
+
+// retiredModels lists those of a channel, by name.
+func retiredModels(s mediagate.ChannelState, now time.Time) []retiredModel {
+	list := []retiredModel{}
+	for _, upstream := range slices.Sorted(maps.Keys(s.Retired)) {
+		if s.HasRetired(upstream, now) {
+			list = append(list, retiredModel{upstream, s.Retired[upstream].Unix()})
+		}
+	}
+	return list
 }
 
 // handleChannels lists the channels by name: those in the settings, and former ones that still
@@ -96,7 +117,8 @@ func (s *Server) handleChannel(c *call) error {
 }
 
 // handleChannelChange enables or disables a channel. A disabled channel drains. Enabling it
-// closes its breaker. The operator may give a reason.
+// closes its breaker, and lets jobs ask for its retired models again. The operator may give a
+// reason.
 func (s *Server) handleChannelChange(c *call) error {
 	k, err := s.pathChannel(c)
 	if err != nil {
@@ -221,6 +243,7 @@ func (s *Server) viewChannel(
 		Since:       unixOrNull(state.ChangedAt),
 		LastError:   orNull(state.LastError),
 		LastErrorAt: unixOrNull(state.LastErrorAt),
+		Retired:     retiredModels(state, now),
 	}
 	if v.State == channelBroken {
 		v.NextProbeAt = unixOrNull(state.ProbeAt)

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -70,6 +71,41 @@ func TestChannelStates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A model that the vendor no longer has is shown until its time is over, or the channel is enabled.
+func TestChannelShowsRetiredModels(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.seen()
+	retire := func(upstream string) {
+		t.Helper()
+		_, err := g.store.RetireModel(t.Context(), "kling-a", upstream, time.Hour)
+		g.must(err)
+	}
+	want := func(upstreams ...string) {
+		t.Helper()
+		a := g.operate(http.MethodGet, "/channels/kling-a", "")
+		if got := a.ids("retired", "upstream"); !slices.Equal(got, upstreams) || a.at("state") != "up" {
+			t.Errorf("%d %s, want %q", a.status, a.body, upstreams)
+		}
+	}
+	want()
+	retire("kling-v2")
+	g.clock.advance(time.Minute)
+	retire("kling-v1")
+	g.seen()
+	want("kling-v1", "kling-v2")
+	if a := g.operate(http.MethodGet, "/channels/kling-a", ""); a.at("retired", 0, "until") != float64(g.clock.now().Add(time.Hour).Unix()) {
+		t.Errorf("%s", a.body)
+	}
+	g.clock.advance(59 * time.Minute)
+	g.seen()
+	want("kling-v1")
+	if a := g.operate(http.MethodPatch, "/channels/kling-a", `{"enabled":true}`); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	want()
 }
 
 // TestChannelNumbers checks the numbers of a channel's jobs and its error rate.

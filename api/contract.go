@@ -59,6 +59,7 @@ type contract struct {
 	ID       string   `json:"id"`
 	Category string   `json:"category"`
 	Tags     []string `json:"capability_tags,omitempty"`
+	ending
 	parameters
 	Idempotency idempotencyRules `json:"idempotency"`
 	Response    responseRules    `json:"response"`
@@ -179,7 +180,7 @@ func (s *Server) answerContract(c *call, id string) error {
 		return err
 	}
 	return c.cacheable(contract{
-		ID: m.ID, Category: m.Category, Tags: m.Tags, parameters: *p,
+		ID: m.ID, Category: m.Category, Tags: m.Tags, ending: endingOf(m), parameters: *p,
 		Idempotency: idempotency(),
 		Response:    s.responseRules(o), Pricing: prices,
 	})

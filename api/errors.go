@@ -71,6 +71,7 @@ var renderings = map[mediagate.Kind]rendering{
 	mediagate.KindStalled:         {http.StatusRequestTimeout, wordInvalid, "invalid_request", "invalid_request", "", "request_timeout"},
 	mediagate.KindUnsupported:     {http.StatusUnsupportedMediaType, wordInvalid, "invalid_request", "invalid_request", "", "unsupported_encoding"},
 	mediagate.KindFailed:          {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "", "task_failed"},
+	mediagate.KindNoModel:         {http.StatusBadGateway, "bad_gateway", "bad_gateway", "bad_gateway", "the provider no longer has the model", "model_retired"},
 	mediagate.KindTimeout:         {http.StatusGatewayTimeout, wordServer, wordServer, "timeout", "", "timeout"},
 	mediagate.KindUnavailable:     {http.StatusServiceUnavailable, wordServer, wordServer, "internal_error", "the service is temporarily unavailable, try again", "unavailable"},
 }

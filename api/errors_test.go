@@ -66,6 +66,7 @@ func TestErrorRows(t *testing.T) {
 		"of a vendor":     {&mediagate.Error{Kind: mediagate.KindInvalid, Code: "vendor's own", Message: word}, 400, "invalid_request_error", "invalid_request", "invalid_request", word, "invalid"},
 		"too late":        {&mediagate.Error{Kind: mediagate.KindTimeout, Message: word}, 504, "server_error", "server_error", "timeout", word, "timeout"},
 		"failed":          {&mediagate.Error{Kind: mediagate.KindFailed, Message: word}, 502, "bad_gateway", "bad_gateway", "bad_gateway", word, "task_failed"},
+		"no such model":   {&mediagate.Error{Kind: mediagate.KindNoModel, Message: "host 10.1.1.1"}, 502, "bad_gateway", "bad_gateway", "bad_gateway", "the provider no longer has the model", "model_retired"},
 		"without a text":  {&mediagate.Error{Kind: mediagate.KindForbidden}, 403, "permission_error", "permission_error", "permission_denied", "forbidden", "permission_denied"},
 	}
 	for name, test := range tests {

@@ -66,6 +66,18 @@ func (s *Server) Replace(c *catalog.Catalog, routes Routes) error {
 	return nil
 }
 
+// ModelEnds returns the last day on which the vendor serves a model, by id, for the models whose
+// end is known. Aliases are left out.
+func (s *Server) ModelEnds() map[string]time.Time {
+	ends := map[string]time.Time{}
+	for _, m := range s.models.Load().catalog.Models() {
+		if m.ID == m.Canonical && !m.Ends.IsZero() {
+			ends[m.ID] = m.Ends
+		}
+	}
+	return ends
+}
+
 // endpointRoom is how much larger the body of a quote may be than that of its submit, since it
 // also names the endpoint.
 const endpointRoom = 256
@@ -105,7 +117,22 @@ type listedModel struct {
 	category      string
 	operation     string // its name in contracts; empty for a model without one
 	created       int64
+	ending        ending
 	items         [detailAll + 1]json.RawMessage // by level of detail
+}
+
+// ending is the last day on which the vendor serves a model, if it is known, and the model to use
+// instead.
+type ending struct {
+	Ends        string `json:"ends,omitempty"` // the last day, in UTC
+	Replacement string `json:"replacement,omitempty"`
+}
+
+func endingOf(m *catalog.Model) ending {
+	if m.Ends.IsZero() {
+		return ending{}
+	}
+	return ending{m.Ends.Format(time.DateOnly), m.Replacement}
 }
 
 // detail is how much a list shows of a model.
@@ -120,14 +147,15 @@ const (
 
 // modelItem is one model of the list.
 type modelItem struct {
-	ID            string      `json:"id"`
-	Object        string      `json:"object"`
-	Created       int64       `json:"created"`
-	OwnedBy       string      `json:"owned_by"`
-	EndpointTypes []string    `json:"supported_endpoint_types"`
-	Category      string      `json:"category,omitempty"`
-	Tags          []string    `json:"capability_tags,omitempty"`
-	Parameters    *parameters `json:"parameters,omitempty"`
+	ID            string   `json:"id"`
+	Object        string   `json:"object"`
+	Created       int64    `json:"created"`
+	OwnedBy       string   `json:"owned_by"`
+	EndpointTypes []string `json:"supported_endpoint_types"`
+	ending
+	Category   string      `json:"category,omitempty"`
+	Tags       []string    `json:"capability_tags,omitempty"`
+	Parameters *parameters `json:"parameters,omitempty"`
 }
 
 // listModels makes the list of a catalog. Each item is encoded only once.
@@ -146,7 +174,12 @@ func listModels(c *catalog.Catalog) ([]listedModel, error) {
 func listModel(m *catalog.Model) (listedModel, error) {
 	facts, _ := m.Type.Facts()
 	one := listedModel{
-		id: m.ID, canonical: m.Canonical, category: m.Category, operation: facts.Operation, created: m.Created.Unix(),
+		id:        m.ID,
+		canonical: m.Canonical,
+		category:  m.Category,
+		operation: facts.Operation,
+		created:   m.Created.Unix(),
+		ending:    endingOf(m),
 	}
 	return one, one.write(m.Tags, parametersOf(m))
 }
@@ -163,7 +196,14 @@ func unlistedModel(c *catalog.Catalog, id string, created int64) (listedModel, e
 
 // write encodes the items.
 func (l *listedModel) write(tags []string, p *parameters) error {
-	item := modelItem{ID: l.id, Object: "model", Created: l.created, OwnedBy: ownedBy, EndpointTypes: []string{"openai"}}
+	item := modelItem{
+		ID:            l.id,
+		Object:        "model",
+		Created:       l.created,
+		OwnedBy:       ownedBy,
+		EndpointTypes: []string{"openai"},
+		ending:        l.ending,
+	}
 	for detail := range l.items {
 		switch detail {
 		case int(detailCategory):

@@ -57,6 +57,33 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestModelsThatEnd: lists, one model and its contract say when it ends and what to use
+// then, and those of its aliases too.
+func TestModelsThatEnd(t *testing.T) {
+	t.Parallel()
+	g := newGateway(t)
+	g.must(g.server.Replace(overlay(t, "id: zeta-3.1-flash-image-preview\nends: 2027-03-31\nreplacement: theta-image-turbo\n"), g.vendors))
+	for _, id := range []string{"zeta-3.1-flash-image-preview", "zeta-2-ext"} {
+		items := map[string]map[string]any{
+			"list": g.get("/v1/models").item(t, id), "list with parameters": g.get("/v1/models?expand=parameters").item(t, id),
+			"model": g.get("/v1/models/" + id).data, "contract": g.get("/v1/models/" + id + "/schema").data,
+		}
+		for name, item := range items {
+			if item["ends"] != "2027-03-31" || item["replacement"] != "theta-image-turbo" {
+				t.Errorf("%s of %s: %v, %v", name, id, item["ends"], item["replacement"])
+			}
+		}
+	}
+	for name, item := range map[string]map[string]any{"list": g.get("/v1/models").item(t, "theta-image-turbo"), "contract": g.get("/v1/models/theta-image-turbo/schema").data} {
+		if _, ends := item["ends"]; ends {
+			t.Errorf("%s of a model without an end: %v", name, item["ends"])
+		}
+	}
+	if got := g.server.ModelEnds(); len(got) != 1 || got["zeta-3.1-flash-image-preview"].Unix() != 1806451200 {
+		t.Errorf("ends: %v", got)
+	}
+}
+
 // TestReplaceChangesBounds checks that the maximum body size follows the catalog.
 func TestReplaceChangesBounds(t *testing.T) {
 	t.Parallel()

@@ -354,7 +354,7 @@ func (s *Server) sweepSpeeches() {
 func speechFailure(err error) error {
 	e := domainError(err)
 	switch e.Kind {
-	case mediagate.KindModerated, mediagate.KindUnavailable, mediagate.KindInternal:
+	case mediagate.KindModerated, mediagate.KindNoModel, mediagate.KindUnavailable, mediagate.KindInternal:
 		return err
 	case mediagate.KindThrottled, mediagate.KindCapacity:
 		return &mediagate.Error{

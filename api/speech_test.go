@@ -164,6 +164,7 @@ func TestSpeechRefusals(t *testing.T) {
 		"out of funds":       {vendor(mediagate.KindFunds), 503, "server_error", "try again", "1"},
 		"no credentials":     {vendor(mediagate.KindCredentials), 503, "server_error", "try again", "1"},
 		"no channel":         {vendor(mediagate.KindShutOut), 503, "server_error", "try again", "1"},
+		"no such model":      {vendor(mediagate.KindNoModel), 502, "bad_gateway", "no longer has the model", ""},
 		"nonsense":           {vendor(mediagate.KindVendor), 502, "bad_gateway", "gateway temporarily unavailable", ""},
 		"no database":        {vendor(mediagate.KindUnavailable), 503, "server_error", "try again", "1"},
 		"our fault":          {errAway, 500, "server_error", "internal error", ""},

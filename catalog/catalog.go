@@ -187,6 +187,7 @@ func (l *loader) compile(files map[string]namedFile) *Catalog {
 		}
 	}
 	l.checkSourceModels(files)
+	l.checkReplacements(c, files)
 	l.compilePassthroughs(c)
 	return c
 }
@@ -204,6 +205,21 @@ func (l *loader) checkSourceModels(files map[string]namedFile) {
 					l.report(f.name, "operations[%s]: source: of: there is no model %s", o.Endpoint, id)
 				}
 			}
+		}
+	}
+}
+
+// checkReplacements finds replacements that are not served, or are the model itself.
+func (l *loader) checkReplacements(c *Catalog, files map[string]namedFile) {
+	for _, f := range files {
+		if !enabled(f.Enabled) || f.Replacement.text == "" {
+			continue
+		}
+		switch other, known := c.models[f.Replacement.text]; {
+		case !known:
+			l.report(f.name, "%sreplacement: there is no model %s", f.Replacement.place, f.Replacement.text)
+		case other.Canonical == f.ID:
+			l.report(f.name, "%sreplacement must be another model", f.Replacement.place)
 		}
 	}
 }

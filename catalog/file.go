@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 
 	"github.com/mediagate/mediagate"
 )
@@ -23,6 +24,8 @@ type modelFile struct {
 	Tags        []string        `yaml:"tags"`
 	Description string          `yaml:"description"`
 	Created     string          `yaml:"created"` // a date; the default is firstDate
+	Ends        placed          `yaml:"ends"`    // a date: the last day on which the vendor serves the model
+	Replacement placed          `yaml:"replacement"`
 	Operations  []operationFile `yaml:"operations"`
 }
 
@@ -104,6 +107,23 @@ type priceFile struct {
 	Zero     int64            `yaml:"zero"` // what a quantity of 0 counts as, if 0 is no number of units; 0 means nothing
 	Holds    []Hold           `yaml:"holds"`
 	Rows     []map[string]any `yaml:"rows"`
+}
+
+// placed is a text with its place in the file, as messages begin with it: "[4:7] ".
+type placed struct{ text, place string }
+
+// UnmarshalYAML reads a scalar.
+func (p *placed) UnmarshalYAML(node ast.Node) error {
+	at := node.GetToken().Position
+	p.place = fmt.Sprintf("[%d:%d] ", at.Line, at.Column)
+	switch n := node.(type) {
+	case *ast.NullNode:
+	case ast.ScalarNode:
+		p.text = fmt.Sprint(n.GetValue())
+	default:
+		return fmt.Errorf("%sa text is needed", p.place)
+	}
+	return nil
 }
 
 // byteSize is a number of bytes, written as a number or as "512MiB".

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -117,6 +118,18 @@ func TestOverlay(t *testing.T) {
 				}
 				_, err = o.Accept(parse(t, `{"model":"omega","prompt":"a"}`))
 				refusal(t, err, "model")
+			},
+		},
+		"a model ends, and its alias with it": {
+			files: map[string]string{"end.yaml": "id: zeta-3.1-flash-image-preview\nends: 2027-03-31\nreplacement: theta-image-turbo\n"},
+			check: func(t *testing.T, c *catalog.Catalog) {
+				t.Helper()
+				for _, id := range []string{"zeta-3.1-flash-image-preview", "zeta-2-ext"} {
+					m, _ := c.Model(id)
+					if m.Ends.Format(time.DateOnly) != "2027-03-31" || m.Replacement != "theta-image-turbo" {
+						t.Errorf("%s ends on %s, then %q", id, m.Ends, m.Replacement)
+					}
+				}
 			},
 		},
 		"a price is changed, the rest stays": {
@@ -243,6 +256,11 @@ func TestLoadRefuses(t *testing.T) {
 		"a value of no field":       {"size: {type: string", "who: {x-value: name, properties: {id: {type: string}}}\n        size: {type: string", `"name" is no field of the object`},
 		"a reference to nothing":    {"prompt: {type: string", `prompt: {$ref: "#/$defs/x", type: string`, "schema"},
 		"a date that is none":       {"type: music", "type: music\ncreated: tomorrow", "created must be a date"},
+		"an end that is no date":    {"type: music", "type: music\nends: soon", "[4:7] ends must be a date"},
+		"an end of no text":         {"type: music", "type: music\nends: [2027-03-31]", "[4:7] a text is needed"},
+		"a replacement alone":       {"type: music", "type: music\nreplacement: alpha-v3", "[4:14] replacement stands only beside ends"},
+		"an unknown replacement":    {"type: music", "type: music\nends: 2027-03-31\nreplacement: psi", "[5:14] replacement: there is no model psi"},
+		"a replacement by itself":   {"type: music", "type: music\nends: 2027-03-31\nreplacement: omega-latest", "[5:14] replacement must be another model"},
 		"a version that is no date": {"expected:", "schema_version: v2\n    expected:", "schema_version must be a date"},
 		"a schema of itself":        {"prompt: {type: string", `prompt: {$ref: "#/properties/prompt", type: string`, "schema"},
 		"an unknown check":          {"routes:", "checks: [{shot: {}}]\n    routes:", `no check is named "shot"; there are addresses, among, ascending, between, distinct, excludes, needs, plain, references, shots and together`},

@@ -21,6 +21,8 @@ type Model struct {
 	Tags        []string
 	Description string
 	Created     time.Time // a day
+	Ends        time.Time // the last day on which the vendor serves it; zero: no end is known
+	Replacement string    // another model to use instead; empty: none
 	Uncataloged bool      // no file describes the model
 
 	operations []*Operation
@@ -79,6 +81,15 @@ func (c compiler) model(f namedFile, id string) (*Model, []string) {
 	var err error
 	if m.Created, err = dayOf(f.Created); err != nil {
 		problems = append(problems, "created "+err.Error())
+	}
+	m.Replacement = f.Replacement.text
+	switch {
+	case f.Ends.text != "":
+		if m.Ends, err = dayOf(f.Ends.text); err != nil {
+			problems = append(problems, f.Ends.place+"ends "+err.Error())
+		}
+	case m.Replacement != "":
+		problems = append(problems, f.Replacement.place+"replacement stands only beside ends")
 	}
 	for _, file := range f.Operations {
 		if !enabled(file.Enabled) {

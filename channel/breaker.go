@@ -52,6 +52,9 @@ const (
 	statesTimeout = 2 * time.Second
 	// countEvery is how often a process stores what it has counted.
 	countEvery = 5 * time.Second
+	// retiredFor is how long no job goes to a model that the vendor says it has no more. After
+	// that one job asks again.
+	retiredFor = time.Hour
 )
 
 // BreakerStore keeps the breakers of all processes.
@@ -71,6 +74,8 @@ type BreakerStore interface {
 	) (state mediagate.ChannelState, reopened bool, err error)
 	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
+	// RetireModel keeps jobs from the vendor's model at the channel.
+	RetireModel(ctx context.Context, channel, upstream string, shutFor time.Duration) (mediagate.ChannelState, error)
 	// CountCalls adds to the counters that operators see.
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
@@ -129,6 +134,26 @@ func (b *Breakers) State(name string) mediagate.ChannelState {
 		return s
 	}
 	return mediagate.ChannelState{Name: name, Enabled: true}
+}
+
+// Retired reports whether the channel's vendor said lately that it no longer has the model of the
+// route. A report to another process is known here within a second.
+func (b *Breakers) Retired(name string, route mediagate.Route) bool {
+	return b.State(name).HasRetired(route.Upstream, b.Now())
+}
+
+// Retire keeps jobs from the channel's route for an hour, because the vendor said that it has no such
+// model. The channel still takes jobs for its other models.
+func (b *Breakers) Retire(ctx context.Context, name string, route mediagate.Route) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	s, err := b.Store.RetireModel(ctx, name, route.Upstream, retiredFor)
+	if err != nil {
+		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", name, "error", err)
+		return
+	}
+	b.learn(s)
+	b.Logger.ErrorContext(ctx, "a vendor has no such model", "channel", name, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
 }
 
 // LastSeen returns when a worker last had the channel. It is zero if none had.
@@ -245,7 +270,7 @@ func evidenceOf(err error) (evidence, mediagate.ParkReason) {
 	}
 	switch mediagate.KindOf(err) {
 	case mediagate.KindInvalid, mediagate.KindModerated, mediagate.KindThrottled,
-		mediagate.KindCapacity, mediagate.KindNotFound, mediagate.KindForbidden:
+		mediagate.KindCapacity, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindForbidden:
 		return answers, ""
 	case mediagate.KindCredentials:
 		return refuses, mediagate.ParkCredentials

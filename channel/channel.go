@@ -23,12 +23,16 @@ type Candidate struct {
 	Route mediagate.Route
 }
 
+// Retired reports whether the vendor of a channel no longer has the model of a route.
+type Retired func(channel string, route mediagate.Route) bool
+
 // Channels are the channels that this process has.
 type Channels interface {
 	// Candidates returns the channels that can make the job, in the order in which to try them,
 	// each with the route that it would take. It returns none if no configured channel serves any
-	// of the routes. It reads only params and source of the job.
-	Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate
+	// of the routes, or if all routes that can make the job are retired. It reads only params and
+	// source of the job. A nil retired leaves no route out.
+	Candidates(model string, routes []mediagate.Route, job mediagate.Job, retired Retired) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
 	// Channel returns the channel of that name.
@@ -75,12 +79,26 @@ func (b *Configured) All() []Channel { return b.list }
 // If no channel supports the request, Candidates returns all that serve a route: the adapter says
 // why it cannot, and the task fails with that reason. But it returns none if only the account
 // that made the source supports the request, and the channel of that account is missing here:
-// that says nothing about the request (D11).
-func (b *Configured) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []Candidate {
+// that says nothing about the request (D11). It also returns none if
+// every route that supports the request is retired.
+func (b *Configured) Candidates(
+	model string, routes []mediagate.Route, job mediagate.Job, retired Retired,
+) []Candidate {
+	anyRetired := false
 	// First choice: the channels whose adapters support the request.
 	able := b.candidates(model, routes, func(c Channel, r mediagate.Route) bool {
-		return c.supportsSource(r, job, b.Made(job.Source, c.Name))
+		if !c.supportsSource(r, job, b.Made(job.Source, c.Name)) {
+			return false
+		}
+		if retired == nil || !retired(c.Name, r) {
+			return true
+		}
+		anyRetired = true
+		return false
 	})
+	if anyRetired && len(able) == 0 {
+		return nil
+	}
 	if len(able) > 0 {
 		slices.SortStableFunc(able, func(x, y Candidate) int {
 			return b.distance(job.Source, x.Name) - b.distance(job.Source, y.Name)

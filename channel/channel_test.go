@@ -2,6 +2,7 @@ package channel_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestCandidates(t *testing.T) {
 			configured := channel.NewConfigured(test.channels)
 			seen := map[string]bool{}
 			for range 200 {
-				candidates := configured.Candidates("model", routes, mediagate.Job{Params: json.RawMessage(test.params)})
+				candidates := configured.Candidates("model", routes, mediagate.Job{Params: json.RawMessage(test.params)}, nil)
 				ok := len(candidates) > 0
 				if ok != (test.want != "") ||
 					ok && (!strings.Contains(test.want, candidates[0].Name) || candidates[0].Route.Upstream != test.route) {
@@ -123,11 +124,51 @@ func TestCandidatesOfASource(t *testing.T) {
 			t.Parallel()
 			var names []string
 			for _, c := range channel.NewConfigured(test.channels).Candidates(
-				"art", routes, mediagate.Job{Params: json.RawMessage(test.params), Source: source},
+				"art", routes, mediagate.Job{Params: json.RawMessage(test.params), Source: source}, nil,
 			) {
 				names = append(names, c.Name)
 			}
 			if got := strings.Join(names, " "); got != test.want {
+				t.Errorf("candidates %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCandidatesWithoutRetiredModels checks that a route whose model is retired at a channel is left
+// out there. The channel stands for its next route, and none is listed if each route that could make
+// the job is retired.
+func TestCandidatesWithoutRetiredModels(t *testing.T) {
+	t.Parallel()
+	named := func(name, provider string) channel.Channel {
+		return channel.Channel{
+			Channel: mediagate.Channel{Name: name, Provider: provider, Options: map[string]string{"dialect": provider}},
+			Adapter: providers.Adapter{Express: dialects},
+		}
+	}
+	configured := channel.NewConfigured([]channel.Channel{named("x", "a"), named("y", "b")})
+	routes := []mediagate.Route{{Provider: "a", Upstream: "one"}, {Provider: "b", Upstream: "two"}, {Provider: "a", Upstream: "three"}}
+	for name, test := range map[string]struct{ retired, params, want string }{
+		"none":                          {"", `{"prompt":"ab"}`, "x one, y two"},
+		"the first":                     {"x one", `{"prompt":"ab"}`, "y two, x three"},
+		"the same at another channel":   {"y one", `{"prompt":"ab"}`, "x one, y two"},
+		"both of a channel":             {"x one, x three", `{"prompt":"ab"}`, "y two"},
+		"all":                           {"x one, x three, y two", `{"prompt":"ab"}`, ""},
+		"all that can make it":          {"x one, x three", `{"prompt":"a"}`, ""},
+		"of what nobody could make":     {"x one", `{"prompt":"c"}`, "x one, y two"},
+		"one that could not make it":    {"y two", `{"prompt":"a"}`, "x one"},
+		"the first that can is retired": {"x one", `{"prompt":"a"}`, "x three"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			retired := func(name string, r mediagate.Route) bool {
+				return slices.Contains(strings.Split(test.retired, ", "), name+" "+r.Upstream)
+			}
+			var got []string
+			for _, c := range configured.Candidates("model", routes, mediagate.Job{Params: json.RawMessage(test.params)}, retired) {
+				got = append(got, c.Name+" "+c.Route.Upstream)
+			}
+			if got := strings.Join(got, ", "); got != test.want {
 				t.Errorf("candidates %q, want %q", got, test.want)
 			}
 		})
@@ -153,7 +194,7 @@ func TestCandidatesInOrder(t *testing.T) {
 	const times = 4000
 	for range times {
 		var names, upstreams []string
-		for _, c := range configured.Candidates("model", routes, mediagate.Job{}) {
+		for _, c := range configured.Candidates("model", routes, mediagate.Job{}, nil) {
 			names, upstreams = append(names, c.Name), append(upstreams, c.Route.Upstream)
 		}
 		first[names[0]]++
@@ -171,7 +212,7 @@ func TestCandidatesInOrder(t *testing.T) {
 		"other": "other", "spare": "spare", "idle": "idle", "gone": "light or heavy",
 	} {
 		job := mediagate.Job{Source: &mediagate.Source{Channel: maker, Fingerprint: "of the maker"}}
-		if got := configured.Candidates("model", routes, job)[0].Name; !strings.Contains(want, got) {
+		if got := configured.Candidates("model", routes, job, nil)[0].Name; !strings.Contains(want, got) {
 			t.Errorf("with a source that %s made, the first is %s, want %s", maker, got, want)
 		}
 	}

@@ -47,6 +47,7 @@ type Speakers struct {
 //   - KindInvalid and KindModerated for what the vendor says about the request;
 //   - KindThrottled if the vendor, or our own bound, asks for fewer calls;
 //   - KindFunds, KindCredentials and KindShutOut if no channel is open to us;
+//   - KindNoModel if no vendor has the model any more;
 //   - KindUnreached if nothing was sent;
 //   - KindAmbiguous and KindVendor if the vendor failed;
 //   - KindUnavailable without a database.
@@ -57,7 +58,8 @@ func (s *Speakers) Speak(
 	ctx context.Context, model string, routes []mediagate.Route, params json.RawMessage,
 ) (io.ReadCloser, error) {
 	var best error
-	for _, c := range s.Channels.Candidates(model, routes, mediagate.Job{Params: params}) {
+	job := mediagate.Job{Params: params}
+	for _, c := range s.Channels.Candidates(model, routes, job, s.Breakers.Retired) {
 		sound, err := s.speakBy(ctx, c, params)
 		if err == nil {
 			return sound, nil
@@ -67,7 +69,11 @@ func (s *Speakers) Speak(
 			return nil, err
 		}
 	}
-	if best == nil {
+	switch {
+	case best != nil:
+	case len(s.Channels.Candidates(model, routes, job, nil)) > 0:
+		return nil, mediagate.Errorf(mediagate.KindNoModel, "the model is retired")
+	default:
 		return nil, mediagate.Errorf(mediagate.KindShutOut, "no channel serves the model")
 	}
 	return nil, best
@@ -99,6 +105,9 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		Upstream: c.Route.Upstream, Operation: c.Route.Operation, Params: params,
 		SendBefore: s.Now().Add(speechSendTime),
 	})
+	if mediagate.Is(err, mediagate.KindNoModel) {
+		s.Breakers.Retire(ctx, c.Name, c.Route)
+	}
 	if err != nil {
 		leave()
 		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -192,7 +201,7 @@ func (s *speech) Close() error {
 func mayTryNext(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds,
-		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindUnreached, mediagate.KindShutOut:
+		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindUnreached, mediagate.KindShutOut:
 		return true
 	default:
 		return false
@@ -200,8 +209,8 @@ func mayTryNext(err error) bool {
 }
 
 // moreHelpful returns the one of two errors that helps a client more. The best one says that the
-// client may come back at once, the next best that a vendor failed, and the last one that no
-// channel is open to us.
+// client may come back at once, the next best that a vendor failed, then that no channel is
+// open to us. The last one says that a vendor has no such model, since another vendor may have it.
 func moreHelpful(a, b error) error {
 	if a == nil || helpfulness(b) > helpfulness(a) {
 		return b
@@ -213,10 +222,12 @@ func moreHelpful(a, b error) error {
 func helpfulness(err error) int {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity:
-		return 2
+		return 3
 	case mediagate.KindShutOut, mediagate.KindFunds, mediagate.KindCredentials:
+		return 1
+	case mediagate.KindNoModel:
 		return 0
 	default:
-		return 1
+		return 2
 	}
 }

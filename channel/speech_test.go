@@ -84,13 +84,20 @@ func TestSpeakFollowsRefusals(t *testing.T) {
 		calls         []int
 		kind          mediagate.Kind // fine: sound
 	}{
-		"the first":            {sound, sound, []int{1, 0}, fine},
-		"throttled":            {silent(mediagate.KindThrottled), sound, []int{1, 1}, fine},
-		"full":                 {silent(mediagate.KindCapacity), sound, []int{1, 1}, fine},
-		"out of funds":         {silent(mediagate.KindFunds), sound, []int{1, 1}, fine},
-		"no credentials":       {silent(mediagate.KindCredentials), sound, []int{1, 1}, fine},
-		"not allowed":          {silent(mediagate.KindForbidden), sound, []int{1, 1}, fine},
-		"no such model":        {silent(mediagate.KindNotFound), sound, []int{1, 1}, fine},
+		"the first":      {sound, sound, []int{1, 0}, fine},
+		"throttled":      {silent(mediagate.KindThrottled), sound, []int{1, 1}, fine},
+		"full":           {silent(mediagate.KindCapacity), sound, []int{1, 1}, fine},
+		"out of funds":   {silent(mediagate.KindFunds), sound, []int{1, 1}, fine},
+		"no credentials": {silent(mediagate.KindCredentials), sound, []int{1, 1}, fine},
+		"not allowed":    {silent(mediagate.KindForbidden), sound, []int{1, 1}, fine},
+		"not found":      {silent(mediagate.KindNotFound), sound, []int{1, 1}, fine},
+		"no such model":  {silent(mediagate.KindNoModel), sound, []int{1, 1}, fine},
+		"no such model, broke": {
+			silent(mediagate.KindNoModel), silent(mediagate.KindFunds), []int{1, 1}, mediagate.KindFunds,
+		},
+		"no such model twice": {
+			silent(mediagate.KindNoModel), silent(mediagate.KindNoModel), []int{1, 1}, mediagate.KindNoModel,
+		},
 		"unreached":            {silent(mediagate.KindUnreached), sound, []int{1, 1}, fine},
 		"lost":                 {silent(mediagate.KindAmbiguous), sound, []int{1, 0}, mediagate.KindAmbiguous},
 		"broken before a byte": {broken(""), sound, []int{1, 0}, mediagate.KindAmbiguous},
@@ -159,6 +166,22 @@ func TestSpeakOpensBreakers(t *testing.T) {
 	s := speakers(activitytest.NewStore(t, time.Now), 0)
 	if _, err := speakBy(t.Context(), s); !mediagate.Is(err, mediagate.KindShutOut) {
 		t.Errorf("without a channel: %v", err)
+	}
+}
+
+// TestSpeakOfARetiredModel checks that a vendor without the model is not asked again within the hour,
+// by any process.
+func TestSpeakOfARetiredModel(t *testing.T) {
+	t.Parallel()
+	store, v := activitytest.NewStore(t, time.Now), &voice{speak: silent(mediagate.KindNoModel)}
+	s := speakers(store, 0, v)
+	for _, s := range []*channel.Speakers{s, s, speakers(store, 0, v)} {
+		if _, err := speakBy(t.Context(), s); !mediagate.Is(err, mediagate.KindNoModel) {
+			t.Errorf("%v", err)
+		}
+	}
+	if c := store.Channel("a"); v.calls != 1 || c.Open || !c.HasRetired("tts", time.Now()) {
+		t.Errorf("%d calls, and the channel is %+v", v.calls, c)
 	}
 }
 

@@ -15,6 +15,9 @@ type Model struct {
 	ID       string   `json:"id"`
 	Category string   `json:"category"` // video, image or audio
 	Tags     []string `json:"capability_tags"`
+
+	Ends        string `json:"ends"`        // the last day on which its vendor serves it, as 2027-03-31; empty: not known
+	Replacement string `json:"replacement"` // another model to use instead; empty: none
 }
 
 // Models lists the models of a category, or all if it is empty.

@@ -13,8 +13,9 @@ import (
 // are *mediagate.Error, and no text in them holds secrets or hosts.
 type Provider interface {
 	// Submit sends the job once. KindInvalid, KindModerated, KindCredentials,
-	// KindFunds, KindThrottled, KindCapacity, KindNotFound and KindUnreached
-	// prove that the vendor has no job of this call. KindAmbiguous means that
+	// KindFunds, KindThrottled, KindCapacity, KindNotFound, KindNoModel and
+	// KindUnreached prove that the vendor has no job of this call. KindNoModel says, in
+	// the vendor's own words, that it does not have the model. KindAmbiguous means that
 	// it may have one: that of this call, or an earlier one of the same
 	// external id. Synchronous vendors set the submission's Outcome.
 	Submit(ctx context.Context, job mediagate.Job) (mediagate.Submission, error)

@@ -44,7 +44,8 @@ type ward struct {
 	tasks    int
 	temporal func(context.Context) error
 	offset   time.Duration
-	slow     bool // the figures take too long
+	slow     bool                 // the figures take too long
+	ends     map[string]time.Time // of models
 
 	looks  []time.Time
 	series map[string]labels.Labels
@@ -79,7 +80,7 @@ func newWard(t *testing.T) *ward {
 			return w.Figures(ctx)
 		},
 		Channels: w.ChannelStates, Removals: w.RemovalStates, Database: w.Ping, Temporal: func(ctx context.Context) error { return w.temporal(ctx) },
-		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
+		ClockOffset: func() time.Duration { return w.offset }, Limits: w.Limits, Hints: func() map[string]int64 { return nil }, Ends: func() map[string]time.Time { return w.ends }, Concurrency: map[string]int{wardChannel: 5}, Now: func() time.Time { return w.now },
 	})
 	_, err = w.CheckLedger(t.Context())
 	w.ok(err)
@@ -291,8 +292,11 @@ func TestAlertsFire(t *testing.T) {
 			w.temporal = func(ctx context.Context) error { return workflows.CheckNamespace(ctx, c, "mediagate") }
 		},
 		"FiguresMissing": func(w *ward) { w.slow = true },
-		"ClockSkew":      func(w *ward) { w.offset = -11 * time.Second },
-		"Panics":         func(*ward) { _ = mediagate.Guarded(func() error { panic(errors.New("a bug")) }) },
+		"ModelEnds": func(w *ward) {
+			w.ends = map[string]time.Time{"alpha-v3": w.now.Add(29 * 24 * time.Hour), "beta-q3": w.now.Add(31 * 24 * time.Hour)}
+		},
+		"ClockSkew": func(w *ward) { w.offset = -11 * time.Second },
+		"Panics":    func(*ward) { _ = mediagate.Guarded(func() error { panic(errors.New("a bug")) }) },
 	}
 	var alerts []string
 	for _, rule := range rules(t) {

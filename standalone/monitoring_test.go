@@ -201,7 +201,11 @@ func monitored(t *testing.T) (announcement, func() scrape) {
 	for _, name := range []string{"api", "temporal", "ui", "s3", "sandbox", "ops"} {
 		free = append(free, "-"+name, "127.0.0.1:0")
 	}
-	p := launch(t, nil, free...)
+	models := t.TempDir()
+	if err := os.WriteFile(filepath.Join(models, "alpha.yaml"), []byte("id: alpha-v3\nends: 2099-12-31\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := launch(t, []string{"MEDIAGATE_CATALOG_DIR=" + models}, free...)
 	a := awaitAnnouncement(t, p, data)
 	submit := func(path, body string) {
 		t.Helper()
@@ -276,12 +280,13 @@ func TestMetricsOfTheProduct(t *testing.T) {
 		`^mediagate_http_request_seconds_count{class="generate",status="2xx"}`:                      4,
 		`^mediagate_ledger_check_timestamp_seconds`:                                                 1,
 		`^mediagate_vendor_callbacks_total{outcome="unknown"}`:                                      1,
-		`^mediagate_database_up`:                            1,
-		`^mediagate_temporal_up`:                            1,
-		`^mediagate_build_info{role="all"`:                  1,
-		`^mediagate_polls_awaited{channel="sandbox-kling"}`: 1,
-		`^mediagate_slots_taken{channel="sandbox-kling"}`:   1,
-		`^temporal_request_total`:                           1,
+		`^mediagate_database_up`:                                    1,
+		`^mediagate_temporal_up`:                                    1,
+		`^mediagate_build_info{role="all"`:                          1,
+		`^mediagate_model_ends_timestamp_seconds{model="alpha-v3"}`: 4102358400,
+		`^mediagate_polls_awaited{channel="sandbox-kling"}`:         1,
+		`^mediagate_slots_taken{channel="sandbox-kling"}`:           1,
+		`^temporal_request_total`:                                   1,
 	} {
 		if got := s.sum(series); got < least {
 			t.Errorf("%s is %v, want at least %v", series, got, least)

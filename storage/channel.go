@@ -3,6 +3,8 @@ package storage
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -14,14 +16,17 @@ import (
 type channelRow struct {
 	mediagate.ChannelState
 	ChangedAt, ProbeAt, ProbeUntil, LastErrorAt, LastSeenAt stamp
+	Retired                                                 document
 }
 
 // channelColumns are the columns of a channelRow: the fields of mediagate.ChannelState without
-// its times, then the times.
+// its times, then the times, then the document of retired models.
 const channelColumns = `name, enabled, disabled_reason, breaker = 'open', break_reason, trips, last_error,
-	changed_at, probe_at, probe_until, last_error_at, last_seen_at`
+	changed_at, probe_at, probe_until, last_error_at, last_seen_at, retired`
 
-func (r channelRow) facts() facts { return facts{"enabled": r.Enabled, "broken": r.Open} }
+func (r channelRow) facts() facts {
+	return facts{"enabled": r.Enabled, "broken": r.Open, "retired": slices.Sorted(maps.Keys(r.state().Retired))}
+}
 
 func (r channelRow) state() mediagate.ChannelState {
 	state := r.ChannelState
@@ -30,6 +35,9 @@ func (r channelRow) state() mediagate.ChannelState {
 	state.ProbeUntil = r.ProbeUntil.Time
 	state.LastErrorAt = r.LastErrorAt.Time
 	state.LastSeenAt = r.LastSeenAt.Time
+	if fromJSON("channels.retired", r.Retired, &state.Retired) != nil {
+		state.Retired = nil // the vendor is asked again
+	}
 	return state
 }
 
@@ -130,9 +138,38 @@ func (s *Store) ReleaseProbe(
 		"UPDATE channels SET probe = '', probe_until = NULL WHERE name = ? AND probe = ?", channel, probe)
 }
 
-// EnableChannel enables or disables new jobs of a channel. Enabling closes the breaker as well,
-// since the operator has checked the vendor. The reason of a disabled channel is that of the
-// context's actor.
+// RetireModel keeps jobs away from the channel's route to a model for the duration shutFor. The
+// vendor has said that it has no such model.
+func (s *Store) RetireModel(
+	ctx context.Context, channel, upstream string, shutFor time.Duration,
+) (state mediagate.ChannelState, err error) {
+	err = s.write(ctx, "retire model", func(tx *gorm.DB) error {
+		if err := makeChannel(tx, channel); err != nil {
+			return err
+		}
+		row, err := readChannel(tx, channel, s.forUpdate("channels"))
+		if err != nil {
+			return err
+		}
+		state = row.state()
+		now, retired := s.clock(), map[string]time.Time{}
+		maps.Copy(retired, state.Retired)
+		maps.DeleteFunc(retired, func(_ string, until time.Time) bool { return !now.Before(until) })
+		retired[upstream] = now.Add(shutFor)
+		state.Retired = retired
+		text, err := jsonText(retired)
+		if err != nil {
+			return err
+		}
+		_, err = exec(tx, "UPDATE channels SET retired = ? WHERE name = ?", text, channel)
+		return err
+	})
+	return state, err
+}
+
+// EnableChannel enables or disables new jobs of a channel. Enabling closes the breaker and opens
+// the routes of retired models as well, since the operator has checked the vendor. The reason of
+// a disabled channel is that of the context's actor.
 func (s *Store) EnableChannel(
 	ctx context.Context, channel string, enabled bool,
 ) (state mediagate.ChannelState, err error) {
@@ -145,7 +182,8 @@ func (s *Store) EnableChannel(
 			return err
 		}
 		if enabled {
-			_, err = exec(tx, closeBreaker+", enabled = ?, disabled_reason = '' WHERE name = ?", at(s.clock()), true, channel)
+			_, err = exec(tx, closeBreaker+", enabled = ?, disabled_reason = '', retired = '' WHERE name = ?",
+				at(s.clock()), true, channel)
 		} else {
 			actor, _ := mediagate.ActorOf(ctx)
 			_, err = exec(tx, `UPDATE channels SET enabled = ?, changed_at = ?, disabled_reason = ?

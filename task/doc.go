@@ -30,7 +30,7 @@
 //
 //	pending ──► processing ──► completed            Mirrored
 //	   │            │
-//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, Asked
+//	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, ModelRetired, Asked
 //
 // A task is processing once a vendor has accepted it; in a synchronous call, from the intent
 // on. Modal parameters make it pending again. All three ends go through one function, which
@@ -135,6 +135,16 @@
 //     outcome, and is recorded (d5_sync_answer_after_the_end).
 //   - The id is not known: no lookup is made after the end. The attempt keeps its slot until
 //     SlotUntil. The vendor's charge is not recorded (d5_sender_died_then_cancelled).
+//
+// # A model that is retired
+//
+// A vendor may say at a submit that it has no such model. The next attempt then takes another
+// route at once. If no other route is left, the refusal is for good, and the task fails
+// (model_retired_at_the_vendor).
+//
+// For an hour no job goes to that route of that channel. The channels' rows say so. If all
+// routes of a task are retired, [ModelRetired] ends it without an attempt
+// (model_retired_before_the_attempt).
 //
 // # What a task waits for
 //

@@ -55,10 +55,11 @@ func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 }
 
 // refusedForGood reports whether the vendor refused the request itself, so that no other attempt
-// would help. A refusal of our account, or of that moment, is not one.
+// would help. A refusal of our account, or of that moment, is not one. A vendor that has no such
+// model refuses for good if no other route is left.
 func (a *Attempt) refusedForGood() bool {
 	f := a.Failure
-	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable &&
+	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable && !a.Elsewhere &&
 		f.Code != mediagate.CodeProviderRefused && f.Code != mediagate.CodeFunds
 }
 

@@ -74,6 +74,10 @@ type (
 		Refused  mediagate.ParkReason
 	}
 
+	// ModelRetired says that attempt N cannot be made, because every route that is left names a
+	// model that its vendor no longer has. It ends the task without a call.
+	ModelRetired struct{ N int }
+
 	// Accepted says that the vendor has the job, either by its answer or by a lookup. FirstPollAt
 	// is when the channel polls for the first time. The answer of a synchronous vendor holds the
 	// outcome. The job of an earlier sending belongs to the attempt as well, since all sendings
@@ -224,6 +228,7 @@ func (e InputsChecked) apply(c *change) error    { c.applyInputsChecked(e); retu
 func (e IntentStored) apply(c *change) error     { return c.applyIntentStored(e) }
 func (e Reopened) apply(c *change) error         { return c.applyReopened(e) }
 func (e Queued) apply(c *change) error           { return c.applyQueued(e) }
+func (e ModelRetired) apply(c *change) error     { return c.applyModelRetired(e) }
 func (e Accepted) apply(c *change) error         { c.applyAccepted(e); return nil }
 func (e Refused) apply(c *change) error          { c.applyRefused(e); return nil }
 func (e SubmitUnknown) apply(c *change) error    { c.applySubmitUnknown(e); return nil }

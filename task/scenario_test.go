@@ -273,6 +273,8 @@ func (p *play) event(d *datadriven.TestData) (task.Event, error) {
 			N: last + 1, Channels: []string{"kling-a"}, OnlyFull: d.HasArg("well"),
 			Refused: mediagate.ParkReason(text(d, "refused")),
 		}, nil
+	case "model-retired":
+		return task.ModelRetired{N: last + 1}, nil
 	case "slot":
 		p.state.Granted = p.state.Wait.Why == mediagate.WhySlot // the channel's poller grants it, in the rows of the queue
 		return task.Asked{}, nil

@@ -65,7 +65,8 @@ type Attempt struct {
 	Refusal       *mediagate.Failure `json:"refusal,omitempty"`
 
 	// These fields are about a rejected attempt. Elsewhere says that another channel takes jobs
-	// and has not refused the task yet, so that the next attempt need not wait.
+	// and has not refused the task yet, so that the next attempt need not wait; or that another
+	// route is left if the vendor has no such model.
 	Failure   *mediagate.Failure `json:"failure,omitempty"`
 	Elsewhere bool               `json:"elsewhere,omitempty"`
 

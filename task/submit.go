@@ -175,6 +175,15 @@ func (c *change) applyQueued(e Queued) error {
 	return nil
 }
 
+// applyModelRetired ends the task instead of opening attempt N.
+func (c *change) applyModelRetired(e ModelRetired) error {
+	if err := c.mayOpen(e.N); err != nil {
+		return err
+	}
+	c.end(failedWith(mediagate.ModelRetired()))
+	return nil
+}
+
 // applyAccepted gives the attempt its job. If the attempt has another job already, or is not the
 // one that the report names, the vendor has made a job too many, which is to be stopped.
 func (c *change) applyAccepted(e Accepted) {

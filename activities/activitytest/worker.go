@@ -31,8 +31,10 @@ func (c *Channels) Set(list ...channel.Channel) {
 }
 
 // Candidates returns the channels as the configured ones would be.
-func (c *Channels) Candidates(model string, routes []mediagate.Route, job mediagate.Job) []channel.Candidate {
-	return channel.NewConfigured(c.All()).Candidates(model, routes, job)
+func (c *Channels) Candidates(
+	model string, routes []mediagate.Route, job mediagate.Job, retired channel.Retired,
+) []channel.Candidate {
+	return channel.NewConfigured(c.All()).Candidates(model, routes, job, retired)
 }
 
 // Made reports whether the channel's account made the source.

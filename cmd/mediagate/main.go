@@ -189,7 +189,7 @@ func serve(ctx context.Context, command string, args, environ []string, stdout, 
 	c, err := app.Load(src)
 	if command == "config" {
 		app.LimitMemory(ctx, slog.New(slog.DiscardHandler)) // as a serving process does
-		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout)
+		return printConfig(c, errors.Join(err, c.TestVendors(ctx)), stdout, stderr)
 	}
 	if err != nil {
 		return err
@@ -252,8 +252,9 @@ func roleOf(command string) app.Role {
 	}
 }
 
-// printConfig prints the settings as parsed, even if some are wrong, and returns the error.
-func printConfig(c app.Config, wrong error, stdout io.Writer) error {
+// printConfig prints the settings as parsed, even if some are wrong, and returns the error. It warns
+// of models that end.
+func printConfig(c app.Config, wrong error, stdout, stderr io.Writer) error {
 	var wrongUse *app.UsageError
 	if errors.Is(wrong, flag.ErrHelp) || errors.As(wrong, &wrongUse) {
 		return wrong
@@ -261,6 +262,9 @@ func printConfig(c app.Config, wrong error, stdout io.Writer) error {
 	text, err := c.Print()
 	if err == nil {
 		_, err = io.WriteString(stdout, text+c.Limits()+c.Cautions())
+	}
+	for _, warning := range c.Ending(time.Now()) {
+		_, _ = fmt.Fprintln(stderr, "mediagate: "+warning)
 	}
 	return errors.Join(wrong, err)
 }

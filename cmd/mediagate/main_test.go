@@ -90,6 +90,20 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// TestConfigWarnsOfModelsThatEnd checks that a model that ends is no fault of the settings.
+func TestConfigWarnsOfModelsThatEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "alpha.yaml"), []byte("id: alpha-v3\nends: 2026-01-31\nreplacement: beta-q3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errors bytes.Buffer
+	code := run([]string{"config"}, settings(t, good+"catalog_dir: "+dir+"\n"), &out, &errors)
+	if want := "mediagate: model alpha-v3 ended on 2026-01-31; replacement: beta-q3\n"; code != 0 || errors.String() != want || !strings.Contains(out.String(), "currency: USD") {
+		t.Errorf("exit %d, %q, want %q", code, errors.String(), want)
+	}
+}
+
 // TestOperatorsPageNamesEachCommand checks that the page for operators names each command.
 func TestOperatorsPageNamesEachCommand(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,9 @@ type Source struct {
 	Temporal    func(ctx context.Context) error
 	ClockOffset func() time.Duration
 	Limits      func() []limit.Figures
-	Hints       func() map[string]int64 // vendors' callbacks by outcome; empty without the API
-	Concurrency map[string]int          // of the configured channels; 0: no limit
+	Hints       func() map[string]int64     // vendors' callbacks by outcome; empty without the API
+	Ends        func() map[string]time.Time // last days of models that end, by id; nil without the API
+	Concurrency map[string]int              // of the configured channels; 0: no limit
 	Now         func() time.Time
 }
 
@@ -90,6 +91,7 @@ var (
 	unpaidMost    = describe("accounts_above_unpaid", "Accounts that have more unpaid than they may, and may submit nothing.")
 	eventsPending = describe("endpoint_deliveries_pending", "Events that endpoints of accounts are still to be told of.")
 	eventsOverdue = describe("endpoint_deliveries_overdue_seconds", "For how long the attempt at an endpoint is due that is due longest.")
+	modelEnds     = describe("model_ends_timestamp_seconds", "When the last day begins on which the vendor serves the model; absent of models without a known end.", "model")
 	vendorHints   = describe("vendor_callbacks_total", "Vendors' callbacks by what came of them; challenges are counted beside.", "outcome")
 )
 
@@ -116,6 +118,9 @@ func (w *watched) Collect(to chan<- prometheus.Metric) {
 	}
 	for outcome, n := range w.source.Hints() {
 		to <- prometheus.MustNewConstMetric(vendorHints, prometheus.CounterValue, float64(n), outcome)
+	}
+	for model, day := range w.source.Ends() {
+		gauge(modelEnds, float64(day.Unix()), model)
 	}
 	r := w.read()
 	gauge(databaseUp, truth(r.database))

@@ -39,7 +39,8 @@ func source(now func() time.Time) metrics.Source {
 		Channels: func(context.Context) ([]mediagate.ChannelState, error) { return nil, nil },
 		Removals: func(context.Context) (map[mediagate.Removal]mediagate.RemovalState, error) { return nil, nil },
 		Database: func(context.Context) error { return nil }, Temporal: func(context.Context) error { return nil },
-		ClockOffset: func() time.Duration { return 0 }, Limits: func() []limit.Figures { return nil }, Hints: func() map[string]int64 { return nil }, Now: now,
+		ClockOffset: func() time.Duration { return 0 }, Limits: func() []limit.Figures { return nil }, Hints: func() map[string]int64 { return nil },
+		Ends: func() map[string]time.Time { return nil }, Now: now,
 	}
 }
 

@@ -121,8 +121,8 @@ func scripts() map[string]script {
 			{operation: "base_image", upstream: "z-image-turbo", params: `{"prompt":"snow"}`},
 		}},
 		"gemini": {provider: "gemini", credential: "api_key", jobs: []act{
-			{operation: "image", upstream: "gemini-3.1-flash-image-preview", params: imageText},
-			{operation: "base_image", upstream: "gemini-3.1-flash-image-preview", params: imageText},
+			{operation: "image", upstream: "gemini-3.1-flash-image", params: imageText},
+			{operation: "base_image", upstream: "gemini-3.1-flash-image", params: imageText},
 		}},
 		"minimax": {provider: "minimax", credential: "api_key", jobs: []act{
 			{operation: "video", upstream: "MiniMax-Hailuo-02", params: `{"prompt":"snow","duration":5,"resolution":"768p","watermark":false}`},
@@ -666,6 +666,27 @@ func TestTogether(t *testing.T) {
 				if a.Err != nil || a.Report.State != mediagate.JobSucceeded || a.Report.Ref.JobID != refs[i].JobID {
 					t.Errorf("job %d: %+v, %v", i, a.Report, a.Err)
 				}
+			}
+		})
+	}
+}
+
+// Vendors that say that they have no such model are understood.
+func TestModelsThatAreGone(t *testing.T) {
+	t.Parallel()
+	gone := map[string]string{
+		"kling": "kling-v9", "dashscope": "wan9.9", "gemini": "gemini-9-image", "veo": "veo-9", "vertex": "veo-9", "openai": "tts-9",
+	}
+	for name, s := range scripts() {
+		if gone[s.provider] == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := s.jobs[0]
+			a.upstream = gone[s.provider]
+			if _, err := s.start(t).send(t, a, "", nil); !mediagate.Is(err, mediagate.KindNoModel) {
+				t.Errorf("%v", err)
 			}
 		})
 	}

@@ -190,7 +190,7 @@ func shown(report mediagate.Report, err error) map[string]any {
 	}
 	if e, ok := errors.AsType[*mediagate.Error](err); ok {
 		for word, kind := range kinds {
-			if kind == e.Kind && word != "no_model" {
+			if kind == e.Kind {
 				task["kind"] = word
 			}
 		}

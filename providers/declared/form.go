@@ -126,7 +126,7 @@ type row struct {
 var kinds = map[string]mediagate.Kind{
 	"invalid": mediagate.KindInvalid, "moderated": mediagate.KindModerated, "credentials": mediagate.KindCredentials,
 	"forbidden": mediagate.KindForbidden, "funds": mediagate.KindFunds, "throttled": mediagate.KindThrottled,
-	"capacity": mediagate.KindCapacity, "no_job": mediagate.KindNotFound, "no_model": mediagate.KindNotFound,
+	"capacity": mediagate.KindCapacity, "no_job": mediagate.KindNotFound, "no_model": mediagate.KindNoModel,
 	"unknown": mediagate.KindAmbiguous,
 }
 

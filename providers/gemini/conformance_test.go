@@ -80,7 +80,7 @@ func suite() providertest.Suite {
 			Name: "gemini-a", Provider: "gemini", Credentials: mediagate.Secrets(map[string]string{"api_key": "AIzaSyB4bX9mQ2vT7pW8nR3"}),
 		},
 		Job: mediagate.Job{
-			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image-preview", Operation: "image",
+			TaskID: externalID, ExternalID: externalID, Upstream: "gemini-3.1-flash-image", Operation: "image",
 			Params: []byte(`{"prompt":"a red kite","image_urls":["https://img.example.com/a.png"],"size":"16:9","resolution":"2K","n":1}`),
 		},
 		Others: []mediagate.Job{{
@@ -108,7 +108,8 @@ func suite() providertest.Suite {
 			"FAILED_PRECONDITION": row(mediagate.KindFunds, refusal(400, "FAILED_PRECONDITION", "enable billing")),
 			"UNAUTHENTICATED":     {Reply: refusal(401, "UNAUTHENTICATED", "who are you"), Kind: mediagate.KindCredentials, Code: mediagate.CodeProviderRefused},
 			"PERMISSION_DENIED":   row(mediagate.KindCredentials, refusal(403, "PERMISSION_DENIED", "no")),
-			"NOT_FOUND":           row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such model")),
+			"NOT_FOUND":           {Reply: refusal(404, "NOT_FOUND", "models/gemini-3.1-flash-image is not found for API version v1beta, or is not supported for generateContent."), Kind: mediagate.KindNoModel, Code: mediagate.CodeModelRetired},
+			"NOT_FOUND, no model": row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such page")),
 			"RESOURCE_EXHAUSTED":  {Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
 			"INTERNAL":            {Reply: refusal(500, "INTERNAL", "oops"), Kind: mediagate.KindAmbiguous, Code: mediagate.CodeSubmissionUnknown},
 			"UNKNOWN":             row(mediagate.KindAmbiguous, refusal(500, "UNKNOWN", "oops")),

@@ -122,7 +122,7 @@ func (a *Adapter) generate(ctx context.Context, job mediagate.Job, index int, bo
 		if err != nil {
 			return mediagate.Submission{}, err
 		}
-		return mediagate.Submission{}, googleapi.SubmitError(a.HTTP, whole)
+		return mediagate.Submission{}, googleapi.SubmitError(a.HTTP, whole, job.Upstream)
 	}
 	return a.outcome(ctx, job, index, answer)
 }

@@ -81,14 +81,19 @@ func said(answer vendorhttp.Answer) (Status, vendorhttp.Said) {
 	return status, vendorhttp.Said{Own: own, Meaning: status.meaning(), Code: status.Word(), Text: string(status.Message)}
 }
 
-// SubmitError is the error of an answer to a submission that is no acceptance.
-// Only a 4xx refuses.
-func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer) error {
+// SubmitError is the error of an answer to a submission to the model that is no
+// acceptance. Only a 4xx refuses.
+func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
 	_, says := said(answer)
-	return submitError(client, answer, says)
+	return submitError(client, answer, model, says)
 }
 
-func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, says vendorhttp.Said) error {
+// submitError is SubmitError for an answer that was read. A 404 that does not name the model
+// may come from a front end, or of a wrong base_url.
+func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
+	if answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound && strings.Contains(says.Text, model) {
+		says.Meaning.Kind = mediagate.KindNoModel
+	}
 	if answer.Status < http.StatusMultipleChoices {
 		says.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}

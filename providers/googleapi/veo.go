@@ -129,14 +129,14 @@ func (v *Video) Document(parameters any, frames []inline.Blob) any {
 	return veoRequest{parameters, []instance{one}}
 }
 
-// RefuseVideo makes the error for an answer to a submission that starts no
+// RefuseVideo makes the error for an answer to a submission to the model that starts no
 // operation.
-func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer) error {
+func RefuseVideo(client *vendorhttp.Client, answer vendorhttp.Answer, model string) error {
 	status, says := said(answer)
 	if says.Meaning.Kind == mediagate.KindInvalid && status.Moderated() {
 		says.Meaning.Kind = mediagate.KindModerated
 	}
-	return submitError(client, answer, says)
+	return submitError(client, answer, model, says)
 }
 
 // Filtered is what an end says of videos that were held back.

@@ -63,12 +63,16 @@ func said(h *head) vendorhttp.Said {
 }
 
 // made reads the answer to a submission. Where our id is taken, an earlier call
-// did arrive: a lookup finds it.
+// did arrive: a lookup finds it. A model that is gone is known by the code and the text: a
+// wrong address has the same code.
 func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Said {
 	s := said(h)
 	s.Done = s.Code == fine && answer.Status < http.StatusMultipleChoices && idOf(answer, at) != ""
 	if s.Own && duplicate(h) {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
+	}
+	if s.Own && answer.Status == http.StatusNotFound && h.Code == "1203" && contains(strings.ToLower(s.Text), "model", "模型") {
+		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindNoModel}
 	}
 	return s
 }

@@ -31,7 +31,7 @@ var meanings = map[vendorhttp.Text]vendorhttp.Meaning{
 	"content_policy_violation":   {Kind: mediagate.KindModerated},
 	"moderation_blocked":         {Kind: mediagate.KindModerated},
 	"content_filter":             {Kind: mediagate.KindModerated},
-	"model_not_found":            {Kind: mediagate.KindNotFound},
+	"model_not_found":            {Kind: mediagate.KindNoModel},
 }
 
 // refusal judges an answer that is no sound.
@@ -48,6 +48,9 @@ func (a *Adapter) refusal(answer vendorhttp.Answer) error {
 		} else if known, ok := meanings[word]; ok {
 			v = known
 		}
+	}
+	if v.Kind == mediagate.KindNoModel && answer.Status != http.StatusNotFound {
+		v.Kind = mediagate.KindNotFound
 	}
 	v.Retry = retryAfter(answer)
 	return a.HTTP.Refuse(v, answer, string(cmp.Or(code, word)), answer.Header.Get("X-Request-Id"), string(text))

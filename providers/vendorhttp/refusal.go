@@ -81,6 +81,7 @@ var failureCodes = map[mediagate.Kind]mediagate.FailureCode{
 	mediagate.KindThrottled:   mediagate.CodeProviderAway,
 	mediagate.KindCapacity:    mediagate.CodeProviderAway,
 	mediagate.KindNotFound:    mediagate.CodeProviderAway,
+	mediagate.KindNoModel:     mediagate.CodeModelRetired,
 	mediagate.KindUnreached:   mediagate.CodeProviderAway,
 	mediagate.KindTransient:   mediagate.CodeProviderAway,
 }
@@ -94,6 +95,7 @@ var kindTexts = map[mediagate.Kind]string{
 	mediagate.KindThrottled:   "the vendor asks for fewer calls",
 	mediagate.KindCapacity:    "the vendor has no free slot",
 	mediagate.KindNotFound:    "the vendor does not know what was asked for",
+	mediagate.KindNoModel:     "the vendor has no such model",
 	mediagate.KindAmbiguous:   "the vendor's answer does not tell whether it has the job",
 	mediagate.KindTransient:   "the vendor could not answer",
 }

@@ -115,7 +115,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 			}}, nil
 		}
 	}
-	return mediagate.Submission{}, googleapi.RefuseVideo(a.HTTP, answer)
+	return mediagate.Submission{}, googleapi.RefuseVideo(a.HTTP, answer, job.Upstream)
 }
 
 // result is what an operation has made.

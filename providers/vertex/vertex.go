@@ -113,7 +113,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 			}}, nil
 		}
 	}
-	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, whole)
+	return mediagate.Submission{}, googleapi.RefuseVideo(a.http, whole, job.Upstream)
 }
 
 // authorized makes a call with a token, and makes it once more with a new one

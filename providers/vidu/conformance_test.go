@@ -73,7 +73,7 @@ func submitRows() map[string]providertest.Row {
 	rows := map[string]providertest.Row{
 		"QuotaExceeded":            retried(mediagate.KindCapacity, refusal(429, "QuotaExceeded", "too many jobs")),
 		"OperationInProcess":       retried(mediagate.KindCapacity, refusal(400, "OperationInProcess", "later")),
-		"ModelUnavailable":         row(mediagate.KindNotFound, refusal(400, "ModelUnavailable", "no such model")),
+		"ModelUnavailable":         row(mediagate.KindCapacity, refusal(400, "ModelUnavailable", "not now")),
 		"NotFound":                 row(mediagate.KindNotFound, refusal(404, "NotFound", "no")),
 		"TaskNotFound":             row(mediagate.KindNotFound, refusal(404, "TaskNotFound", "no")),
 		"CreationNotFound":         row(mediagate.KindNotFound, refusal(404, "CreationNotFound", "no")),

@@ -23,7 +23,7 @@ var schemas = kernel.NewSchemas(files)
 const bodyMax = 20 << 20
 
 // models make images.
-var models = []string{"gemini-3.1-flash-image-preview", "gemini-3.1-flash-image"}
+var models = []string{"gemini-3.1-flash-image"}
 
 const method = "generateContent"
 

@@ -66,7 +66,7 @@ func Called(r *http.Request, models []string, method string) (model string, refu
 	if slices.Contains(models, model) && called == method {
 		return model, nil
 	}
-	rep := Refuse(kernel.CallOther, kernel.NoModel,
+	rep := Refuse(kernel.CallSubmit, kernel.NoModel,
 		kernel.Wrong("", "models/%s is not found for API version v1beta, or is not supported for %s", model, called))
 	return "", &rep
 }

@@ -98,6 +98,9 @@ func mount(s *kernel.Service) http.Handler {
 	for operation, models := range map[string][]string{
 		"text-to-video": {"kling-3.0"}, "image-to-video": {"kling-3.0"}, "omni-video": {"kling-3.0-omni", "kling-o1"},
 	} {
+		routes["POST /"+operation+"/{model}"] = apiKeyed(func(r *http.Request, _ kernel.Account) kernel.Reply {
+			return refuse(kernel.CallSubmit, kernel.NoModel, kernel.Wrong("", "model %q does not exist", r.PathValue("model")))
+		})
 		for _, model := range models {
 			job := func(b kernel.Body) (*kernel.Job, error) { return newer(model, b) }
 			routes["POST /"+operation+"/"+model] = apiKeyed(v2.Submits(operation+"-"+model, job))

@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"embed"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,6 +31,8 @@ const (
 var refuseBy = kernel.Refuser(map[kernel.Fault]kernel.Words{
 	kernel.NoKey: kernel.Says(http.StatusUnauthorized, says{invalid, "invalid_api_key"},
 		"Incorrect API key provided."),
+	kernel.NoModel: kernel.Says(http.StatusNotFound, says{invalid, "model_not_found"},
+		"The model does not exist or you do not have access to it: "),
 	kernel.NoPath:  kernel.Says(http.StatusNotFound, says{invalid, nil}, "Invalid URL"),
 	kernel.Invalid: kernel.Says(http.StatusBadRequest, says{invalid, nil}, ""),
 	kernel.Inappropriate: kernel.Says(http.StatusBadRequest, says{invalid, "content_policy_violation"},
@@ -58,6 +61,9 @@ type says struct {
 }
 
 func refuse(kind string, f kernel.Fault, err error) kernel.Reply {
+	if v, ok := errors.AsType[*kernel.Violation](err); ok && v.Field == "model" && v.Rule == "enum" {
+		f = kernel.NoModel
+	}
 	rep := refuseBy(kind, f, err)
 	rep.Header = requestID()
 	return rep

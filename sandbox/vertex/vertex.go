@@ -90,7 +90,7 @@ func (v *vertex) call(r *http.Request, a kernel.Account) kernel.Reply {
 	}
 	model, method, _ := strings.Cut(r.PathValue("call"), ":")
 	if r.PathValue("location") != location || !slices.Contains(surface.Models, model) {
-		return googleapi.Refuse(kernel.CallOther, kernel.NoModel,
+		return googleapi.Refuse(kernel.CallSubmit, kernel.NoModel,
 			kernel.Wrong("", "Publisher Model %s was not found or your project does not have access to it", model))
 	}
 	switch method {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,51 @@ func TestChannelDisabled(t *testing.T) {
 		if got := w.attempted(task); len(got) != 1 || got[0] != want {
 			t.Errorf("attempts of %s: %v, want one with %s", task.id, got, want)
 		}
+	}
+	w.verify(recoverTime)
+}
+
+// A vendor says that it has no such model. With another route the task takes that at once;
+// without one it fails, refunded, and so do the next ones, without a call, until an operator
+// enables the channel.
+func TestRetiredModel(t *testing.T) {
+	t.Parallel()
+	models := t.TempDir()
+	for name, text := range map[string]string{
+		"alpha.yaml": "id: alpha-v3\noperations:\n  - endpoint: /v1/videos/generations\n    routes: [{provider: kling, upstream: kling-v9, operation: video}]\n",
+		"zeta.yaml": "id: zeta-3.1-flash-image-preview\noperations:\n  - endpoint: /v1/images/generations\n    routes:\n" +
+			"      - {provider: gemini, upstream: gemini-3.1-flash-image-preview, operation: image}\n" +
+			"      - {provider: gemini, upstream: gemini-3.1-flash-image, operation: image}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(models, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorld(t, options{shape: production, settings: map[string]any{"catalog_dir": models}})
+	fails := func(calls int) {
+		t.Helper()
+		task := w.submit(job{model: alpha})
+		task.want, task.code, task.minJobs, task.maxJobs = "failed", "model_retired", 0, 0
+		w.await(task, 30*time.Second, "fails", func(o object) bool { return o.Status == "failed" })
+		w.checkLedger(task, "void", "hold")
+		if got := len(w.attempted(task)); got != calls {
+			t.Errorf("%d attempts, want %d", got, calls)
+		}
+	}
+	fails(1)
+	fails(0)
+	if out := w.command("channels", "list"); !strings.Contains(out, "kling-v9 until ") {
+		t.Errorf("channels:\n%s", out)
+	}
+	if out := w.command("channels", "enable", "kling-a"); strings.Contains(out, "kling-v9") {
+		t.Errorf("enabled:\n%s", out)
+	}
+	time.Sleep(time.Second) // what is promised is that all processes know by then
+	fails(1)
+	next := w.submit(job{model: zeta})
+	w.await(next, 30*time.Second, "completes by its next route", func(o object) bool { return o.Status == "completed" })
+	if got := len(w.attempted(next)); got != 2 {
+		t.Errorf("%d attempts, want 2", got)
 	}
 	w.verify(recoverTime)
 }

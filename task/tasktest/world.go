@@ -354,9 +354,9 @@ func (w *World) sendAttempt() {
 			task.Refused{Sending: sending, Failure: mediagate.Failure{Code: mediagate.CodeInvalidParameters}, Invalid: true},
 		)
 	case "refuses for now":
-		code := rapid.SampledFrom(
-			[]mediagate.FailureCode{mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused},
-		).Draw(w.t, "code")
+		code := rapid.SampledFrom([]mediagate.FailureCode{
+			mediagate.CodeProviderAway, mediagate.CodeFunds, mediagate.CodeProviderRefused, mediagate.CodeModelRetired,
+		}).Draw(w.t, "code")
 		_ = w.apply(task.Refused{
 			Sending: sending, Elsewhere: w.chance("elsewhere", 30),
 			Failure: mediagate.Failure{Code: code, Retryable: code == mediagate.CodeProviderAway},
@@ -511,6 +511,8 @@ func (w *World) submit(step task.Step) error {
 			queued.Refused = mediagate.ParkCredentials
 		}
 		return w.apply(queued)
+	case a == nil && w.chance("model retired", 3):
+		return w.apply(task.ModelRetired{N: step.N})
 	case a == nil:
 		id, kept := w.State.NextExternalID()
 		channel := rapid.SampledFrom([]string{"a", "b"}).Draw(w.t, "channel")

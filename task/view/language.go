@@ -45,6 +45,7 @@ var plain = map[mediagate.FailureCode]string{
 	mediagate.CodeResultUnavailable: "the result could not be fetched",
 	mediagate.CodeModalExpired:      "no modal parameters came in time",
 	mediagate.CodeSourceFailed:      "a task whose file this one needs ended without it",
+	mediagate.CodeModelRetired:      "the provider no longer has the model",
 	mediagate.CodeInternal:          "internal error",
 }
 
@@ -104,6 +105,11 @@ var messages = map[mediagate.FailureCode]map[string]string{
 		"zh": "所引用的任务未能提供需要的文件",
 		"ko": "참조한 작업이 필요한 파일 없이 종료되었습니다",
 		"ja": "参照元のタスクが必要なファイルを作らずに終了しました",
+	},
+	mediagate.CodeModelRetired: {
+		"zh": "服务提供方已停止提供该模型",
+		"ko": "제공업체가 더 이상 이 모델을 제공하지 않습니다",
+		"ja": "プロバイダーはこのモデルの提供を終了しました",
 	},
 	mediagate.CodeInternal: {
 		"zh": "内部错误",

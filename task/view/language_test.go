@@ -11,7 +11,7 @@ func TestMessage(t *testing.T) {
 	codes := []mediagate.FailureCode{
 		"content_policy_violation", "invalid_parameters", "image_processing_error", "generation_failed", "generation_timeout",
 		"provider_unavailable", "provider_rejected_credentials", "provider_submission_unknown", "result_unavailable",
-		"modal_expired", "internal_error",
+		"modal_expired", "model_retired", "internal_error",
 	}
 	for _, code := range codes {
 		seen := map[string]bool{}

@@ -37,7 +37,7 @@ func TestChannelsServeAliases(t *testing.T) {
 			}
 			m, _ := models.Model("zeta-2-ext")
 			for id, want := range test.want {
-				if ok := len(channels.Candidates(id, m.Operations()[0].Routes(), mediagate.Job{Params: json.RawMessage(`{"prompt":"a cat"}`)})) > 0; ok != want {
+				if ok := len(channels.Candidates(id, m.Operations()[0].Routes(), mediagate.Job{Params: json.RawMessage(`{"prompt":"a cat"}`)}, nil)) > 0; ok != want {
 					t.Errorf("%s: served %v, want %v", id, ok, want)
 				}
 			}

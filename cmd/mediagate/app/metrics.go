@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/mediagate/mediagate"
 	"github.com/mediagate/mediagate/activities"
@@ -32,7 +33,7 @@ func (g *Gateway) watch() {
 	g.metrics.Watch(metrics.Source{
 		Figures: g.Store.Figures, Channels: g.Store.ChannelStates, Removals: g.Store.RemovalStates, Database: g.Store.Ping,
 		Temporal:    g.pingTemporal,
-		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Concurrency: concurrency, Now: g.Store.Now,
+		ClockOffset: g.Store.ClockOffset, Limits: g.limits, Hints: g.hintCounts, Ends: g.modelEnds, Concurrency: concurrency, Now: g.Store.Now,
 	})
 }
 
@@ -51,6 +52,15 @@ func (g *Gateway) hintCounts() map[string]int64 {
 	return map[string]int64{
 		"due": n.Due, "idle": n.Idle, "unknown": n.Unknown, "dropped": n.Dropped, "challenge": n.Challenges,
 	}
+}
+
+// modelEnds are of the models that this process serves, if it serves the API.
+func (g *Gateway) modelEnds() map[string]time.Time {
+	server := g.server.Load()
+	if server == nil {
+		return nil
+	}
+	return server.ModelEnds()
 }
 
 // countedDeliverer counts the attempts at callbacks.

@@ -77,13 +77,13 @@ func TestPassthroughIsServedWhereItIsNamed(t *testing.T) {
 			if route.Upstream != test.upstream {
 				continue
 			}
-			found := channels.Candidates("film", []mediagate.Route{route}, mediagate.Job{Params: json.RawMessage(`{"prompt":"a cat"}`)})
+			found := channels.Candidates("film", []mediagate.Route{route}, mediagate.Job{Params: json.RawMessage(`{"prompt":"a cat"}`)}, nil)
 			if len(found) != 1 || found[0].Name != test.want || found[0].Route.Upstream != test.upstream {
 				t.Errorf("%s: %v", test.upstream, found)
 			}
 		}
 	}
-	known := channels.Candidates("delta-02", []mediagate.Route{{Provider: "minimax", Upstream: "MiniMax-Hailuo-02", Operation: "video"}}, mediagate.Job{Params: json.RawMessage(`{"prompt":"a","duration":5}`)})
+	known := channels.Candidates("delta-02", []mediagate.Route{{Provider: "minimax", Upstream: "MiniMax-Hailuo-02", Operation: "video"}}, mediagate.Job{Params: json.RawMessage(`{"prompt":"a","duration":5}`)}, nil)
 	if len(known) != 3 || known[0].Name != "open" {
 		t.Errorf("a model of the catalog goes to %v", known)
 	}

@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // warnOfRisks logs what no production should run with: an armed failpoint, and unencrypted calls
@@ -55,6 +57,31 @@ func (c Config) Unbounded() (names []string) {
 		}
 	}
 	return names
+}
+
+// endWarning is how many days before the last day of a model Ending warns.
+const endWarning = 30
+
+// Ending returns warnings about models that their vendors stop serving soon, or no longer serve.
+func (c Config) Ending(now time.Time) (warnings []string) {
+	models, _ := loadCatalog(c)
+	if models == nil {
+		return nil
+	}
+	for _, m := range models.Models() {
+		if m.ID != m.Canonical || m.Ends.IsZero() || now.Before(m.Ends.AddDate(0, 0, -endWarning)) {
+			continue
+		}
+		verb, instead := "ends", ""
+		if !now.Before(m.Ends.AddDate(0, 0, 1)) {
+			verb = "ended"
+		}
+		if m.Replacement != "" {
+			instead = "; replacement: " + m.Replacement
+		}
+		warnings = append(warnings, fmt.Sprintf("model %s %s on %s%s", m.ID, verb, m.Ends.Format(time.DateOnly), instead))
+	}
+	return warnings
 }
 
 // Cautions are comments about settings that are allowed but risky.

@@ -3,9 +3,12 @@ package app
 import (
 	"bytes"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -80,6 +83,29 @@ func TestWarnsOfFailpoints(t *testing.T) {
 }
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+// TestWarnsOfModelsThatEnd checks the warning from thirty days before the last day of a model.
+func TestWarnsOfModelsThatEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "zeta.yaml"), []byte("id: zeta-3.1-flash-image-preview\nends: 2027-03-31\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for now, want := range map[string][]string{
+		"2027-02-28T23:59:59Z": nil,
+		"2027-03-01T00:00:00Z": {"model zeta-3.1-flash-image-preview ends on 2027-03-31"}, // and not its alias
+		"2027-03-31T23:59:59Z": {"model zeta-3.1-flash-image-preview ends on 2027-03-31"},
+		"2027-04-01T00:00:00Z": {"model zeta-3.1-flash-image-preview ended on 2027-03-31"},
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Config{CatalogDir: dir}).Ending(at); !slices.Equal(got, want) {
+			t.Errorf("at %s: %q, want %q", now, got, want)
+		}
+	}
+}
 
 // TestUnboundedChannels checks the warnings about a channel without concurrency whose vendor
 // cannot stop a job, since cancelled jobs cost us, and about a channel without an account, whose

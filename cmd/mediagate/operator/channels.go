@@ -11,7 +11,7 @@ import (
 func channelColumns() []string {
 	return []string{
 		"name", "provider", "state", "reason", "since", "next_probe_at", "in_flight", "waiting", "oldest", "polling",
-		"error_rate", "last_error",
+		"error_rate", "last_error", "retired",
 	}
 }
 

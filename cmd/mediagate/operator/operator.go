@@ -242,6 +242,10 @@ func (c *call) show(answer []byte, columns ...string) error {
 
 // table prints rows for people.
 func (c *call) table(rows []map[string]any, columns []string) error {
+	columns = slices.DeleteFunc(columns, func(column string) bool {
+		return slices.Contains(rareColumns, column) &&
+			!slices.ContainsFunc(rows, func(row map[string]any) bool { return cell(column, row) != "" })
+	})
 	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, strings.ToUpper(strings.Join(columns, "\t")))
 	for _, row := range rows {
@@ -254,10 +258,12 @@ func (c *call) table(rows []map[string]any, columns []string) error {
 	return w.Flush()
 }
 
-// timeColumns and dayColumns hold Unix seconds. A cell of dayColumns shows only the day.
+// timeColumns and dayColumns hold Unix seconds. A cell of dayColumns shows only the day. rareColumns
+// are left out if they are empty in every row.
 var (
 	timeColumns = []string{"since", "next_probe_at", "oldest", "at"}
 	dayColumns  = []string{"expires_at", "last_used_at"}
+	rareColumns = []string{"retired"}
 )
 
 // cell formats a value for people.
@@ -273,9 +279,22 @@ func cell(column string, row map[string]any) string {
 		return time.Unix(int64(seconds), 0).UTC().Format(time.RFC3339)
 	case ok && slices.Contains(dayColumns, column):
 		return time.Unix(int64(seconds), 0).UTC().Format(time.DateOnly)
+	case column == "retired":
+		return retiredCell(v)
 	default:
 		return fmt.Sprint(v)
 	}
+}
+
+// retiredCell lists retired models with the times until which they are shut.
+func retiredCell(v any) string {
+	models, _ := v.([]any)
+	texts := make([]string, len(models))
+	for i, model := range models {
+		row, _ := model.(map[string]any)
+		texts[i] = fmt.Sprintf("%v until %s", row["upstream"], cell("at", map[string]any{"at": row["until"]}))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // required returns an error if one of the flags is missing.

@@ -259,6 +259,12 @@ func TestCommands(t *testing.T) {
 				"veo      veo       up                                                                         0          0                              0                    \n" +
 				"… more: -after veo\n",
 		},
+		"channels list, a model is retired": {
+			args: []string{"channels", "list"}, status: 200, want: request{Method: "GET", Target: "/channels?limit=100"},
+			answer: list(false, strings.Replace(idle, `"last_error_at":null`, `"last_error_at":null,"retired":[{"upstream":"veo-3","until":1772366400},{"upstream":"veo-4","until":1772366430}]`, 1)),
+			table: "NAME  PROVIDER  STATE  REASON  SINCE  NEXT_PROBE_AT  IN_FLIGHT  WAITING  OLDEST  POLLING  ERROR_RATE  LAST_ERROR  RETIRED\n" +
+				"veo   veo       up                                   0          0                0                                veo-3 until 2026-03-01T12:00:00Z, veo-4 until 2026-03-01T12:00:30Z\n",
+		},
 		"channels enable": {
 			args: []string{"channels", "enable", "kling-a"}, status: 200, answer: channel,
 			want:  request{Method: "PATCH", Target: "/channels/kling-a", Body: map[string]any{"enabled": true}},

@@ -59,6 +59,11 @@ export function Channels() {
                     {w.nextProbe} <Soon unix={c.next_probe_at} />
                   </p>
                 )}
+                {retiredOf(c).map((model) => (
+                  <p key={model.upstream} className="soft">
+                    {w.retired} <span className="foreign">{model.upstream}</span>, {w.retiredUntil} <Soon unix={model.until} />
+                  </p>
+                ))}
               </td>
               <td className="number">
                 {c.in_flight}
@@ -127,10 +132,16 @@ interface Asked {
   lever: Lever;
 }
 
-/** Enabling closes the breaker too, whether the channel was drained or not. */
+/** The models that the vendor no longer has. A service of an older version tells of none. */
+function retiredOf(c: Channel): Channel['retired'] {
+  return (c.retired as Channel['retired'] | undefined) ?? [];
+}
+
+/** Enabling closes the breaker and asks for retired models too, whether the channel was drained or not. */
 function leversOf(c: Channel): Lever[] {
   if (!c.enabled) return ['enable'];
-  return c.state === 'broken' ? ['close', 'drain'] : ['drain'];
+  if (c.state === 'broken') return ['close', 'drain'];
+  return retiredOf(c).length > 0 ? ['reopen', 'drain'] : ['drain'];
 }
 
 function Switch({ channel, lever, onClose, onDone }: Asked & { onClose: () => void; onDone: () => void }) {

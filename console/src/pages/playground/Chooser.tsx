@@ -93,6 +93,7 @@ function ModelCard({ model }: { model: ListedModel }) {
       <span className={css.modelname}>
         <h2>{model.id}</h2>
         {model.type && <Badge>{w.types[model.type]}</Badge>}
+        {model.ends && <Badge tone="warn">{w.endsOn(model.ends)}</Badge>}
       </span>
       <p className="soft">{String(model.submit?.schema.description ?? '')}</p>
       <p className={css.tags}>{model.tags.join(' · ')}</p>

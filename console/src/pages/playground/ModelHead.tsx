@@ -26,6 +26,16 @@ export function ModelHead({ target }: { target: Target }) {
             <Badge key={tag}>{tag}</Badge>
           ))}
         </p>
+        {listed.ends && (
+          <p className="note warn">
+            <span>{w.ends(listed.ends)} </span>
+            {listed.replacement && (
+              <Link to="/playground" search={{ model: listed.replacement }}>
+                {w.instead(listed.replacement)}
+              </Link>
+            )}
+          </p>
+        )}
         <p className="row">
           {page && (
             <a href={page} target="_blank" rel="noreferrer">

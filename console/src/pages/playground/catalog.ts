@@ -69,6 +69,9 @@ export interface ListedModel {
   id: string;
   type: ModelType | undefined;
   tags: string[];
+  /** The last day on which its vendor serves it, where that is known, and what to use then. */
+  ends: string | undefined;
+  replacement: string | undefined;
   submit: Submit | undefined;
   /** The first way to use it with a file of the kind that was asked for. */
   taking: Submit | undefined;
@@ -86,7 +89,7 @@ export function useModels(media?: Media): { models: ListedModel[] | undefined; e
           // The modal call goes on with a task, and takes no file of another one.
           const taking = media && own.find((s) => !s.endpoint.endsWith('/modal') && takesMedia(s.schema, media));
           const type = submit ? typeOfEndpoint(submit.endpoint) : types.find((t) => t === model.category);
-          return { id: model.id, type, tags: model.capability_tags ?? [], submit, taking };
+          return { id: model.id, type, tags: model.capability_tags ?? [], ends: model.ends, replacement: model.replacement, submit, taking };
         })
       : undefined;
   return { models, error: list.error ?? submits.error };
@@ -164,7 +167,7 @@ export function useTarget(model: string | undefined, endpoint: string | undefine
   const missing = gone || known === false || (!!submits.data && !!list.data && !byContract && !submit);
   if (!submits.data || !list.data || !found) return { target: undefined, missing, error: missing ? null : (submits.error ?? list.error ?? contract.error) };
   const type = typeOfEndpoint(found.endpoint);
-  const tags = list.data.data.find((m) => m.id === id)?.capability_tags ?? [];
+  const item = list.data.data.find((m) => m.id === id);
   return {
     target: {
       endpoint: found.endpoint,
@@ -173,7 +176,7 @@ export function useTarget(model: string | undefined, endpoint: string | undefine
       type,
       // The art family has its first operation under two names.
       operations: submits.data.filter((s) => s.model === id && !s.endpoint.endsWith('/imagine')),
-      listed: { id, type, tags, submit: submits.data.find((s) => s.model === id), taking: undefined },
+      listed: { id, type, tags: item?.capability_tags ?? [], ends: item?.ends, replacement: item?.replacement, submit: submits.data.find((s) => s.model === id), taking: undefined },
     },
     missing: false,
     error: null,
