@@ -301,7 +301,7 @@ func TestLoadRefuses(t *testing.T) {
 		"metadata of another kind":  {"        prompt: {", "        metadata: {type: string}\n        prompt: {", "metadata takes properties and nothing else"},
 		"metadata of nothing":       {"        prompt: {", "        metadata: {properties: {}}\n        prompt: {", "metadata takes properties"},
 		"a reference of one's own":  {"        prompt: {", "        metadata: {properties: {reference: {type: string}}}\n        prompt: {", "every model has reference"},
-		"items beside the first":    {"required: [prompt]", "$defs: {x: {prefixItems: [{type: string}], items: {type: string}}}\n      allOf: [{$ref: '#/$defs/x'}]\n      required: [prompt]", "prefixItems are all"},
+		"items with prefixItems":    {"required: [prompt]", "$defs: {x: {prefixItems: [{type: string}], items: {type: string}}}\n      allOf: [{$ref: '#/$defs/x'}]\n      required: [prompt]", "both prefixItems and items"},
 		"a zero that cannot be":     {"quantity: n", "quantity: n\n      zero: 4", `zero must be a number of units, where quantity may be 0: it is 4 for "n"`},
 		"holds of no list":          {"quantity: n", "quantity: n\n      holds: [{given: n, more: 1}]", `holds: given: "n" is no list of the request`},
 		"a zero below zero":         {"quantity: n", "quantity: n\n      zero: -1", "zero must be"},

@@ -102,7 +102,7 @@ func (r *SourceRule) pressProblems(s *shape) []string {
 	var problems []string
 	if field := s.properties[r.Button]; field == nil || !field.is("string") || r.Task == "" || len(r.Press) == 0 {
 		problems = append(
-			problems, fmt.Sprintf("button %q must be a text of the schema, beside task, with rows of press", r.Button),
+			problems, fmt.Sprintf("button %q must be a text of the schema, in addition to task, with rows of press", r.Button),
 		)
 	}
 	if slices.Contains(r.Owns, "") {

@@ -83,7 +83,7 @@ func (r shapeReader) read(s *shape, node yaml.MapSlice) error {
 		return fmt.Errorf("schema: nested deeper than %d, or refers to itself", maxShapeDepth)
 	}
 	if indexOf(node, "prefixItems") >= 0 && indexOf(node, "items") >= 0 && !isEmptySchema(child(node, "items")) {
-		return fmt.Errorf("schema: prefixItems are all that is looked at, items cannot stand beside them")
+		return fmt.Errorf("schema: a list cannot have both prefixItems and items")
 	}
 	r.depth++
 	narrows := r.conditional && indexOf(node, "type") < 0

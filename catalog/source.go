@@ -158,7 +158,7 @@ func (r *SourceRule) problems(s *shape) []string {
 			high > maxSourceIndex {
 			problems = append(
 				problems,
-				fmt.Sprintf("index %q must be an integer from 1, at most %d, with a default, beside task", r.Index, maxSourceIndex),
+				fmt.Sprintf("index %q must be an integer from 1 to at most %d, with a default, in addition to task", r.Index, maxSourceIndex),
 			)
 		}
 	}

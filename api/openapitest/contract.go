@@ -156,8 +156,8 @@ func (c *Contract) checkWebhook(name string, header http.Header, body []byte) er
 	return errors.Join(problems...)
 }
 
-// CheckRequest says why the body is none that the operation takes, with all
-// that clients may send beside what is described.
+// CheckRequest returns an error if the operation refuses the body. It accepts undescribed fields
+// that clients may send.
 func (c *Contract) CheckRequest(method, path string, body []byte) error {
 	return c.validate(
 		body, []string{"paths", path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"},

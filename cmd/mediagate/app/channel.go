@@ -62,7 +62,7 @@ func apiChannels(channels []mediagate.Channel) []api.Channel {
 }
 
 // openChannels opens the adapters of the channels. Their calls and downloads use the channel's
-// proxy. observe makes for each channel the function that is told of its calls. It may be nil.
+// proxy. observe returns the function that gets each call of a channel. It may be nil.
 func openChannels(
 	vendors all.Vendors, channels []mediagate.Channel, opt providers.Options, files fetcher,
 	observe func(channel string) func(effect string, status int, took time.Duration), t *traces,

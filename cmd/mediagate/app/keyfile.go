@@ -15,8 +15,8 @@ const maxKeyFile = 64 << 10
 // readKeyFile reads a file that holds keys.
 func readKeyFile(name string) (string, error) { return readTextFile(name, maxKeyFile) }
 
-// readTextFile reads a trusted file of at most so many bytes. It refuses a file that anybody may
-// write: whoever can replace a key does not need to know it. Its errors never quote the file.
+// readTextFile reads a trusted file of at most the given size. It refuses a file that everybody may
+// write: a key that others can replace protects nothing. Its errors never quote the file.
 func readTextFile(name string, most int64) (string, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -59,14 +59,14 @@ func Complete(ctx context.Context, words, commands, environ []string, out io.Wri
 		}
 	}
 	if len(before) == 0 || before[0] != "run" {
-		told := map[string]bool{}
+		offered := map[string]bool{}
 		for _, command := range commands {
 			parts := strings.Fields(command)
 			if len(parts) <= len(before) || strings.Join(parts[:len(before)], " ") != strings.Join(before, " ") ||
-				told[parts[len(before)]] {
+				offered[parts[len(before)]] {
 				continue
 			}
-			told[parts[len(before)]] = true
+			offered[parts[len(before)]] = true
 			offer(parts[len(before)])
 		}
 		return
