@@ -113,7 +113,7 @@ export class Visitor {
 		await this.page.evaluate(() => { delete globalThis.lastLook })
 		await this.page.waitForFunction(() => {
 			const look = `${performance.getEntriesByType('resource').length} ${document.body.innerText.length}`
-			const same = globalThis.lastLook === look && !document.querySelector('.loading')
+			const same = globalThis.lastLook === look && document.querySelector('h1') && !document.querySelector('.loading')
 			globalThis.lastLook = look
 			return same
 		}, {polling: 500})
