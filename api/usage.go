@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -632,10 +633,9 @@ func (c *call) csv(name string, lines [][]string) error {
 	return nil
 }
 
+// formula matches the beginning of a cell that a spreadsheet would take for a formula, also in the
+// full-width forms of East Asia. In some locales a spreadsheet begins a new cell after a semicolon.
+var formula = regexp.MustCompile(`^([\t\r\n])|(^|[;\t\r\n])([=+@＝＋－＠-])`)
+
 // csvText returns the text as a cell that no spreadsheet takes for a formula.
-func csvText(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
-		return "'" + s
-	}
-	return s
-}
+func csvText(s string) string { return formula.ReplaceAllString(s, "${2}'${1}${3}") }

@@ -132,12 +132,12 @@ func TestUsageAsFile(t *testing.T) {
 func TestFormulasAreTexts(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
-	for i, reference := range []string{`=HYPERLINK("http://evil.example.com","x")`, "+1", "-1", "@SUM(A1)", "\t=1", "plain, with \"quotes\"\nand lines"} {
+	for i, reference := range []string{`=HYPERLINK("http://evil.example.com","x")`, "+1", "-1", "@SUM(A1)", "\t=1", "＝1", "INV-7;=1+1;\n@x", "plain, with \"quotes\"\nand lines"} {
 		_, _, _, err := g.store.Grant(t.Context(), g.account.ID, mediagate.Micros(-i-1), reference)
 		g.must(err)
 	}
 	lines := g.send(request{path: "/admin/v1/accounts/" + g.account.ID + "/statement", key: adminKey, header: asCSV()}).lines(t)
-	for i, want := range []string{`'=HYPERLINK("http://evil.example.com","x")`, "'+1", "'-1", "'@SUM(A1)", "'\t=1", "plain, with \"quotes\"\nand lines"} {
+	for i, want := range []string{`'=HYPERLINK("http://evil.example.com","x")`, "'+1", "'-1", "'@SUM(A1)", "'\t=1", "'＝1", "INV-7;'=1+1;\n'@x", "plain, with \"quotes\"\nand lines"} {
 		if got := lines[i+3]; got[10] != want || got[2] != fmt.Sprintf("-0.00000%d", i+1) || got[3] != got[2] {
 			t.Errorf("%q", got)
 		}
