@@ -153,7 +153,8 @@ func (b *Breakers) Retire(ctx context.Context, name string, route mediagate.Rout
 		return
 	}
 	b.learn(s)
-	b.Logger.ErrorContext(ctx, "a vendor has no such model", "channel", name, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
+	b.Logger.ErrorContext(ctx, "a vendor has no such model",
+		"channel", name, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
 }
 
 // LastSeen returns when a worker last had the channel. It is zero if none had.

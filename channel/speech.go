@@ -201,7 +201,8 @@ func (s *speech) Close() error {
 func mayTryNext(err error) bool {
 	switch mediagate.KindOf(err) {
 	case mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindCredentials, mediagate.KindFunds,
-		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindUnreached, mediagate.KindShutOut:
+		mediagate.KindForbidden, mediagate.KindNotFound, mediagate.KindNoModel, mediagate.KindUnreached,
+		mediagate.KindShutOut:
 		return true
 	default:
 		return false

@@ -76,7 +76,8 @@ func (m *images) missing() string {
 // refused for several reasons, the job is refused for the first of these: what the client
 // can mend comes before what may pass.
 var refusals = []mediagate.Kind{
-	mediagate.KindModerated, mediagate.KindInvalid, mediagate.KindNoModel, mediagate.KindNotFound, mediagate.KindCredentials, mediagate.KindFunds,
+	mediagate.KindModerated, mediagate.KindInvalid, mediagate.KindNoModel, mediagate.KindNotFound,
+	mediagate.KindCredentials, mediagate.KindFunds,
 	mediagate.KindThrottled, mediagate.KindCapacity, mediagate.KindUnreached,
 }
 

@@ -91,7 +91,8 @@ func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 // submitError is SubmitError for an answer that was read. A 404 that does not name the model
 // may come from a front end, or of a wrong base_url.
 func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
-	if answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound && strings.Contains(says.Text, model) {
+	notFound := answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound
+	if notFound && strings.Contains(says.Text, model) {
 		says.Meaning.Kind = mediagate.KindNoModel
 	}
 	if answer.Status < http.StatusMultipleChoices {

@@ -71,7 +71,8 @@ func made(answer vendorhttp.Answer, h *head, at place) vendorhttp.Said {
 	if s.Own && duplicate(h) {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindAmbiguous}
 	}
-	if s.Own && answer.Status == http.StatusNotFound && h.Code == "1203" && contains(strings.ToLower(s.Text), "model", "模型") {
+	ofModel := contains(strings.ToLower(s.Text), "model", "模型")
+	if s.Own && answer.Status == http.StatusNotFound && s.Code == "1203" && ofModel {
 		s.Meaning = vendorhttp.Meaning{Kind: mediagate.KindNoModel}
 	}
 	return s
