@@ -30,16 +30,36 @@ func readTextFile(name string, most int64) (string, error) {
 	if about.Mode().IsRegular() && about.Mode().Perm()&0o002 != 0 {
 		return "", fmt.Errorf("%s may be written by anybody (mode %04o): chmod o-w", name, about.Mode().Perm())
 	}
-	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	text, err := readAtMost(file, most)
 	switch {
 	case err != nil:
 		return "", err
-	case int64(len(text)) > most:
-		return "", fmt.Errorf("%s is larger than %d bytes", name, most)
 	case bytes.IndexByte(text, 0) >= 0:
 		return "", errors.New(name + " is not a text file")
 	}
 	return string(text), nil
+}
+
+// readAtMost reads a file. It returns an error if the file is larger than most bytes.
+func readAtMost(file *os.File, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(text)) > most {
+		return nil, fmt.Errorf("%s is larger than %d bytes", file.Name(), most)
+	}
+	return text, err
+}
+
+// maxSettingsFile is the largest size of a settings file in bytes.
+const maxSettingsFile = 1 << 20
+
+// readSettingsFile reads a file of at most maxSettingsFile bytes.
+func readSettingsFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return readAtMost(file, maxSettingsFile)
 }
 
 // Warnings lists secrets that others can see: in files that anybody may read, in the arguments of

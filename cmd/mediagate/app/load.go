@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -211,7 +210,7 @@ func (r *reader) file(name string) bool {
 	if name == "" {
 		return true
 	}
-	text, err := os.ReadFile(name)
+	text, err := readSettingsFile(name)
 	if err != nil {
 		r.problems = append(r.problems, fmt.Errorf("config: %w", err))
 		return false

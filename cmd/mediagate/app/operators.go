@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -265,7 +264,7 @@ func (c Config) operatorFiles() []string {
 func operatorsState(files []string) string {
 	sum := sha256.New()
 	for _, name := range files {
-		text, err := os.ReadFile(name)
+		text, err := readSettingsFile(name) // a faulty setting may name any file, of any size
 		_, _ = fmt.Fprintf(sum, "%q %v %d\n", name, err, len(text))
 		_, _ = sum.Write(text)
 	}

@@ -204,6 +204,8 @@ func TestOperatorsAreReadAnew(t *testing.T) {
 	want(map[string]string{"ada": hashOf(rosaKey)}, "operators[1].key_hash: must be the SHA-256")
 	change(src.File, "operators:\n"+line+"- {name: rosa, key_hash: "+hashOf(adaKey)+", role: read}\n")
 	want(map[string]string{"ada": hashOf(rosaKey), "rosa": hashOf(adaKey)}, "")
+	change(src.File, "operators: [{name: ada, key_file: /dev/zero, role: operate}]\n")
+	want(map[string]string{"ada": hashOf(rosaKey), "rosa": hashOf(adaKey)}, "operators[0].key_file: /dev/zero is larger than 65536 bytes")
 	change(src.File, "currency: EUR\n")
 	want(map[string]string{}, "")
 }
