@@ -43,7 +43,7 @@ func TestACompletedRunOfAnOpenTaskIsEvidence(t *testing.T) {
 			s, counted, log := wakes(t, c.run), &tails{counts: map[mediagate.Evidence]int{}}, &bytes.Buffer{}
 			s.Activities.Evidence, s.Activities.Logger = counted, slog.New(slog.NewTextHandler(log, nil))
 			s.backlog("acc_2", 1) // evidence of two tasks at once is logged once
-			other := "task-beside-0000"
+			other := "task-acc_2-0000"
 			s.Engine.SetRun(other, c.run)
 			for _, id := range []string{taskID, other} {
 				events := []task.Event{task.Asked{}}
