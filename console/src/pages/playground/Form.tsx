@@ -115,20 +115,24 @@ function Items({ root, schema, path, value, onChange }: NodeProps) {
   );
 }
 
+function More({ fields }: { fields: ReactNode[] }) {
+  if (fields.length === 0) return null;
+  return (
+    <details className={css.more}>
+      <summary>{w.more}</summary>
+      <div className={css.fields}>{fields}</div>
+    </details>
+  );
+}
+
 export function Form({ schema, values, onChange, onSubmit, state, children }: { schema: Schema; values: Values; onChange: Change; onSubmit: () => void; state: FormState; children: ReactNode }) {
   const fields = fieldsOf({ root: schema, schema, path: [], value: values, onChange });
   const main = mainFields(schema);
-  const more = fields.filter(([name]) => !main.has(name));
   return (
     <FormStateContext value={state}>
       <form className={`stack ${css.form}`} noValidate onSubmit={(e) => (e.preventDefault(), onSubmit())}>
         <div className={css.fields}>{fields.filter(([name]) => main.has(name)).map(([, field]) => field)}</div>
-        {more.length > 0 && (
-          <details className={css.more}>
-            <summary>{w.more}</summary>
-            <div className={css.fields}>{more.map(([, field]) => field)}</div>
-          </details>
-        )}
+        <More fields={fields.filter(([name]) => !main.has(name)).map(([, field]) => field)} />
         {children}
       </form>
     </FormStateContext>
