@@ -192,7 +192,7 @@
 //   - A task does not complete after a cancel was accepted.
 //   - An attempt follows another only if the earlier one was rejected, has ended, or was given up
 //     by an operator's command. So a second job is made only with a proof that the first does not
-//     run, or on an operator's order.
+//     exist or is over, or on an operator's order.
 //   - After a restore a job is made only after a job was found, or on an operator's order (D17).
 //   - While an attempt is an intent, the task does not end before the stored end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. A refused event changes

@@ -117,8 +117,8 @@ func (s *State) waitFailure() *mediagate.Failure {
 	}
 }
 
-// nothingAtVendor reports whether the task has nothing at any vendor: neither a job that may run,
-// nor a result. It is false for a row that cannot be read, since such a row may have either.
+// nothingAtVendor reports whether the task has nothing at any vendor: neither a job that it waits
+// for, nor a result. It is false for a row that cannot be read, since such a row may have either.
 func (s *State) nothingAtVendor() bool {
 	a := s.Last()
 	return !s.Unreadable && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
