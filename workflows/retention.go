@@ -26,7 +26,7 @@ const (
 	retentionBound = 50 * time.Minute // of one run; the next run removes what is left
 )
 
-// Expire removes what is past its time (D16). Each kind gets a minute in turn, until nothing is
+// Expire removes what is past its time (D16). The kinds take turns of one minute until nothing is
 // left, so a kind with many rows delays no other. A kind that fails is left to the next run, and
 // this run then ends as failed.
 func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
@@ -55,6 +55,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 			var slice mediagate.RemovedSlice
 			err := workflow.ExecuteActivity(ctx, acts.RemoveExpired, args).Get(ctx, &slice)
 			switch {
+			// An operator has cancelled this run. The kinds that are left wait for the next one.
 			case temporal.IsCanceledError(err):
 				return removed, err
 			case err != nil:
@@ -73,6 +74,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 		return removed, temporal.NewNonRetryableApplicationError(message, "retention", nil)
 	}
 	ended("ended, nothing is left")
+	// Record that a run has come through all kinds, for operators and alerts.
 	end := activities.RemoveArgs{Kind: mediagate.RemovalRun}
 	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, end).Get(ctx, nil)
 }
@@ -100,10 +102,14 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 		Action: &client.ScheduleWorkflowAction{
 			ID: IDRetention, Workflow: Expire, TaskQueue: QueueMain, StaticSummary: "remove what is past its time",
 		},
+		// A run that still works when the next one is due goes on alone. A start that was missed
+		// while Temporal was away is made up for if it is at most one interval late.
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: retentionEvery,
 	}
 	schedules := c.Temporal.ScheduleClient()
+	// Every worker calls this at its start. If the schedule exists, perhaps with the options of an
+	// older release, it is updated.
 	_, err := schedules.Create(ctx, options)
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return err
