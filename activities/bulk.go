@@ -44,10 +44,11 @@ type JobProgress struct {
 // continues where its last heartbeat says. Repeating a command changes nothing, since the command
 // for a task always has the same id.
 //
-// It ends early if its worker stops or the job is cancelled; the job knows how far it came. If
-// the activity is paused it fails, so that Temporal tries it again when the pause is over.
+// It ends early if its worker stops or the job is cancelled, and returns how far it came. If the
+// activity is paused, it fails, so that Temporal tries it again when the pause is over.
 func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, error) {
 	p := in.Progress
+	// The last try of this activity may have come further than the workflow knows.
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
 			return p, a.fail(ctx, err)
@@ -111,6 +112,7 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 	}
 	changed, err := a.Store.Command(ctx, command, task.CommandOf(job.Action, job.Channel))
 	switch {
+	// The task has moved on since it was selected, or was erased.
 	case mediagate.Is(err, mediagate.KindConflict), mediagate.Is(err, mediagate.KindNotFound):
 		p.Skipped++
 		return nil

@@ -30,6 +30,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
+	// The sender's report, or an earlier lookup, has come first.
 	if row.State != mediagate.AttemptIntent && row.State != mediagate.AttemptUnknown {
 		return a.stepDone(ctx, in)
 	}
@@ -156,6 +157,7 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), manifestTimeout)
 	defer cancel()
+	// The manifest may outlive the inputs of its task.
 	bare := m.Outcome.WithoutInputs()
 	m.Outcome = &bare
 	text, err := json.Marshal(m)
@@ -260,6 +262,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 			})
 		})
 	}
+	// The first error is enough: any channel that is out of reach may have the job.
 	unreached := group.Wait()
 	// A found job counts, even if another channel is out of reach.
 	for _, events := range found {

@@ -57,7 +57,7 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 	return state, nil
 }
 
-// isOpen reports whether the round is still to be delivered.
+// isOpen reports whether the round is the newest one and still pending.
 func isOpen(target mediagate.WebhookTarget, round int) bool {
 	return target.Round == round && target.State == mediagate.WebhookPending
 }
@@ -76,7 +76,7 @@ type sentDelivery struct {
 // receiver may see an attempt twice, with the same webhook id. If an attempt cannot be recorded,
 // the activity remembers it in its heartbeat, and its repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagate.DeliveryOutcome, error) {
-	var made atomic.Pointer[sentDelivery] // each heartbeat has to hold it, including the first
+	var made atomic.Pointer[sentDelivery] // in every heartbeat, from the first on
 	var sent sentDelivery
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &sent) == nil {
 		made.Store(&sent)
@@ -103,7 +103,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 		return "", a.fail(ctx, err)
 	}
 	if recorded {
-		return mediagate.DeliveryRetry, nil // it is on record and the round is open: only our answer was lost
+		return mediagate.DeliveryRetry, nil // it failed, since the round is open; only our answer was lost
 	}
 	if made.Load() == nil {
 		if sent, err = a.deliverWithPermits(ctx, in, target); err != nil {
@@ -166,6 +166,8 @@ func (a *Activities) deliverOnce(
 		if err != nil {
 			return sentDelivery{}, err
 		}
+		// Another attempt may have stored a body meanwhile. The stored body counts, so that all
+		// attempts send the same bytes.
 		if target.Body, err = a.Store.StoreWebhookBody(ctx, in.TaskID, body); err != nil {
 			return sentDelivery{}, err
 		}
@@ -184,6 +186,7 @@ func (a *Activities) deliverOnce(
 		TaskID: in.TaskID, Round: in.Round, Attempt: in.Attempt, At: start,
 		Status: result.Status, Error: result.Error, Duration: end.Sub(start),
 	}}
+	// A run that replaces this one reads from here when the next attempt is due.
 	if result.Outcome == mediagate.DeliveryRetry && in.Wait > 0 {
 		sent.Delivery.NextAttemptAt = end.Add(in.Wait)
 	}
@@ -198,6 +201,7 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	// The state of the callback would say that it is pending, in the callback itself.
 	t.Webhook = mediagate.Webhook{}
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
@@ -229,6 +233,8 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	if err == nil {
 		return nil
 	}
+	// From here on the attempt is made but not on record. Put it into the heartbeat before
+	// anything can fail.
 	sent.Tries++
 	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)

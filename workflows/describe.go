@@ -57,8 +57,8 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 		return activities.RunBroken
 	case attempt > 1:
 		return activities.RunFailing
-	// A run whose workflow task waits is busy although it does nothing: the worker that takes the
-	// task makes it ask.
+	// A run whose workflow task waits for a worker counts as busy: a new run would have to wait
+	// for a worker as well.
 	case pending != nil || beats(desc, now):
 		return activities.RunBusy
 	default:
