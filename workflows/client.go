@@ -47,6 +47,7 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	ctx = tracing.Below(ctx, t.TraceParent)
+	// Almost always no run was started before, so this one call is all.
 	err := c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		Input{TaskID: t.ID, First: activities.FirstAnswer(t, time.Now())})
 	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
@@ -63,6 +64,7 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 		if failed != nil {
 			return failed
 		}
+		// Temporal refuses this start if another process has started a run meanwhile.
 		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 			Input{TaskID: t.ID, Seen: seen})
 	}
@@ -281,6 +283,7 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) er
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return err
 	}
+	// Only now is the history complete: until it was terminated, the run could still see more.
 	seen, err := c.readSeen(ctx, desc)
 	if err != nil {
 		return err

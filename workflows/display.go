@@ -55,6 +55,7 @@ func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 	if now.provider == "" {
 		now.provider = r.shown.provider
 	}
+	// Most answers change nothing in lists.
 	if now == r.shown {
 		return
 	}
@@ -88,7 +89,7 @@ func activitySummary(a activities.Answer) string {
 	}
 }
 
-// details returns the lines that explain the run to a person.
+// details returns the lines that explain the run to a person. Temporal's UI shows them as Markdown.
 func details(a activities.Answer) string {
 	lines := []string{"**" + activitySummary(a) + "**", ""}
 	if a.N > 0 {

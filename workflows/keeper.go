@@ -29,6 +29,7 @@ func (k *Keeper) Channel(ctx context.Context, name string) error {
 
 // keep starts the workflow, or replaces a run that makes no progress.
 func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Context) error) error {
+	// A Temporal that hangs must not keep the other singletons from being checked.
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	desc, err := k.Client.describe(ctx, id)

@@ -64,7 +64,8 @@ func hasWholeMemory(event *historypb.HistoryEvent) bool {
 	}
 }
 
-// seenAfter returns the run's memory after the event, computed as the run itself does.
+// seenAfter returns the run's memory after the event, computed as the run itself does: a change of
+// keepSeen or takeStep in generate.go needs the same change here.
 func seenAfter(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

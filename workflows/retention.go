@@ -38,6 +38,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	for _, kind := range mediagate.Removals() {
 		open = append(open, activities.RemoveArgs{Kind: kind})
 	}
+	// ended shows and logs what the run has removed.
 	ended := func(how string) {
 		workflow.SetCurrentDetails(ctx, removalDetails(removed, failed, how))
 		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed,
@@ -47,6 +48,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	for len(open) > 0 {
 		var left []activities.RemoveArgs
 		for _, args := range open {
+			// The next run is due soon. It goes on with the rest.
 			if workflow.Now(ctx).Sub(began) >= retentionBound {
 				ended("its time is over, the next run goes on")
 				return removed, nil

@@ -62,6 +62,7 @@ func (s *signals) drain(at task.Step) []activities.Command {
 	}
 	var commands []activities.Command
 	if s.cancelled.Err() != nil && !s.recorded {
+		// The context stays cancelled for the rest of the run, so remember that this was recorded.
 		s.recorded = true
 		commands = append(commands, activities.Command{Action: activities.ActionCancel})
 	}

@@ -23,6 +23,7 @@ func Channel(ctx workflow.Context, in ChannelInput) error {
 			return err
 		}
 	}
+	// Begin a new history before this one gets long.
 	return workflow.NewContinueAsNewError(ctx, Channel, in)
 }
 

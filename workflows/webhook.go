@@ -20,6 +20,7 @@ var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * ti
 func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
 	var state activities.RoundState
+	// A run that replaces another one must not repeat the attempts that are on record.
 	loadCtx := workflow.WithLocalActivityOptions(ctx, localOptions("read how far the round is"))
 	if err := workflow.ExecuteLocalActivity(loadCtx, nameLoadRound, args).Get(ctx, &state); err != nil {
 		return err
