@@ -66,6 +66,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	// The slice ends the waiting for the pace, not a command that is being given.
 	working, cancel = context.WithTimeout(working, jobSlice)
 	defer cancel()
+	// A burst of one: the rate also holds across the activities of a job.
 	pace := rate.NewLimiter(rate.Limit(in.PerSecond), 1)
 	for !p.Ended {
 		f := in.Filter
@@ -78,6 +79,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 			if pace.Wait(working) != nil { // the slice ends before the next task is due
 				return p, pausedOrReset(ctx)
 			}
+			// The failed try is in the heartbeat, so the next try of the activity counts on.
 			if err := a.actOn(ctx, in.TaskJob, t, &p); err != nil {
 				note()
 				return p, a.fail(ctx, err)
@@ -103,6 +105,7 @@ func pausedOrReset(ctx context.Context) error {
 // actOn gives the job's command to one task, and counts it. If it returns an error, the task is
 // to be tried again.
 func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediagate.Task, p *JobProgress) error {
+	// A reroute to a channel that does not serve the task would only park it.
 	if job.Channel != "" && !a.canTake(job.Channel, t) {
 		p.Skipped++
 		return nil

@@ -94,6 +94,7 @@ func (a *Activities) checkAndStore(
 	switch {
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // the next worker continues
+	// The account has used up what may be fetched for it today. That is no failure, and no try.
 	case waits:
 		return Answer{}, a.fail(ctx, retryWithoutPermit(ctx, "what was fetched for the account today"))
 	}
@@ -159,10 +160,12 @@ func (a *Activities) conclude(
 		case err == nil:
 			after.Passed = append(after.Passed, due[i].Field)
 		case isFinal(kind):
+			// The files after this one do not matter: a bad file ends the task.
 			e, _ := errors.AsType[*mediagate.Error](err)
 			after.Over = true
 			after.Failure = &mediagate.Failure{Code: mediagate.FailureCode(e.Code), Message: e.Message}
 			return after, false, nil
+		// The check was cut short. Nothing is known of this file.
 		case ctx.Err() != nil:
 		case errors.Is(err, errNoPermit):
 			waits = true
@@ -173,6 +176,7 @@ func (a *Activities) conclude(
 		}
 	}
 	switch {
+	// Not all files were checked: the check goes on later, and this is no try.
 	case ctx.Err() != nil:
 	case away == nil && waits:
 	case away == nil:

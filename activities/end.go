@@ -24,6 +24,7 @@ func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 // it may run.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	st, effects := &changed.State, changed.Effects
+	// An entry in the ledger means that this change has ended the task.
 	if effects.Entry != "" {
 		failpoint.Hit(failpoint.SettleCommitted)
 		if st.Modal.State == mediagate.ModalExpired {

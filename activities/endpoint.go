@@ -61,6 +61,7 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 			busy[id] = true
 			mu.Unlock()
 			turns.Go(func() {
+				// A panic must not end the process, nor leave the endpoint busy for ever.
 				err := mediagate.Guarded(func() error { return a.takeTurn(ctx, id) })
 				if err != nil && ctx.Err() == nil {
 					a.Logger.WarnContext(ctx, "an endpoint was not told of its events", "endpoint", id, "error", err)
@@ -153,6 +154,8 @@ func (a *Activities) attemptEvent(
 		a.Logger.ErrorContext(ctx, "an event could not be sent", "endpoint", d.EndpointID, "event", d.EventID, "error", err)
 		answer.Error = "the event could not be made or signed"
 	}
+	// A callback that is dropped has no further attempt. For an endpoint a drop is one failed
+	// attempt.
 	if answer.Outcome == mediagate.DeliveryDrop {
 		answer.Error = answer.Reason
 	}
@@ -167,6 +170,7 @@ func (a *Activities) attemptEvent(
 		Headers:  answer.Headers,
 		Duration: end.Sub(began),
 	}
+	// After the last attempt NextAt stays zero, and the delivery ends as failed.
 	if d.Attempts < len(endpointPauses) {
 		result.NextAt = end.Add(endpointPauses[d.Attempts])
 	}

@@ -36,6 +36,8 @@ func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure er
 // fail returns the error with which an activity ends. The cause stays in this process, for the
 // log; Temporal stores only the kind.
 func (a *Activities) fail(ctx context.Context, err error) error {
+	// An error of ours that wraps no other says all that there is to know. It needs no line in the
+	// log.
 	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
 		if n, ok := ctx.Value(capturedKey{}).(*captured); ok {
 			n.cause.Store(&err)

@@ -29,6 +29,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 		counted tally
 		running sync.WaitGroup
 	)
+	// Each heartbeat shows the report of the last interval.
 	last.Store(&WakeReport{})
 	calls, cancel := untilStopped(ctx)
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} }, nil)()
@@ -98,6 +99,8 @@ func (a *Activities) chores(t *tally) []chore {
 
 // ensureChannels keeps a poller running for each channel that tasks wait for.
 func (a *Activities) ensureChannels(ctx context.Context) error {
+	// A worker starts the workflows of its own channels. Here those of former names, and of
+	// channels that no worker has, get theirs (D11).
 	channels, err := a.Store.AwaitChannels(ctx)
 	return errors.Join(err, forEach(ctx, channels, ensureWide, func(name string) error {
 		return a.Engine.EnsureChannel(ctx, name)
@@ -187,6 +190,7 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 		return nil //nolint:nilerr // each step that needs the bucket reports it
 	}
 	parked := mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}
+	// Batch after batch, until one is not full.
 	for *away {
 		retried, err := a.Store.RetryParked(ctx, parked, retryBatch)
 		if err != nil {
@@ -214,7 +218,7 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 		for _, sweep := range due {
 			err := mediagate.Guarded(func() error { return a.sweepTask(ctx, sweep.TaskID) })
 			switch {
-			// Again is set for an erased task, which is swept twice.
+			// Again is zero, or the time of another sweep, for a copy that may still be under way.
 			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
 				err = a.Store.SetSweep(ctx, sweep, sweep.Again)
 			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own problem
@@ -246,6 +250,7 @@ func (a *Activities) checkLedger(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	report, err := a.Ledger.CheckLedger(ctx)
+	// A broken ledger is not an error of the check itself.
 	if err == nil && !report.OK {
 		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken",
 			"problems", len(report.Problems), "first", report.Problems[:min(len(report.Problems), ledgerLogged)])

@@ -83,6 +83,7 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	case !errors.Is(callErr, in.failed), kind != mediagate.KindInvalid && kind != mediagate.KindTransient:
 		return f, false
 	}
+	// A server that is away is asked again by the next attempt, up to inputTries.
 	return mediagate.Failure{
 		Code: mediagate.CodeImageProcessing, Message: messageOf(in.failed),
 		Retryable: mediagate.Is(in.failed, mediagate.KindTransient) && n < inputTries,
@@ -122,6 +123,7 @@ func (a *Activities) withFiles(
 		}
 		// If the adapter opens this link itself, the file is read from the bucket.
 		own[text] = f.Key()
+		// The client's own link lasts long enough.
 		if !f.ExpiresAt().Before(t.WaitsUntil(now).Add(fileMargin)) {
 			return text, nil
 		}

@@ -51,6 +51,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 
 // search finds out what became of the attempt, in our bucket or at its vendor.
 func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
+	// Only the name of the attempt is known: the database has lost the rest.
 	if row.Channel == "" {
 		return a.searchLost(ctx, t, row)
 	}
@@ -168,6 +169,7 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 		a.Logger.WarnContext(ctx, "manifest not stored", "task", row.TaskID, "attempt", row.N, "error", err)
 		return
 	}
+	// The manifest is final: the call has ended.
 	if m.CallEnds.IsZero() {
 		failpoint.Hit(failpoint.HandedOver)
 	}

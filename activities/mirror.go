@@ -334,6 +334,7 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 			switch {
 			case err == nil:
 				found[i] = results
+			// An extra file that can be spared is left out by copy, and is no error here.
 			case extra || ctx.Err() != nil || !f.isLost(err):
 				return nil, f.retryError(err)
 			default:
@@ -433,6 +434,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	if err != nil {
 		return nil, err
 	}
+	// The file itself does not say how long it is, but the vendor may.
 	if result.Duration == 0 {
 		result.Duration = m.Duration
 	}
@@ -440,6 +442,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	if m.Role != mediagate.RoleGrid || f.hasMain() {
 		return []mediagate.Result{result}, nil
 	}
+	// The vendor offers the four pictures only as one grid.
 	quarters, err := f.cut(ctx, position, result)
 	return append([]mediagate.Result{result}, quarters...), err
 }

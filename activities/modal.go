@@ -59,6 +59,7 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	case mediagate.JobUnknown:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient,
 			"the job is %q, which may mean that it waits still", report.Word)
+	// The job no longer waits, so the parameters have arrived.
 	case mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded, mediagate.JobFailed:
 	}
 	report.Ref = waiting.Ref

@@ -63,6 +63,7 @@ func (a *Activities) removeSlice(
 ) (mediagate.RemovedSlice, error) {
 	keep := a.Settings.Keep
 	rows := func(kept, grace time.Duration) (mediagate.RemovedSlice, error) {
+		// Zero means that rows of this kind are kept for ever.
 		if kept == 0 {
 			return mediagate.RemovedSlice{}, nil
 		}

@@ -35,6 +35,7 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	switch {
 	case err == nil:
 		return mediagate.Media{Stored: &result, MimeType: result.MimeType, Duration: result.Duration}, nil
+	// The connection to the vendor broke off. That is an error of the call, not of the file.
 	case from.Err != nil:
 		return mediagate.Media{}, from.Err
 	case mediagate.Is(err, mediagate.KindInvalid), mediagate.Is(err, mediagate.KindTooLarge):

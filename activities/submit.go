@@ -222,6 +222,7 @@ func (a *Activities) stopWithoutRow(ctx context.Context, row task.Attempt, made 
 	if made == nil {
 		return
 	}
+	// No row can say that the job exists. The log names it.
 	row.Ref = made.Ref
 	stopped := a.stopJob(ctx, row)
 	a.Logger.WarnContext(ctx, "a vendor has a job of a task whose row is gone", "task", row.TaskID,

@@ -31,6 +31,7 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	if err != nil {
 		return false, a.fail(ctx, err)
 	}
+	// No channel of this worker has that name, or had it before.
 	if poller == nil {
 		return a.tendMissing(ctx, in.Channel)
 	}

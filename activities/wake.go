@@ -199,6 +199,7 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 		TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent,
 	}
 	t.add(func(r *WakeReport) { r.Rounds++ })
+	// A round may wait for permits for minutes, so the first tries replace nothing.
 	if w.Tries < roundTry {
 		return unlessAnswered(a.Engine.EnsureRound(ctx, round))
 	}

@@ -48,6 +48,7 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 	if err != nil {
 		return RoundState{}, a.fail(ctx, err)
 	}
+	// The attempt after the last one on record is due.
 	state := RoundState{Open: isOpen(target, in.Round), Attempt: 1}
 	for _, d := range deliveries {
 		if d.Round == in.Round && d.Attempt >= state.Attempt {
@@ -94,6 +95,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
+	// A newer round has begun, or the round has ended. The workflow ends with this outcome.
 	if !isOpen(target, in.Round) {
 		return mediagate.DeliveryDrop, nil
 	}
@@ -105,6 +107,8 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	if recorded {
 		return mediagate.DeliveryRetry, nil // it failed, since the round is open; only our answer was lost
 	}
+	// The try before may have sent the attempt without recording it. Then only the record is
+	// missing.
 	if made.Load() == nil {
 		if sent, err = a.deliverWithPermits(ctx, in, target); err != nil {
 			return "", a.fail(ctx, err)
@@ -175,6 +179,7 @@ func (a *Activities) deliverOnce(
 	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
+	// An error says nothing about the receiver, so it does not count as an attempt.
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
 	if err != nil {
 		return sentDelivery{}, err
@@ -203,6 +208,7 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	}
 	// The state of the callback would say that it is pending, in the callback itself.
 	t.Webhook = mediagate.Webhook{}
+	// Messages of failures may repeat the request.
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
 	}
@@ -255,6 +261,7 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 		// KindConflict ends the activity.
 		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
 	}
+	// The pauses are 2, 4, 8, 16 and then 20 seconds.
 	wait := min(time.Second<<min(sent.Tries, 10), recordLate)
 	return &mediagate.Error{Kind: mediagate.KindOf(err), Message: message, RetryAfter: wait, Err: err}
 }
