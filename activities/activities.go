@@ -26,7 +26,8 @@ type Store interface {
 	HousekeepingStore
 }
 
-// TaskStore reads and changes tasks. Change of channel.Store is how a task changes.
+// TaskStore reads and changes tasks. A task changes by Change of channel.Store, or by a variant of
+// it below.
 type TaskStore interface {
 	TaskByID(ctx context.Context, taskID string) (mediagate.Task, error)
 	// State reads the task with its last attempt, and also attempt n if that is another one.
@@ -39,12 +40,12 @@ type TaskStore interface {
 	// Command is Change for an operator's command, which it records in the same transaction. A
 	// command whose id is on record changes nothing. A command without an event is only recorded.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
-	// SelectTasks lists tasks that the filter selects, newest first. After need not be the id of
-	// an existing task.
+	// SelectTasks lists the tasks that the filter selects, newest first. The filter's After need
+	// not be the id of an existing task.
 	SelectTasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, more bool, err error)
-	// TakeFetched takes bytes from the number that may be fetched for the account in a day; it
-	// takes all of that number if bytes is larger. ok is false while not enough is left. A
-	// negative number gives bytes back.
+	// TakeFetched takes bytes from the account's daily allowance of fetched bytes. If bytes is
+	// more than the whole allowance, it takes the whole allowance. ok is false while not enough is
+	// left. A negative number gives bytes back.
 	TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error)
 	// Refusals counts the rejected attempts of a task, by channel.
 	Refusals(ctx context.Context, taskID string) (byChannel map[string]int, err error)
@@ -52,7 +53,8 @@ type TaskStore interface {
 
 // WebhookStore keeps deliveries.
 type WebhookStore interface {
-	// WebhookTarget reads what a round sends, and where. The body is empty until it is stored.
+	// WebhookTarget reads what a round sends, and to which address. The body is empty until it is
+	// stored.
 	WebhookTarget(ctx context.Context, taskID string, round int) (mediagate.WebhookTarget, error)
 	// StoreWebhookBody stores the body of the task's callback, once, and returns the body that is
 	// stored (D14).
@@ -65,7 +67,7 @@ type WebhookStore interface {
 
 // EndpointStore keeps the events of accounts for their endpoints.
 type EndpointStore interface {
-	// NoteCrossings stores the events of balances and keys that have crossed a bound.
+	// NoteCrossings stores an event for each balance or quota that has crossed its bound.
 	NoteCrossings(ctx context.Context) error
 	// FailDisabled ends the pending deliveries of disabled endpoints as failed.
 	FailDisabled(ctx context.Context) error
@@ -100,15 +102,15 @@ type HousekeepingStore interface {
 	// again, if ever.
 	DueSweeps(ctx context.Context, most int) ([]mediagate.Sweep, error)
 	SetSweep(ctx context.Context, due mediagate.Sweep, next time.Time) error
-	// RemoveRows removes the due rows of one kind from the next slice, which begins after an id;
-	// the first slice of a run begins after the empty id. Rows that are younger than before are
-	// not due.
+	// RemoveRows removes the due rows of one kind from the next slice. The slice begins after the
+	// id in after, which is empty for the first slice of a run. Rows younger than before are not
+	// due.
 	RemoveRows(
 		ctx context.Context, kind mediagate.Removal, before time.Time, after string,
 	) (mediagate.RemovedSlice, error)
 	// RemoveSessions removes sessions of the console that have expired, and returns how many.
 	RemoveSessions(ctx context.Context) (removed int, err error)
-	// Unnamed returns those objects in the folder of results that no row names.
+	// Unnamed returns the given keys, of objects in the folder of results, that no row names.
 	Unnamed(ctx context.Context, keys []string) ([]string, error)
 	// NoteRemoval adds to the number of removed items of a kind, moves its mark, and notes the
 	// time when the removal has come to the end.
@@ -133,14 +135,14 @@ type Fetcher interface {
 	// FetchMedia opens a client's media.
 	FetchMedia(ctx context.Context, url string) (body io.ReadCloser, length int64, err error)
 	// FetchResult opens a vendor's result file, in the way in which the channel makes its calls.
-	// The name is empty if this worker does not have the channel.
+	// channelName is empty if this worker does not have the channel.
 	FetchResult(ctx context.Context, url, channelName string) (body io.ReadCloser, length int64, err error)
 }
 
 // Bucket keeps result files.
 type Bucket interface {
-	// Mirror opens a file once it has the memory to copy it, streams it to the object key, and
-	// closes it. It returns errors of open unchanged. Limits gives the bounds.
+	// Mirror waits for the memory that a copy takes, opens the file, streams it to the object key,
+	// and closes it. It returns errors of open unchanged. limits bounds the file.
 	Mirror(ctx context.Context, key string, open Opener, limits Limits) (mediagate.Result, error)
 	// Sign returns a link to the file that works for that time.
 	Sign(ctx context.Context, r mediagate.Result, ttl time.Duration) (mediagate.Link, error)
@@ -206,7 +208,7 @@ type Engine interface {
 	// first terminates a run that is under way, for the reason, which operators will read.
 	Replace(ctx context.Context, t mediagate.Task, reason string) error
 	// EnsureRound starts a delivery round unless it runs. ReplaceRound first terminates the run
-	// that is under way; a run that is busy or waits for a permit is left alone.
+	// that is under way. It leaves a run alone that is busy or waits for a permit.
 	EnsureRound(ctx context.Context, w mediagate.WebhookRound) error
 	ReplaceRound(ctx context.Context, w mediagate.WebhookRound, reason string) (replaced bool, err error)
 	EnsureChannel(ctx context.Context, name string) error

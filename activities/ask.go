@@ -18,7 +18,7 @@ type Question struct {
 	Ended *task.StepEnded `json:"ended,omitempty"`
 	// Running is the step that is under way while the run asks.
 	Running *task.Step `json:"running,omitempty"`
-	// Commands are those that reached the run as signals, and the run's cancel.
+	// Commands are the operators' commands that reached the run as signals, and the run's cancel.
 	Commands []Command `json:"commands,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type Answer struct {
 	Stop bool `json:"stop,omitempty"`
 	// StepEnds is the time by which the step has to end.
 	StepEnds time.Time `json:"ends,omitzero"`
-	// Behind is the channel behind whose calls a submit has to wait.
+	// Behind is set if a submit has to wait: it names the channel whose calls come first.
 	Behind string `json:"behind,omitempty"`
 	// Seen is what the run has to remember (D5).
 	Seen task.Seen `json:"seen,omitzero"`
@@ -61,6 +61,7 @@ type StepArgs struct {
 // Ask applies what the run reports, and returns the next step. It is a local activity of the run.
 // By asking, the run also renews its lease (D2).
 func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
+	// Commands come first: the answer is the next step after them.
 	for _, c := range q.Commands {
 		if err := a.command(ctx, q.TaskID, c); err != nil {
 			return Answer{}, a.fail(ctx, err)
@@ -70,6 +71,8 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 	if q.Ended != nil {
 		events = append(events, *q.Ended)
 	}
+	// The end of the step and the question are one transaction, so the answer is the step after
+	// that end.
 	changed, err := a.change(ctx, q.TaskID, append(events, task.Asked{Seen: q.Seen})...)
 	if mediagate.Is(err, mediagate.KindNotFound) {
 		return Answer{Missing: true}, nil
@@ -78,18 +81,20 @@ func (a *Activities) Ask(ctx context.Context, q Question) (Answer, error) {
 		return Answer{}, a.fail(ctx, err)
 	}
 	answer := answerTo(changed)
-	// The run may cancel its step: it asked because a signal came while the step was under way.
+	// The run asked because a signal came while its step was under way. If the step is no longer
+	// needed, the run cancels it.
 	answer.Stop = q.Running != nil && !changed.State.Continues(*q.Running)
 	return answer, nil
 }
 
 // command records an operator's command and applies it. A command that does not apply is recorded
-// as well: after a reset of the run Temporal delivers the signal again, and it must not apply
-// then.
+// as well. After a reset of the run Temporal delivers the signal again, and the command must not
+// apply then, when the task has moved on.
 func (a *Activities) command(ctx context.Context, taskID string, c Command) error {
 	var event task.Event
 	switch c.Action {
 	case ActionCancel:
+		// A cancel needs no row of its own: a repeated cancel changes nothing.
 		_, err := a.Store.Change(ctx, taskID, task.CancelRequested{})
 		return a.unlessRefused(ctx, taskID, c, err)
 	case mediagate.ActionFail:
@@ -104,6 +109,7 @@ func (a *Activities) command(ctx context.Context, taskID string, c Command) erro
 		err := mediagate.Errorf(mediagate.KindConflict, "no such command: %s", c.Action)
 		return a.unlessRefused(ctx, taskID, c, err)
 	}
+	// The run does not learn which operator sent the signal.
 	row := mediagate.Action{ID: c.ID, TaskID: taskID, Action: c.Action, Channel: c.Channel, By: "workflow signal"}
 	_, err := a.Store.Command(ctx, row, event)
 	// The command does not apply. Record it with the reason, and without an effect.
@@ -126,11 +132,12 @@ func (a *Activities) unlessRefused(ctx context.Context, taskID string, c Command
 	return err
 }
 
-// FirstAnswer answers the first question of a new task's run in advance, and the start of the run
-// carries the answer. It returns nil if the task cannot begin with a check or a submit, or may
-// have to wait for a source. The row may have changed by the time the run takes the step; the
-// step finds out, as any late step does.
+// FirstAnswer answers the first question of a new task's run in advance. The start of the run
+// carries the answer, which saves the run one question. It returns nil if the task cannot begin
+// with a check or a submit, or may have to wait for a source. The row may have changed by the time
+// the run takes the step; the step finds out, as any late step does.
 func FirstAnswer(t mediagate.Task, now time.Time) *Answer {
+	// A new task has no attempt yet, so its row alone is the whole state.
 	st := task.State{Task: t}
 	step := st.Advance(now)
 	if len(t.Plan.Routes) == 0 || len(t.Sources) > 0 || step.Kind != task.CheckInputs && step.Kind != task.Submit {

@@ -44,10 +44,11 @@ type JobProgress struct {
 // continues where its last heartbeat says. Repeating a command changes nothing, since the command
 // for a task always has the same id.
 //
-// It ends early if its worker stops or the job is cancelled; the job knows how far it came. If
-// the activity is paused it fails, so that Temporal tries it again when the pause is over.
+// It ends early if its worker stops or the job is cancelled, and returns how far it came. If the
+// activity is paused, it fails, so that Temporal tries it again when the pause is over.
 func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, error) {
 	p := in.Progress
+	// The last try of this activity may have come further than the workflow knows.
 	if activity.HasHeartbeatDetails(ctx) {
 		if err := activity.GetHeartbeatDetails(ctx, &p); err != nil {
 			return p, a.fail(ctx, err)
@@ -65,6 +66,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 	// The slice ends the waiting for the pace, not a command that is being given.
 	working, cancel = context.WithTimeout(working, jobSlice)
 	defer cancel()
+	// A burst of one: the rate also holds across the activities of a job.
 	pace := rate.NewLimiter(rate.Limit(in.PerSecond), 1)
 	for !p.Ended {
 		f := in.Filter
@@ -77,6 +79,7 @@ func (a *Activities) ActOnTasks(ctx context.Context, in JobArgs) (JobProgress, e
 			if pace.Wait(working) != nil { // the slice ends before the next task is due
 				return p, pausedOrReset(ctx)
 			}
+			// The failed try is in the heartbeat, so the next try of the activity counts on.
 			if err := a.actOn(ctx, in.TaskJob, t, &p); err != nil {
 				note()
 				return p, a.fail(ctx, err)
@@ -102,6 +105,7 @@ func pausedOrReset(ctx context.Context) error {
 // actOn gives the job's command to one task, and counts it. If it returns an error, the task is
 // to be tried again.
 func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediagate.Task, p *JobProgress) error {
+	// A reroute to a channel that does not serve the task would only park it.
 	if job.Channel != "" && !a.canTake(job.Channel, t) {
 		p.Skipped++
 		return nil
@@ -111,6 +115,7 @@ func (a *Activities) actOn(ctx context.Context, job mediagate.TaskJob, t mediaga
 	}
 	changed, err := a.Store.Command(ctx, command, task.CommandOf(job.Action, job.Channel))
 	switch {
+	// The task has moved on since it was selected, or was erased.
 	case mediagate.Is(err, mediagate.KindConflict), mediagate.Is(err, mediagate.KindNotFound):
 		p.Skipped++
 		return nil

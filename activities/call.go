@@ -18,8 +18,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// LongestSubmit is the longest time that a submit of any adapter takes. It is used for an
-// operation that no adapter of this worker describes, because another release had it.
+// LongestSubmit is the longest time that a submit of any adapter takes. It bounds an operation
+// that no adapter of this worker describes, for example one of another release.
 const LongestSubmit = 150 * time.Second
 
 // operation returns what the adapter says about the route's operation.
@@ -30,9 +30,9 @@ func (a *Activities) operation(r mediagate.Route) providers.Operation {
 	return providers.Operation{Sync: r.Sync, Submit: LongestSubmit}
 }
 
-// callResult is the result of one call to a vendor. It has a submission if the vendor accepted
-// the job; a refusal if it is proven that the vendor has no job; and neither if the vendor may
-// have one.
+// callResult is the result of one call to a vendor. It has a submission if the vendor accepted the
+// job, and a refusal if it is proven that the vendor has no job. It has neither if the vendor may
+// have a job.
 type callResult struct {
 	submission *mediagate.Submission
 	refusal    *mediagate.Failure
@@ -54,9 +54,9 @@ func (r callResult) detail() string { return mediagate.KindOf(r.err).String() }
 
 // call submits the attempt's job to the vendor. It lasts no longer than the row says (D4).
 //
-// The client's cancel ends a synchronous call, since such a job can only be stopped by closing
-// the connection. An asynchronous call is left to finish: within seconds it returns the job's id.
-// Nothing else ends the call, neither a Temporal that cannot be reached nor a timeout of the
+// The client's cancel ends a synchronous call, since such a job can only be stopped by closing the
+// connection. An asynchronous call is left to finish: within seconds it returns the job's id.
+// Nothing else ends the call. It goes on if Temporal cannot be reached, and after a timeout of the
 // activity.
 func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attempt, c channel.Channel) callResult {
 	longest := a.operation(row.Route).Submit
@@ -77,6 +77,9 @@ func (a *Activities) call(ctx context.Context, t mediagate.Task, row task.Attemp
 		a.Logger.WarnContext(ctx, "a job could not be made", "task", t.ID, "attempt", row.N, "error", err)
 		return jobNotMade(err)
 	}
+	// The adapter opens the client's media while it sends them, and hands over files while they
+	// arrive. Both objects remember their own errors, which tell below whose fault a failed call
+	// is.
 	opened := &inputs{fetcher: a.Fetcher, bucket: a.Bucket, own: own, params: job.Params}
 	files := &sink{activities: a, task: t, row: row}
 	job.Inputs, job.Sink = opened, files
@@ -123,8 +126,11 @@ func (a *Activities) accepted(ctx context.Context, row task.Attempt, s mediagate
 	if s.Ref.ExternalID == "" {
 		s.Ref.ExternalID = row.ExternalID
 	}
+	// The manifest is stored first: if this process dies before the database has the outcome, the
+	// next sender finds the files by it (D6).
 	a.storeManifest(ctx, row, manifest{Submission: s})
 	got := callResult{submission: &s}
+	// The vendor accepted the job and delivered nothing usable. That counts against the channel.
 	if out := s.Outcome; out != nil && out.Failure != nil && out.Failure.Code == mediagate.CodeResultUnavailable {
 		got.err = mediagate.Errorf(mediagate.KindVendor, "the answer holds no media")
 	}
@@ -170,8 +176,8 @@ const uploadLink = 72 * time.Hour
 
 // job returns what the adapter sends, or looks up, for an attempt. The row's times are the
 // database's, so they are translated to the clock of this process. Media that came within the
-// request become links, which are signed now. own maps those links, and the links of uploads that
-// the request names, to their objects.
+// request become links, which are signed now. own maps links of ours to their objects: those
+// links, and the links of uploads that the request names.
 func (a *Activities) job(
 	ctx context.Context, t mediagate.Task, row task.Attempt,
 ) (job mediagate.Job, own map[string]string, err error) {

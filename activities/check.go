@@ -16,21 +16,24 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// checkWidth is how many files of one task are fetched at the same time. A list of references is
-// fetched in one go, without flooding a server that has them all.
+// checkWidth is how many files of one task are fetched at the same time. Usual lists of references
+// are fetched at once, and a server that has all of them is not flooded.
 const checkWidth = 6
 
-// checkTries is how often the check is tried if a fault of ours ends it, or its worker is lost.
+// checkTries is how often the check is tried if it fails for a fault of ours, or its worker is
+// lost.
 const checkTries = 12
 
 // CheckInputs checks the client's media against the contract before anything is submitted. It
-// stores the result on the task's row, and does not fetch again what it found good. While a
-// server of the client's media is away it returns KindTransient, to be repeated; after a few
-// tries that is a failure of the task, too.
+// stores the result on the task's row, and does not fetch again what it found good. While a server
+// of the client's media is away, it returns KindTransient, and is repeated. After inputTries the
+// task fails.
 func (a *Activities) CheckInputs(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
 	times := timesRefused(ctx)
 	defer heartbeat(ctx, func() []any { return refusedDetails(times) }, nil)()
+	// A try whose worker was lost returned no error, so no failTry has counted it. It is counted
+	// here.
 	if tryOf(ctx) > checkTries {
 		return Answer{}, a.failTry(ctx, errStepLost, checkTries)
 	}
@@ -91,6 +94,7 @@ func (a *Activities) checkAndStore(
 	switch {
 	case ctx.Err() != nil:
 		return Answer{}, ctx.Err() // the next worker continues
+	// The account has used up what may be fetched for it today. That is no failure, and no try.
 	case waits:
 		return Answer{}, a.fail(ctx, retryWithoutPermit(ctx, "what was fetched for the account today"))
 	}
@@ -98,8 +102,9 @@ func (a *Activities) checkAndStore(
 }
 
 // checkInputs fetches the files that were not found good before, several at the same time. If
-// several are bad, the first one in the order of the request is named, and the files after it are
-// not waited for. waits says that files wait until more may be fetched for the account.
+// several are bad, the failure names the first one in the order of the request, and the fetches of
+// the files after it are cut off. waits says that files wait because the account may fetch no more
+// for now.
 func (a *Activities) checkInputs(
 	ctx context.Context, t mediagate.Task, before mediagate.InputCheck,
 ) (after mediagate.InputCheck, waits bool, err error) {
@@ -129,6 +134,8 @@ func (a *Activities) checkInputs(
 	for i, in := range due {
 		group.Go(func() error {
 			found[i] = a.checkInput(ctxs[i], t, request, in)
+			// A file after this one cannot change the result: the first bad file is the one that
+			// is named.
 			if isFinal(mediagate.KindOf(found[i])) {
 				for _, cancel := range cancels[i+1:] {
 					cancel()
@@ -153,10 +160,12 @@ func (a *Activities) conclude(
 		case err == nil:
 			after.Passed = append(after.Passed, due[i].Field)
 		case isFinal(kind):
+			// The files after this one do not matter: a bad file ends the task.
 			e, _ := errors.AsType[*mediagate.Error](err)
 			after.Over = true
 			after.Failure = &mediagate.Failure{Code: mediagate.FailureCode(e.Code), Message: e.Message}
 			return after, false, nil
+		// The check was cut short. Nothing is known of this file.
 		case ctx.Err() != nil:
 		case errors.Is(err, errNoPermit):
 			waits = true
@@ -167,6 +176,7 @@ func (a *Activities) conclude(
 		}
 	}
 	switch {
+	// Not all files were checked: the check goes on later, and this is no try.
 	case ctx.Err() != nil:
 	case away == nil && waits:
 	case away == nil:

@@ -29,8 +29,8 @@ func (a *Activities) shutOut(candidates []channel.Candidate) error {
 	}
 }
 
-// shutOutReason returns what is wrong with the channels, if it is the same for all, and otherwise
-// provider_unavailable.
+// shutOutReason returns what is wrong with the channels. If that is not the same for all, it
+// returns provider_unavailable.
 func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.ParkReason {
 	reason := mediagate.ParkProviderAway
 	for i, c := range candidates {
@@ -47,9 +47,9 @@ func (a *Activities) shutOutReason(candidates []channel.Candidate) mediagate.Par
 // chooseChannels decides under which name attempt n is made at the vendor, and which channels are
 // tried, in order.
 //
-// After a proven rejection the channels come first that have refused the task least often. After
-// an attempt that was sent more than once, the name and the channel stay: the last sending made
-// no job, but the first may have, and only the same vendor, asked under the same name, refuses to
+// After a proven rejection, the channels that have refused the task least often come first. After
+// an attempt that was sent more than once, the name and the channel stay: the last sending made no
+// job, but the first may have, and only the same vendor, asked under the same name, refuses to
 // make a second one (D4). Otherwise the channel that an operator has chosen counts, if there is
 // one.
 func (a *Activities) chooseChannels(
@@ -111,8 +111,8 @@ func (a *Activities) modelRetired(t mediagate.Task) bool {
 	return t.RerouteTo == "" && len(a.Channels.Candidates(t.Model, t.Plan.Routes, draftJob(t), nil)) > 0
 }
 
-// restrictTo returns the candidates that an operator's choice of a channel leaves. An empty name
-// is no choice.
+// restrictTo returns the candidates that are the channel that an operator has chosen. If name is
+// empty, the operator has chosen none, and all candidates stay.
 func restrictTo(candidates []channel.Candidate, name string) []channel.Candidate {
 	if name == "" {
 		return candidates
@@ -129,10 +129,11 @@ func isChannelFault(f mediagate.Failure) bool {
 		f.Code == mediagate.CodeProviderRefused || f.Code == mediagate.CodeFunds
 }
 
-// mayGoElsewhere reports whether the next attempt, if the channel refuses this one with f, may go to
-// a channel that takes new jobs and has never refused this task. If this channel has refused the
-// task before, the answer is false: the other channels were full then, and the task pauses before it
-// tries again. If the vendor has no such model, any route to another model will do.
+// mayGoElsewhere is asked when the channel has refused the attempt with f. It reports whether
+// another channel takes new jobs and has never refused this task, so that the next attempt can go
+// there at once. If this channel has refused the task before, it is false: the other channels were
+// full then, and the task pauses before it tries again. If the vendor has no such model, any route
+// to another model will do.
 func (a *Activities) mayGoElsewhere(
 	ctx context.Context, t mediagate.Task, row task.Attempt, f mediagate.Failure,
 ) bool {

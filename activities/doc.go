@@ -4,8 +4,8 @@
 //
 // Each activity may run twice, may run late, and may run alongside a forgotten copy of itself. So
 // an activity decides nothing: package task decides what may happen to a task, under the lock of
-// its row. The activity does its one thing and stores the result by Store.Change, together with
-// the question for the next step. The run therefore never acts on an old snapshot.
+// its row. The activity does its one thing and stores the result by Store.Change. The same
+// transaction answers the question for the next step, so the run never acts on an old snapshot.
 //
 // Arguments and results hold only ids and facts. A prompt, a link or a secret never enters a
 // history.

@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Settle ends the task if its end is due: the terminal row, the result, the money and the
-// callback's first round, in one transaction. It leaves a task that has ended as it is (D13).
+// Settle ends the task if its end is due. One transaction writes the final status, the result, the
+// ledger entry and the callback's first round. A task that has ended stays as it is (D13).
 func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 	failpoint.Hit(failpoint.SettleBeforeCommit)
 	return a.stepDone(ctx, in, task.EndDue{})
@@ -24,6 +24,7 @@ func (a *Activities) Settle(ctx context.Context, in StepArgs) (Answer, error) {
 // it may run.
 func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	st, effects := &changed.State, changed.Effects
+	// An entry in the ledger means that this change has ended the task.
 	if effects.Entry != "" {
 		failpoint.Hit(failpoint.SettleCommitted)
 		if st.Modal.State == mediagate.ModalExpired {
@@ -46,7 +47,8 @@ func (a *Activities) carryOut(ctx context.Context, changed task.Changed) {
 	for _, e := range effects.Evidence {
 		a.evidence(ctx, e, st.ID)
 	}
-	// These jobs belong to no attempt, so no row can say that they were stopped. The log does.
+	// These jobs belong to no attempt, so no row can say whether they were stopped. The log says
+	// it.
 	for _, s := range effects.Stray {
 		stopped := a.stopJob(ctx, task.Attempt{TaskID: st.ID, Sending: s.Sending, Ref: s.Ref})
 		a.Logger.WarnContext(ctx, "a vendor has a job that no attempt of its task has",
@@ -77,6 +79,8 @@ func (a *Activities) stopJob(ctx context.Context, row task.Attempt) (stopped boo
 	if row.Ref.JobID == "" {
 		return false
 	}
+	// A channel with a new key is first asked for the job, so that no job of another account is
+	// stopped.
 	c, err := a.accounts().ConfirmedOwner(ctx, row)
 	if err != nil {
 		return false
@@ -121,6 +125,7 @@ const dropTimeout = 2 * time.Second
 func (a *Activities) dropUploads(ctx context.Context, st *task.State) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
+	// After the first failure the rest is left to retention as well: the bucket is probably away.
 	for field, key := range st.Plan.Uploads {
 		if err := a.Sweeper.Delete(ctx, key); err != nil {
 			a.Logger.WarnContext(ctx, "media of a request not removed", "task", st.ID, "field", field, "error", err)
@@ -141,6 +146,7 @@ func (a *Activities) storeMirrored(
 ) error {
 	a.warnOfUnknownLengths(ctx, t, row, results)
 	failpoint.Hit(failpoint.SettleBeforeCommit)
+	// The copy holds a permit that other copies wait for, so the end must not take long here.
 	patient, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
 	_, err := a.change(patient, t.ID, task.Mirrored{N: row.N, Results: results})

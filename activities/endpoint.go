@@ -13,10 +13,10 @@ import (
 	"github.com/mediagate/mediagate/internal/failpoint"
 )
 
-// A loop of the activity TendWakes sends events to the endpoints of accounts. The transaction
-// that ends a task writes an event as one row for each endpoint. The loop claims due rows, sends
-// each with the sender of callbacks, and records the attempt. If the loop dies, its claims end,
-// and the next loop repeats the attempts under the same ids (ADR 19).
+// A loop of the activity TendWakes sends events to the endpoints of accounts. The transaction that
+// ends a task writes an event as one row for each endpoint. The loop claims due rows, sends each
+// with the sender of callbacks, and records the attempt. If the process dies, its claims expire,
+// and the loop of another process repeats the attempts under the same ids (ADR 19).
 //
 // Endpoints have their turns at the same time, so a slow one delays none of the others. An
 // attempt takes the same permits as a callback, so an account with many slow endpoints uses only
@@ -49,6 +49,7 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 	defer turns.Wait()
 	for ctx.Err() == nil {
 		mu.Lock()
+		// busy holds the endpoints that have their turn now. They are not listed again.
 		ids := slices.Collect(maps.Keys(busy))
 		mu.Unlock()
 		due, err := a.Store.DueEndpoints(ctx, ids, endpointRoom-len(ids))
@@ -60,6 +61,7 @@ func (a *Activities) sendEvents(ctx context.Context) error {
 			busy[id] = true
 			mu.Unlock()
 			turns.Go(func() {
+				// A panic must not end the process, nor leave the endpoint busy for ever.
 				err := mediagate.Guarded(func() error { return a.takeTurn(ctx, id) })
 				if err != nil && ctx.Err() == nil {
 					a.Logger.WarnContext(ctx, "an endpoint was not told of its events", "endpoint", id, "error", err)
@@ -121,9 +123,8 @@ func (a *Activities) sendEvent(ctx context.Context, turn mediagate.EndpointTurn,
 	return errors.Join(err, a.Store.ReleaseDelivery(storing, d.EndpointID, d.EventID, turn.Claim, next))
 }
 
-// attemptEvent sends an event to its endpoint, and reports whether that counts as an attempt. If
-// the body cannot be made or signed, that counts as well; otherwise the event would be tried for
-// ever.
+// attemptEvent sends an event to its endpoint, and reports whether that counts as an attempt. It
+// counts even if the body cannot be made or signed; otherwise the event would be tried for ever.
 func (a *Activities) attemptEvent(
 	ctx context.Context, turn mediagate.EndpointTurn, d mediagate.EndpointDelivery, result *mediagate.EndpointResult,
 ) (made bool, err error) {
@@ -139,6 +140,7 @@ func (a *Activities) attemptEvent(
 	}
 	defer release()
 	began := a.Now()
+	// The body is made after the permits are there, so that its links are fresh.
 	target.Body, err = a.eventBody(ctx, d)
 	var answer mediagate.DeliveryResult
 	if err == nil {
@@ -152,6 +154,8 @@ func (a *Activities) attemptEvent(
 		a.Logger.ErrorContext(ctx, "an event could not be sent", "endpoint", d.EndpointID, "event", d.EventID, "error", err)
 		answer.Error = "the event could not be made or signed"
 	}
+	// A callback that is dropped has no further attempt. For an endpoint a drop is one failed
+	// attempt.
 	if answer.Outcome == mediagate.DeliveryDrop {
 		answer.Error = answer.Reason
 	}
@@ -166,6 +170,7 @@ func (a *Activities) attemptEvent(
 		Headers:  answer.Headers,
 		Duration: end.Sub(began),
 	}
+	// After the last attempt NextAt stays zero, and the delivery ends as failed.
 	if d.Attempts < len(endpointPauses) {
 		result.NextAt = end.Add(endpointPauses[d.Attempts])
 	}

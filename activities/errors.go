@@ -20,8 +20,9 @@ type captured struct{ cause atomic.Pointer[error] }
 
 type capturedKey struct{}
 
-// CaptureCause is for a caller that logs a whole activity attempt. With the returned context the
-// activity does not log the cause of its failure; cause returns it instead.
+// CaptureCause is for a caller that logs each activity attempt in one line. With the returned
+// context the activity does not log the cause of its failure itself; cause returns it to the
+// caller.
 func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure error) error) {
 	n := &captured{}
 	return context.WithValue(ctx, capturedKey{}, n), func(failure error) error {
@@ -35,6 +36,8 @@ func CaptureCause(ctx context.Context) (_ context.Context, cause func(failure er
 // fail returns the error with which an activity ends. The cause stays in this process, for the
 // log; Temporal stores only the kind.
 func (a *Activities) fail(ctx context.Context, err error) error {
+	// An error of ours that wraps no other says all that there is to know. It needs no line in the
+	// log.
 	if e, ok := errors.AsType[*mediagate.Error](err); err != nil && (!ok || e.Err != nil) {
 		if n, ok := ctx.Value(capturedKey{}).(*captured); ok {
 			n.cause.Store(&err)
@@ -63,7 +66,8 @@ func Guarded(ctx context.Context, run func() (any, error)) (result any, err erro
 	return run()
 }
 
-// lastTry is an error of a step that is not tried again, although it could be.
+// lastTry marks the error of a step that has used up its tries: Temporal does not retry it,
+// although its kind would allow that.
 type lastTry struct{ error }
 
 // Unwrap returns the error.
@@ -130,9 +134,9 @@ func FromTemporal(err error) *mediagate.Error {
 	return &mediagate.Error{Kind: mediagate.KindInternal, Message: "internal error", Err: err}
 }
 
-// NoFault reports whether an activity failed only because its worker lacks the channel, because
-// it waits for a permit, or because no channel takes jobs. The log reports once that a channel is
-// out; otherwise each parked task would repeat that with each of its tries.
+// NoFault reports whether an activity failed only because its worker lacks the channel, because it
+// waits for a permit, or because no channel takes jobs. A channel that is out is logged once, by
+// its breaker. Each parked task would otherwise log it again at each of its tries.
 func NoFault(err error) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
 	if !ok {
@@ -152,15 +156,15 @@ func messageOf(err error) string {
 }
 
 const (
-	// leastWords is the length, in bytes, of the shortest text of a request that is searched for.
-	// Shorter texts are words that vendors use themselves.
+	// leastWords is the length, in bytes, of the shortest text of a request that is removed.
+	// Shorter texts may be words that vendors use themselves.
 	leastWords = 16
 	omitted    = "…"
 )
 
-// withoutRequest removes from a vendor's text what it repeats of the request: whole texts, and
-// the beginnings of texts, since vendors shorten what they repeat. It is for logs, which must not
-// hold the words of clients.
+// withoutRequest removes from a vendor's text whatever repeats the request: whole texts, and also
+// beginnings of texts, since vendors shorten what they repeat. It is for logs, which must not hold
+// the words of clients.
 func withoutRequest(text string, params json.RawMessage) string {
 	var request any
 	if json.Unmarshal(params, &request) != nil {

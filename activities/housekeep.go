@@ -29,6 +29,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 		counted tally
 		running sync.WaitGroup
 	)
+	// Each heartbeat shows the report of the last interval.
 	last.Store(&WakeReport{})
 	calls, cancel := untilStopped(ctx)
 	defer heartbeat(ctx, func() []any { return []any{*last.Load()} }, nil)()
@@ -47,6 +48,8 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 			a.Logger.InfoContext(ctx, "wakes worked off", "report", r)
 		}
 	}
+	// Deferred calls run in reverse: the chores are told to stop, they end, and the last report
+	// counts what they did.
 	defer report()
 	defer running.Wait()
 	defer cancel()
@@ -72,6 +75,8 @@ type chore struct {
 // chores returns all chores.
 func (a *Activities) chores(t *tally) []chore {
 	often := a.Settings.PassInterval
+	// The process before may have died after it saw the bucket fail, and before it retried the
+	// tasks.
 	bucketAway := true // as far as this process knows
 	wakes := func(ctx context.Context) error { return a.wakeDue(ctx, t) }
 	bucket := func(ctx context.Context) error { return a.retryForBucket(ctx, &bucketAway) }
@@ -92,8 +97,10 @@ func (a *Activities) chores(t *tally) []chore {
 	return all
 }
 
-// ensureChannels keeps the pollers running of all channels with rows.
+// ensureChannels keeps a poller running for each channel that tasks wait for.
 func (a *Activities) ensureChannels(ctx context.Context) error {
+	// A worker starts the workflows of its own channels. Here those of former names, and of
+	// channels that no worker has, get theirs (D11).
 	channels, err := a.Store.AwaitChannels(ctx)
 	return errors.Join(err, forEach(ctx, channels, ensureWide, func(name string) error {
 		return a.Engine.EnsureChannel(ctx, name)
@@ -134,12 +141,13 @@ func withinBatch(call func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// maxFailures is the number of errors in a row after which forEach stops: what it calls is away.
+// maxFailures is the number of errors in a row after which forEach stops. By then the service that
+// it calls is probably away.
 const maxFailures = 32
 
 // forEach calls f for all items, wide of them at the same time. It returns the first error; a
-// panic is an error, too. It stops early if the context ends, or if nothing succeeds any more:
-// what is left is due again.
+// panic is an error, too. It stops early if the context ends, or after maxFailures. The items that
+// are left stay due, and come with the next call.
 func forEach[T any](ctx context.Context, items []T, wide int, f func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(wide)
@@ -172,8 +180,8 @@ const (
 )
 
 // retryForBucket retries the tasks that are parked because the bucket was away, once the bucket
-// takes a write again. It does so only once after each failed probe: a bucket that takes the
-// probe but not the files would make them try for ever.
+// takes a write again. It does so only once after each failed probe. Otherwise a bucket that takes
+// the probe but not the files would make the tasks try all the time.
 func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 	probe, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -182,6 +190,7 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 		return nil //nolint:nilerr // each step that needs the bucket reports it
 	}
 	parked := mediagate.Parked{Reasons: []mediagate.ParkReason{mediagate.ParkStorage}}
+	// Batch after batch, until one is not full.
 	for *away {
 		retried, err := a.Store.RetryParked(ctx, parked, retryBatch)
 		if err != nil {
@@ -195,9 +204,9 @@ func (a *Activities) retryForBucket(ctx context.Context, away *bool) error {
 	return nil
 }
 
-// sweepLate removes files that were copied for ends that did not come, once no copy can be under
-// way any more (D13). It also removes the files of erased tasks, at once and then again. While
-// the bucket is away, they stay due.
+// sweepLate removes files that no task shows, for example of a copy that lost a race against a
+// cancel. It does so when no copy can be under way any more (D13). It also removes the files of
+// erased tasks, at once, and again later. While the bucket is away, they stay due.
 func (a *Activities) sweepLate(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
@@ -209,6 +218,7 @@ func (a *Activities) sweepLate(ctx context.Context) error {
 		for _, sweep := range due {
 			err := mediagate.Guarded(func() error { return a.sweepTask(ctx, sweep.TaskID) })
 			switch {
+			// Again is zero, or the time of another sweep, for a copy that may still be under way.
 			case err == nil || mediagate.Is(err, mediagate.KindNotFound):
 				err = a.Store.SetSweep(ctx, sweep, sweep.Again)
 			case !mediagate.Is(err, mediagate.KindUnavailable): // this task's own problem
@@ -234,12 +244,13 @@ type Ledger interface {
 	CheckLedger(ctx context.Context) (mediagate.LedgerReport, error)
 }
 
-// checkLedger checks the ledger. It logs what is broken each time, since a person has to look at
+// checkLedger checks the ledger. It logs what is broken at each check, until a person has mended
 // it.
 func (a *Activities) checkLedger(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
 	report, err := a.Ledger.CheckLedger(ctx)
+	// A broken ledger is not an error of the check itself.
 	if err == nil && !report.OK {
 		a.Logger.ErrorContext(ctx, "the ledger does not hold", "runbook", "LedgerBroken",
 			"problems", len(report.Problems), "first", report.Problems[:min(len(report.Problems), ledgerLogged)])
@@ -247,15 +258,15 @@ func (a *Activities) checkLedger(ctx context.Context) error {
 	return err
 }
 
-// sweepTask removes what was stored for a task that has ended, and what the task does not show:
-// all of it, or what was left by other attempts, and by abandoned calls of the attempt that
-// completed the task. For an erased task it removes everything.
+// sweepTask removes the files of an ended task that the task does not show. Of a completed task
+// these are the files of other attempts, and of abandoned calls of the attempt that completed it.
+// Of any other task, and of an erased one, it removes all files.
 func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 	t, err := a.Store.TaskByID(ctx, taskID)
 	if err != nil || !t.Status.Terminal() {
 		return err
 	}
-	// The account has the inputs of its ended tasks erased, including media that came within the
+	// The task's inputs were erased at the account's wish. They include media that came within the
 	// request.
 	if !t.InputsErasedAt.IsZero() {
 		for _, key := range t.Plan.Uploads {
@@ -277,6 +288,7 @@ func (a *Activities) sweepTask(ctx context.Context, taskID string) error {
 			return nil // the task's own files are not known, so nothing is removed
 		}
 	}
+	// First the unfinished uploads: one that ended later would leave a file behind.
 	if _, err := a.Sweeper.AbortStale(ctx, folder, 0); err != nil {
 		return err
 	}

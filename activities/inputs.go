@@ -30,14 +30,15 @@ type inputs struct {
 
 // Open fetches a file through the guarded client. It reads our own files from the bucket itself,
 // which may be at an address that the client refuses. It refuses a file that is not media by its
-// first bytes. Of a picture it reads what an upload would keep: without the parts that do not
-// show, and up to the picture's end.
+// first bytes. Of a picture it reads only what an upload would keep: no parts that do not show,
+// such as metadata, and nothing after the picture's end.
 func (in *inputs) Open(ctx context.Context, url string, most int64) (io.ReadCloser, int64, error) {
 	var (
 		body   io.ReadCloser
 		length int64
 		err    error
 	)
+	// A link of ours is read past the guarded client.
 	if key, ok := in.own[url]; ok {
 		body, length, err = in.bucket.Open(ctx, key)
 	} else {
@@ -60,7 +61,7 @@ func (in *inputs) field(url string) string {
 	return "an input"
 }
 
-// note remembers an error, so that it is recognized in what the adapter makes of it.
+// note remembers an error, so that refusal can recognise it when the adapter has wrapped it.
 func (in *inputs) note(err error) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -82,14 +83,15 @@ func (in *inputs) refusal(callErr error, n int) (f mediagate.Failure, ok bool) {
 	case !errors.Is(callErr, in.failed), kind != mediagate.KindInvalid && kind != mediagate.KindTransient:
 		return f, false
 	}
+	// A server that is away is asked again by the next attempt, up to inputTries.
 	return mediagate.Failure{
 		Code: mediagate.CodeImageProcessing, Message: messageOf(in.failed),
 		Retryable: mediagate.Is(in.failed, mediagate.KindTransient) && n < inputTries,
 	}, true
 }
 
-// fileMargin is how much longer than the task waits for the vendor the link of a client's upload
-// must work, so that it can be passed on.
+// fileMargin is how long the link of a client's upload must outlive the task's wait for the
+// vendor. A link that ends earlier is replaced.
 const fileMargin = time.Hour
 
 // file returns the upload behind a link of ours.
@@ -119,7 +121,9 @@ func (a *Activities) withFiles(
 		if !ok {
 			return text, nil
 		}
+		// If the adapter opens this link itself, the file is read from the bucket.
 		own[text] = f.Key()
+		// The client's own link lasts long enough.
 		if !f.ExpiresAt().Before(t.WaitsUntil(now).Add(fileMargin)) {
 			return text, nil
 		}

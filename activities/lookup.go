@@ -30,6 +30,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
+	// The sender's report, or an earlier lookup, has come first.
 	if row.State != mediagate.AttemptIntent && row.State != mediagate.AttemptUnknown {
 		return a.stepDone(ctx, in)
 	}
@@ -50,6 +51,7 @@ func (a *Activities) LookUp(ctx context.Context, in StepArgs) (Answer, error) {
 
 // search finds out what became of the attempt, in our bucket or at its vendor.
 func (a *Activities) search(ctx context.Context, t mediagate.Task, row task.Attempt) ([]task.Event, error) {
+	// Only the name of the attempt is known: the database has lost the rest.
 	if row.Channel == "" {
 		return a.searchLost(ctx, t, row)
 	}
@@ -156,6 +158,7 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), manifestTimeout)
 	defer cancel()
+	// The manifest may outlive the inputs of its task.
 	bare := m.Outcome.WithoutInputs()
 	m.Outcome = &bare
 	text, err := json.Marshal(m)
@@ -166,6 +169,7 @@ func (a *Activities) storeManifest(ctx context.Context, row task.Attempt, m mani
 		a.Logger.WarnContext(ctx, "manifest not stored", "task", row.TaskID, "attempt", row.N, "error", err)
 		return
 	}
+	// The manifest is final: the call has ended.
 	if m.CallEnds.IsZero() {
 		failpoint.Hit(failpoint.HandedOver)
 	}
@@ -260,6 +264,7 @@ func (a *Activities) searchLost(ctx context.Context, t mediagate.Task, row task.
 			})
 		})
 	}
+	// The first error is enough: any channel that is out of reach may have the job.
 	unreached := group.Wait()
 	// A found job counts, even if another channel is out of reach.
 	for _, events := range found {

@@ -20,7 +20,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// mirrorTries is how often a copy is tried that fails, or whose worker is lost.
+// mirrorTries is how often a copy is tried. Both a copy that fails and a copy whose worker is lost
+// count as tries.
 const mirrorTries = 5
 
 // MirrorResult copies the files of attempt N into the bucket. Their keys are made of task,
@@ -37,6 +38,8 @@ const mirrorTries = 5
 //   - KindUnreached with code channel_missing for a link that only the missing channel could open.
 func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, error) {
 	defer a.stopped(ctx, in.TaskID)
+	// A try whose worker was lost returned no error, so no failTry has counted it. It is counted
+	// here.
 	if tryOf(ctx) > mirrorTries {
 		return Answer{}, a.failTry(ctx, errStepLost, mirrorTries)
 	}
@@ -48,11 +51,13 @@ func (a *Activities) MirrorResult(ctx context.Context, in StepArgs) (Answer, err
 	if err != nil {
 		return Answer{}, a.fail(ctx, err)
 	}
+	// The step comes late: the task has ended, or the files are copied already.
 	if row.Outcome == nil || !row.Outcome.Succeeded || t.Status.Terminal() || row.Mirrored() {
 		return a.stepDone(ctx, in)
 	}
+	// The bucket was away. Ask it first, so as not to fetch the files from the vendor for nothing.
 	if t.Wait.Reason == mediagate.ParkStorage {
-		if err := a.Bucket.Probe(ctx); err != nil { // find that out without fetching the file from the vendor
+		if err := a.Bucket.Probe(ctx); err != nil {
 			return Answer{}, a.fail(ctx, lastTry{err})
 		}
 	}
@@ -113,8 +118,9 @@ func (f *files) mirror(ctx context.Context, position int, class string, open Ope
 	})
 }
 
-// opener returns how to open a file. The guarded client follows a link; only the channel that has
-// the account can open a reference; and a file that is in the bucket already is read from there.
+// opener returns how to open a file. The guarded client fetches a link. A reference can be opened
+// only by the channel that has the account. A file that is in the bucket already is read from
+// there.
 func (f *files) opener(m mediagate.Media) Opener {
 	return func(ctx context.Context) (body io.ReadCloser, length int64, err error) {
 		switch {
@@ -212,6 +218,8 @@ func (p *progress) details(refused int32) []any {
 // try begins again, under the same keys (D13). The caller sends the heartbeats, in the activity's
 // own context, since the context of the copy may end before.
 func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
+	// Providers share the permits in turn, so that one with many large files leaves room to
+	// others.
 	permit, err := waitForPermit(ctx, patience, func(ctx context.Context) (*limit.Permit, error) {
 		return f.Limits.Copies.Acquire(ctx, f.row.Provider, 1)
 	})
@@ -219,6 +227,7 @@ func (f *files) copyAll(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	defer permit.Release()
+	// A file may make a decoder panic. That must cost one copy, and not the worker.
 	return mediagate.Guarded(func() error {
 		results, err := f.mirrorAll(ctx)
 		if err != nil {
@@ -288,7 +297,7 @@ type files struct {
 	gone      error           // why the channel is missing
 	media     []mediagate.Media
 	refreshed bool // the vendor was asked for new links
-	answered  bool // the vendor answered that, or there is no vendor to ask
+	answered  bool // the vendor answered, or has nothing but the first links
 	copied    *progress
 	try       int32         // the number of the step's try, see media.Dispensable
 	quick     bool          // large files are left to the step Mirror
@@ -306,6 +315,7 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 		f.media = f.media[:maxFiles]
 	}
 	if len(f.media) == 0 {
+		// Some jobs make text or a voice, and no file.
 		if row.Outcome.Made.StandsAlone() {
 			return []mediagate.Result{}, nil
 		}
@@ -324,6 +334,7 @@ func (f *files) mirrorAll(ctx context.Context) ([]mediagate.Result, error) {
 			switch {
 			case err == nil:
 				found[i] = results
+			// An extra file that can be spared is left out by copy, and is no error here.
 			case extra || ctx.Err() != nil || !f.isLost(err):
 				return nil, f.retryError(err)
 			default:
@@ -379,8 +390,8 @@ func (f *files) retryError(err error) error {
 	}
 }
 
-// nothingLeft returns the error of a result without any piece that can be had. It is final,
-// unless the server of one piece is only away.
+// nothingLeft returns the error of a result without any piece that can be had. The error is final,
+// unless the server of some piece is only away.
 func nothingLeft(lost []error) error {
 	for _, err := range lost {
 		if mediagate.Is(err, mediagate.KindTransient) {
@@ -423,6 +434,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	if err != nil {
 		return nil, err
 	}
+	// The file itself does not say how long it is, but the vendor may.
 	if result.Duration == 0 {
 		result.Duration = m.Duration
 	}
@@ -430,6 +442,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	if m.Role != mediagate.RoleGrid || f.hasMain() {
 		return []mediagate.Result{result}, nil
 	}
+	// The vendor offers the four pictures only as one grid.
 	quarters, err := f.cut(ctx, position, result)
 	return append([]mediagate.Result{result}, quarters...), err
 }
@@ -450,6 +463,7 @@ func (f *files) hasMain() bool {
 // refresh asks the vendor once for new links to the same files, and reports whether there are
 // any.
 func (f *files) refresh(ctx context.Context) bool {
+	// One question for all files: each further one would cost the account's budget.
 	if f.refreshed {
 		return false
 	}
@@ -474,11 +488,13 @@ func (f *files) refresh(ctx context.Context) bool {
 	return found
 }
 
-// freshMedia polls once for new links. answered says that there are no others: a vendor that
-// keeps no jobs has only the first ones.
+// freshMedia polls once for new links. answered says that the vendor has no others to give. That
+// is also so if the vendor keeps no jobs, because its first links are all there are.
 func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answered bool) {
 	switch {
 	case f.row.Route.Sync:
+		// Files that were stored while they arrived are in our bucket. If one is missing there,
+		// the vendor's links say nothing about it.
 		return nil, !anyStored(f.row.Outcome.Media)
 	case f.channel.Vendor == nil:
 		return nil, false
@@ -528,7 +544,7 @@ func (f *files) firstStem() int {
 }
 
 // archive stores the stems as one main file, at the position of the first. If a stem turns out to
-// be lost, and there is another, the archive is made again without it.
+// be lost, the archive is made again without it, as long as another stem is left.
 func (f *files) archive(ctx context.Context, position int) (mediagate.Result, error) {
 	archive := &media.Archive{Modified: f.task.CreatedAt.UTC(), Half: halfRead}
 	index := f.media[position].Index

@@ -7,8 +7,8 @@ import (
 	"github.com/mediagate/mediagate/channel"
 )
 
-// confirmAccount asks the channel for the job that waits, if attempt n takes parameters to that
-// job and the channel's key is new. An account that shows the job gets the parameters (D11).
+// confirmAccount is for an attempt n that takes modal parameters to a job that waits. If the
+// channel has a new key, its account must show the job before it gets the parameters (D11).
 func (a *Activities) confirmAccount(ctx context.Context, t mediagate.Task, n int) error {
 	if !t.Modal.Resumes(n) {
 		return nil
@@ -34,10 +34,11 @@ func (a *Activities) waitingJob(ctx context.Context, t mediagate.Task) (*mediaga
 	}, nil
 }
 
-// findModal finds out whether modal parameters have arrived whose call was lost. It polls for the
-// job that waits, by the vendor's id. If the job still waits for parameters, they have not
-// arrived, and findModal returns KindNotFound. If the job does anything else, they have. If the
-// vendor does not know the job at all, that proves nothing, and the job is looked up again.
+// findModal finds out whether modal parameters have arrived at the vendor, after the answer of
+// their call was lost. It polls for the job that waits, by the vendor's id. If the job still waits
+// for parameters, they have not arrived, and findModal returns KindNotFound. If the job does
+// anything else, they have. If the vendor does not know the job at all, that proves nothing, and
+// the job is looked up again.
 func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.Asker) (mediagate.Report, error) {
 	waiting, err := a.Store.Attempt(ctx, t.ID, t.Modal.N)
 	if err != nil {
@@ -58,6 +59,7 @@ func (a *Activities) findModal(ctx context.Context, t mediagate.Task, c channel.
 	case mediagate.JobUnknown:
 		return mediagate.Report{}, mediagate.Errorf(mediagate.KindTransient,
 			"the job is %q, which may mean that it waits still", report.Word)
+	// The job no longer waits, so the parameters have arrived.
 	case mediagate.JobQueued, mediagate.JobRunning, mediagate.JobSucceeded, mediagate.JobFailed:
 	}
 	report.Ref = waiting.Ref

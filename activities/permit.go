@@ -14,8 +14,8 @@ import (
 
 // A submit that gets no permit waits in a queue of Temporal, `backlog/CHANNEL`. Every other
 // activity without a permit gives its slot back and comes again, see waitForPermit. Submits could
-// do that too, and the queue would not be needed, but the time until the vendor is called would
-// be longer. In this measurement 400 calls of a channel were held, then 60 tasks of one account
+// do that too, and the queue would not be needed, but the time until the vendor is called would be
+// longer. For this measurement 400 calls of a channel were held. Then 60 tasks of one account
 // came, then four of another account (two busy cores, the same program both ways):
 //
 //	from the submit to the vendor           with the queue   coming again
@@ -25,7 +25,7 @@ import (
 //	the last of the 60                      23 s             45 to 47 s
 //
 // The queue hands out each permit within 0.1 s. An activity that comes again tries every 5 to 90
-// seconds; more often would cost Temporal more writes than a small machine has.
+// seconds. More frequent tries would cost more writes than Temporal can make on a small machine.
 
 const (
 	// permitTime is how long a submit waits behind a channel's calls before its task looks for

@@ -9,10 +9,10 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A workflow that a schedule starts removes what is past its time. It removes each kind in
-// slices. A slice is one transaction, or one call of the bucket, and may be cut off and repeated.
-// Rows are removed first, and objects once no row names them. So a crash leaves an object for the
-// next run, and never a row that names a missing object (D16, D13).
+// The workflow Expire, which a schedule starts, removes rows and objects that are past their time.
+// It removes each kind in slices. A slice is one transaction, or one call to the bucket. It may be
+// cut off and repeated. Rows are removed first, and objects once no row names them. So a crash
+// leaves an object for the next run, and never a row that names a missing object (D16, D13).
 
 const (
 	removeStep   = time.Minute     // of one activity; the run continues with the next
@@ -40,6 +40,8 @@ func (a *Activities) RemoveExpired(ctx context.Context, in RemoveArgs) (mediagat
 	calls, cancel := untilStopped(ctx)
 	defer cancel()
 	defer heartbeat(ctx, noDetails, nil)()
+	// The activity ends after a minute, so that the run can show what it removed and turn to the
+	// next kind.
 	for end := a.Now().Add(removeStep); out.More && calls.Err() == nil && a.Now().Before(end); {
 		limited, done := context.WithTimeout(calls, sliceTimeout)
 		slice, err := a.removeSlice(limited, in.Kind, out.Next)
@@ -61,6 +63,7 @@ func (a *Activities) removeSlice(
 ) (mediagate.RemovedSlice, error) {
 	keep := a.Settings.Keep
 	rows := func(kept, grace time.Duration) (mediagate.RemovedSlice, error) {
+		// Zero means that rows of this kind are kept for ever.
 		if kept == 0 {
 			return mediagate.RemovedSlice{}, nil
 		}
@@ -113,6 +116,7 @@ func (a *Activities) removeAll(
 	removed, err := sweep(ctx)
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+	// What was removed is noted even if the time ran out.
 	noted := a.Store.NoteRemoval(noting, kind, "", removed, err == nil)
 	if ctx.Err() != nil {
 		return mediagate.RemovedSlice{Removed: removed, More: true}, noted
@@ -120,8 +124,8 @@ func (a *Activities) removeAll(
 	return mediagate.RemovedSlice{Removed: removed}, errors.Join(err, noted)
 }
 
-// removeStrays continues the pass over the results: it removes objects that are a day old and
-// that no row names. A pass that has ended is followed by the next one a day later.
+// removeStrays continues the pass over the results: it removes objects that are a day old and that
+// no row names. The next pass begins a day after the end of this one.
 func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.RemovedSlice, error) {
 	// A new pass, or one that a crash cut off: the mark says where to continue.
 	if after == "" {
@@ -142,6 +146,8 @@ func (a *Activities) removeStrays(ctx context.Context, after string) (mediagate.
 	if err != nil {
 		return mediagate.RemovedSlice{}, err
 	}
+	// The mark moves only after the removal. A crash in between repeats the slice, which does no
+	// harm.
 	if err := a.Sweeper.DeleteAll(ctx, strays); err != nil {
 		return mediagate.RemovedSlice{}, err
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // sender is what one SubmitJob knows and the database may lack (D5): the sending that it has
-// begun, and the id of the job that the vendor made of it. Its heartbeat carries that. So the
-// next try of the activity, or the run, knows it after this process has died.
+// begun, and the id of the job that the vendor made of it. Its heartbeat carries both. If this
+// process dies, Temporal hands them to the next try of the activity, or to the run.
 type sender struct {
-	news chan chan<- struct{} // asks the heartbeat to report at once, and to close the channel then
+	news chan chan<- struct{} // asks for a heartbeat at once; the sent channel is closed after it
 
 	mu   sync.Mutex
 	seen task.Seen
@@ -46,8 +46,8 @@ func (s *sender) reportSending(sending task.Sending) {
 	}
 }
 
-// setSeen sets what the next report says. It sends no report itself: by the next regular
-// heartbeat the database has most answers.
+// setSeen sets what the next heartbeat says. It sends none itself: most answers are in the
+// database before the next regular heartbeat is due.
 func (s *sender) setSeen(seen task.Seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,6 +77,7 @@ func (a *Activities) adoptReported(ctx context.Context, began *sender, in *StepA
 	if len(began.details()) == 0 {
 		return nil
 	}
+	// The heartbeat may know more than the run that scheduled this activity.
 	in.Seen = began.addTo(in.Seen)
 	_, err := a.persist(ctx, in.TaskID, task.Asked{Seen: in.Seen})
 	if mediagate.Is(err, mediagate.KindNotFound) {

@@ -11,8 +11,9 @@ import (
 )
 
 // sink stores the files of a submission while they arrive (mediagate.Sink). They get the same
-// checks, the same share of memory, and the same keys as files that are mirrored. So the result
-// of a vendor that gives no links reaches the bucket without another copy.
+// checks, the same share of memory, and the same keys as files that are mirrored. A vendor that
+// gives no links sends the file in its answer. The file goes from the connection to the bucket,
+// and no process holds the whole of it.
 type sink struct {
 	activities *Activities
 	task       mediagate.Task
@@ -34,6 +35,7 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	switch {
 	case err == nil:
 		return mediagate.Media{Stored: &result, MimeType: result.MimeType, Duration: result.Duration}, nil
+	// The connection to the vendor broke off. That is an error of the call, not of the file.
 	case from.Err != nil:
 		return mediagate.Media{}, from.Err
 	case mediagate.Is(err, mediagate.KindInvalid), mediagate.Is(err, mediagate.KindTooLarge):
@@ -44,14 +46,15 @@ func (s *sink) Store(ctx context.Context, index int, file io.Reader) (mediagate.
 	return mediagate.Media{}, err
 }
 
-// Record stores a manifest of the files that have arrived so far. It counts only from the end of
-// the call on: until then the sender may still report them all.
+// Record stores a manifest of the files that have arrived so far. The manifest counts only after
+// the end of the call: until then the sender may still report all files.
 func (s *sink) Record(ctx context.Context, soFar mediagate.Submission) {
 	s.activities.storeManifest(ctx, s.row, manifest{Submission: soFar, CallEnds: s.row.CallEnds})
 }
 
-// useless returns the outcome of a submission whose files the task cannot use, or nil if it can.
-// The vendor has done its work, and another submission would be another job.
+// useless returns the outcome of a submission whose files the task cannot use, or nil if it can
+// use them. The vendor has done its work, so this is an outcome: another submission would make,
+// and cost, another job.
 func (s *sink) useless() *mediagate.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 //   - If a channel takes jobs and has no free permit, the attempt waits behind the calls of that
 //     channel.
 //   - If a channel is full, or any channel has a concurrency, the task is queued for all of them
-//     (D7), including those that take no jobs now. The first one that can grants it a slot. A parked
-//     task goes on if a full channel has no trouble. If all channels are behind breakers, the task
-//     stays parked while it is queued, so that its parking ends (D12). If all refuse our account,
-//     the task parks while it is queued: the pauses of the breakers grow, and a person has to mend
-//     the cause.
+//     (D7), including those that take no jobs now. The first channel that has a free slot grants
+//     it. A parked task is no longer parked if one of the channels is full and has no trouble. If
+//     all channels are behind breakers, the task stays parked while it is queued, so that its
+//     parking still has an end (D12). If all refuse our account, the task parks while it is
+//     queued: the pauses of the breakers grow, and a person has to mend the cause.
 //   - If no channel takes jobs, and none has a concurrency, the error says why (shutOut).
 //   - If the vendors of all candidates no longer have their models, the task fails.
 //
@@ -53,8 +53,8 @@ func (a *Activities) openAttempt(ctx context.Context, t mediagate.Task, n int, h
 			Message: "no channel of this worker serves the task",
 		}
 	}
-	// full says that a channel has no free slot; onlyFull that such a channel has no trouble;
-	// behind is the first channel that takes jobs and has no free permit.
+	// full says that some channel has no free slot. onlyFull says that such a channel has no
+	// trouble besides. behind is the first channel that takes jobs and has no free permit.
 	full, onlyFull, behind := false, false, ""
 	for _, c := range candidates {
 		permit, ok := a.permit(c.Name, t.AccountID, has)

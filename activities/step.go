@@ -41,7 +41,7 @@ func (a *Activities) change(ctx context.Context, taskID string, events ...task.E
 	return changed, err
 }
 
-// persist is change for facts that only this process, and perhaps a sender's heartbeat, knows. It
+// persist is change for facts that are nowhere else, except perhaps in a sender's heartbeat. It
 // goes on although the worker is being stopped. While the database is away, it repeats the change
 // for as long as the activity may run, and at least for reportTime: a call may outlast its
 // activity, and its answer counts all the same.
@@ -66,9 +66,11 @@ func (a *Activities) persistWithin(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer cancel()
 	for {
+		// Each try has its own limit, so a connection that hangs does not use up the whole time.
 		try, stop := context.WithTimeout(ctx, 10*time.Second)
 		err := record(try)
 		stop()
+		// Any other error is an answer of the database. It would be the same at the next try.
 		if !mediagate.Is(err, mediagate.KindUnavailable) {
 			return err
 		}
@@ -129,8 +131,8 @@ func noDetails() []any { return []any{} }
 // nil. If details returns nil, it sends none. It sends none for a step that is over within the
 // first interval, since each is a write of the server.
 //
-// It uses the activity's own context: a heartbeat that is cut short would count as the activity's
-// cancel.
+// ctx must be the activity's own context: the SDK takes a heartbeat that was cut short for a
+// cancel of the activity.
 func heartbeat(ctx context.Context, details func() []any, news <-chan chan<- struct{}) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	report := func() {

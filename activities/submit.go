@@ -13,8 +13,8 @@ import (
 // SubmitJob makes attempt N of the step: it stores the intent, calls the vendor, and stores the
 // result. If the attempt exists already, SubmitJob does not send it again unless two lookups have
 // proven that the vendor has no such job (D3, D4). If no channel has a slot, the task is queued.
-// If this process makes as many calls at the channels as it may, the answer says behind which
-// channel to wait.
+// If this process has no permit for another call at the channels, the answer names the channel to
+// wait behind.
 //
 // If the job ended with its submit, its files are copied at once, if that is quick.
 //
@@ -50,6 +50,8 @@ func (a *Activities) SubmitJob(ctx context.Context, in StepArgs) (Answer, error)
 	case err != nil:
 		return Answer{}, a.fail(ctx, err)
 	case c.behind != "":
+		// Nothing was stored. If the task may still be submitted, the run takes the same step
+		// again, this time in the backlog of that channel.
 		answer, err := a.Ask(ctx, Question{TaskID: in.TaskID, Seen: in.Seen})
 		if answer.Step.Kind == task.Submit {
 			answer.Behind = c.behind
@@ -76,23 +78,24 @@ type prepared struct {
 	events  []task.Event
 }
 
-// prepareAttempt stores the intent of the step's attempt, or decides what to do with the attempt
-// if it exists. has is the permit that the caller has already, or an empty one.
+// prepareAttempt stores the intent of the step's attempt. If the attempt exists already,
+// prepareAttempt decides what to do with it. has is the permit that the caller has already, or an
+// empty one.
 func (a *Activities) prepareAttempt(ctx context.Context, t mediagate.Task, in StepArgs, has permit) (prepared, error) {
 	n := in.Step.N
 	row, err := a.Store.Attempt(ctx, t.ID, n)
 	switch {
 	case mediagate.Is(err, mediagate.KindNotFound) && in.Seen.N >= n:
-		// An earlier try sent this attempt, and the database has lost it again since
-		// adoptReported. So this try sends nothing: the end of the step stores the attempt once
-		// more.
+		// An earlier try sent this attempt, and the database has lost it again since adoptReported
+		// put it back. This try sends nothing: the Asked at the end of the step puts the attempt
+		// back once more.
 		return prepared{}, nil
 	case mediagate.Is(err, mediagate.KindNotFound):
 		return a.openAttempt(ctx, t, n, has)
 	case err != nil:
 		return prepared{}, err
 	case row.State == mediagate.AttemptIntent:
-		// The sender died, or is still in its call. What became of the attempt is open.
+		// The sender died, or is still in its call. It is not known what became of the attempt.
 		return prepared{events: a.afterLostSender(ctx, t, row)}, nil
 	case row.State != mediagate.AttemptUnknown || row.AbsentAgainAt.IsZero():
 		return prepared{}, nil
@@ -137,6 +140,7 @@ func (a *Activities) reopen(
 	if !reopened {
 		pass.Unused(ctx)
 	}
+	// The task refuses the sending: it has ended, or another process has sent it. Nothing is sent.
 	if mediagate.Is(err, mediagate.KindConflict) {
 		err = nil
 	}
@@ -165,6 +169,7 @@ func (a *Activities) sendBefore(t mediagate.Task, route mediagate.Route, now tim
 // written before sendBefore. The route's own operation decides how long the call takes (D4).
 func (a *Activities) callEnds(t mediagate.Task, route mediagate.Route, sendBefore, now time.Time) time.Time {
 	ends := sendBefore.Add(a.operation(route).Submit + a.Settings.ClockSkew)
+	// A synchronous call ends with the deadline of its task: a later answer would come too late.
 	if late := t.WaitsUntil(now).Add(a.Settings.ClockSkew); route.Sync && late.Before(ends) {
 		return inMicroseconds(late)
 	}
@@ -182,7 +187,7 @@ func (a *Activities) send(
 	defer c.pass.Unused(ctx) // if the call says nothing to the breaker
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.report(ctx, c.pass)
-	if mediagate.Is(got.err, mediagate.KindNoModel) { // before the next attempt, which another worker may make
+	if mediagate.Is(got.err, mediagate.KindNoModel) { // before the next attempt can begin, at any worker
 		a.Breakers.Retire(ctx, c.channel.Name, c.row.Route)
 	}
 	if got.submission != nil && got.submission.Ref.JobID != "" {
@@ -204,6 +209,7 @@ func (a *Activities) send(
 	if changed.Step.Kind != task.Mirror || a.Settings.QuickCopy <= 0 || ctx.Err() != nil {
 		return answerTo(changed), nil
 	}
+	// The call is over. Other calls need not wait for the copy.
 	c.permit.Release()
 	return a.finish(ctx, changed)
 }
@@ -216,6 +222,7 @@ func (a *Activities) stopWithoutRow(ctx context.Context, row task.Attempt, made 
 	if made == nil {
 		return
 	}
+	// No row can say that the job exists. The log names it.
 	row.Ref = made.Ref
 	stopped := a.stopJob(ctx, row)
 	a.Logger.WarnContext(ctx, "a vendor has a job of a task whose row is gone", "task", row.TaskID,

@@ -23,13 +23,15 @@ type ChannelArgs struct {
 // Its epoch fences it: once another run has begun, this one can claim nothing more, and returns
 // (D8).
 //
-// On a worker that lacks the channel it fails with KindUnreached, so that another worker gets it.
-// gone says that no worker has the channel any more, and that no task waits for it.
+// On a worker that lacks the channel TendChannel fails with KindUnreached, so that Temporal offers
+// it to another worker. gone says that no worker has the channel any more, and that no task waits
+// for it.
 func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool, err error) {
 	poller, err := a.accounts().Poller(ctx, in.Channel)
 	if err != nil {
 		return false, a.fail(ctx, err)
 	}
+	// No channel of this worker has that name, or had it before.
 	if poller == nil {
 		return a.tendMissing(ctx, in.Channel)
 	}
@@ -43,9 +45,9 @@ func (a *Activities) TendChannel(ctx context.Context, in ChannelArgs) (gone bool
 	return false, a.fail(ctx, err)
 }
 
-// keepAlive sends heartbeats with the poller's beat. It does not wait for the poller, so the
-// channel does not look dead if the database hangs. A poller that has made no step for stuckAfter
-// is dead: the heartbeats stop, and another worker takes over.
+// keepAlive sends heartbeats with the poller's beat. It sends them independently of the poller, so
+// the channel does not look dead at once if the database hangs. A poller that has made no step for
+// stuckAfter is dead: the heartbeats stop, and another worker takes over.
 func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
 	steps, still := p.Steps(), time.Duration(0)
 	return heartbeat(ctx, func() []any {
@@ -64,8 +66,8 @@ func keepAlive(ctx context.Context, p *channel.Poller) (stop func()) {
 }
 
 const (
-	// missingStep is how much longer each try leaves a channel alone that this worker lacks, up
-	// to missingMost.
+	// missingStep is by how much the pause grows with each try on a worker that lacks the channel,
+	// up to missingMost.
 	missingStep = 5 * time.Second
 	missingMost = 30 * time.Second
 	// missingPause is the pause between two checks of a channel that no worker has.
@@ -180,6 +182,8 @@ func (s signals) wakeChanged(ctx context.Context, name string, changes ...channe
 // RoomToCopy takes room for one of the copies that pollers of this process make.
 func (s signals) RoomToCopy(provider string) (release func()) {
 	if s.Settings.QuickCopy > 0 {
+		// This bounds the copies of all pollers of the process. Each copy also takes a permit of
+		// Copies, as the copies of runs do.
 		if permit, ok := s.Limits.PollCopies.TryAcquire(provider, 1); ok {
 			return permit.Release
 		}

@@ -16,6 +16,7 @@ import (
 // jobs of many tasks, and few learn anything.
 func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) {
 	attempt := e.Changed.State.Attempt(e.N)
+	// A change by a poll need not be the end of the job.
 	if a.Tracer == nil || attempt == nil || attempt.Outcome == nil {
 		return
 	}
@@ -29,6 +30,7 @@ func (a *Activities) traceJob(ctx context.Context, e channel.StepChange) {
 			attribute.String("mediagate.channel", attempt.Channel),
 			attribute.String("mediagate.provider", attempt.Provider),
 		))
+	// Only the code: the message may hold the vendor's words.
 	if failure := attempt.Outcome.Failure; failure != nil {
 		span.SetAttributes(attribute.String("error.type", string(failure.Code)))
 		span.SetStatus(codes.Error, "")

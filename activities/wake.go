@@ -13,7 +13,8 @@ import (
 // Each open task has a wake. If the time of a wake is past, the task's run has not asked in time,
 // or a callback's round has not recorded an attempt (D2). One scan works through those wakes. It
 // starts runs that the API could not start, repeats signals that were lost, including those of
-// cancels and commands, and replaces runs that no longer ask. All other signals are only faster.
+// cancels and commands, and replaces runs that no longer ask. All other signals only make things
+// faster.
 
 const (
 	wakeEvery = time.Second            // the pause after a scan that finds nothing
@@ -25,6 +26,7 @@ const (
 
 // wakeDue works through the wakes that are past their time, batch after batch.
 func (a *Activities) wakeDue(ctx context.Context, t *tally) (err error) {
+	// No batch begins after half of the time, so that the last one can still note its tries.
 	for began := time.Now(); time.Since(began) < batchLimit/2 && ctx.Err() == nil; {
 		due, failed := a.Store.DueWakes(ctx, wakeBatch)
 		if failed != nil || len(due) == 0 {
@@ -90,8 +92,9 @@ func unlessAnswered(err error) error {
 // The first try starts a run that has never asked. It signals a run that has asked, or that was
 // started before, since the first step of that run may take long. If there is no run to signal,
 // and at each later try, wakeOne first finds out what the newest run is doing. It leaves a run
-// alone that works, or that fails and is retried. It signals an idle run once more. It replaces
-// any other run. A run that has completed saw an end that the database has lost (D1).
+// alone if the run works, or if its workflow tasks fail and Temporal retries them. It signals an
+// idle run once more. It replaces any other run. If the run of an open task has completed, it saw
+// an end that the database has lost (D1).
 func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) error {
 	if w.Kind == mediagate.WakeRound {
 		return a.wakeRound(ctx, w, t)
@@ -123,6 +126,8 @@ func (a *Activities) wakeOne(ctx context.Context, w mediagate.Wake, t *tally) er
 		return unlessAnswered(err)
 	}
 	switch {
+	// A busy run asks by itself. A failing one asks once a worker can replay it, perhaps a worker
+	// of the next release.
 	case state == RunBusy, state == RunFailing:
 		return nil
 	case state == RunIdle && w.Tries <= 1:
@@ -155,7 +160,7 @@ const (
 	runCompleted = "the run of this task has completed, and the task is open"
 )
 
-// replace starts a new run in place of one that is of no use, for the reason why.
+// replace starts a new run in place of one that is of no use. Operators read why in Temporal.
 func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, why string) error {
 	row, err := a.toStart(ctx, w)
 	if err != nil {
@@ -177,8 +182,8 @@ func (a *Activities) replace(ctx context.Context, w mediagate.Wake, t *tally, wh
 	return nil
 }
 
-// toStart returns the task whose run is to be started. The run needs only the task's id. If the
-// row cannot be read, the run parks the task, and ends it.
+// toStart returns the task whose run is to be started. If its row cannot be read, toStart returns
+// only the ids, which are all that a run needs: the run parks such a task, and ends it in time.
 func (a *Activities) toStart(ctx context.Context, w mediagate.Wake) (mediagate.Task, error) {
 	row, err := a.Store.TaskByID(ctx, w.TaskID)
 	if mediagate.Is(err, mediagate.KindInternal) {
@@ -194,6 +199,7 @@ func (a *Activities) wakeRound(ctx context.Context, w mediagate.Wake, t *tally) 
 		TaskID: w.TaskID, AccountID: w.AccountID, Round: w.Round, TraceParent: w.TraceParent,
 	}
 	t.add(func(r *WakeReport) { r.Rounds++ })
+	// A round may wait for permits for minutes, so the first tries replace nothing.
 	if w.Tries < roundTry {
 		return unlessAnswered(a.Engine.EnsureRound(ctx, round))
 	}

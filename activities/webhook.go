@@ -48,6 +48,7 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 	if err != nil {
 		return RoundState{}, a.fail(ctx, err)
 	}
+	// The attempt after the last one on record is due.
 	state := RoundState{Open: isOpen(target, in.Round), Attempt: 1}
 	for _, d := range deliveries {
 		if d.Round == in.Round && d.Attempt >= state.Attempt {
@@ -57,7 +58,7 @@ func (a *Activities) LoadRound(ctx context.Context, in RoundArgs) (RoundState, e
 	return state, nil
 }
 
-// isOpen reports whether the round is still to be delivered.
+// isOpen reports whether the round is the newest one and still pending.
 func isOpen(target mediagate.WebhookTarget, round int) bool {
 	return target.Round == round && target.State == mediagate.WebhookPending
 }
@@ -76,7 +77,7 @@ type sentDelivery struct {
 // receiver may see an attempt twice, with the same webhook id. If an attempt cannot be recorded,
 // the activity remembers it in its heartbeat, and its repetitions only record it.
 func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagate.DeliveryOutcome, error) {
-	var made atomic.Pointer[sentDelivery] // each heartbeat has to hold it, including the first
+	var made atomic.Pointer[sentDelivery] // in every heartbeat, from the first on
 	var sent sentDelivery
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &sent) == nil {
 		made.Store(&sent)
@@ -94,6 +95,7 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 	if err != nil {
 		return "", a.fail(ctx, err)
 	}
+	// A newer round has begun, or the round has ended. The workflow ends with this outcome.
 	if !isOpen(target, in.Round) {
 		return mediagate.DeliveryDrop, nil
 	}
@@ -103,8 +105,10 @@ func (a *Activities) DeliverWebhook(ctx context.Context, in RoundArgs) (mediagat
 		return "", a.fail(ctx, err)
 	}
 	if recorded {
-		return mediagate.DeliveryRetry, nil // it is on record and the round is open: only our answer was lost
+		return mediagate.DeliveryRetry, nil // it failed, since the round is open; only our answer was lost
 	}
+	// The try before may have sent the attempt without recording it. Then only the record is
+	// missing.
 	if made.Load() == nil {
 		if sent, err = a.deliverWithPermits(ctx, in, target); err != nil {
 			return "", a.fail(ctx, err)
@@ -166,6 +170,8 @@ func (a *Activities) deliverOnce(
 		if err != nil {
 			return sentDelivery{}, err
 		}
+		// Another attempt may have stored a body meanwhile. The stored body counts, so that all
+		// attempts send the same bytes.
 		if target.Body, err = a.Store.StoreWebhookBody(ctx, in.TaskID, body); err != nil {
 			return sentDelivery{}, err
 		}
@@ -173,6 +179,7 @@ func (a *Activities) deliverOnce(
 	}
 	failpoint.Hit(failpoint.WebhookBeforeSend)
 	start := a.Now()
+	// An error says nothing about the receiver, so it does not count as an attempt.
 	result, err := a.Deliverer.Deliver(ctx, in.TaskID, target)
 	if err != nil {
 		return sentDelivery{}, err
@@ -184,6 +191,7 @@ func (a *Activities) deliverOnce(
 		TaskID: in.TaskID, Round: in.Round, Attempt: in.Attempt, At: start,
 		Status: result.Status, Error: result.Error, Duration: end.Sub(start),
 	}}
+	// A run that replaces this one reads from here when the next attempt is due.
 	if result.Outcome == mediagate.DeliveryRetry && in.Wait > 0 {
 		sent.Delivery.NextAttemptAt = end.Add(in.Wait)
 	}
@@ -198,7 +206,9 @@ func (a *Activities) callbackBody(ctx context.Context, taskID string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	// The state of the callback would say that it is pending, in the callback itself.
 	t.Webhook = mediagate.Webhook{}
+	// Messages of failures may repeat the request.
 	if !t.InputsErasedAt.IsZero() {
 		t = t.WithoutInputs()
 	}
@@ -229,6 +239,8 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 	if err == nil {
 		return nil
 	}
+	// From here on the attempt is made but not on record. Put it into the heartbeat before
+	// anything can fail.
 	sent.Tries++
 	made.Store(&sent)
 	activity.RecordHeartbeat(ctx, sent)
@@ -249,6 +261,7 @@ func (a *Activities) recordSent(ctx context.Context, made *atomic.Pointer[sentDe
 		// KindConflict ends the activity.
 		return &mediagate.Error{Kind: mediagate.KindConflict, Message: message, Err: err}
 	}
+	// The pauses are 2, 4, 8, 16 and then 20 seconds.
 	wait := min(time.Second<<min(sent.Tries, 10), recordLate)
 	return &mediagate.Error{Kind: mediagate.KindOf(err), Message: message, RetryAfter: wait, Err: err}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Accounts are the vendor accounts that this process can ask. They know which account serves
-// which job. The fields are set before the first use.
+// Accounts are the vendor accounts that this process can ask. Accounts finds the account that
+// serves a job. The fields are set before the first use.
 type Accounts struct {
 	Channels  Channels
 	Store     Store
@@ -26,7 +26,7 @@ type Accounts struct {
 	NewID     func(prefix string) string
 	Meter     Meter // may be nil
 
-	paces sync.Map // channel → *pace, which its pollers under all names share
+	paces sync.Map // channel → *pace, shared by its pollers under all names
 }
 
 // Meter counts what pollers see.
@@ -71,8 +71,8 @@ type Store interface {
 
 // PollStore keeps the rows that channels poll for.
 type PollStore interface {
-	// BeginEpoch makes the caller the poller of the channel: it returns a number that is higher
-	// than that of all pollers before, which can claim nothing from now on.
+	// BeginEpoch makes the caller the poller of the channel. It returns a number higher than those
+	// of all earlier pollers. From now on they can claim nothing.
 	BeginEpoch(ctx context.Context, channel string) (int64, error)
 	// ClaimDue claims up to limit due rows until the lease ends. It returns KindConflict if a
 	// newer epoch has begun.
@@ -113,8 +113,8 @@ type Workflows interface {
 	Wake(ctx context.Context, channel string, taskIDs []string)
 }
 
-// StepChange is a change of a task, by a poll for attempt N, that changed its next step. Release
-// gives back the room for the copy of its files. If it is nil, the run copies them.
+// StepChange says that a poll for attempt N changed the next step of a task. Release gives back
+// the room for the copy of the task's files. If it is nil, the run copies them.
 type StepChange struct {
 	N       int
 	Changed task.Changed
@@ -131,9 +131,9 @@ type StepChange struct {
 // parameters there, its files are copied, and it can be stopped. Nothing else is done there; in
 // particular no job is made.
 //
-// Rows are never moved to another name. Each name has one poller at a time, which its epoch
-// fences. The pollers of a name may be workers with different settings, which would move rows
-// back and forth between them.
+// Rows are never moved to another name. While settings are rolled out, workers with old and with
+// new settings run side by side, and would move rows back and forth. Instead each name, present or
+// former, has one poller at a time, which its epoch fences.
 
 // successor returns the channel of that name, or else the one that had the name before.
 func (a *Accounts) successor(name string) (Channel, bool) {
@@ -181,8 +181,8 @@ func (a *Accounts) Asker(row task.Attempt) (Asker, error) {
 	return Asker{Channel: c, sure: c.hasAccount(row.Fingerprint)}, nil
 }
 
-// ConfirmedOwner returns what Owner returns. In addition it returns a channel that may have
-// another account, if that account shows the attempt's job.
+// ConfirmedOwner returns what Owner returns. If the channel may have another account, it asks that
+// account for the attempt's job first, and returns the channel if the account shows the job.
 func (a *Accounts) ConfirmedOwner(ctx context.Context, row task.Attempt) (Channel, error) {
 	c, err := a.Asker(row)
 	if err != nil || c.sure {
@@ -219,7 +219,7 @@ func (c Asker) Find(ctx context.Context, finder providers.Finder, ref mediagate.
 	return c.check(report, err)
 }
 
-// check turns an answer that does not prove anything about the job into an error.
+// check turns an answer that proves nothing about the job into an error.
 func (c Asker) check(report mediagate.Report, err error) (mediagate.Report, error) {
 	switch kind := mediagate.KindOf(err); {
 	// The channel has the account, or the answer proves it: it counts, whatever it says.

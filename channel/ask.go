@@ -156,8 +156,8 @@ func (p *Poller) pollRow(ctx context.Context, row mediagate.Await, asked time.Ti
 	return p.resultOf(ctx, row, asked, report)
 }
 
-// incompleteTime is how long the vendor is asked again about a job that has succeeded, and for
-// which it does not name all media yet.
+// incompleteTime is how long the vendor is asked again if it says that a job has succeeded, but
+// does not name all media yet.
 const incompleteTime = 2 * time.Minute
 
 // resultOf returns the result for a row whose state the vendor reports.
@@ -171,7 +171,7 @@ func (p *Poller) resultOf(
 	}
 	if report.Incomplete {
 		if until := p.pace.incompleteSince(row, asked).Add(incompleteTime); p.Now().Before(until) {
-			result := p.pollAgain(row, asked) // not an answer: after the deadline an answer would be the last one (D10)
+			result := p.pollAgain(row, asked) // not as Answered: past the deadline that would end the wait (D10)
 			if until.Before(result.NextPollAt) {
 				result.NextPollAt = until
 			}
@@ -179,7 +179,8 @@ func (p *Poller) resultOf(
 		}
 		p.log.WarnContext(ctx, "a job succeeded, and its media did not come",
 			"task", row.TaskID, "media", len(report.Outcome.Media))
-		// A job that succeeded without any media failed, and counts against the channel.
+		// A job without any media has failed, whatever its status says, and counts against the
+		// channel.
 		if !report.Outcome.Succeeded {
 			err := mediagate.Errorf(mediagate.KindVendor, "a job succeeded and names no media")
 			p.Breakers.Inside(p.channel.Name).Ended(ctx, err)
@@ -209,13 +210,13 @@ func (p *Poller) pollAgain(row mediagate.Await, asked time.Time) mediagate.PollR
 	return mediagate.PollResult{TaskID: row.TaskID, N: row.N, NextPollAt: next}
 }
 
-// missingPause is the longest pause after an answer that does not show a job. So lostAfter such
-// answers come while a task waits for its last answer (D10).
+// missingPause is the longest pause after an answer that does not show a job. It is short enough
+// for lostAfter such answers in the time that a task waits for its last answer (D10).
 const missingPause = 2 * time.Minute
 
-// pollFailed returns the result of a poll that failed. The row keeps waiting. It is in trouble
-// only if the vendor repeatedly does not know the job or repeatedly refuses our account, or if
-// this is not the account that made the job.
+// pollFailed returns the result of a poll that failed. The row keeps waiting. The job is in
+// trouble only if the vendor repeatedly does not know it, if the vendor repeatedly refuses our
+// account, or if another account made the job.
 func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time.Time, err error) mediagate.PollResult {
 	result := p.pollAgain(row, asked)
 	if errors.Is(ctx.Err(), context.Canceled) { // the worker stops: that says nothing about the vendor
@@ -239,8 +240,8 @@ func (p *Poller) pollFailed(ctx context.Context, row mediagate.Await, asked time
 			result.Trouble = mediagate.ParkJobLost
 		}
 	case mediagate.KindCredentials, mediagate.KindFunds, mediagate.KindForbidden:
-		// The job goes on at the vendor, and only we cannot see it. Ask rarely, and let a person
-		// know. The time until it is mended does not count.
+		// The job goes on at the vendor, but we cannot see it. Ask rarely, and park the task, so
+		// that a person mends the account. That time does not count against the deadline.
 		result.NextPollAt = p.Now().Add(jitter(min(max(p.channel.PollMax, 30*time.Second), missingPause)))
 		result.Missing = row.Missing + 1
 		if result.Missing >= lostAfter {

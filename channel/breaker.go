@@ -52,8 +52,8 @@ const (
 	statesTimeout = 2 * time.Second
 	// countEvery is how often a process stores what it has counted.
 	countEvery = 5 * time.Second
-	// retiredFor is how long no job goes to a model that the vendor says it has no more. After
-	// that one job asks again.
+	// retiredFor is how long no job goes to a model after the vendor said that it no longer has
+	// it. After that time jobs go there again, and the first of them finds out.
 	retiredFor = time.Hour
 )
 
@@ -68,7 +68,7 @@ type BreakerStore interface {
 	) (state mediagate.ChannelState, claimed bool, err error)
 	// CloseBreaker closes the breaker for the probe that was answered.
 	CloseBreaker(ctx context.Context, channel, probe string) (state mediagate.ChannelState, closed bool, err error)
-	// ReopenBreaker keeps the breaker open after a failed probe, for openFor.
+	// ReopenBreaker keeps the breaker open for openFor after a failed probe.
 	ReopenBreaker(
 		ctx context.Context, channel, probe string, reason mediagate.ParkReason, openFor time.Duration,
 	) (state mediagate.ChannelState, reopened bool, err error)
@@ -80,8 +80,8 @@ type BreakerStore interface {
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
 
-// Breakers is what a process knows of all channels' breakers, and counts for them. The fields are
-// set before the first use.
+// Breakers holds what a process knows of all channels' breakers, and what it has counted for them.
+// The fields are set before the first use.
 type Breakers struct {
 	Store  BreakerStore
 	Now    func() time.Time
@@ -210,7 +210,8 @@ func (b *Breakers) learn(s mediagate.ChannelState) {
 	b.states[s.Name], b.changed[s.Name] = s, true
 }
 
-// Pass is a job's way through the breaker of a channel. The job's end is reported to it.
+// Pass is the permission of one job to go through a channel's breaker. The end of the job's call
+// is reported to its Pass.
 type Pass struct {
 	breakers *Breakers
 	channel  string
@@ -219,9 +220,9 @@ type Pass struct {
 	trips    int    // how often the breaker had opened before
 }
 
-// Enter lets a new job through, or returns false. If the breaker is open, a job that it lets
-// through is the probe, for as long as the call may take. Enter returns KindUnavailable if it had
-// to ask the database and could not.
+// Enter lets a new job through, or returns false. A job that an open breaker lets through is the
+// probe. Its lease lasts as long as its call may take. Enter returns KindUnavailable if it had to
+// ask the database and could not.
 func (b *Breakers) Enter(ctx context.Context, name string, call time.Duration) (Pass, bool, error) {
 	s, now := b.State(name), b.Now()
 	e := Pass{breakers: b, channel: name, began: now}
@@ -322,8 +323,8 @@ func (e Pass) Unused(ctx context.Context) {
 	e.breakers.learnStored(ctx, s, err)
 }
 
-// learnStored learns a change that was stored, or logs that it was not. In that case the lease of
-// the probe, or the next failure, makes up for it.
+// learnStored learns a change that was stored, or logs that it was not stored. A change that was
+// lost is made later: by the end of the probe's lease, or by the next failure.
 func (b *Breakers) learnStored(ctx context.Context, s mediagate.ChannelState, err error) bool {
 	if err != nil {
 		b.Logger.WarnContext(ctx, "a breaker was not moved", "error", err)

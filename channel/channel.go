@@ -30,8 +30,8 @@ type Retired func(channel string, route mediagate.Route) bool
 type Channels interface {
 	// Candidates returns the channels that can make the job, in the order in which to try them,
 	// each with the route that it would take. It returns none if no configured channel serves any
-	// of the routes, or if all routes that can make the job are retired. It reads only params and
-	// source of the job. A nil retired leaves no route out.
+	// of the routes, or if all routes that can make the job are retired. Of the job it reads
+	// Params and Source only. If retired is nil, no route counts as retired.
 	Candidates(model string, routes []mediagate.Route, job mediagate.Job, retired Retired) []Candidate
 	// Made reports whether the channel's account made the source.
 	Made(source *mediagate.Source, name string) bool
@@ -77,10 +77,10 @@ func (b *Configured) All() []Channel { return b.list }
 // origin, if it can be used at all.
 //
 // If no channel supports the request, Candidates returns all that serve a route: the adapter says
-// why it cannot, and the task fails with that reason. But it returns none if only the account
-// that made the source supports the request, and the channel of that account is missing here:
-// that says nothing about the request (D11). It also returns none if
-// every route that supports the request is retired.
+// why it cannot, and the task fails with that reason. There are two exceptions, in which it
+// returns none. In the first, only the account that made the source supports the request, and this
+// process lacks the channel of that account: the request may be good all the same (D11). In the
+// second, every route that supports the request is retired.
 func (b *Configured) Candidates(
 	model string, routes []mediagate.Route, job mediagate.Job, retired Retired,
 ) []Candidate {
@@ -142,7 +142,7 @@ func (c Channel) supportsSource(r mediagate.Route, job mediagate.Job, own bool) 
 	return c.supports(r, job)
 }
 
-// distance is 0 for the account that made the source, and 1 for all others.
+// distance orders the candidates: 0 for the account that made the source, and 1 for all others.
 func (b *Configured) distance(source *mediagate.Source, name string) int {
 	if b.Made(source, name) {
 		return 0

@@ -10,7 +10,7 @@ import (
 
 const (
 	grantEvery  = 500 * time.Millisecond // between two checks for free slots, while a task may wait for one
-	grantRarely = 5 * time.Second        // while no task does, since the channel has no limit
+	grantRarely = 5 * time.Second        // the same, if the channel has no limit and no task waits
 	grantMost   = 32                     // the most grants at once
 	grantUnused = 2 * time.Minute        // after this time an unused grant is taken back
 )
@@ -31,8 +31,8 @@ func (p *Poller) slotsFreed() {
 }
 
 // grant gives free slots to the tasks that are queued for the channel, until calls ends. If the
-// channel's number of jobs has no limit, tasks are queued for it only while its breaker is open,
-// and the poller checks less often.
+// channel has no limit of jobs, tasks are queued for it only while its breaker is open, and the
+// poller checks less often.
 func (p *Poller) grant(ctx, calls context.Context) error {
 	for calls.Err() == nil {
 		if err := p.grantFree(ctx); err != nil {
@@ -78,7 +78,7 @@ func (p *Poller) grantFree(ctx context.Context) error {
 func (p *Poller) grantBatch(ctx context.Context) (mediagate.Granted, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	// Most channels have no queue. Then the transaction that grants is saved.
+	// Most channels have no queue. A cheap query saves them the transaction that grants.
 	queued, err := p.Store.QueuedTasks(ctx, p.name, 1)
 	if err != nil || len(queued) == 0 {
 		return mediagate.Granted{}, err

@@ -18,7 +18,7 @@ const (
 	idlePause    = time.Second            // the longest pause between two claims
 	hintPause    = 200 * time.Millisecond // between two checks for rows that a hint has made due
 	pollTimeout  = 20 * time.Second
-	lostAfter    = 3                      // "not found" or refused credentials in a row until a row is in trouble
+	lostAfter    = 3                      // "not found" or refusals of our account in a row that count as trouble
 	storeEvery   = 100 * time.Millisecond // how long a batch of results waits for further ones
 	failureLimit = 3                      // failed polls in a row after which the vendor counts as away
 	storeTimeout = 15 * time.Second       // bounds one call to the database
@@ -65,7 +65,7 @@ type Poller struct {
 }
 
 // Poller begins to poll for the tasks that wait under the name. It uses the channel of that name,
-// or else the one that had the name before. It returns nil if there is none.
+// or else the channel that had the name before. It returns nil if there is no such channel.
 func (a *Accounts) Poller(ctx context.Context, name string) (*Poller, error) {
 	c, ok, err := a.channelFor(ctx, name)
 	if err != nil || !ok {
@@ -94,10 +94,9 @@ func (p *Poller) Beat() (Beat, bool) {
 	return Beat{}, false
 }
 
-// Run claims rows and polls for them. It returns when calls ends, which is the context of the
-// calls to the vendor; when another poller has taken over (KindConflict); or when the database
-// fails. It claims the next batch before the last one has ended, so that one slow answer delays
-// no other.
+// Run claims rows and polls for them. calls is the context of the calls to the vendor. Run returns
+// when calls ends, when another poller has taken over (KindConflict), or when the database fails.
+// It claims the next batch before the last one has ended, so that one slow answer delays no other.
 func (p *Poller) Run(ctx, calls context.Context) error {
 	calls, cancel := context.WithCancel(calls)
 	defer p.batches.Wait()
@@ -154,9 +153,9 @@ func (p *Poller) Run(ctx, calls context.Context) error {
 	return nil
 }
 
-// sleep ends with the pause, with calls, or when a hint has made a row due. Checking for that
-// costs a small part of what a claim costs. A vendor's callback is useful only if it is acted on
-// early (ADR 8).
+// sleep ends with the pause, with calls, or when a hint has made a row due. A hint is a vendor's
+// callback, which is useful only if the poller acts on it early (ADR 8). Looking for a due row
+// costs a small part of what a claim costs.
 func (p *Poller) sleep(ctx, calls context.Context, failed <-chan error, pause time.Duration) error {
 	// While no row waits, no hint can make one due.
 	look := hintPause
@@ -190,8 +189,8 @@ func (p *Poller) names() []string {
 	return names
 }
 
-// maxClaimed bounds the rows that are claimed and wait for the budget to those that the budget
-// serves in one second. So the order of the rows is decided late.
+// maxClaimed returns how many claimed rows may wait for the budget: as many as it serves in one
+// second. A row that becomes due meanwhile thus waits for one second of others at most.
 func (p *Poller) maxClaimed() int {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimBatch
@@ -199,8 +198,8 @@ func (p *Poller) maxClaimed() int {
 	return min(claimBatch, max(1, int(p.channel.RequestsPerSecond*float64(p.channel.maxRows()))))
 }
 
-// lease returns how long a claim holds: longer than its last row waits for the budget, and is
-// polled for.
+// lease returns how long a claim holds. It is longer than the last of its rows waits for the
+// budget and for the vendor's answer.
 func (p *Poller) lease() time.Duration {
 	if p.channel.RequestsPerSecond <= 0 {
 		return claimLease
@@ -298,9 +297,9 @@ func (p *Poller) admit(calls context.Context) error {
 	}
 }
 
-// collect returns the next batch of results. It waits storeEvery for further ones. Once the batch
-// has an end, for which a client waits, it takes only the results that are there already. An
-// empty batch means that there are no more.
+// collect returns the next batch of results. It waits storeEvery for further ones. A client waits
+// for the end of a job: once the batch holds one, collect waits no longer, and adds only the
+// results that are there already. An empty batch means that there are no more.
 func collect(results <-chan mediagate.PollResult) (batch []mediagate.PollResult) {
 	var timeout <-chan time.Time
 	urgent := false

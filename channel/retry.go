@@ -10,8 +10,8 @@ import (
 // Parked tasks try again by themselves every few minutes (D12). The functions of this file let
 // them try sooner if there is a reason to.
 const (
-	// retryEvery is the least time between two retries for a vendor that answers again: a vendor
-	// that fails often also recovers often.
+	// retryEvery is the least time between two retries for a vendor that answers again. A vendor
+	// that fails often also recovers often, and each retry makes calls.
 	retryEvery = time.Minute
 	// probeEvery is the least time between two tasks that are retried to be the breaker's probe:
 	// the first of them may have found another channel by now.

@@ -17,12 +17,12 @@ const (
 	// speechSendTime is how long a speech may wait until its first byte leaves us. A speech that
 	// waited longer may have lost its hold.
 	speechSendTime = 10 * time.Second
-	// firstPiece is the most that is read of the sound before it is handed on. Less is handed on
-	// as soon as there is any.
+	// firstPiece is the size of the buffer for the first read. Sound is handed on as soon as any
+	// has arrived.
 	firstPiece = 16 << 10
 )
 
-// Speakers have texts spoken by one of our channels while the client waits.
+// Speakers has a text spoken by one of our channels while the client waits.
 //
 // Channels are tried in their order. A channel is skipped if it is disabled, if its breaker is
 // open, or if this process has as many speeches under way there as the channel's concurrency
@@ -209,9 +209,9 @@ func mayTryNext(err error) bool {
 	}
 }
 
-// moreHelpful returns the one of two errors that helps a client more. The best one says that the
-// client may come back at once, the next best that a vendor failed, then that no channel is
-// open to us. The last one says that a vendor has no such model, since another vendor may have it.
+// moreHelpful returns the one of two errors that helps a client more. An error that asks the
+// client to come back soon helps most, then one of a vendor that failed, then one that says that
+// no channel is open to us. "No such model" helps least, since another vendor may have the model.
 func moreHelpful(a, b error) error {
 	if a == nil || helpfulness(b) > helpfulness(a) {
 		return b

@@ -51,8 +51,8 @@ func (p *Poller) storePolls(
 }
 
 // applyResults applies each result to its task. It returns the changes that gave a task another
-// next step. It logs a result that could not be stored; the row of that result is due again
-// later.
+// next step. It logs each result that could not be stored; the row of such a result is due again
+// after the lease.
 func (p *Poller) applyResults(ctx context.Context, claim string, results []mediagate.PollResult) (woken []StepChange) {
 	changes := make([]*StepChange, len(results))
 	var group sync.WaitGroup

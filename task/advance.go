@@ -150,12 +150,14 @@ func (s *State) nextUnknown(a *Attempt, now time.Time) Step {
 }
 
 // bucketUnchecked reports whether a lost sender of a synchronous call may have left files in our
-// bucket that no lookup has seen: none has searched it since the call must be over (D6).
+// bucket that no lookup has seen. That is so until a lookup has searched the bucket after CallEnds
+// (D6).
 func (a *Attempt) bucketUnchecked() bool {
 	return a.SenderLost && a.Route.Sync && a.LookedAt.Before(a.CallEnds)
 }
 
-// stoppable reports whether the vendor has the job, can stop it, and was not asked to yet.
+// stoppable reports whether the vendor has the job and can stop it, and was not asked to stop it
+// yet.
 func (a *Attempt) stoppable() bool {
 	held := a.State == mediagate.AttemptAccepted || a.State == mediagate.AttemptAbandoned
 	return held && a.CanStop && !a.StopTried && a.Outcome == nil && a.Ref.JobID != ""
@@ -242,8 +244,9 @@ func (s *State) Continues(step Step) bool {
 	}
 }
 
-// reroutable reports whether another attempt may follow the last one, which is nil if there is
-// none: the fate of the task is not decided by it already.
+// reroutable reports whether another attempt may follow the last one. An outcome or a refusal for
+// good has decided how the task ends, and a call under way has to end first. last is nil if there
+// is no attempt.
 func (s *State) reroutable(last *Attempt) bool {
 	if last == nil {
 		return s.Inputs.Failure == nil

@@ -37,7 +37,8 @@ func (c *change) applyCancelRequested() error {
 	return nil
 }
 
-// applyFailRequested notes the fail. A cancel that was accepted before comes first.
+// applyFailRequested notes the fail. After an accepted cancel it is refused, since the task ends
+// as cancelled.
 func (c *change) applyFailRequested() error {
 	if !c.open() || !c.CancelRequestedAt.IsZero() {
 		return c.notOffered(mediagate.ActionFail, c.now)
@@ -105,8 +106,8 @@ func (c *change) applyRerouteRequested(e RerouteRequested) error {
 	return nil
 }
 
-// stopWaitingFor closes an attempt on an operator's command, so that another may follow. A
-// success that comes later is only recorded (D9).
+// stopWaitingFor closes an attempt on an operator's command, so that another may follow. If its
+// job succeeds later, that is only recorded (D9).
 func (c *change) stopWaitingFor(a *Attempt) {
 	if a.State == mediagate.AttemptRejected || a.State == mediagate.AttemptEnded {
 		return
@@ -116,8 +117,8 @@ func (c *change) stopWaitingFor(a *Attempt) {
 	c.endWait()
 }
 
-// retryNow has the next step tried at once, and gives the task the time of a new one (D10). It
-// never moves the deadline to an earlier time.
+// retryNow has the next step tried at once, and gives the task as much time as a new one has
+// (D10). It never moves the deadline to an earlier time.
 func (c *change) retryNow() {
 	c.tryNow()
 	if c.Wait.Why == mediagate.WhyVendor {

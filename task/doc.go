@@ -1,9 +1,9 @@
-// Package task decides what may happen to a task. It is a state machine without I/O and
-// without a clock: an event and the current time go in; the changed state, a list of effects
-// and the next step come out. The package implements the rules D3 to D15, D17 and D21 as far as
-// they say what may happen. A comment in the code names the rule that it implements, and
-// docs/architecture.md lists all rules with their functions. Storage decides which rows are
-// locked, leased and deleted (the leases of D8, and D16).
+// Package task decides what may happen to a task. It is a state machine without I/O and without a
+// clock: an event and the current time go in; the changed state, a list of effects and the next
+// step come out. The package implements the rules D3 to D15, D17 and D21 as far as they say what
+// may happen. A comment in the code names the rule that it implements, and docs/architecture.md
+// lists all rules with their functions. Storage decides which rows are locked, leased and deleted
+// (D16, and the leases of D8).
 //
 // # The three parts
 //
@@ -32,10 +32,11 @@
 //	   │            │
 //	   └────────────┴────────► failed, cancelled    EndDue, Mirrored, ModelRetired, Asked
 //
-// A task is processing once a vendor has accepted it; in a synchronous call, from the intent
-// on. Modal parameters make it pending again. All three ends go through one function, which
-// also makes the ledger entry. Asked ends a task only if the run saw that end earlier and the
-// row has lost it.
+// A task is processing once a vendor has accepted it; in a synchronous call, from the intent on.
+// Some vendors ask the client for more parameters before they begin (modal parameters, D15). Once
+// the client has given them, the task is pending again. All three ends go through one function,
+// which also makes the ledger entry. Asked ends a task only if the run saw that end earlier and
+// the row has lost it.
 //
 // An attempt is one submission to one channel. It has these states:
 //
@@ -66,8 +67,8 @@
 //
 // # A lost answer
 //
-// Suppose that the answer is lost, or that the worker dies after the intent, and that no cancel
-// comes. What follows depends on the vendor and on the model:
+// The answer may be lost, or the worker may die after the intent. If no cancel comes, what follows
+// depends on the vendor and on the model:
 //
 //	the vendor can be asked     Look the job up until it is found, or until two lookups found
 //	by our id (Route.Find)      none and it is sent again. While the vendor is out of reach the
@@ -76,17 +77,20 @@
 //	                            d4_absent_twice_then_resent)
 //	it cannot, and OnUnknown    Park. An operator finds out what happened, then retries the
 //	is park                     task or fails it (d6_operator_gives_up_the_attempt)
-//	it cannot, and OnUnknown    Fail the task after 60 s or at the deadline, but not before the
-//	is fail                     call must be over (d6_sync_unknown_fails)
+//	it cannot, and OnUnknown    Fail the task after 60 s, or at the deadline if that is earlier. If
+//	is fail                     the sender was lost, its call must be over first
+//	                            (d6_sync_unknown_fails)
 //
-// The first two cases end one hour after the deadline (d6_given_up_after_the_deadline). If the
-// vendor cannot be asked, nothing is sent again unless an operator says so (D6).
+// In the first two cases the task fails one hour after the deadline at the latest
+// (d6_given_up_after_the_deadline). If the vendor cannot be asked, nothing is sent again unless an
+// operator says so (D6).
 //
 // The sender of a synchronous call stores the files in our bucket as they arrive. If the sender
-// dies, the repeated Submit searches the bucket. If it finds nothing, the task waits until the
-// stored end of the call, and a Lookup searches once more. Complete files count as the answer
-// (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). If the submission takes
-// several calls, the files that had arrived by then count (d6_sync_sender_lost_left_some_files).
+// dies, the repeated Submit searches the bucket. If that search finds nothing, the task waits
+// until the stored end of the call, and a Lookup searches once more. Complete files count as the
+// answer (d6_sync_sender_lost_left_its_files, d6_sync_sender_lost_left_nothing). If the submission
+// takes several calls, the Lookup also accepts the files of some of them
+// (d6_sync_sender_lost_left_some_files).
 //
 // # A restored database
 //
@@ -97,11 +101,10 @@
 //
 // # A database that lost its last commits
 //
-// A database does not announce that it lost commits, for example in a failover to a replica
-// that lagged. Therefore each report of a vendor's answer carries the identity of its attempt,
-// and each question of a run carries what the run has seen. The row adopts what it lacks: see
-// memory.go (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job,
-// d13_lapse_run_saw_the_end).
+// A database does not announce that it lost commits, for example in a failover to a replica that
+// lagged. Therefore each report of a vendor's answer carries the identity of its attempt, and each
+// [Asked] of a run carries what the run has seen. The row adopts what it lacks: see memory.go
+// (d5_lapse_answer_without_its_attempt, d5_lapse_run_knows_the_job, d13_lapse_run_saw_the_end).
 //
 // # A cancel
 //
@@ -150,10 +153,10 @@
 //
 // A task has at most one wait ([mediagate.Wait]), with the time of the next try and an end:
 //
-//	source   a task whose file this one uses has not ended (D21). The source ends by itself,
-//	         so this wait needs no end of its own
+//	source   this task uses a file of another task, its source, which has not ended (D21). The
+//	         source ends by itself, so this wait needs no end of its own
 //	pause    a vendor refused for the moment, or a step achieved nothing. The next try comes
-//	         later. This wait has no end of its own either
+//	         later. This wait has no end of its own: the deadline runs on
 //	parked   a step is stuck, and a person may have to help. The step is tried again by itself,
 //	         and the task fails when the parking ends (D12)
 //	slot     no channel has a slot for the next attempt (D7)
@@ -161,16 +164,18 @@
 //	unknown  the vendor's answer was lost (D6)
 //	vendor   the deadline has passed, and the vendor is asked one last time (D10)
 //
-// A vendor that works before the deadline is not a wait. A wait with a reason shows as stuck.
+// While the vendor works and the deadline has not passed, the task has no wait. A task whose wait
+// has a reason shows as stuck.
 //
 // The time that a task is stuck or queued, or waits for its client or a source, does not count
-// against the deadline: when the wait is over, the deadline moves by the length of the wait.
-// Until then WaitsUntil is the deadline (D10). If one wait follows another, the earlier end
-// stays. For example, a task that is parked at noon for one day, and then queued because all
-// channels refuse it, fails at the next noon. [change.wait] lists the waits that begin anew.
+// against the deadline: when the wait is over, the deadline moves by the length of the wait. While
+// the wait lasts, WaitsUntil returns the deadline as moved so far (D10). If one wait follows
+// another, the earlier end stays. For example, a task that is parked at noon for one day, and then
+// queued because all channels refuse it, fails at the next noon. [change.wait] lists the waits
+// that get a new beginning and a new end.
 //
-// A call under way is not a wait: while the attempt is an intent, only the report of the call
-// can end the task before the stored end of the call (D5).
+// A call under way is not a wait. While the attempt is an intent, the task can end only by the
+// report of the call, or after the stored end of the call (D5).
 //
 // # Who sends which event
 //
@@ -178,16 +183,16 @@
 // and asks again; if the activity failed, the run does so. What the step achieved is an event of
 // its own, sent before [StepEnded]. Pollers report what vendors say. The API and operators record
 // commands such as [CancelRequested] and [FailRequested], and workers act on them. The passing of
-// time ends no task: once an end is due, the next step is [Settle], which applies [EndDue], which
-// checks again under the lock.
+// time alone ends no task. Once an end is due, the next step is [Settle]. It applies [EndDue],
+// which checks under the lock that the end is still due.
 //
 // # What always holds
 //
 //   - A task ends once, with one post or one void, and its end never changes.
 //   - A task does not complete after a cancel was accepted.
-//   - An attempt follows another only if that one was rejected, has ended, or was given up by an
-//     operator's command. So a vendor gets a second job only with the proof that there is no
-//     first one, or on an operator's order.
+//   - An attempt follows another only if the earlier one was rejected, has ended, or was given up
+//     by an operator's command. So a second job is made only with a proof that the first does not
+//     exist or is over, or on an operator's order.
 //   - After a restore a job is made only after a job was found, or on an operator's order (D17).
 //   - While an attempt is an intent, the task does not end before the stored end of its call (D5).
 //   - Late and repeated events of steps and pollers change nothing. A refused event changes

@@ -55,8 +55,8 @@ func (s *State) findDueEnd(now time.Time) (end ending, due bool) {
 }
 
 // refusedForGood reports whether the vendor refused the request itself, so that no other attempt
-// would help. A refusal of our account, or of that moment, is not one. A vendor that has no such
-// model refuses for good if no other route is left.
+// would help. A refusal of our account, or for the moment only, is not for good. If a vendor has
+// no such model, that is for good only if no other route is left.
 func (a *Attempt) refusedForGood() bool {
 	f := a.Failure
 	return a.State == mediagate.AttemptRejected && f != nil && !f.Retryable && !a.Elsewhere &&
@@ -117,8 +117,8 @@ func (s *State) waitFailure() *mediagate.Failure {
 	}
 }
 
-// nothingAtVendor reports whether no vendor has a job that the task waits for, or has made one
-// for it. It is false for a row that cannot be read, since that is not known.
+// nothingAtVendor reports whether the task has nothing at any vendor: neither a job that it waits
+// for, nor a result. It is false for a row that cannot be read, since such a row may have either.
 func (s *State) nothingAtVendor() bool {
 	a := s.Last()
 	return !s.Unreadable && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
@@ -199,8 +199,8 @@ func (c *change) close(a *Attempt, state mediagate.AttemptState) {
 }
 
 // slotEnd returns when to free the slot of an attempt if it is not known whether its job runs
-// (D7). The time counts from now, or from the end of the call while that may be under way: the
-// job may not have begun before.
+// (D7). The time counts from now; or from the end of the call while the call may be under way,
+// since the job may begin as late as that.
 func (c *change) slotEnd(a *Attempt) time.Time {
 	begun := c.now
 	if a.Ref.JobID == "" && a.CallEnds.After(begun) {

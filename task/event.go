@@ -63,9 +63,9 @@ type (
 		CallEnds   time.Time
 	}
 
-	// Queued lets attempt N of the task wait for a slot at one of the channels (D7). OnlyFull
-	// says that one of them has no trouble and is merely full, which ends a parking. Refused is
-	// what a person has to mend at the vendor before any of the channels takes a job: the task
+	// Queued lets attempt N of the task wait for a slot at one of the channels (D7). OnlyFull says
+	// that one of them has no trouble and is merely full, which ends a parking. Refused is set if
+	// none of the channels takes a job until a person has mended something at the vendor. The task
 	// parks for that reason, and keeps its place in the queue.
 	Queued struct {
 		N        int
@@ -74,8 +74,8 @@ type (
 		Refused  mediagate.ParkReason
 	}
 
-	// ModelRetired says that attempt N cannot be made, because every route that is left names a
-	// model that its vendor no longer has. It ends the task without a call.
+	// ModelRetired says that attempt N cannot be made: no vendor of the remaining routes has the
+	// model any more. It ends the task without a call.
 	ModelRetired struct{ N int }
 
 	// Accepted says that the vendor has the job, either by its answer or by a lookup. FirstPollAt
@@ -181,9 +181,9 @@ type (
 	CancelRequested struct{}
 	// FailRequested is an operator's order to end the task as failed. The client pays nothing.
 	FailRequested struct{}
-	// RetryRequested has the task try the step that it waits for now, and gives it the time of a
-	// new task (D10). If the last attempt is unknown and its vendor cannot be asked, the attempt
-	// is given up: the operator takes the risk of a second job (D6).
+	// RetryRequested has the task try its next step now, and gives it as much time as a new task
+	// has (D10). If the last attempt is unknown and its vendor cannot be asked, the attempt is
+	// given up: the operator takes the risk of a second job (D6).
 	RetryRequested struct{ For Step }
 	// RerouteRequested gives up the last attempt and makes another: at the named channel, if one
 	// is named (D9).
@@ -209,8 +209,8 @@ type (
 		State  mediagate.WebhookState
 		Reason string
 	}
-	// BreakerClosed says that a channel takes jobs again. A task that is parked for one of the
-	// reasons tries again.
+	// BreakerClosed says that a channel takes jobs again. If the task is parked for one of the
+	// reasons, it tries again.
 	BreakerClosed struct{ Reasons []mediagate.ParkReason }
 	// Restored says that the task's row comes from a backup. At identifies the restore: the event
 	// counts once for each restore (D17).

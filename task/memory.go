@@ -15,11 +15,11 @@ import (
 //   - Each report of a call carries the identity of its attempt. If the row lacks the attempt, or the
 //     attempt's last sending, the report puts it back.
 //   - A run remembers what it has seen of its task, and a sender remembers what it has begun. Each
-//     question carries that memory, and the row adopts what it lacks.
+//     [Asked] carries that memory, and the row adopts what it lacks.
 //
-// An attempt that was put back is not sent again before two lookups prove that there is no job.
-// Either its job is known; or it is treated like any intent whose sender died: the bucket is
-// searched, and the vendor is asked.
+// An attempt that was put back is not sent again before two lookups prove that there is no job. If
+// the report or the memory names its job, the channel polls for that job. Otherwise the attempt is
+// treated like any intent whose sender died: the bucket is searched, and the vendor is asked.
 
 // Sending identifies one sending of an attempt. The intent stores it; the reports of the vendor's
 // answer, and the memories of run and sender, repeat it.
@@ -47,8 +47,8 @@ type Seen struct {
 	Failure   *mediagate.Failure `json:"failure,omitempty"`   // set if the task failed; without its message
 }
 
-// With returns the memory together with another one. The later sending of the two counts; if they
-// are of the same sending, the one that knows its job.
+// With merges two memories of sendings. The later sending counts. If both are of the same sending,
+// the memory that knows the job counts.
 func (s Seen) With(other Seen) Seen {
 	sameNumber := other.N == s.N
 	switch {
@@ -61,10 +61,10 @@ func (s Seen) With(other Seen) Seen {
 	return s
 }
 
-// Updated returns what a run knows after an answer: what the answer says, and in addition what
-// the run knew before and the answer lacks, because the row is missing, cannot be read, or has
-// lost commits. If the row has another attempt of the same number, the row's counts: the run has
-// reported its own (D5).
+// Updated returns what a run knows after an answer. The answer may know less than the run, because
+// the row is missing, cannot be read, or has lost commits. What the answer lacks is therefore
+// kept. If the row and the run know different attempts with the same number, the row's attempt
+// counts, since the run has reported its own already (D5).
 func (s Seen) Updated(answer Seen) Seen {
 	known := s.With(answer)
 	if answer.N == s.N && answer.Channel != "" && !answer.sameAttempt(s.Sending) {
@@ -145,8 +145,8 @@ func (c *change) findAttempt(s Sending) (a *Attempt, lacked bool) {
 	return a, false
 }
 
-// putBack adds an attempt that the row lacks, as an intent. Open attempts before it are
-// abandoned. If the task does not wait for the attempt, that one is abandoned itself.
+// putBack adds an attempt that the row lacks, as an intent. Open attempts before it are abandoned.
+// If the task does not need the added attempt, that attempt is abandoned at once.
 func (c *change) putBack(s Sending) *Attempt {
 	put := Attempt{TaskID: c.ID, State: mediagate.AttemptIntent, CreatedAt: c.now}
 	put.identify(s)
@@ -209,7 +209,8 @@ func (c *change) recordStray(s Sending, ref mediagate.JobRef) {
 
 // adopt lets the row adopt what a run or a sender has seen and the row lacks. A cancel or a fail
 // comes first, then the attempt with its sending and its job, then the end of a task that failed
-// (D13). A task that had completed completes again, by its job or its files.
+// (D13). The end of a completed task is not adopted, since the run does not know its files. The
+// task completes again, from its job or from the files in the bucket.
 func (c *change) adopt(seen Seen) {
 	lacked := false
 	if (seen.Cancelled || seen.Status == mediagate.StatusCancelled) && c.CancelRequestedAt.IsZero() {

@@ -21,8 +21,8 @@ const (
 	troublePause = 2 * time.Minute
 	// stepPause is the pause before a step that changed nothing is taken again.
 	stepPause = 15 * time.Second
-	// maxBucketLookups is how often the bucket is searched for the files of a lost sender while
-	// it does not answer.
+	// maxBucketLookups is how often a lookup tries to search the bucket while the bucket does not
+	// answer.
 	maxBucketLookups = 5
 	// lastAnswer is how long a task waits after its deadline for the vendor's last answer (D10).
 	lastAnswer = 10 * time.Minute
@@ -37,13 +37,15 @@ func (s *State) parkRetry(now time.Time) time.Duration {
 }
 
 // wait lets the task wait, with the next try at tryAt. If the task waits already, the new wait
-// keeps the beginning of the old one, and the earlier of the two ends (D12). A wait begins anew
+// keeps the beginning of the old one, and the earlier of the two end times (D12). A wait gets a
+// new beginning and a new end
 //   - after a pause, after the wait for the last answer, and after a wait for an unknown submission
 //     that does not show as stuck;
 //   - if it is for modal parameters;
 //   - if it is for an unknown submission and the old one was not, or the other way round.
 //
-// A task that is queued without trouble after a trouble begins anew as well: see applyQueued.
+// The same goes for a task that was stuck and is now queued at a channel that is merely full: see
+// applyQueued.
 func (c *change) wait(why mediagate.WaitWhy, reason mediagate.ParkReason, tryAt time.Time) {
 	unknown := why == mediagate.WhyUnknown
 	if !c.Wait.StopsClock() || why == mediagate.WhyModal || unknown != (c.Wait.Why == mediagate.WhyUnknown) {
@@ -172,9 +174,9 @@ func (c *change) applyAsked(e Asked) {
 	}
 }
 
-// restoreWait gives a task that is unknown, or waits for its client, its own wait again. Such a
-// task has another wait only if its row could not be read for a while, and it was parked
-// meanwhile.
+// restoreWait begins the wait again that belongs to an unknown attempt, or to a task that waits
+// for its client. Such a task has another wait only if its row could not be read for a while, so
+// that it was parked as unreadable.
 func (c *change) restoreWait() {
 	a := c.Last()
 	switch {
@@ -206,8 +208,8 @@ func (c *change) applyStepEnded(e StepEnded) {
 }
 
 // afterStep decides what follows a step that is still the next one. Most failures park the task
-// for a reason that tells operators what is wrong. A step that succeeded and a step that failed
-// because our database was away change nothing here; applyStepEnded pauses them.
+// for a reason that tells operators what is wrong. Nothing changes here after a step that
+// succeeded, or that failed because our database was away; applyStepEnded then only adds a pause.
 func (c *change) afterStep(e StepEnded) {
 	a := c.Attempt(e.N)
 	storage := mediagate.ParkReason(e.Code) == mediagate.ParkStorage
@@ -236,7 +238,7 @@ func (c *change) sentRecently(a *Attempt) bool {
 	return a.State == mediagate.AttemptIntent && c.now.Before(a.CallEnds.Add(searchTime))
 }
 
-// submitParkReason returns why a task parks whose attempt could not be made.
+// submitParkReason returns the reason to park a task after its attempt could not be made.
 func submitParkReason(e StepEnded) mediagate.ParkReason {
 	switch {
 	case mediagate.ParkReason(e.Code) == mediagate.ParkChannelMissing, e.Kind == mediagate.KindShutOut:
@@ -280,16 +282,17 @@ func (c *change) afterMirror(a *Attempt, e StepEnded) {
 	}
 }
 
-// applyBreakerClosed lets a task try again that is parked for one of the reasons. An unknown
-// submission is left out: a channel that takes jobs says nothing about what became of it.
+// applyBreakerClosed lets the task try again if it is parked for one of the reasons. A task with
+// an unknown submission is left out: that the channel takes jobs again says nothing about what
+// became of the submission.
 func (c *change) applyBreakerClosed(e BreakerClosed) {
 	if c.open() && c.Wait.Why != mediagate.WhyUnknown && slices.Contains(e.Reasons, c.Wait.Reason) {
 		c.tryNow()
 	}
 }
 
-// applyChannelGone lets a task that is queued for the channel try its next step now, which looks
-// for another channel.
+// applyChannelGone lets the task try its next step now if it is queued for the channel. That step
+// looks for another channel.
 func (c *change) applyChannelGone(e ChannelGone) {
 	if c.open() && slices.Contains(c.QueuedFor, e.Channel) {
 		c.tryNow()

@@ -6,28 +6,29 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// A restored database has lost the last part of its tasks' lives (D17). A row that was open at
-// the time of the backup may lack attempts, and the vendor may have their jobs. Only three things
-// prove where such a task stands: what its run has seen, a job that is found, or an operator. It
-// proves nothing that a lookup finds no job, since another attempt may have made one at another
-// channel. Until there is a proof, nothing is sent:
+// A restored database lacks everything that happened after the backup (D17). A row that was open
+// at the time of the backup may lack attempts, and the vendor may have their jobs. Only what its
+// run has seen, a job that is found, or an operator's order settles where such a task stands. A
+// lookup that finds no job settles nothing, since another attempt may have made a job at another
+// channel. Until the question is settled, nothing is sent:
 //
 //   - If the vendor has the job of the last attempt, its channel polls for it as usual. No attempt
 //     follows it without an operator.
-//   - If the last attempt is an intent or unknown, it is looked up for as long as that takes.
+//   - If the last attempt is an intent or unknown, it is looked up until its job is found, an
+//     operator decides, or the wait ends.
 //   - Otherwise the attempt that would be next is put back as unknown, without a channel. It is looked
 //     up in the bucket, and at each vendor that can be asked.
 //
-// Each task gets the time of a new one, so that none ends before there was time to look.
+// Each task gets as much time as a new one has, so that none fails before there was time to look.
 
 var errTailLost = conflict("the database was restored, and the task may lack attempts")
 
 // unidentified reports whether the row knows only the number and the name of the attempt.
 func (a *Attempt) unidentified() bool { return a.Channel == "" }
 
-// applyRestored marks the row as one of a restored database. What the row said about waiting is
-// out of date, and so are proofs of absence. An attempt that may be under way becomes unknown. A
-// job that the vendor has is polled for as before.
+// applyRestored marks the row as one of a restored database. What the row says about waiting is
+// out of date, and so are its proofs that the vendor has no job. An attempt that may be under way
+// becomes unknown. A job that the vendor has is polled for as before.
 func (c *change) applyRestored(e Restored) {
 	if !c.open() || !c.RestoredAt.Before(e.At) {
 		return
@@ -42,7 +43,7 @@ func (c *change) applyRestored(e Restored) {
 	case a.State == mediagate.AttemptAccepted && c.waitsForClient(): // the client may have answered since: ask the vendor
 		c.Modal, c.TailLost = mediagate.Modal{}, false
 		a.SlotUntil, a.Await = time.Time{}, &Await{NextPollAt: c.now}
-	case a.State == mediagate.AttemptAccepted || a.outcome() != nil: // an earlier trouble begins anew, with its slot
+	case a.State == mediagate.AttemptAccepted || a.outcome() != nil: // the job is known, and holds its slot anew
 		c.TailLost, a.SlotUntil = false, time.Time{}
 	}
 	c.retryNow()

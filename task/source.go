@@ -17,8 +17,8 @@ import (
 // forward. The next question of that task's run loads the sources, and sees what has become of
 // them.
 
-// sourcePause is how often a task looks at its sources by itself: with jitter, at least once an
-// hour.
+// sourcePause is the pause after which a task looks at its sources by itself. With jitter it is at
+// most one hour.
 const sourcePause = 50 * time.Minute
 
 // Begin decides how a new task with sources begins: with their files, or with a wait. SourceTasks
@@ -42,8 +42,8 @@ func (s *State) needsSources() bool {
 	return s.LacksSources() && (a == nil || mayBeFollowed(a.State) && a.outcome() == nil)
 }
 
-// sourceFault returns why there will be no such file, in words that follow the source's id. It is
-// empty if the file is there, or may still come.
+// sourceFault says why the file will never come, in words that follow the source's id: "which has
+// failed". It is empty if the file is there, or may still come.
 func (s *State) sourceFault(f mediagate.TaskFile) string {
 	source, known := s.SourceTasks[f.TaskID]
 	switch {
@@ -62,8 +62,8 @@ func (s *State) sourceFault(f mediagate.TaskFile) string {
 	return ""
 }
 
-// sourceFailure returns the failure of the task for the source that was the first to end without
-// its file, or nil if none has.
+// sourceFailure returns the failure of a task whose source ended without the file, or nil. If
+// several did, it names the first of them.
 func (s *State) sourceFailure() *mediagate.Failure {
 	if !s.needsSources() {
 		return nil

@@ -64,9 +64,9 @@ type Attempt struct {
 	AbsentAgainAt time.Time          `json:"absent_again_at,omitzero"` // the second one
 	Refusal       *mediagate.Failure `json:"refusal,omitempty"`
 
-	// These fields are about a rejected attempt. Elsewhere says that another channel takes jobs
-	// and has not refused the task yet, so that the next attempt need not wait; or that another
-	// route is left if the vendor has no such model.
+	// These fields are about a rejected attempt. Elsewhere says that the next attempt need not
+	// wait, because another channel takes jobs and has not refused the task yet. If the vendor has
+	// no such model, Elsewhere says that another route is left.
 	Failure   *mediagate.Failure `json:"failure,omitempty"`
 	Elsewhere bool               `json:"elsewhere,omitempty"`
 
@@ -88,7 +88,7 @@ type Attempt struct {
 	Error    string             `json:"error,omitempty"` // for operators
 
 	// The attempt takes a slot of its channel until EndedAt. If it is not known whether the job
-	// still runs, it takes the slot until SlotUntil at the latest.
+	// still runs, the attempt takes the slot until SlotUntil at the latest.
 	EndedAt   time.Time `json:"-"`
 	SlotUntil time.Time `json:"-"` // zero: as long as the attempt is open
 }
@@ -171,7 +171,8 @@ func (a *Attempt) outcome() *mediagate.Outcome {
 	return a.Outcome
 }
 
-// awaitsReport reports whether it is still open if the vendor has the job.
+// awaitsReport reports whether we do not know yet if the vendor has the job: the attempt is an
+// intent or unknown.
 func (a *Attempt) awaitsReport() bool {
 	return a.State == mediagate.AttemptIntent || a.State == mediagate.AttemptUnknown
 }

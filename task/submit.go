@@ -140,8 +140,8 @@ func (c *change) applyReopened(e Reopened) error {
 // find out what became of the call.
 const searchTime = time.Minute
 
-// extendWait lets a wait that has an end last until the call is over and its result was searched
-// for.
+// extendWait moves the end of a wait, if it has one, to a time at which the call is over and a
+// search for its result has had searchTime.
 func (c *change) extendWait(callEnds time.Time) {
 	if ends := callEnds.Add(searchTime); !c.Wait.EndsAt.IsZero() && c.Wait.EndsAt.Before(ends) {
 		c.Wait.EndsAt = ends
@@ -164,7 +164,7 @@ func (c *change) applyQueued(e Queued) error {
 	}
 	reason := c.Wait.Reason
 	switch {
-	case e.OnlyFull && reason != "": // being queued is another wait than being stuck
+	case e.OnlyFull && reason != "": // the task is no longer stuck, so a new wait begins
 		c.endWait()
 		reason = ""
 	case e.Refused != "" && c.Wait.Why != mediagate.WhySlot:
@@ -185,7 +185,7 @@ func (c *change) applyModelRetired(e ModelRetired) error {
 }
 
 // applyAccepted gives the attempt its job. If the attempt has another job already, or is not the
-// one that the report names, the vendor has made a job too many, which is to be stopped.
+// one that the report names, the vendor has made one job too many, and will be asked to stop it.
 func (c *change) applyAccepted(e Accepted) {
 	a, ref := c.attemptOf(e.Sending), e.Submission.Ref
 	switch {
@@ -261,7 +261,7 @@ func (c *change) reject(a *Attempt, f mediagate.Failure) {
 	if c.current(a.N) != a {
 		return
 	}
-	if c.Wait.Why == mediagate.WhyUnknown { // what it waited for is known now
+	if c.Wait.Why == mediagate.WhyUnknown { // the wait was for news, and this is the news
 		c.endWait()
 	}
 	switch {
@@ -289,8 +289,8 @@ func (c *change) applySubmitUnknown(e SubmitUnknown) {
 	}
 }
 
-// markUnknown makes an attempt unknown, and begins a new wait (D4, D6). The task shows as stuck
-// at once if the vendor cannot be asked and the model does not fail it.
+// markUnknown makes an attempt unknown, and begins a new wait (D4, D6). The task shows as stuck at
+// once if the vendor cannot be asked and the model does not say on_unknown: fail.
 func (c *change) markUnknown(a *Attempt, senderLost bool, detail string) {
 	a.State, a.SenderLost, a.Error = mediagate.AttemptUnknown, senderLost, detail
 	a.Lookups, a.SlotUntil = 0, c.slotEnd(a)

@@ -47,6 +47,7 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	ctx = tracing.Below(ctx, t.TraceParent)
+	// Almost always no run was started before, so this one call is all.
 	err := c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		Input{TaskID: t.ID, First: activities.FirstAnswer(t, time.Now())})
 	if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
@@ -63,6 +64,7 @@ func (c Client) Start(ctx context.Context, t mediagate.Task) error {
 		if failed != nil {
 			return failed
 		}
+		// Temporal refuses this start if another process has started a run meanwhile.
 		err = c.start(ctx, t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 			Input{TaskID: t.ID, Seen: seen})
 	}
@@ -84,6 +86,7 @@ func (c Client) start(
 	opts := startOptions(t)
 	opts.WorkflowIDReusePolicy = reuse
 	opts.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	// Without this the SDK returns the run that was started before, and no error.
 	opts.WorkflowExecutionErrorWhenAlreadyStarted = true
 	_, err := c.Temporal.ExecuteWorkflow(ctx, opts, Generate, in)
 	return err
@@ -95,6 +98,7 @@ func (c Client) ensure(ctx context.Context, o client.StartWorkflowOptions, workf
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	o.TaskQueue = QueueMain
+	// With these policies two processes may both call ensure, and one run is under way afterwards.
 	o.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	o.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	_, err := c.Temporal.ExecuteWorkflow(ctx, o, workflow, args...)
@@ -110,7 +114,7 @@ func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 		StaticSummary:         summary(t),
 		StaticDetails:         skippedRoutes(t.Plan),
 		TypedSearchAttributes: startAttributes(t),
-		// Enough to compensate the client of a task whose row was lost (D17).
+		// The memo suffices to compensate the client of a task whose row was lost (D17).
 		Memo: map[string]any{
 			"account": t.AccountID, "key": t.KeyID, "model": t.Model, "hold": t.Hold.String(),
 		},
@@ -118,7 +122,7 @@ func startOptions(t mediagate.Task) client.StartWorkflowOptions {
 }
 
 // startAttributes returns what lists show of a run from its start on. A run begins to work at
-// once, and so it is listed as processing; it corrects that itself if it has to wait. A task that
+// once, so it is listed as processing. If it has to wait, it corrects that itself. A task that
 // goes well writes no other attributes before its end.
 func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	status, provider := t.Status, ""
@@ -136,15 +140,15 @@ func startAttributes(t mediagate.Task) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(append(updates, AttrStatus.ValueSet(string(status)))...)
 }
 
-// fairPriority lets accounts be served in round robin at each queue in which their work waits:
-// the next task is one of the account that was served least. Activities and child workflows
-// inherit the priority from the run, and so does the run that continues it as new.
+// fairPriority has Temporal serve accounts in round robin on each task queue. Without it, one
+// account with a thousand tasks would delay all others. Activities and child workflows inherit the
+// priority from the run, and so does the run that continues it as new.
 func fairPriority(account string) temporal.Priority {
 	return temporal.Priority{FairnessKey: account[:min(len(account), maxFairnessKey)]}
 }
 
-// maxFairnessKey is the length, in bytes, of the longest key that Temporal takes. Accounts whose
-// longer ids begin alike would share one place in the round robin.
+// maxFairnessKey is the length, in bytes, of the longest key that Temporal takes. Accounts with
+// longer ids would share one place in the round robin if their ids begin alike.
 const maxFairnessKey = 64
 
 // summary says in lists what the task is for.
@@ -182,14 +186,15 @@ func (c Client) Wake(ctx context.Context, taskID string) (runs bool, err error) 
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
 		return false, nil
 	}
+	// Temporal takes a limited number of signals for one run, and then refuses them.
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 		return true, conflict("the run of "+taskID+" takes no signal", err)
 	}
 	return err == nil, err
 }
 
-// Run returns the id of the task's newest run, which is empty if there is none, and the address
-// of its page in Temporal's UI. The page is returned with an error, too.
+// Run returns the id of the task's newest run, which is empty if there is none, and the address of
+// its page in Temporal's UI. If there is an error, Run returns the page all the same.
 func (c Client) Run(ctx context.Context, taskID string) (runID, page string, err error) {
 	_, runID, page, err = c.describeNewest(ctx, taskID)
 	return runID, page, err
@@ -226,11 +231,13 @@ func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobSta
 	switch desc.GetWorkflowExecutionInfo().GetStatus() {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
 		status.State = mediagate.TaskJobRunning
+		// The latest progress is in the heartbeat of the job's activity.
 		for _, step := range desc.GetPendingActivities() {
 			if beat := step.GetHeartbeatDetails(); beat != nil {
 				status.Count = countOf(decode[activities.JobProgress](beat))
 			}
 		}
+	// The run's result is its progress.
 	case enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:
 		status.State = mediagate.TaskJobDone
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -238,7 +245,7 @@ func (c Client) Job(ctx context.Context, id string) (status mediagate.TaskJobSta
 		if err = c.Temporal.GetWorkflow(ctx, IDActions(id), runID).Get(ctx, &p); err == nil {
 			status.Count = countOf(p)
 		}
-	default:
+	default: // it failed, was cancelled, or was terminated
 		status.State = mediagate.TaskJobStopped
 	}
 	return status, runID, page, err
@@ -261,8 +268,8 @@ func (c Client) DescribeRun(ctx context.Context, taskID string) (activities.RunS
 	return stateOf(desc, time.Now()), nil
 }
 
-// Replace starts a new run of the task. It first terminates a run that is under way, for the
-// reason, which operators will read; a run that is busy by now is left alone. A run that has
+// Replace starts a new run of the task. It first terminates a run that is under way. Operators
+// will read the reason in Temporal. A run that is busy by now is left alone. A run that has
 // completed although the task is open saw an end that the database has lost, in a failover or a
 // power cut, so it is replaced as well. The new run begins with what the one before had seen (D1,
 // D5).
@@ -276,6 +283,7 @@ func (c Client) Replace(ctx context.Context, t mediagate.Task, reason string) er
 	if err := c.terminate(ctx, desc, reason); err != nil {
 		return err
 	}
+	// Only now is the history complete: until it was terminated, the run could still see more.
 	seen, err := c.readSeen(ctx, desc)
 	if err != nil {
 		return err

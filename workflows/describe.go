@@ -57,6 +57,8 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 		return activities.RunBroken
 	case attempt > 1:
 		return activities.RunFailing
+	// A run whose workflow task waits for a worker counts as busy: a new run would have to wait
+	// for a worker as well.
 	case pending != nil || beats(desc, now):
 		return activities.RunBusy
 	default:
@@ -64,7 +66,8 @@ func stateOf(desc *description, now time.Time) activities.RunState {
 	}
 }
 
-// busy reports whether the run is to be left alone.
+// busy reports whether the run works, so that it must not be replaced. An activity that sends
+// heartbeats counts even while the run's workflow tasks fail: its call may be under way.
 func busy(desc *description) bool {
 	now := time.Now()
 	return stateOf(desc, now) == activities.RunBusy || running(desc) && beats(desc, now)
@@ -95,7 +98,8 @@ func waitsForPermit(desc *description) bool {
 	return false
 }
 
-// terminate ends that run. A run that has ended by itself is as good.
+// terminate ends the described run, and no newer one. If the run has ended by itself, that is not
+// an error.
 func (c Client) terminate(ctx context.Context, desc *description, reason string) error {
 	if !running(desc) {
 		return nil

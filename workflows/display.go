@@ -22,6 +22,7 @@ type attributes struct {
 
 // startedWith returns the search attributes that the run was started with.
 func startedWith(ctx workflow.Context) attributes {
+	// They are in the first event of the history, so a replay reads the same values.
 	at := workflow.GetTypedSearchAttributes(ctx)
 	status, _ := at.GetKeyword(AttrStatus)
 	provider, _ := at.GetKeyword(AttrProvider)
@@ -30,12 +31,13 @@ func startedWith(ctx workflow.Context) attributes {
 }
 
 // show says on the run's page what it does or waits for, and in lists how far the task has come.
-// Each change in a list costs two writes. So a list shows a task as processing from its start
-// until it waits, and the end is written together with the run's own end (ADR 5).
+// Each change of search attributes costs Temporal two writes. So lists show a task as processing
+// from its start until it has to wait, and the end is written together with the run's own end (ADR
+// 5).
 func (r *run) show(ctx workflow.Context, answer activities.Answer) {
 	workflow.SetCurrentDetails(ctx, details(answer))
-	// While the run works, a pending task stays listed as it is, which is processing for most:
-	// see startAttributes.
+	// While the run works, a pending task stays listed as before. Most are listed as processing
+	// from their start on: see startAttributes.
 	works := answer.Step.Kind != task.Sleep && answer.Behind == ""
 	if works && answer.Status == mediagate.StatusPending {
 		answer.Status = r.shown.status
@@ -53,6 +55,7 @@ func (r *run) list(ctx workflow.Context, answer activities.Answer) {
 	if now.provider == "" {
 		now.provider = r.shown.provider
 	}
+	// Most answers change nothing in lists.
 	if now == r.shown {
 		return
 	}
@@ -86,7 +89,7 @@ func activitySummary(a activities.Answer) string {
 	}
 }
 
-// details returns the lines that explain the run to a person.
+// details returns the lines that explain the run to a person. Temporal's UI shows them as Markdown.
 func details(a activities.Answer) string {
 	lines := []string{"**" + activitySummary(a) + "**", ""}
 	if a.N > 0 {

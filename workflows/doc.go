@@ -4,26 +4,28 @@
 // # The loop
 //
 // A run of [Generate] asks for the next step, takes it, and asks again. The question is a local
-// activity, or part of the transaction in which the step before ended: an activity returns the
-// next step. The first run of a task begins with a step that its start carries, unless it was
-// signalled before.
+// activity, or part of the transaction that ended the step before. In the second case the answer
+// is the result of that step's activity. The first run of a task begins with a step that its start
+// carries. If a signal came before that step, the run asks first.
 //
 // The run decides nothing. Package task decides what may happen to a task, under the lock of the
-// task's row. The run remembers what it has seen of the last attempt, of a cancel and of the end;
-// the step that it is at; and what it has shown in lists.
+// task's row. The run only remembers what it has seen of the last attempt, of a cancel and of the
+// end; the step that it is at; and what it has shown in lists.
 //
 // A step is an activity, a sleep, or the end. A sleep is a timer. Every step ends by itself at a
-// time that the answer gives, by the database's clock. An image costs one step: the submit also
-// copies the file and ends the task. A video costs a submit, a timer, and a question after the
-// signal: its poller copies small files. Each copy that is not quick is a step.
+// time that the answer gives. That time is by the database's clock. An image costs one step: the
+// submit also copies the file and ends the task. A video costs a submit, a timer, and a question
+// after the signal, since its poller copies small files. Only a copy that is not quick is a step
+// of its own.
 //
 // # Signals
 //
-// The signal wake makes the run ask, whatever it is doing: the row has changed. The signal
-// carries no data, so it may be lost, repeated or late. An operator's signal from Temporal's UI,
-// and the cancel of the run, have no row yet. They go with the next question, under an id that
-// the run makes, and name the step that the run was at when they came. The run drains all signals
-// before each question, and neither ends nor continues as new before it has drained them.
+// The signal wake says that the row has changed. It makes the run ask, whatever the run is doing.
+// The signal carries no data, so it may be lost, repeated or late. An operator's signal from
+// Temporal's UI, and the cancel of the run, are not in the database yet. The next question takes
+// them there, under an id that the run makes, and names the step that the run was at when they
+// came. The run drains all signals before each question, and neither ends nor continues as new
+// before it has drained them.
 //
 // A signal that comes while an activity runs makes the run ask too. The answer may be to stop:
 // then the run cancels the activity, and takes no other step before the activity has ended (D5).
@@ -36,8 +38,9 @@
 // asked; the singleton starts, signals and replaces runs that are late (D2). Each worker keeps
 // the singletons running with a [Keeper].
 //
-// If this build does not know a step, the workflow task fails until a newer worker takes it. The
-// tests replay recorded histories.
+// If this build does not know a step, the workflow task fails until a newer worker takes it. A
+// change of this package must not break the replay of runs that are under way: the tests replay
+// recorded histories.
 //
 // The package does no I/O of its own except calls to Temporal. It uses the names and the argument
 // types of activities.

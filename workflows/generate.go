@@ -14,8 +14,8 @@ import (
 )
 
 // Generate is the run of a task. It asks for the next step, takes it, and asks again, until the
-// task has ended and its callback is on its way. It returns what it has seen of the task, because
-// the database may lose that (D5).
+// task has ended and its callback is on its way. Its result is what it has seen of the task.
+// Temporal keeps that if the database loses its last commits (D5).
 func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 	// The cancel of the run is recorded as the client's cancel. It does not stop the run, since
 	// the run has to end the task.
@@ -28,9 +28,13 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 		case r.signals.pending(): // record each command before the run goes on, or ends
 			answer, err = r.ask(ctx, activities.Question{})
 			continue
+		// The database has lost the row. The run ends as failed, so that operators find it in
+		// Temporal's lists, with its memo (D17).
 		case answer.Missing:
 			return task.Seen{}, temporal.NewNonRetryableApplicationError(
 				"the database has no such task: see the memo for account, key and hold", "row_missing", errRowMissing)
+		// A long history makes each workflow task slow. r.in holds all that the next run needs. No
+		// signal is lost, since the case for pending signals comes first.
 		case answer.Step.Kind != task.Done && workflow.GetInfo(ctx).GetContinueAsNewSuggested():
 			return task.Seen{}, workflow.NewContinueAsNewError(ctx, Generate, r.in)
 		}
@@ -39,7 +43,11 @@ func Generate(ctx workflow.Context, in Input) (task.Seen, error) {
 		case task.Sleep:
 			answer, err = r.sleep(ctx, answer)
 		case task.Done:
+			// A command that came while the child was started is recorded in the next turn of the
+			// loop: a run that has completed takes no signal.
 			if err = r.startCallback(ctx, answer.Step.Round); err == nil && !r.signals.pending() {
+				// Here the change of attributes is in the same workflow task as the end of the
+				// run.
 				r.list(ctx, answer)
 				return r.in.Seen, nil
 			}
@@ -63,8 +71,8 @@ var errRowMissing = errors.New("row_missing")
 
 // firstStep returns the step that the start carried, or else the answer to a question.
 func (r *run) firstStep(ctx workflow.Context) (activities.Answer, error) {
-	// The answer is as old as the start of the run. Its time is moved on, so that what is left of
-	// the step's time is right.
+	// The answer was computed when the run was started. Move its time on by the age of the run,
+	// since the time that is left for the step is counted from it.
 	first := r.in.First
 	if first == nil {
 		return r.ask(ctx, activities.Question{})
@@ -106,6 +114,7 @@ func (r *run) takeStep(ctx workflow.Context, answer activities.Answer) (activiti
 	step, behind, stopped := answer.Step, answer.Behind, false
 	r.at = step
 	options, activity := activityOf(answer, answer.StepEnds.Sub(answer.Now))
+	// Only the activity uses stepCtx. ctx stays open for questions after a stop.
 	stepCtx, stop := workflow.WithCancel(workflow.WithActivityOptions(ctx, options))
 	defer stop()
 	args := activities.StepArgs{TaskID: r.in.TaskID, Step: step, Seen: r.in.Seen, Behind: behind}
@@ -127,18 +136,20 @@ func (r *run) takeStep(ctx workflow.Context, answer activities.Answer) (activiti
 			stopped = true
 			stop()
 		}
-		// The page keeps showing the step that is under way.
+		// The run's page keeps showing the step that is under way.
 		meanwhile.Step, meanwhile.Behind = step, behind
 		r.show(ctx, meanwhile)
 	}
 	// The step has ended. Its answer is the next step, unless the row has lost a cancel that the
 	// run knows, or the step failed. In both cases the run asks.
 	next, err := r.waitForAnswer(ctx, future)
+	// If the worker died, Temporal has the last heartbeat of the sender. It may name a sending or
+	// a job that the database has lost.
 	r.in.Seen = r.in.Seen.With(lastHeartbeat(err))
 	switch {
 	case err == nil && !r.rowForgot(next):
 		return next, nil
-	case err == nil || stopped || neverStarted(err): // the row says what is next
+	case err == nil || stopped || neverStarted(err): // the step's end is no failure: the row says what is next
 		return r.ask(ctx, activities.Question{})
 	default:
 		return r.ask(ctx, activities.Question{Ended: failedStep(step, err)})
@@ -150,6 +161,8 @@ func (r *run) sleep(ctx workflow.Context, answer activities.Answer) (activities.
 	r.at = answer.Step
 	timerCtx, stop := workflow.WithCancel(ctx)
 	defer stop()
+	// Both times are by the database's clock, which may differ from Temporal's. Only their
+	// difference counts. One second at least keeps the run from asking in a tight loop.
 	left := max(answer.Step.Until.Sub(answer.Now), time.Second)
 	timer := workflow.NewTimerWithOptions(timerCtx, left, workflow.TimerOptions{Summary: activitySummary(answer)})
 	if err := workflow.Await(ctx, func() bool { return timer.IsReady() || r.signals.pending() }); err != nil {
@@ -158,8 +171,9 @@ func (r *run) sleep(ctx workflow.Context, answer activities.Answer) (activities.
 	return r.ask(ctx, activities.Question{})
 }
 
-// startCallback starts the delivery round in a workflow of its own, which outlives this one
-// (D14). A round that was started before is as good.
+// startCallback starts the delivery round as a child workflow that outlives this run (D14). It
+// waits until the child has started, not until it has delivered. If the round was started before,
+// for example by the wake scan, that is not an error.
 func (r *run) startCallback(ctx workflow.Context, round int) error {
 	if round == 0 {
 		return nil
@@ -173,7 +187,7 @@ func (r *run) startCallback(ctx workflow.Context, round int) error {
 	return err
 }
 
-// failedStep says how a step failed. It passes on only a message that a client may read.
+// failedStep says how a step failed. It passes on a message only if a client may read it.
 func failedStep(step task.Step, err error) *task.StepEnded {
 	e := activities.FromTemporal(err)
 	ended := &task.StepEnded{Step: step.Kind, N: step.N, Failed: true, Kind: e.Kind, Code: e.Code}

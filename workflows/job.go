@@ -10,12 +10,16 @@ import (
 )
 
 // TaskActions gives a command to all tasks that a filter selects and that existed when the job
-// began. It shows how far it has come. An operator can pause its activity, or cancel the
-// workflow. A crash costs it some seconds.
+// began. The page of the run shows how far the job has come. An operator can pause its activity,
+// or cancel the workflow. A crash costs some seconds, since the progress is in the activity's
+// heartbeat.
 func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobProgress, error) {
 	options := tendOptions(in.Action + " of tasks: " + in.ID)
+	// After a cancel, the activity's own result says how far it came.
 	options.WaitForCancellation = true
 	working := workflow.WithActivityOptions(ctx, options)
+	// Each activity works for a slice of the job and returns its progress, which the page then
+	// shows.
 	for range handovers {
 		workflow.SetCurrentDetails(ctx, jobDetails(in, "under way"))
 		progress := in.Progress
@@ -34,6 +38,7 @@ func TaskActions(ctx workflow.Context, in activities.JobArgs) (activities.JobPro
 			return in.Progress, nil
 		}
 	}
+	// The next run continues after in.Progress, with an empty history.
 	return in.Progress, workflow.NewContinueAsNewError(ctx, TaskActions, in)
 }
 

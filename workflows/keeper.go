@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Keeper keeps the singletons running. It remembers how it found them last, and is for one
-// goroutine.
+// Keeper keeps the singletons running. It remembers how it found them at the last check. It is for
+// one goroutine.
 type Keeper struct {
 	Client Client
 	// Replaced is called for each run that was terminated, with the reason.
@@ -29,6 +29,7 @@ func (k *Keeper) Channel(ctx context.Context, name string) error {
 
 // keep starts the workflow, or replaces a run that makes no progress.
 func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Context) error) error {
+	// A Temporal that hangs must not keep the other singletons from being checked.
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
 	desc, err := k.Client.describe(ctx, id)
@@ -51,8 +52,8 @@ func (k *Keeper) keep(ctx context.Context, id string, ensure func(context.Contex
 }
 
 // diagnose says what is wrong with a run, or returns "" for a healthy one. A singleton has a long
-// activity, or is about to start the next one. A run that has neither, and is at the same point
-// at the next check, is blocked.
+// activity, or is about to start the next one. A run that has neither at two checks, and has made
+// no progress between them, is blocked.
 func (k *Keeper) diagnose(id string, desc *description) string {
 	before := k.lastPoint[id]
 	delete(k.lastPoint, id)
@@ -65,6 +66,8 @@ func (k *Keeper) diagnose(id string, desc *description) string {
 	case len(desc.GetPendingActivities()) > 0 || desc.GetPendingWorkflowTask() != nil:
 		return ""
 	default:
+		// Nothing is pending. A healthy run is in this state only for a moment, between two
+		// workflow tasks. Remember where it is, and compare at the next check.
 		point := fmt.Sprint(info.GetExecution().GetRunId(), info.GetHistoryLength())
 		if before == point {
 			return "this run is blocked, without an activity"

@@ -15,13 +15,14 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// memoryPage is how many events of a history are read, from its end. Each step of a run leaves
-// five events.
+// memoryPage is how many events are read from the end of a history. Each step of a run leaves five
+// events, so one page holds the last step's whole memory with room to spare.
 const memoryPage = 100
 
-// readSeen returns what the described run has seen of its task: its result, or else what its last
-// steps say. If a sender was in its call when the run was terminated, its heartbeat knows more
-// than the history.
+// readSeen returns what the described run has seen of its task. For a completed run that is its
+// result. For any other run readSeen computes it from the last events, as the run itself did. If a
+// sender was in its call when the run was terminated, its heartbeat knows more than the history,
+// and counts as well.
 func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, error) {
 	execution := desc.GetWorkflowExecutionInfo().GetExecution()
 	if execution.GetRunId() == "" {
@@ -35,7 +36,10 @@ func (c Client) readSeen(ctx context.Context, desc *description) (task.Seen, err
 		return task.Seen{}, err
 	}
 	events := history.GetHistory().GetEvents()
+	// The page lists the newest event first. Take the memory from the newest event that holds all
+	// of it, and apply the events after that one.
 	begin := slices.IndexFunc(events, hasWholeMemory)
+	// The page has no such event. Then whatever its events say is all that is known.
 	if begin < 0 {
 		begin = len(events) - 1
 	}
@@ -60,7 +64,8 @@ func hasWholeMemory(event *historypb.HistoryEvent) bool {
 	}
 }
 
-// seenAfter returns the run's memory after the event, computed as the run itself does.
+// seenAfter returns the run's memory after the event, computed as the run itself does: a change of
+// keepSeen or takeStep in generate.go needs the same change here.
 func seenAfter(event *historypb.HistoryEvent, seen task.Seen) task.Seen {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:

@@ -26,9 +26,9 @@ func QueueCall(provider string) string { return "call/" + provider }
 // no other channel takes them.
 func QueueBacklog(channel string) string { return "backlog/" + channel }
 
-// SignalWake makes a task's run ask for its next step. It has no input. From Temporal's UI,
-// operators send the signals "retry", "fail", "poll_now", and "reroute", which may have a channel
-// as its input.
+// SignalWake makes a task's run ask for its next step. It has no input. Operators send other
+// signals from Temporal's UI: "retry", "fail", "poll_now" and "reroute". The last may have a
+// channel as its input.
 const SignalWake = "wake"
 
 // IDWake is the workflow id of the singleton that works through due wakes.
@@ -63,8 +63,8 @@ var (
 // decides which build may continue a run, not Temporal's versioning.
 const BuildID = "mediagate"
 
-// buildIDs returns what the first workflow task of a run adds to its search attributes. A run
-// that is started with it saves one write of the list.
+// buildIDs returns the value that Temporal gives to the attribute BuildIds in the first workflow
+// task of a run. A run that is started with that value saves Temporal one write to its lists.
 func buildIDs() temporal.SearchAttributeUpdate {
 	return attrBuilds.ValueSet([]string{"unversioned", "unversioned:" + BuildID})
 }
@@ -101,7 +101,8 @@ func Register(r worker.WorkflowRegistry) {
 // acts names the activities. Its methods are never called.
 var acts *activities.Activities
 
-// Local activities are given by name, since Temporal would call a function value directly.
+// Local activities are given by name. For a function value, the SDK would call the method of acts,
+// which is nil.
 const (
 	nameAsk       = "Ask"
 	nameLoadRound = "LoadRound"

@@ -39,8 +39,8 @@ func searchAttributes() map[string]enumspb.IndexedValueType {
 
 // EnsureNamespace creates the namespace with its retention and attributes, or adds what an
 // existing one lacks. It returns when workflows can be started there. IsFinal distinguishes a
-// refusal from a server that is away. Some keys may work in a namespace and not read its
-// description: that causes a warning, if a query shows that everything is there.
+// refusal from a server that is away. Some API keys may work in a namespace but not read its
+// description. That causes only a warning if a query shows that everything is there.
 func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log *slog.Logger) error {
 	service := c.WorkflowService()
 	described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: namespace})
@@ -52,6 +52,7 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 			Description:                      "Media generation tasks",
 			WorkflowExecutionRetentionPeriod: durationpb.New(Retention),
 		})
+		// Another process may have registered it a moment ago.
 		if _, exists := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); err != nil && !exists {
 			return fmt.Errorf("register namespace %s: %w", namespace, err)
 		}
@@ -82,11 +83,11 @@ func EnsureNamespace(ctx context.Context, c client.Client, namespace string, log
 	return waitUntilUsable(ctx, c, namespace)
 }
 
-// errNotAdded marks an attribute that certainly is missing and cannot be added.
+// errNotAdded marks an attribute that is known to be missing and cannot be added.
 var errNotAdded = errors.New("is missing")
 
 // ensureSearchAttributes adds the attributes that the namespace lacks, one by one, so that an
-// error names the attribute. It repeats that, since the frontend may not know a namespace yet
+// error names the attribute. It retries, since Temporal's frontend may not know a namespace yet
 // that was registered a moment ago.
 func ensureSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	return retry(ctx, "search attributes of namespace "+namespace, func() error {
@@ -104,6 +105,7 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 				return fmt.Errorf("%s of type %s %w: %w", name, kind, errNotAdded, err)
 			}
 		}
+		// Not final, so retry calls again until the attributes are listed.
 		return errors.New("added, not yet listed")
 	})
 }
@@ -117,6 +119,7 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 		return nil, err
 	}
 	wanted := searchAttributes()
+	// In the order of names, so that errors are the same each time.
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		kind, there := listed.GetCustomAttributes()[name]
 		switch {
@@ -131,8 +134,8 @@ func missingAttributes(ctx context.Context, c client.Client, namespace string) (
 	return missing, nil
 }
 
-// CheckNamespace returns an error unless the namespace exists for us, with its search attributes.
-// Without one of them no task's workflow can be started.
+// CheckNamespace returns an error unless we can use the namespace and it has all search
+// attributes. If it lacks one of them, no workflow of a task can be started.
 func CheckNamespace(ctx context.Context, c client.Client, namespace string) error {
 	missing, err := missingAttributes(ctx, c, namespace)
 	switch {
@@ -150,16 +153,16 @@ func CheckNamespace(ctx context.Context, c client.Client, namespace string) erro
 	}
 }
 
-// unauthorized is found in the text of an error only. Temporal answers with it if its own
-// frontend passes a question on and is refused.
+// unauthorized marks an error that has no code of its own: Temporal's frontend passed the request
+// on, and was itself refused.
 const unauthorized = "Request unauthorized"
 
-// finalTexts are found in the text of an error only: the library reports certificates that do not
-// fit like an absent server.
+// finalTexts mark final errors that have the code of a passing one. For example, gRPC reports a
+// certificate that does not fit like a server that is away.
 var finalTexts = []string{"tls: ", "x509: ", unauthorized}
 
-// isReadDenied reports whether the caller may not see what is there. It may be allowed to work
-// with it all the same.
+// isReadDenied reports whether our API key may not read the settings of the namespace. It may be
+// allowed to run workflows there all the same.
 func isReadDenied(err error) bool {
 	return err != nil &&
 		(serviceerror.ToStatus(err).Code() == codes.PermissionDenied || strings.Contains(err.Error(), unauthorized))
@@ -187,7 +190,7 @@ func waitUntilUsable(ctx context.Context, c client.Client, namespace string) err
 	return retry(ctx, "namespace "+namespace, func() error {
 		err := queryAttributes(ctx, c, namespace)
 		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-			return errors.New(err.Error()) // not final
+			return errors.New(err.Error()) // without its code, so that it is not final
 		}
 		return err
 	})

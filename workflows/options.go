@@ -12,13 +12,13 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// The activity profiles say where a step runs, how long it may take, and how often it is tried. A
-// step that uses that up parks its task.
+// The activity profiles say where a step runs, how long it may take, and how often it is tried. If
+// all of that is used up, the task parks.
 
 const (
-	// workerLostAfter is the silence after which a step's worker counts as dead. Together with the
-	// pause before the repetition it is what a kill -9 costs a step under way, which is to be
-	// less than 15 s. A short step without heartbeats may take as long.
+	// workerLostAfter is the silence after which a step's worker counts as dead. A kill -9 costs a
+	// step under way this time and the pause before the repetition, together less than 15 s. It
+	// is also the longest time of a short step, which sends no heartbeats.
 	workerLostAfter = 10 * time.Second
 	// minStepTime is the least time that a step gets.
 	minStepTime = time.Second
@@ -110,7 +110,7 @@ func databaseOptions(summary string) workflow.ActivityOptions {
 func localOptions(summary string) workflow.LocalActivityOptions {
 	return workflow.LocalActivityOptions{
 		StartToCloseTimeout:    workerLostAfter,
-		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour, // unset, it would be as short
+		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour, // the SDK's default would be StartToCloseTimeout
 		RetryPolicy:            retryPolicy(databaseRetryPause),
 		Summary:                summary,
 	}

@@ -26,7 +26,7 @@ const (
 	retentionBound = 50 * time.Minute // of one run; the next run removes what is left
 )
 
-// Expire removes what is past its time (D16). Each kind gets a minute in turn, until nothing is
+// Expire removes what is past its time (D16). The kinds take turns of one minute until nothing is
 // left, so a kind with many rows delays no other. A kind that fails is left to the next run, and
 // this run then ends as failed.
 func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
@@ -38,6 +38,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	for _, kind := range mediagate.Removals() {
 		open = append(open, activities.RemoveArgs{Kind: kind})
 	}
+	// ended shows and logs what the run has removed.
 	ended := func(how string) {
 		workflow.SetCurrentDetails(ctx, removalDetails(removed, failed, how))
 		workflow.GetLogger(ctx).Info("a run of retention has ended", "how", how, "removed", removed, "failed", failed,
@@ -47,6 +48,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 	for len(open) > 0 {
 		var left []activities.RemoveArgs
 		for _, args := range open {
+			// The next run is due soon. It goes on with the rest.
 			if workflow.Now(ctx).Sub(began) >= retentionBound {
 				ended("its time is over, the next run goes on")
 				return removed, nil
@@ -55,6 +57,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 			var slice mediagate.RemovedSlice
 			err := workflow.ExecuteActivity(ctx, acts.RemoveExpired, args).Get(ctx, &slice)
 			switch {
+			// An operator has cancelled this run. The kinds that are left wait for the next one.
 			case temporal.IsCanceledError(err):
 				return removed, err
 			case err != nil:
@@ -73,6 +76,7 @@ func Expire(ctx workflow.Context) (map[mediagate.Removal]int, error) {
 		return removed, temporal.NewNonRetryableApplicationError(message, "retention", nil)
 	}
 	ended("ended, nothing is left")
+	// Record that a run has come through all kinds, for operators and alerts.
 	end := activities.RemoveArgs{Kind: mediagate.RemovalRun}
 	return removed, workflow.ExecuteActivity(ctx, acts.RemoveExpired, end).Get(ctx, nil)
 }
@@ -100,10 +104,14 @@ func (c Client) EnsureRetention(ctx context.Context) error {
 		Action: &client.ScheduleWorkflowAction{
 			ID: IDRetention, Workflow: Expire, TaskQueue: QueueMain, StaticSummary: "remove what is past its time",
 		},
+		// A run that still works when the next one is due goes on alone. A start that was missed
+		// while Temporal was away is made up for if it is at most one interval late.
 		Overlap:       enums.SCHEDULE_OVERLAP_POLICY_SKIP,
 		CatchupWindow: retentionEvery,
 	}
 	schedules := c.Temporal.ScheduleClient()
+	// Every worker calls this at its start. If the schedule exists, perhaps with the options of an
+	// older release, it is updated.
 	_, err := schedules.Create(ctx, options)
 	if !errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return err

@@ -19,10 +19,10 @@ import (
 const runsPage = 500
 
 // RunsSince lists the runs of tasks that began at that time or later. Their memo has enough to
-// compensate the client of a task whose row was lost (D17). A task has several runs if its run
-// was replaced. next is the beginning of the next page, and empty after the last one. The list
-// may lag behind by some seconds. RunsSince returns KindInvalid if page is not the next of an
-// earlier answer.
+// compensate the client of a task whose row was lost (D17). A task has several runs if its run was
+// replaced. next names the next page; it is empty after the last one. Temporal's list may lag
+// behind by some seconds. RunsSince returns KindInvalid if page is not the next of an earlier
+// answer.
 func (c Client) RunsSince(
 	ctx context.Context, since time.Time, page string,
 ) (runs []mediagate.UncertainTask, next string, err error) {
@@ -36,6 +36,7 @@ func (c Client) RunsSince(
 		Query:    "WorkflowType = 'Generate' AND StartTime >= '" + since.UTC().Format(time.RFC3339Nano) + "'",
 		PageSize: runsPage, NextPageToken: token,
 	})
+	// Temporal refuses a token that it did not make.
 	if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok && page != "" {
 		return nil, "", errNoPage
 	}
@@ -45,6 +46,8 @@ func (c Client) RunsSince(
 	}
 	for _, e := range answer.GetExecutions() {
 		memo := e.GetMemo()
+		// A memo without a readable hold is listed with a hold of zero, since the client of that
+		// task must not be left out.
 		hold, _ := mediagate.ParseMicros(memoText(memo, "hold"))
 		runs = append(runs, mediagate.UncertainTask{
 			TaskID: e.GetExecution().GetWorkflowId(), AccountID: memoText(memo, "account"),

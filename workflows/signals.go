@@ -26,11 +26,12 @@ type signals struct {
 	recorded  bool // the cancel was recorded
 }
 
-// listen receives signals in ctx, which the cancel of the run does not end.
+// listen returns the signals of the run. It receives them in ctx, which stays open when the run is
+// cancelled.
 func listen(ctx, cancelled workflow.Context) signals {
-	// A run that was reset gets its signals again, and must record them under the same ids.
-	// Signals that came one after the other may come together then, with their kinds in another
-	// order. So an id counts the signals of its kind.
+	// A run that was reset gets its signals again, and must record them under the same ids. The
+	// second time, signals of different kinds may arrive in another order. So the number in an id
+	// counts the signals of one kind only.
 	s := signals{
 		cancelled: cancelled, wake: workflow.GetSignalChannel(ctx, SignalWake),
 		run: workflow.GetInfo(ctx).OriginalRunID, seen: make([]int, len(manualSignals)),
@@ -54,12 +55,14 @@ func (s *signals) pending() bool {
 	return false
 }
 
-// drain takes all that has come. Commands are given for the step that the run was at.
+// drain takes everything that has come and returns it as commands for the step at, which the run
+// was at. Wakes carry no data, so any number of them is one question.
 func (s *signals) drain(at task.Step) []activities.Command {
 	for s.wake.ReceiveAsync(nil) {
 	}
 	var commands []activities.Command
 	if s.cancelled.Err() != nil && !s.recorded {
+		// The context stays cancelled for the rest of the run, so remember that this was recorded.
 		s.recorded = true
 		commands = append(commands, activities.Command{Action: activities.ActionCancel})
 	}

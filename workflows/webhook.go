@@ -15,15 +15,17 @@ import (
 // is one attempt more than pauses.
 var deliveryPauses = []time.Duration{10 * time.Second, 30 * time.Second, 60 * time.Second}
 
-// DeliverWebhook makes the attempts of one delivery round. A run that replaces another continues
-// with the attempt that is due.
+// DeliverWebhook makes the attempts of one delivery round. A run that replaces another one
+// continues with the attempt that is due, since the database knows the attempts that were made.
 func DeliverWebhook(ctx workflow.Context, in RoundInput) error {
 	args := activities.RoundArgs{TaskID: in.TaskID, Round: in.Round}
 	var state activities.RoundState
+	// A run that replaces another one must not repeat the attempts that are on record.
 	loadCtx := workflow.WithLocalActivityOptions(ctx, localOptions("read how far the round is"))
 	if err := workflow.ExecuteLocalActivity(loadCtx, nameLoadRound, args).Get(ctx, &state); err != nil {
 		return err
 	}
+	// The round was delivered, a newer one has begun, or the task is gone.
 	if !state.Open {
 		return nil
 	}
@@ -67,9 +69,11 @@ func sleep(ctx workflow.Context, d time.Duration, next int) error {
 // childOptions returns the options with which the task's own run starts a delivery round.
 func childOptions(taskID string, round int) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
-		WorkflowID:            IDWebhook(taskID, round),
-		TaskQueue:             QueueMain,
-		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		WorkflowID: IDWebhook(taskID, round),
+		TaskQueue:  QueueMain,
+		// The task's run completes at once. The delivery may take minutes.
+		ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
+		// The task's run starts a round once. Only the wake scan starts another run of it.
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary:         "callback of " + taskID,
 	}

@@ -110,7 +110,7 @@ func (b *Bucket) DeletePrefix(_ context.Context, prefix string, keep ...string) 
 	return b.deleteBelow(prefix, func(key string) bool { return !slices.Contains(keep, key) }), nil
 }
 
-// DeleteOlder removes objects that Write stored so long ago.
+// DeleteOlder removes objects that Write stored more than olderThan ago.
 func (b *Bucket) DeleteOlder(_ context.Context, prefix string, olderThan time.Duration) (int, error) {
 	return b.deleteBelow(prefix, func(key string) bool {
 		at, ok := b.stored[key]
@@ -121,7 +121,7 @@ func (b *Bucket) DeleteOlder(_ context.Context, prefix string, olderThan time.Du
 // pageOf is how many objects Older looks at. It is small, so that tests see several pages.
 const pageOf = 3
 
-// Older lists objects that Write stored so long ago.
+// Older lists objects that Write stored more than olderThan ago.
 func (b *Bucket) Older(
 	_ context.Context, prefix, after string, olderThan time.Duration,
 ) (keys []string, last string, more bool, err error) {

@@ -1,7 +1,7 @@
-// Package activitytest holds doubles of everything outside of activities: a store that keeps
-// tasks in memory and leaves every decision to package task; a vendor that can be scripted; a
-// bucket; a receiver of callbacks; and an engine that notes what it is asked for. With them the
-// real activities run without another process.
+// Package activitytest holds what tests put around activities: the real store on a database in
+// memory, and doubles of everything else. The doubles are a vendor that can be scripted, a bucket, a
+// receiver of callbacks, and an engine that notes what it is asked for. With them the real
+// activities run without another process.
 //
 // Their prompts, links and keys contain [Secret], so that a test can prove that none of them
 // leaks into a history.

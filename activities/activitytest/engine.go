@@ -22,8 +22,8 @@ type Engine struct {
 	states map[string]activities.RunState
 }
 
-// SetRun sets the state of the task's newest run. A task without one was never started, so its
-// start succeeds, and so does its wake.
+// SetRun sets the state of the task's newest run. Until it is called, the task counts as never
+// started: Start succeeds, and so does Wake.
 func (e *Engine) SetRun(taskID string, state activities.RunState) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

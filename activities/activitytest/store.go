@@ -48,8 +48,8 @@ func (s *Store) Exec(statement string, args ...any) {
 // plenty is the balance of an account that submits, so that no test runs out of it.
 const plenty = 1_000_000 * mediagate.MicrosPerUnit
 
-// Add submits a task, for an account that has the money. If the given task is further than its
-// submit, Add sets its row accordingly.
+// Add submits a task, for an account that has the money. If the given task has more than a task
+// that was just submitted, such as a status or a wait, Add sets its row accordingly.
 func (s *Store) Add(t mediagate.Task) {
 	const addAccount = "INSERT INTO accounts (id, name, available, created_at) VALUES (?, '', ?, 0) ON CONFLICT DO NOTHING"
 	const addKey = `INSERT INTO keys (id, account_id, hash, name, prefix, last_four, unlimited, created_at)
@@ -58,7 +58,7 @@ func (s *Store) Add(t mediagate.Task) {
 	s.Exec(addAccount, t.AccountID, plenty)
 	s.Exec(addKey, t.KeyID, t.AccountID, []byte(t.KeyID))
 	source := t.Plan.Source
-	t.Plan.Source = nil // which task that is does not matter
+	t.Plan.Source = nil // set below, since the task that it names need not exist
 	_, _, err := s.Steady.Submit(context.Background(), mediagate.NewTask{Task: submitted(t)})
 	must(err)
 	if source != nil {
@@ -77,6 +77,7 @@ func submitted(t mediagate.Task) mediagate.Task {
 	return t
 }
 
+// further sets in the row what the task has besides its submit.
 func (s *Store) further(t mediagate.Task) {
 	progress := t.Progress
 	if t.Status == mediagate.StatusCompleted {

@@ -21,7 +21,7 @@ const Secret = "hush-hush"
 // TaskID is the id of the tasks that NewVideo and NewImage make.
 const TaskID = "task_01TEST"
 
-// Names of the channels: vendors of the first can be asked by our own ids.
+// Names of the channels and their providers. The vendor of AsyncChannel can be asked by our own ids.
 const (
 	AsyncChannel  = "async-a"
 	AsyncProvider = "async"

@@ -34,7 +34,7 @@ type Explanation struct {
 	Actions    []string               `json:"actions,omitempty"`   // the commands that apply
 }
 
-// Explain explains the step, which Advance returned at that time.
+// Explain explains the step that Advance returned at the time now.
 func Explain(s *task.State, step task.Step, now time.Time) Explanation {
 	e := Explanation{
 		Step: step, Status: s.Status, ParkReason: s.Wait.Reason, QueuedFor: s.QueuedFor,

@@ -21,8 +21,8 @@ type Story struct {
 	At         time.Time // when it was read, by the database's clock
 }
 
-// Lease is the wake of a task's run: by WakeAt the run must have asked for its next step. The
-// zero value means that there is none.
+// Lease is the wake of a task's run: by WakeAt the run must have asked for its next step. A task
+// without a wake has the zero value.
 type Lease struct {
 	WakeAt time.Time
 	Tries  int  // tries of the wake scan since a run asked last
@@ -39,13 +39,14 @@ const (
 // long each time, up to one hour (D2).
 func TryAgain(tries int) time.Duration { return min(firstTry<<min(tries, 6), lastTry) }
 
-// overdue reports whether a run has not asked although the wake scan has tried.
+// overdue reports whether the run has not asked for its next step, although the wake scan has
+// tried StuckTries times to get it going.
 func (s *Story) overdue() bool {
 	return !s.State.Status.Terminal() && s.Lease.Tries >= mediagate.StuckTries
 }
 
 // Waits explains what the task waits for. If its run is overdue, or was not started yet, the task
-// first waits for that.
+// first waits for the wake scan.
 func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 	e = Explain(&s.State, s.State.Advance(s.At), s.At)
 	until, then = e.Step.Until, e.Then()
@@ -73,7 +74,8 @@ type Stuck struct {
 	Actions      []string
 }
 
-// Stuck returns nil for a task that is not stuck. A parking counts before an overdue run.
+// Stuck returns nil for a task that is not stuck. If the task is parked and its run is overdue,
+// Stuck returns the parking.
 func (s *Story) Stuck() *Stuck {
 	switch st := &s.State; {
 	case !st.Status.Terminal() && st.Wait.Reason != "":
@@ -96,8 +98,8 @@ type Line struct {
 	Detail string
 }
 
-// Lines returns the story of a task in the order of its times, as far as rows know it: a parking
-// or a wait for a slot leaves nothing when it is over.
+// Lines returns the story of a task in the order of time. It has only what rows still know: once a
+// parking or a wait for a slot is over, no row shows it.
 func (s *Story) Lines() []Line {
 	var lines []Line
 	say := func(at time.Time, what, detail string, args ...any) {

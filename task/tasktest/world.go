@@ -42,7 +42,7 @@ type World struct {
 	full   int      // percentage of submits that find no slot
 	vendor []string // what it does with a sending; each entry is equally likely
 
-	jobs    map[string]bool // at the vendor: by channel and name; also by sending if it takes names twice
+	jobs    map[string]bool // those that the vendor has; for the keys see key
 	twice   bool            // the vendor takes a name twice
 	late    []landing       // sendings that reach the vendor later
 	excuses int             // jobs beyond the first that an operator answers for
@@ -315,6 +315,8 @@ func (w *World) Wait(d time.Duration) {
 	})
 }
 
+// key names the attempt's job at the vendor: by channel and name, and also by sending if the vendor
+// takes a name twice.
 func (w *World) key(a *task.Attempt) string {
 	if w.twice {
 		return fmt.Sprintf("%s %s, sent before %s", a.Channel, a.ExternalID, at(a.SendBefore))
@@ -610,7 +612,8 @@ func (w *World) Poll() {
 	}
 }
 
-// giveCommand plays a command of a client or an operator, which may be meant for an earlier step.
+// giveCommand plays a command of a client or an operator. The command may be meant for an earlier
+// step.
 func (w *World) giveCommand() {
 	var meant task.Step
 	if len(w.steps) > 0 && w.chance("meant", 50) {
@@ -711,7 +714,7 @@ func (w *World) repeatEvent() {
 	_ = w.apply(e)
 }
 
-// Exhaust lets every step fail from now on, and no one help: the task must end.
+// Exhaust lets every step fail from now on, and nobody helps. The task must end all the same.
 func (w *World) Exhaust() {
 	w.t.Helper()
 	w.State.Unreadable = false
@@ -747,8 +750,8 @@ func (w *World) Play(length int) {
 }
 
 // PlayRestored plays length random moves. Now and then it takes the task back to a backup, while
-// the vendor keeps today's jobs. The run knows more than the row, or was replaced. No job may be
-// made twice unless an operator answers for it.
+// the vendor keeps today's jobs. Afterwards the run knows more than the row, or it was replaced
+// and knows nothing. No job may be made twice unless an operator answers for it.
 func (w *World) PlayRestored(length int) {
 	w.t.Helper()
 	w.find, w.full, w.backedUp = w.chance("can be asked", 80), 10, true
@@ -895,7 +898,7 @@ func (w *World) PlayLossy(length int) {
 	w.checkJobs()
 }
 
-// checkJobs checks that each job of the vendor beyond the first is answered for.
+// checkJobs checks that an operator answers for each job of the vendor beyond the first.
 func (w *World) checkJobs() {
 	w.t.Helper()
 	if len(w.jobs) > 1+w.excuses {

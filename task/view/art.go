@@ -10,7 +10,8 @@ import (
 // ArtStatus is the state of a task in the words of the art endpoint.
 type ArtStatus string
 
-// The states. There is no NOT_START: a task is confirmed with its row.
+// The states. NOT_START is never shown: a client learns the id of a task only once its row is
+// stored, and from then on the task counts as submitted.
 const (
 	ArtSubmitted  ArtStatus = "SUBMITTED"
 	ArtInProgress ArtStatus = "IN_PROGRESS"
@@ -41,8 +42,8 @@ type Art struct {
 	Webhook         *Webhook           `json:"webhook,omitempty"`
 }
 
-// ArtOf is the view of an art task for the art endpoint; links are those of
-// t.Results, in their order.
+// ArtOf returns an art task as the art endpoint shows it. links are those of t.Results, in their
+// order.
 func ArtOf(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Art {
 	unified := Of(t, creditsPerUnit, links)
 	v := Art{
@@ -88,15 +89,15 @@ func artStatus(t *mediagate.Task) ArtStatus {
 	case mediagate.StatusProcessing:
 	}
 	switch t.Modal.State {
-	case mediagate.ModalWaiting, mediagate.ModalExpired: // the latter for a moment
+	case mediagate.ModalWaiting, mediagate.ModalExpired: // expired, and about to fail
 		return ArtModal
 	case mediagate.ModalNone, mediagate.ModalSubmitted:
 	}
 	return ArtInProgress
 }
 
-// artPrompt is the client's prompt: that of its modal parameters, where they
-// had one; else the vendor's.
+// artPrompt returns the prompt of the client's modal parameters, or else that of the request. If
+// the client gave neither, it returns the prompt that the vendor made.
 func artPrompt(t *mediagate.Task) string {
 	for _, text := range []json.RawMessage{t.Modal.Input, t.Params} {
 		var said struct {

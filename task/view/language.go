@@ -6,15 +6,15 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// The languages of failure messages. English shows the stored message, which
-// may tell more than the code does; once that is erased, what the code does.
+// The languages of failure messages. In English the stored message is shown, which may say more
+// than its failure code. Once that message is erased, the text in plain replaces it.
 const languageEnglish = "en"
 
-// Languages are those that In knows.
+// Languages returns the languages that In accepts.
 func Languages() []string { return []string{"zh", languageEnglish, "ko", "ja"} }
 
-// message is the failure's message in the language, and the stored
-// one where there is no other.
+// message returns the failure's message in the language, or the stored message if there is none in
+// that language.
 func message(f mediagate.Failure, language string) string {
 	if m, ok := messages[f.Code][language]; ok {
 		return m
@@ -22,7 +22,7 @@ func message(f mediagate.Failure, language string) string {
 	return f.Message
 }
 
-// failureOf is why a failed task failed, in words.
+// failureOf returns the failure of a task, with a message even if the stored one was erased.
 func failureOf(t *mediagate.Task) *mediagate.Failure {
 	if t.Failure == nil {
 		return nil

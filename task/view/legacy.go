@@ -6,7 +6,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Legacy is the answer of the older image poll, which knows one file.
+// Legacy is the answer of the older image poll. It can show one file only.
 type Legacy struct {
 	TaskID     string             `json:"task_id"`
 	Status     string             `json:"status"`
@@ -27,8 +27,8 @@ type LegacyMetadata struct {
 	ExpiresAt int64   `json:"expires_at,omitempty"`
 }
 
-// The words of the older poll. It has none for a cancelled task: that one
-// failed, for a reason.
+// The status words of the older poll. It has no word for a cancelled task, which therefore shows
+// as failed, with the reason "cancelled".
 var legacyStatuses = map[mediagate.Status]string{
 	mediagate.StatusPending:    "queued",
 	mediagate.StatusProcessing: "in_progress",
@@ -37,8 +37,8 @@ var legacyStatuses = map[mediagate.Status]string{
 	mediagate.StatusCancelled:  "failed",
 }
 
-// LegacyOf is the view of a task for the older image poll; links are those of
-// t.Results, in their order.
+// LegacyOf returns a task as the older image poll shows it. links are those of t.Results, in their
+// order.
 func LegacyOf(t *mediagate.Task, links []mediagate.Link) Legacy {
 	v := Legacy{TaskID: t.ID, Status: legacyStatuses[t.Status]}
 	switch t.Status {

@@ -15,8 +15,8 @@ type Links struct {
 	Now  func() time.Time
 }
 
-// Of are links to the files of a completed task, in their order. None outlives its file.
-// A file that is not kept any more has a link without a URL, which says when it ended.
+// Of returns links to the files of a completed task, in their order. No link outlives its file. If
+// a file is not kept any more, its link has no URL and says since when.
 func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, error) {
 	if t.Status != mediagate.StatusCompleted {
 		return nil, nil
@@ -39,8 +39,8 @@ func (l Links) Of(ctx context.Context, t *mediagate.Task) ([]mediagate.Link, err
 	return links, nil
 }
 
-// Life is how long a link to a file of the task works that is signed now: not at all
-// where it is less than a second.
+// Life returns how long a link works that is signed now. If that is less than a second, the file
+// is gone or about to go, and no link is made.
 func (l Links) Life(t *mediagate.Task) time.Duration {
 	if until := l.Keep.FilesUntil(t); !until.IsZero() {
 		return min(l.TTL, until.Sub(l.Now()))

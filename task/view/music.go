@@ -12,7 +12,7 @@ import (
 // MusicStatus is the state of a task in the words of the music endpoint.
 type MusicStatus string
 
-// statusSubmitted is what the unified states call pending.
+// statusSubmitted is the music endpoint's word for pending.
 const statusSubmitted MusicStatus = "submitted"
 
 func musicStatus(s mediagate.Status) MusicStatus {
@@ -31,7 +31,8 @@ type MusicTask struct {
 // Music is the view for the music endpoint.
 func (v Task) Music() MusicTask { return MusicTask{Task: v, Status: musicStatus(v.Status)} }
 
-// WithoutWords is the view without the words of its songs, which may be those of the request.
+// WithoutWords returns the view without titles, lyrics and tags, since these may repeat the
+// request.
 func (v Task) WithoutWords() Task {
 	if v.Result == nil || len(v.Result.Music) == 0 {
 		return v
@@ -55,8 +56,8 @@ func (v Task) WithoutWords() Task {
 // Clip is one thing that a music task made, in the shape of its model and kind.
 type Clip interface{ clip() }
 
-// Song is a clip of music-a. What is not known is null. One that could not be
-// delivered keeps its place, and has failed.
+// Song is a clip of music-a. A field that is not known is null. A song that could not be delivered
+// keeps its place in the list, with a failed status.
 type Song struct {
 	AudioID         string  `json:"audio_id"`
 	Title           *string `json:"title"`
@@ -70,7 +71,7 @@ type Song struct {
 	Status          string  `json:"status"`
 }
 
-// FlowSong is a clip of music-b. What is not known is null.
+// FlowSong is a clip of music-b. A field that is not known is null.
 type FlowSong struct {
 	ClipID              string        `json:"clip_id"`
 	Title               *string       `json:"title"`
@@ -104,7 +105,7 @@ type FlowStems struct {
 	Archive
 }
 
-// Voice is one that can sing songs of music-a.
+// Voice is a voice that can sing songs of music-a.
 type Voice struct {
 	VoiceID string `json:"voice_id"`
 	Status  string `json:"status"`
@@ -116,7 +117,7 @@ func (Stems) clip()     {}
 func (FlowStems) clip() {}
 func (Voice) clip()     {}
 
-// flowFamily is how the ids of those models begin whose clips are FlowSongs.
+// flowFamily is the prefix of the ids of models whose clips are FlowSongs.
 const flowFamily = "music-b"
 
 // clipsOf lists what a completed music task made.
@@ -145,7 +146,7 @@ func clipsOf(t *mediagate.Task, links []mediagate.Link) []Clip {
 	return clips
 }
 
-// takenApart is the id of the song whose tracks an archive holds.
+// takenApart returns the id of the song whose tracks the archive holds.
 func takenApart(t *mediagate.Task, index int) string {
 	if t.Made != nil && index < len(t.Made.Clips) && t.Made.Clips[index].ID != "" {
 		return t.Made.Clips[index].ID
@@ -206,7 +207,7 @@ func songOf(t *mediagate.Task, flow bool, index int, song mediagate.Song, links 
 	return s
 }
 
-// known is nil for a text that is empty.
+// known returns nil for an empty text, which is then shown as null.
 func known(text string) *string {
 	if text == "" {
 		return nil

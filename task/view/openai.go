@@ -16,10 +16,10 @@ type Video struct {
 	Status      VideoStatus `json:"status"`
 	Progress    int         `json:"progress"`
 	CreatedAt   int64       `json:"created_at"`
-	CompletedAt *int64      `json:"completed_at"` // of a completed one
-	ExpiresAt   *int64      `json:"expires_at"`   // when its file goes, where that is known
-	Seconds     string      `json:"seconds"`      // as asked for, else as delivered; empty where neither is known
-	Size        string      `json:"size"`         // the same, WIDTHxHEIGHT
+	CompletedAt *int64      `json:"completed_at"` // set for a completed video
+	ExpiresAt   *int64      `json:"expires_at"`   // when its file is deleted, if ever
+	Seconds     string      `json:"seconds"`      // as requested, else as delivered; empty if neither is known
+	Size        string      `json:"size"`         // likewise, as WIDTHxHEIGHT
 	Error       *VideoError `json:"error"`
 }
 
@@ -40,8 +40,8 @@ type VideoError struct {
 	Message string `json:"message"`
 }
 
-// VideoOf is the view of a task. seconds and size are what was asked for; until is when
-// its files go, zero for never.
+// VideoOf returns a task as OpenAI's clients read it. seconds and size are those of the request.
+// until is when its files are deleted, or zero if they are kept.
 func VideoOf(t *mediagate.Task, seconds, size string, until time.Time) Video {
 	v := Video{
 		ID: t.ID, Object: "video", Model: t.Model, Status: VideoQueued, Progress: t.Progress,
@@ -65,7 +65,7 @@ func VideoOf(t *mediagate.Task, seconds, size string, until time.Time) Video {
 	return v
 }
 
-// delivered notes what a completed task made.
+// delivered adds what a completed task made.
 func (v *Video) delivered(t *mediagate.Task, until time.Time) {
 	at := t.EndedAt.Unix()
 	v.CompletedAt = &at
@@ -85,7 +85,7 @@ func (v *Video) delivered(t *mediagate.Task, until time.Time) {
 	}
 }
 
-// Cover is the picture that stands for the n-th file of a completed task, from 1.
+// Cover returns the picture that stands for the n-th file of a completed task. n counts from 1.
 func Cover(t *mediagate.Task, n int) (r mediagate.Result, ok bool) {
 	of, ok := t.File(n)
 	if !ok {

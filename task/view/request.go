@@ -8,11 +8,11 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Request returns a body that asks for what the task was asked for, at the endpoint that took
-// it: the model as the client named it, the fields with their defaults, and those that name
-// what an earlier task made. The body lacks media that came within the request, and the webhook
-// and the reference, which change nothing of what is made. Request returns nil once the inputs
-// of the task are erased.
+// Request returns a body that asks the same endpoint for the same thing again. It has the model as
+// the client named it, the fields with their defaults, and the fields that name the result of an
+// earlier task. It leaves out media that came within the request, and the webhook and the
+// reference, which do not affect the result. Request returns nil once the inputs of the task are
+// erased.
 func Request(t *mediagate.Task) (map[string]any, error) {
 	if !t.InputsErasedAt.IsZero() {
 		return nil, nil
@@ -33,14 +33,15 @@ func Request(t *mediagate.Task) (map[string]any, error) {
 	return body, nil
 }
 
-// promptFields hold what the client wrote for the vendor, the most telling first.
+// promptFields are the fields that may hold the client's text. The field that says most about the
+// task comes first.
 var promptFields = []string{"prompt", "gpt_description", "sound_prompt", "lyrics", "title"}
 
 // longestPrompt is how many characters of a prompt a list shows.
 const longestPrompt = 200
 
-// Prompt is the beginning of the text that the task was asked for with; empty where its request has none,
-// or was erased.
+// Prompt returns the beginning of the client's text. It is empty if the request has none, or was
+// erased.
 func Prompt(t *mediagate.Task) string {
 	if !t.InputsErasedAt.IsZero() {
 		return ""
@@ -75,7 +76,7 @@ func readInto(body map[string]any, object json.RawMessage) error {
 	return nil
 }
 
-// drop leaves out links, which are fields or items of lists.
+// drop removes the links from the body. A link is the value of a field, or an item of a list.
 func drop(body map[string]any, links []string) {
 	isLink := func(value any) bool {
 		text, isText := value.(string)

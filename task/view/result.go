@@ -24,13 +24,13 @@ type Item struct {
 	ThumbnailURL string   `json:"thumbnail_url,omitempty"`
 }
 
-// file is a result with its link, whose URL is empty where there is none.
+// file is a result with its link. The link's URL is empty if there is no link.
 type file struct {
 	mediagate.Result
 	link mediagate.Link
 }
 
-// filesOf are the task's files of a role, in their order.
+// filesOf returns the task's files of a role, in their order.
 func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []file {
 	files := make([]file, 0, len(t.Results))
 	for i, r := range t.Results {
@@ -46,13 +46,13 @@ func filesOf(t *mediagate.Task, role mediagate.Role, links []mediagate.Link) []f
 	return files
 }
 
-// deliveredOf are the files that count as results, in the order of answers. Four
-// pictures that came as one come after that one.
+// deliveredOf returns the files that count as results, in the order in which answers list them. If
+// four pictures came as one grid, the grid comes first and the four follow.
 func deliveredOf(t *mediagate.Task, links []mediagate.Link) []file {
 	return append(filesOf(t, mediagate.RoleGrid, links), filesOf(t, mediagate.RoleMain, links)...)
 }
 
-// resultOf lists what was delivered; the cover of a file is its thumbnail.
+// resultOf lists what was delivered. The cover of a file becomes its thumbnail.
 func resultOf(t *mediagate.Task, links []mediagate.Link) *Result {
 	covers := map[int]string{}
 	for _, cover := range filesOf(t, mediagate.RoleCover, links) {

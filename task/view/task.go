@@ -9,8 +9,7 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Task is the public shape of a task: what the status endpoint wraps, lists
-// hold and callbacks carry.
+// Task is the public shape of a task, as the status endpoint, lists and callbacks show it.
 type Task struct {
 	ID              string             `json:"id"`
 	Status          mediagate.Status   `json:"status"`
@@ -61,8 +60,8 @@ type Webhook struct {
 	Reason string                 `json:"reason,omitempty"`
 }
 
-// Of is the view of a task. creditsPerUnit is the rate of credits to the
-// currency unit; links are those of t.Results, in their order.
+// Of returns the public shape of a task. creditsPerUnit is the number of credits in a currency
+// unit. links are those of t.Results, in their order.
 func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 	v := Task{
 		ID: t.ID, Status: t.Status, Model: t.Model, Type: t.Type, Progress: t.Progress,
@@ -95,8 +94,8 @@ func Of(t *mediagate.Task, creditsPerUnit int64, links []mediagate.Link) Task {
 	return v
 }
 
-// JSON is the task as callbacks carry it: with &, < and > as they are, like the
-// answers of the task endpoint.
+// JSON encodes the task for callbacks. Like the answers of the task endpoint, it does not escape
+// &, < and >.
 func (v Task) JSON() ([]byte, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)
@@ -107,8 +106,8 @@ func (v Task) JSON() ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// In is the view for readers of a language: one of Languages, or "" for the
-// messages as they are stored.
+// In returns the view with messages in the language. The language is one of Languages, or "" for
+// the messages as they are stored.
 func (v Task) In(language string) Task {
 	if v.Error != nil {
 		localized := *v.Error
