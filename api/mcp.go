@@ -145,7 +145,7 @@ func (s *Server) isForeign(r *http.Request) bool {
 		return false
 	}
 	own := originOf(s.cfg.PublicURL)
-	if own == "" && isLocal(r.Host) { // by any other name a page may reach us through its own DNS
+	if own == "" && isLocal(r.Host) { // under any other name a page may reach us by DNS rebinding
 		own = strings.ToLower("http://" + r.Host)
 	}
 	return slices.ContainsFunc(origins, func(origin string) bool {
