@@ -180,8 +180,8 @@ func accepts(values []string, wanted string) bool {
 }
 
 // mcpResponse writes the SDK's answer. It sends the header of a stream when the tool begins, and
-// comments while the stream is silent. It holds refusals in plain text back, for serveMCP to
-// rewrite.
+// comments while the stream is silent. It holds back refusals in plain text, which serveMCP
+// rewrites.
 type mcpResponse struct {
 	out http.ResponseWriter
 

@@ -251,7 +251,7 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	}, nil
 }
 
-// mayUpload refuses, before it is read, an upload that would be refused in the end. Files cost
+// mayUpload refuses an upload that would be refused in the end, before its body is read. Files cost
 // money, so an account that is suspended, or never had any money, may store none.
 func (s *Server) mayUpload(c *call) error {
 	if err := c.caller.mayBegin(); err != nil {

@@ -276,8 +276,8 @@ func eraseInputs(t *task.State, now time.Time) {
 // planner uses them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// sweepAfter is how long after a task's end a copy that began before the end may still store
-// files, with a margin for a delayed last write.
+// sweepAfter is how long after a task's end its folder is swept. A copy that began before the end
+// stores no more files by then: the time includes a margin for a delayed last write.
 const sweepAfter = 2 * mediagate.CopyLimit
 
 // OldestOpen returns when the oldest open task was created; zero if no task is open.

@@ -29,8 +29,8 @@ func bounds(from, to time.Time) (time.Time, time.Time) {
 // stretch is a part of a span of time.
 type stretch struct{ from, to time.Time }
 
-// cover divides a span of time into whole days, the whole hours before and after them, and the rest,
-// parts of hours at both ends, for which the ledger itself is read.
+// cover divides a span of time into whole days, the whole hours before and after them, and the parts
+// of hours at both ends. For these parts the ledger itself is read.
 func cover(from, to time.Time) (days, hours, rest []stretch) {
 	add := func(list *[]stretch, from, to time.Time) {
 		if from.Before(to) {
