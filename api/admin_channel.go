@@ -55,8 +55,8 @@ type channelView struct {
 	Retired []retiredModel `json:"retired"`
 }
 
-// retiredModel is a model that the vendor says it no longer has: until then no job goes to
-// its route.
+// retiredModel is a model that the vendor says it no longer has. No job goes to its route before the
+// time Until.
 type retiredModel struct {
 	Upstream string `json:"upstream"`
 	Until    int64  `json:"until"`

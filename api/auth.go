@@ -19,7 +19,7 @@ type access uint8
 const (
 	accessAdmin   access = iota // operators
 	accessKey                   // callers with a key
-	accessLists                 // callers with a key, which may come as clients of other services send it
+	accessLists                 // callers with a key, also where clients of other services put it
 	accessBalance               // callers with a key; errors in the balance endpoints' form
 	accessOpen                  // anyone
 	accessVendors               // anyone, since the path has a token that only a vendor knows

@@ -151,7 +151,7 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// room returns the buffer with this size in all, once the limit permits it.
+// room returns a copy of the buffer with this capacity, once the limit permits it.
 func (a *arrival) room(buf []byte, size int64) ([]byte, error) {
 	if err := a.grow(size); err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (s *Server) giveKey(c *call, f *fields, key mediagate.Key, secret mediagate
 // A change that only narrows the key is always allowed. If it widens the key, the giver must be
 // able to make the resulting key itself, so no key can widen itself. Keys that share limits by a
 // rotation are checked together, each with its own settings. The giver pays for raised quota. If
-// the key gains something other than quota, the giver pays for all of its quota.
+// the key gains something other than quota, the giver pays for the key's whole unspent quota.
 func (s *Server) changeOwnKey(
 	c *call, f *fields, id string, apply func(k *mediagate.Key) error,
 ) (mediagate.Key, error) {
@@ -321,8 +321,8 @@ func (f *fields) refuseExcess(excess []string) error {
 	}
 }
 
-// followAccount drops the group of a key that names its account's group, if the giver has no
-// group of its own either. The key then follows the account. With the group fixed, it would keep
+// followAccount drops the key's group if it is the group of the account and the giver has no group of
+// its own. The key then follows the account, as the giver does. With a fixed group, the key would keep
 // models and prices that the account may lose.
 func (p grantable) followAccount(k mediagate.Key) mediagate.Key {
 	if p.key.Group == "" && k.Group == p.accountGroup {
@@ -365,9 +365,10 @@ func atMost[T ~int | ~int64](bound, most *T) bool {
 
 // coversModels reports whether the giver may use every model that the patterns allow.
 //
-// It checks a pattern as if it were a name. In place of the pattern's * could stand a text that
-// occurs in no pattern at all, so any pattern that covers it has a * there itself. For the same
-// reason several patterns together cover a pattern only if one of them does.
+// It checks each pattern as if the pattern were a model's name. That suffices: the * stands for any
+// text, also for a text that occurs in none of the giver's patterns. So a pattern of the giver that
+// covers this one has a * in that place itself. For the same reason, several patterns of the giver
+// cover it together only if one of them covers it alone.
 //
 // A model that is not in the catalog is allowed only for keys that name it literally.
 func (p grantable) coversModels(patterns []string) bool {

@@ -145,7 +145,7 @@ func (s *Server) isForeign(r *http.Request) bool {
 		return false
 	}
 	own := originOf(s.cfg.PublicURL)
-	if own == "" && isLocal(r.Host) { // by any other name a page may reach us through its own DNS
+	if own == "" && isLocal(r.Host) { // under any other name a page may reach us by DNS rebinding
 		own = strings.ToLower("http://" + r.Host)
 	}
 	return slices.ContainsFunc(origins, func(origin string) bool {
@@ -180,8 +180,8 @@ func accepts(values []string, wanted string) bool {
 }
 
 // mcpResponse writes the SDK's answer. It sends the header of a stream when the tool begins, and
-// comments while the stream is silent. It holds refusals in plain text back, for serveMCP to
-// rewrite.
+// comments while the stream is silent. It holds back refusals in plain text, which serveMCP
+// rewrites.
 type mcpResponse struct {
 	out http.ResponseWriter
 

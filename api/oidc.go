@@ -35,11 +35,12 @@ const (
 
 // IdentityProvider signs operators in by OpenID Connect.
 type IdentityProvider interface {
-	// Host is that of the provider's address, by which people know it.
+	// Host returns the host of the provider's address, by which people know the provider.
 	Host() string
-	// Fingerprint is another one with other settings, which end the sessions before.
+	// Fingerprint returns a fingerprint of the provider's settings. When it changes, the sessions
+	// that began before end.
 	Fingerprint() [32]byte
-	// Begin returns the address at the provider to which the browser goes that has the token.
+	// Begin returns the address at the provider to which the browser with this token is sent.
 	Begin(ctx context.Context, token string) (address string, err error)
 	// Finish exchanges the answer, the query with which the provider sent the browser back, for the
 	// operator's name and role. It returns KindUnauthenticated, KindForbidden for a person whom the
@@ -62,8 +63,8 @@ type oidcView struct {
 	Provider *string `json:"provider"` // its host; null: only keys sign in here
 }
 
-// signsInHere reports whether the listener by which the call came signs in by OpenID Connect: one
-// that has the admin API.
+// signsInHere reports whether the listener by which the call came offers sign-in by OpenID Connect.
+// Only a listener that has the admin API does.
 func (s *Server) signsInHere(c *call) bool {
 	return s.cfg.IdentityProvider != nil && s.isServedHere(c.Request(), admin+"/")
 }
@@ -105,7 +106,7 @@ func (s *Server) handleOIDCStart(c *call) error {
 }
 
 // handleOIDCCallback makes a session for the operator whom the identity provider sends back.
-// The cookie of the sign-in ends with it, so a repetition of the same address signs nobody in.
+// It also ends the cookie of the sign-in, so that calling the same address again signs nobody in.
 func (s *Server) handleOIDCCallback(c *call) error {
 	if !s.signsInHere(c) {
 		return errRoute(c.Request())
@@ -135,8 +136,8 @@ func (s *Server) handleOIDCCallback(c *call) error {
 	return c.Redirect(http.StatusFound, consolePath+"/sign-in#signed-in")
 }
 
-// finishFlow finds out whom the identity provider sends back. A try that does not hold counts as a failed
-// login, but not a refusal by the provider: nobody guessed anything.
+// finishFlow finds out whom the identity provider sends back. An answer that fails the checks counts
+// as a failed login. A refusal by the provider does not count: it is no guess.
 func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 	err = s.throttleLogin(c.ctx, c, func(acquire permitFunc) error {
 		var permit *limit.Permit
@@ -162,7 +163,7 @@ func (s *Server) finishFlow(c *call, token string) (who operator, err error) {
 	return who, err
 }
 
-// failedPage is what a browser shows that was not signed in.
+// failedPage is the page that a browser shows after a sign-in has failed.
 var failedPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Not signed in</title></head>
 <body><main><h1>Not signed in</h1><p>{{.Message}}</p>

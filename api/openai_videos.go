@@ -52,7 +52,7 @@ func (s *Server) handleOpenAIVideo(c *call) error {
 			if t = seen; wait > 0 {
 				c.noteWait(wait)
 			}
-		} else if replayed { // for a new task an error is no answer: the client would make another task
+		} else if replayed { // an error about a new task would make the client submit it again
 			return c.dropTaskHeaders(err)
 		}
 	case replayed: // a key without the scope read sees only what it submitted

@@ -134,8 +134,8 @@ func (d *describer) component(name string, schema any) error {
 	return err
 }
 
-// submitted describes the body of an endpoint, which is one of its models' schemas, and names the
-// component.
+// submitted adds the component that describes the body of an endpoint, and returns its name. The body
+// matches the schema of one of the endpoint's models.
 func (d *describer) submitted(path string) (name string, err error) {
 	var operations []*catalog.Operation
 	var examples openapi.Map[any]

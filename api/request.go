@@ -218,8 +218,8 @@ type Support struct {
 //
 // If no route is left, the error is the refusal of the nearest route: the one that takes most of
 // the request's fields. Among equals it is the last route of the first provider, since a
-// provider's later routes can do what its earlier ones cannot. If any route has a channel, routes
-// without one are not considered. If no route is left and an adapter failed, the error is
+// provider's later routes can do what its earlier ones cannot. The nearest route is one with a
+// channel, unless no route has one. If no route is left and an adapter failed, the error is
 // internal, since the request may be valid.
 func (s *Server) selectRoutes(
 	ctx context.Context, routes Routes, model string, r validated,

@@ -21,8 +21,8 @@ type route struct {
 	role     mediagate.OperatorRole // that the operator must have; empty for routes outside the admin API
 	body     body
 	bound    int64 // of the body, in bytes; modelsBody: the catalog's limit
-	// time bounds the rest of the call: reading its body and querying the database have their own
-	// bounds.
+	// time bounds the parts of the call that have no bound of their own. Reading the body and
+	// querying the database have theirs.
 	time    time.Duration
 	handler func(*Server, *call) error
 }

@@ -150,8 +150,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// awaitSpeeches gives speeches that are cut off time to store their ends. Another process voids
-// the holds of the others later.
+// awaitSpeeches waits, for a limited time, until the speeches that were cut off have stored their
+// ends. If a speech has not, another process voids its hold later.
 func (s *Server) awaitSpeeches() {
 	ended := make(chan struct{})
 	go func() {
@@ -251,9 +251,9 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// routePath returns the path of the route that the request names, or "". An exact path is that
-// route for every method: Echo's router would look for another route that takes the method, such
-// as one with a parameter in that place.
+// routePath returns the path of the route that the request names, or "". If the request's path is
+// exactly the path of a route, it names that route, whatever its method. Echo's router would instead
+// look for another route that takes the method, such as one with a parameter in that place.
 func (s *Server) routePath(ec echo.Context) string {
 	switch own := echo.GetPath(ec.Request()); {
 	case s.methods[own] != nil:

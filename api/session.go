@@ -82,8 +82,8 @@ func isToken(text string) bool {
 	return err == nil && len(random) == 32
 }
 
-// csrfOf returns the value that a page must send with every change. Only a page that was told the
-// session knows it.
+// csrfOf returns the value that a page must send with every change. Only a page that may read
+// the view of the session knows it.
 func csrfOf(token string) string {
 	mac := hmac.New(sha256.New, []byte(token))
 	_, _ = mac.Write([]byte("mediagate csrf")) // never fails
@@ -127,9 +127,10 @@ func originOf(address string) string {
 	return origin
 }
 
-// sessionToken returns the token of the cookie. It returns "" if none can be ours, or if a header
-// has a key, which takes precedence. Headers may also hold other credentials, which a proxy in
-// front uses: those of Basic auth, or an identity provider's token.
+// sessionToken returns the token in the session cookie. It returns "" if there are several such
+// cookies, if the value does not have the form of a token, or if a header has a key, which takes
+// precedence. Headers may also hold other credentials, which a proxy in front uses: those of Basic
+// auth, or an identity provider's token.
 func (s *Server) sessionToken(c *call) string {
 	r := c.Request()
 	given := slices.Concat(r.Header.Values("X-Api-Key"), r.Header.Values("X-Goog-Api-Key"))

@@ -151,7 +151,8 @@ type speechRequest struct {
 }
 
 // speak gets the sound and passes it on. Unlike other calls it uses the request's own context: a
-// client that has closed its sending side counts as gone, so that no vendor speaks to nobody.
+// client that has closed its sending side counts as gone, so that the vendor stops when the client
+// no longer listens.
 func (u *speechRequest) speak() error {
 	c := u.call
 	ctx, end := context.WithCancelCause(c.Request().Context())

@@ -82,8 +82,8 @@ type StoryStore interface {
 	// Outlook reads what a task waits for, Story all that is stored of it, for tasks of any account.
 	Outlook(ctx context.Context, taskID string) (story.Story, error)
 	Story(ctx context.Context, taskID string) (story.Story, error)
-	// Command records a command and applies it. It returns KindConflict, with the commands that
-	// apply, for one that does not.
+	// Command records a command and applies it. If the command does not apply, it returns
+	// KindConflict and names the commands that do.
 	Command(ctx context.Context, a mediagate.Action, events ...task.Event) (task.Changed, error)
 	NotePromptRead(ctx context.Context, accountID, taskID string) error
 	// Labels reads the labels of tasks in lists. StuckCounts counts the stuck tasks of a filter by
@@ -228,7 +228,7 @@ type Starter interface {
 	// Wake has the task's run ask for its next step. It reports whether there is a run.
 	Wake(ctx context.Context, taskID string) (runs bool, err error)
 	// Run returns the id of the task's newest run, if there is one, and its page in Temporal's
-	// UI, if that is known. The page comes with an error too.
+	// UI, if that is known. It returns the page even together with an error.
 	Run(ctx context.Context, taskID string) (runID, page string, err error)
 	// StartJob starts a job that gives a command to many tasks. After an error the job may have
 	// begun.
@@ -242,7 +242,7 @@ type Starter interface {
 type Runs interface {
 	// RunsSince lists the runs of tasks that began at that time or later, in any order and some
 	// of them twice. It returns the token of the next page, or "" after the last one. It returns
-	// KindInvalid for a page token that is none.
+	// KindInvalid if page is not such a token.
 	RunsSince(ctx context.Context, since time.Time, page string) (runs []mediagate.UncertainTask, next string, err error)
 }
 

@@ -91,7 +91,7 @@ type submit struct {
 }
 
 // readSubmit reads a submit and validates it in the order that the contract gives. If the client
-// repeats an earlier submit, it returns that one's task, replayed, and validates nothing.
+// repeats an earlier submit, readSubmit validates nothing, and replayed is the id of that submit's task.
 func (s *Server) readSubmit(c *call, read func(*call) (submitRequest, error)) (sub submit, replayed string, err error) {
 	o, err := read(c)
 	if err != nil {

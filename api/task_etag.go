@@ -14,8 +14,8 @@ const longestReuse = 24 * time.Hour
 
 // answerRead answers a read of a task with what render makes of the task's links, or with 304 if
 // the client has that answer already. Only the client's own cache may keep the answer, and has to
-// revalidate it each time ("no-cache"). With no-store it could not keep what If-None-Match asks
-// about.
+// revalidate it each time ("no-cache"). With "no-store" the client could not keep the answer, and so
+// could not use a 304.
 func (s *Server) answerRead(
 	c *call, t *mediagate.Task, query string, render func(links []mediagate.Link) any,
 ) error {
@@ -51,14 +51,14 @@ func (s *Server) taskETag(t *mediagate.Task, links []mediagate.Link, query strin
 	return etagOf(text)
 }
 
-// linkAge tells apart links to a file of which a client has to get the newer one.
+// linkAge returns a part of the ETag that changes when a client has to get a newer link to a file.
 //
-//   - A link that lives for all of link_ttl counts as the same for half of that, and for a
-//     day at most. With a link_ttl of an hour, a client that got it at 10:01 is told until
-//     10:30 that nothing has changed, when the link still works for 31 minutes.
-//   - A link that ends sooner does so with its file or with our credentials. It counts as
-//     the same as long as a new one would end at that minute, too.
-//   - A file without a link is the same for ever.
+//   - For a link that lives for all of link_ttl it stays the same for half of that, and for a
+//     day at most. With a link_ttl of an hour, a client that got its link at 10:01 is told until
+//     10:30 that nothing has changed. The link then still works for 31 minutes.
+//   - A link that ends sooner does so with its file or with our credentials. For such a link it
+//     stays the same as long as a new link would end in the same minute.
+//   - For a file without a link it never changes.
 func (s *Server) linkAge(link mediagate.Link) string {
 	now := s.now()
 	switch {

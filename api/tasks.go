@@ -21,7 +21,7 @@ import (
 
 const taskPrefix = "task_"
 
-// errTaskID is the one answer to malformed and unknown ids and those of other accounts, so that
+// errTaskID is the one answer to malformed ids, unknown ids and ids of other accounts' tasks, so that
 // guessing reveals nothing.
 var errTaskID = &mediagate.Error{Kind: mediagate.KindInvalid, Message: "invalid task id", Param: "task_id"}
 
@@ -253,7 +253,7 @@ func filterOf(q url.Values) (f mediagate.TaskFilter, none bool, err error) {
 	if f.CreatedBefore, err = timeQuery(q, "created_before"); err != nil {
 		return f, false, err
 	}
-	// To the store the zero time means no filter, but no task is older than it.
+	// No task was created before the zero time, but to the store the zero time would mean no filter.
 	none = f.CreatedBefore.IsZero() && q.Get("created_before") != ""
 	return f, none || !storable(f.Model) || !storable(f.Reference), nil
 }
@@ -540,9 +540,9 @@ func (c *call) linked(status int, body any) error {
 // removeTime bounds how long an erasure waits for the bucket.
 const removeTime = 5 * time.Second
 
-// handleErasure erases a task in the database, which decides, and then its files. The workers
-// remove the files that the bucket does not remove now: the row says that they are due for a
-// sweep.
+// handleErasure erases a task in the database, which decides whether it may, and then removes the
+// task's files. If the bucket does not remove them now, the workers do it later: the row says that
+// they are due for a sweep.
 func (s *Server) handleErasure(c *call) error {
 	id, err := pathTaskID(c, errTaskID)
 	if err != nil {

@@ -154,8 +154,8 @@ func (u *uploadBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// uploadMemory returns the maximum memory that the bucket's client holds for an upload after came
-// bytes: twice that and 64 KiB, but at most three parts of 5 MiB.
+// uploadMemory returns the most memory that the bucket's client holds for an upload of which came
+// bytes have arrived: twice as much plus 64 KiB, but at most three parts of 5 MiB.
 func uploadMemory(came int64) int64 { return min(2*came+64<<10, 15<<20) }
 
 // maxBytes bounds the upload's size by the announced length of its body.
@@ -251,7 +251,7 @@ func (s *Server) storeFile(c *call, f *form, part *multipart.Part) (uploadResult
 	}, nil
 }
 
-// mayUpload refuses, before it is read, an upload that would be refused in the end. Files cost
+// mayUpload refuses an upload that would be refused in the end, before its body is read. Files cost
 // money, so an account that is suspended, or never had any money, may store none.
 func (s *Server) mayUpload(c *call) error {
 	if err := c.caller.mayBegin(); err != nil {

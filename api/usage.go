@@ -228,7 +228,7 @@ type adminUsageItem struct {
 	Account     *string `json:"account,omitempty"`
 	AccountName *string `json:"account_name,omitempty"`
 	usageItem
-	Provider      *string                   `json:"provider,omitempty"` // empty for tasks that no vendor was asked for
+	Provider      *string                   `json:"provider,omitempty"` // empty for tasks without an attempt
 	VendorCharges *[]mediagate.VendorCharge `json:"vendor_charges,omitempty"`
 }
 

@@ -177,8 +177,8 @@ func (s *Server) handleWebhookSecret(c *call) error {
 	return answerSecret(c, secrets, err)
 }
 
-// handleWebhookSecretRotation refuses to end a secret that was promised to sign for another day,
-// unless the caller forces it.
+// handleWebhookSecretRotation makes a new secret, beside which the present one still signs for a day.
+// If an earlier secret still signs as well, the call must be forced, since it ends that secret.
 func (s *Server) handleWebhookSecretRotation(c *call) error {
 	force, err := oneOfQuery(c.query(), "force", yesNo...)
 	if err != nil {

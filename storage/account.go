@@ -66,9 +66,9 @@ func readAccount(db *gorm.DB, id string) (accountRow, error) {
 	return *row, nil
 }
 
-// Accounts lists accounts, newest first, beginning after the account after. A search selects
-// the account with that id and accounts whose name contains the text. Returns KindInvalid when
-// after names no account of the list.
+// Accounts lists accounts, newest first. after is the id of the last account of the page before,
+// or empty. A search selects the account with that id and accounts whose name contains the text.
+// Returns KindInvalid when after names no account of the list.
 func (s *Store) Accounts(
 	ctx context.Context, search, after string, limit int,
 ) (accounts []mediagate.Account, hasMore bool, err error) {
@@ -80,9 +80,9 @@ func (s *Store) Accounts(
 	return convert(rows, accountRow.account), hasMore, dbError(err, "list accounts")
 }
 
-// newestAfter reads a page of a list, newest first, beginning after the row after. Rows that do
-// not meet the condition are left out, but after may name one of them. Returns KindInvalid when
-// the list has no row after.
+// newestAfter reads a page of a list, newest first. after is the id of the last row of the page
+// before, or empty. Rows that do not meet the condition are left out, but after may name one of
+// them. Returns KindInvalid when after names no row of the list.
 func newestAfter[R any](
 	db *gorm.DB, list *statement, id, condition, after string, limit int,
 ) (rows []R, hasMore bool, err error) {

@@ -10,12 +10,12 @@ import (
 	"github.com/mediagate/mediagate"
 )
 
-// Adoption gives a task whose client did not get the answer to the next equal request. A
-// request that waits for its task has an idempotency record of its own, stored with the task.
-// The record opens for adoption when the client leaves or the wait ends without an answer. It
-// also opens by itself once the wait must be over: then the process that served the request
-// has died. An answer deletes the record. Two equal requests at the same time therefore make
-// two tasks.
+// If a client did not get the answer about its task, adoption gives that task to the next equal
+// request. A request that waits for its task has an idempotency record of its own, stored with
+// the task. The record opens for adoption when the client leaves or the wait ends without an
+// answer. It also opens by itself once the wait must be over: then the process that served the
+// request has died. An answer deletes the record. As long as the first of two equal requests
+// waits, its record is closed, so two equal requests at the same time make two tasks.
 
 // waiterMark is the prefix of the keys of waiters' records. Clients' keys are ASCII and cannot
 // have it.

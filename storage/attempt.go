@@ -244,7 +244,7 @@ func readAttempts(db *gorm.DB, which string, args ...any) (rows []attemptRow, er
 // can therefore be exceeded by as many tasks as the account submits at the same time.
 
 // abandoned selects the abandoned attempts l of cancelled tasks lt of an account. Attempts that
-// an operator stopped do not count: their jobs do not run on because of the client.
+// an operator stopped do not count: it is not the client's doing that their jobs run on.
 func abandoned(what, account string) string {
 	return "(SELECT " + what + ` FROM attempts AS l JOIN tasks AS lt ON lt.id = l.task_id
 		WHERE l.state = 'abandoned' AND l.given_up_at IS NULL AND lt.status = 'cancelled' AND l.account_id = ` + account

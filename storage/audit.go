@@ -56,8 +56,8 @@ type deed struct {
 type facts = map[string]any
 
 // note writes the change to the audit, in the transaction of the change itself, so that both
-// are stored or neither. It writes nothing where the context has no actor, since then the
-// gateway itself acts, or where nothing changed.
+// are stored or neither. It writes nothing if nothing has changed, or if the context has no
+// actor: then the gateway itself acts.
 func (s *Store) note(ctx context.Context, tx *gorm.DB, d deed) error {
 	actor, ok := mediagate.ActorOf(ctx)
 	if !ok {

@@ -160,7 +160,8 @@ func cloneAttempts(attempts []task.Attempt) []task.Attempt {
 	return attempts
 }
 
-// mayEnd reports whether the event may end the task. The end writes the account's row.
+// mayEnd reports whether the event may end the task. Such a change writes the account's row, so it
+// needs a permit of the account first (enter).
 func mayEnd(e task.Event) bool {
 	switch e := e.(type) {
 	case task.EndDue, task.Mirrored:

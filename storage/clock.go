@@ -54,8 +54,8 @@ type reading struct {
 	doubt  time.Duration
 }
 
-// readingOf returns the reading of a query that was sent at began and returned the time at
-// after took. The database read its clock at some point in between.
+// readingOf returns the reading that a query gives: the query was sent at began, took that long,
+// and returned the time at. The database read its clock at some point in between.
 func readingOf(began time.Time, took time.Duration, at time.Time) reading {
 	return reading{offset: at.Sub(began.Add(took / 2)), doubt: took / 2}
 }

@@ -1,8 +1,9 @@
 // Package storage is the gateway's database: accounts, keys, the ledger and who
 // changed them, tasks and their attempts, what is to be polled, woken and delivered.
 //
-// The database decides, workflows drive. One function changes a task: Change applies
-// events of package task under the lock of the task's row. Where many rows move at once,
+// Every decision about a task is made in a transaction of the database. A workflow asks for the
+// next step and carries it out. One function changes a task: Change applies events of package
+// task under the lock of the task's row. Where many rows move at once,
 // a statement of its own moves them, and its comment names the event that it stands for.
 // Callers may repeat any call, die between two calls, or race each other.
 //
@@ -11,8 +12,8 @@
 // and so for the shortest time, and no two transactions wait for each other. An endpoint is
 // locked before its deliveries.
 //
-// A client may abandon a request that waits for its task, and send it again. It must not pay
-// twice. Such a request has an idempotency record of its own, through which the repeated
+// A client may abandon a request that waits for its task, and send it again. The client must not
+// pay twice. Such a request has an idempotency record of its own, through which the repeated
 // request adopts the task (adoption.go). The record is in the database because the repeated
 // request may reach another process.
 //
@@ -20,15 +21,16 @@
 // (Store.Now). The store closes its connections to a PostgreSQL server that has become
 // read-only.
 //
-// SQL is written out. A row is read into a struct in the order of its fields: into a domain
-// type where its fields are the columns, else into a row struct, whose fields name the columns
-// (columns). GORM inserts the rows of some tables, expands named parameters, and runs
-// transactions.
+// SQL is written out. The columns of a result go into the fields of a struct, in the same order.
+// If a domain type has just these fields, it is that struct. Otherwise the struct is a private row
+// struct, whose fields also give the columns their names (type columns). GORM inserts the rows of
+// some tables, expands named parameters, and runs transactions.
 //
-// PostgreSQL and SQLite run the same SQL, with three exceptions: row locks (SQLite has a
-// single writer), lists that are passed as JSON, and a submit, whose statements are one
-// statement on PostgreSQL. The limits of a hold are counted in the rows that the hold
-// writes anyway (ADR 13).
+// PostgreSQL and SQLite run the same SQL, with a few exceptions. SQLite has a single writer and
+// takes no row locks. Times, and lists that are passed as JSON, are written in each dialect. A
+// submit is one statement on PostgreSQL and several statements on SQLite.
+//
+// The limits of a hold are counted in the rows that the hold writes anyway (ADR 13).
 //
 // GORM stays inside this package: row structs are private, and domain types carry no tags.
 // The package imports the module's root package and package task, and no SQLite driver:

@@ -214,7 +214,7 @@ func (s *Store) DueEndpoints(ctx context.Context, busy []string, most int) (ids 
 	return convert(rows, func(r struct{ ID string }) string { return r.ID }), dbError(err, "list due endpoints")
 }
 
-// ClaimDeliveries claims due deliveries of an endpoint until the lease ends, the longest due first.
+// ClaimDeliveries claims due deliveries of an endpoint for the time of the lease, the longest due first.
 // If the sender dies, another sender claims them after the lease. The turn has no deliveries if
 // none is due, or if the endpoint is disabled or deleted.
 func (s *Store) ClaimDeliveries(

@@ -100,7 +100,8 @@ func (s *Store) noteBalances(ctx context.Context) (err error) {
 // keyPercents are the percentages of a quota or a cap that make an event when they are used.
 var keyPercents = [...]int{80, 100}
 
-// percentUsed returns the highest of keyPercents that is reached, or 0, also for a limit of zero.
+// percentUsed returns the highest of keyPercents that is reached, or 0 if none is. For a limit of zero
+// it returns 0.
 func percentUsed(used, limit mediagate.Micros) int {
 	switch {
 	case limit <= 0 || used < limit-limit/5:

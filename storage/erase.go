@@ -26,9 +26,9 @@ const worksOn = "source_id = ? AND source_id <> ''"
 
 // EraseTask erases a task that has ended. It overwrites what the client and the vendors wrote,
 // drops a callback that is still to be delivered, and makes the files due for the sweep at once.
-// The row stays, with what the money and its statistics need. A run that has not asked since the
-// end is still woken. From then on the account no longer sees the task. EraseTask returns the
-// keys of media that came within the request, which are outside the task's folder.
+// The row stays, with what the money and its statistics need, but the account no longer sees the
+// task. A run that has not asked since the task's end is still woken. EraseTask returns the keys
+// of media that came within the request, which are outside the task's folder.
 //
 // Returns KindNotFound, also for a task of another account and for an erased task. Returns
 // KindConflict when the task has not ended, or is the source of a task that has not ended.
@@ -123,8 +123,8 @@ func (s *Store) emptyLog(ctx context.Context) (busy bool, err error) {
 }
 
 // erase overwrites the request and the results of a task that has ended. Of its plan it keeps the
-// uploads, which are to be swept, and the expected duration: if a job of the task is heard of
-// later, the job keeps its slot for as long as it may run.
+// uploads, which are to be swept, and the expected duration: if a job of the task turns up later,
+// it keeps its slot for as long as it may run.
 func (s *Store) erase(tx *gorm.DB, t task.State) error {
 	s.scrub.due.Store(true)
 	now := s.clock()
@@ -220,7 +220,8 @@ func forgetWords(tx *gorm.DB, t mediagate.Task) error {
 }
 
 // allowed returns the attempt without what must not be stored after an erasure of the task or of
-// its inputs. The end of the job and whether it succeeded stay: the first end counts.
+// its inputs. It keeps the job's end and whether the job succeeded, since only the first end of a job
+// counts.
 func allowed(t mediagate.Task, a task.Attempt) task.Attempt {
 	if t.InputsErasedAt.IsZero() {
 		return a
@@ -275,8 +276,8 @@ func eraseInputs(t *task.State, now time.Time) {
 // planner uses them.
 const isOpen = "status IN ('pending', 'processing')"
 
-// sweepAfter is how long after a task's end a copy that began before the end may still store
-// files, with a margin for a delayed last write.
+// sweepAfter is how long after a task's end its folder is swept. A copy that began before the end
+// stores no more files by then: the time includes a margin for a delayed last write.
 const sweepAfter = 2 * mediagate.CopyLimit
 
 // OldestOpen returns when the oldest open task was created; zero if no task is open.

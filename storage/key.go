@@ -328,8 +328,8 @@ func (s *Store) rotate(
 }
 
 // Keys lists the keys of an account that are not deleted, or of all accounts if accountID is empty,
-// newest first, beginning after the key after. That key may have been deleted meanwhile. Returns
-// KindInvalid when after names no key of the list.
+// newest first. after is the id of the last key of the page before, which may have been deleted
+// meanwhile, or empty. Returns KindInvalid when after names no key of the list.
 func (s *Store) Keys(
 	ctx context.Context, accountID, after string, limit int,
 ) (keys []mediagate.Key, hasMore bool, err error) {

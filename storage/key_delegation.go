@@ -15,8 +15,8 @@ import (
 //
 // A limited giver pays with its own quota for what it gives: for the quota of a key that it makes,
 // for the amount by which it raises another key's quota, and for the whole unspent quota of a key
-// that it rotates or widens otherwise. In the last case the giver could use that key itself, for
-// example with the new secret that a rotation returns. A budget therefore stays the same, however
+// that it rotates or widens in another way. It pays for that quota because it could then spend it
+// itself, for example with the new secret that a rotation returns. A budget therefore stays the same, however
 // many keys it is divided among. A giver that lowers the quota of a key or deletes the key gets
 // nothing back.
 
@@ -161,7 +161,7 @@ func (s *Store) lockGiver(tx *gorm.DB, giver, id string) (by keyRow, key mediaga
 	return by, key, row, err
 }
 
-// takeQuota takes the quota that a giver gives to another key from the giver, if both are limited.
+// takeQuota lowers the giver's quota by the amount that it gives to another key, if both are limited.
 // Keys that share a quota take nothing from each other.
 func (s *Store) takeQuota(ctx context.Context, tx *gorm.DB, by, row keyRow, taken mediagate.Micros) error {
 	if by.Unlimited || row.Unlimited || taken <= 0 || by.quotaID() == row.quotaID() {

@@ -24,8 +24,8 @@ const (
 type transferRow struct {
 	mediagate.Transfer
 	At stamp
-	// CountedDay is the day to which a hold was counted in the caps of its key. In a post or a
-	// void it is the day whose count was lowered by what the key got back.
+	// CountedDay is the day to which a hold was counted in the caps of its key. A post or a void
+	// has the same day: the amount that was not charged was taken from the count of that day.
 	CountedDay stamp
 	// A post or a void names what the hold was for. Usage is counted from these columns.
 	Model, Provider *string
@@ -100,7 +100,8 @@ func entries(t transferRow, held mediagate.Micros) []entryRow {
 	}
 }
 
-// insert returns the INSERT of the transfer without its last value, the counted day.
+// insert returns the INSERT of the transfer up to its last value, the counted day, which the caller
+// appends.
 func (r transferRow) insert() *statement {
 	return (&statement{}).with(`INSERT INTO ledger_transfers
 			(id, kind, account_id, key_id, task_id, amount, reference, at, model, provider, status, counted_day)
@@ -202,8 +203,8 @@ func (s *Store) Transfer(ctx context.Context, accountID, id string) (mediagate.T
 	return row.transfer(), nil
 }
 
-// Ledger lists an account's transfers, newest first, beginning after the transfer after. With a
-// taskID it lists only the transfers of that task.
+// Ledger lists an account's transfers, newest first. after is the id of the last transfer of the page
+// before, or empty. With a taskID it lists only the transfers of that task.
 func (s *Store) Ledger(
 	ctx context.Context, accountID, taskID, after string, limit int,
 ) (transfers []mediagate.Transfer, hasMore bool, err error) {
@@ -261,9 +262,10 @@ func (s *Store) newHold(id, accountID, keyID string, amount mediagate.Micros, no
 	}
 }
 
-// resolve ends a hold by a post of the cost or by a void. It lowers the counts of the key's caps by
-// what is not charged, where the period of the hold is still counted. It writes the account's row
-// last, because other transactions wait for it.
+// resolve ends a hold by a post of the cost or by a void. The hold was counted in full in the periods
+// of the key's caps: day, week and month. For each of these periods that is still the current one,
+// resolve lowers the count by the amount that is not charged. It writes the account's row last, because
+// other transactions wait for it.
 func (s *Store) resolve(tx *gorm.DB, h holding, kind mediagate.EntryKind, cost mediagate.Micros) error {
 	hold, err := readTransfer(tx, "l.task_id = ? AND l.kind = 'hold'", h.id)
 	if err != nil {

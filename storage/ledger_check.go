@@ -243,8 +243,8 @@ func summed(query, text string) pass {
 	return pass{rows: query, rules: []rule{{text: text}}, summed: true}
 }
 
-// differsFrom selects the rows whose column differs from the amount in others, a query of the columns
-// whose (the id of a row) and amount.
+// differsFrom selects the rows in which the column differs from the amount in others. The query others
+// has two columns: "whose", the id of a row, and "amount".
 func differsFrom(rows, column, others string) string {
 	return "SELECT id, " + column + " AS found, COALESCE(amount, 0) AS expected FROM " + rows +
 		" LEFT JOIN (" + others + ") AS others ON whose = id WHERE " + column + " <> COALESCE(amount, 0)"
@@ -279,8 +279,8 @@ func cachedKey(bucket string) pass {
 }
 
 // keyPeriod is the pass that compares the amount that counts for a key's cap with the holds of the
-// period: their amounts, or what was charged for those that have ended. A hold whose end names no day
-// counts in full.
+// period. An open hold counts in full, and an ended hold with the amount that was charged. A hold whose
+// end names no day counts in full as well.
 func keyPeriod(p period) pass {
 	return summed(
 		differsFrom("their_keys", p.name+"_used", `SELECT q.id AS whose, SUM(l.amount) AS amount
@@ -321,7 +321,7 @@ type problemRow struct {
 }
 
 // sums returns the tables that the rules about accounts share. The table sums has the ledger's sums by
-// bucket, what was granted, and what holds and their ends count in the caps of keys for each day. The
+// bucket, the granted amounts, and for each day the amounts that count in the caps of keys. The
 // table their_keys has the keys with the ids of their shared quotas, and open_holds the holds of open
 // tasks and speeches.
 func (s *Store) sums() string {

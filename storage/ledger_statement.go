@@ -39,8 +39,8 @@ const lineModel = `CASE l.kind WHEN 'grant' THEN '' ELSE COALESCE(
 // the closing balance. Returns KindNotFound for an unknown account, and KindInvalid when After names
 // no transfer of the statement.
 //
-// The opening balance is the present balance minus the changes since then. These are few sums,
-// however old the account is.
+// The opening balance is the present balance minus the changes since the time of the opening. The
+// changes are read as few sums, however old the account is.
 func (s *Store) Statement(ctx context.Context, f mediagate.StatementFilter) (st mediagate.Statement, err error) {
 	snapshot := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	err = s.on(ctx).Transaction(func(tx *gorm.DB) error {

@@ -37,8 +37,8 @@ import (
 // defaultLimit is the length of a list whose filter has no limit.
 const defaultLimit = 20
 
-// Tasks lists tasks, newest first. Returns KindInvalid when After names no task, or in the list of
-// an account no task of that account.
+// Tasks lists tasks, newest first. Returns KindInvalid when After names no task, or when the list is
+// that of an account and After names a task of another account.
 func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []mediagate.Task, hasMore bool, err error) {
 	if f.After != "" {
 		named := (&statement{}).say("SELECT id FROM tasks").
@@ -55,8 +55,8 @@ func (s *Store) Tasks(ctx context.Context, f mediagate.TaskFilter) (tasks []medi
 	return s.SelectTasks(ctx, f)
 }
 
-// SelectTasks lists tasks as Tasks does, but After need not be the id of a task. A job that works
-// through a list continues even if the task after which it continues was deleted.
+// SelectTasks lists tasks as Tasks does, but After need not be the id of a task. So a job that works
+// through a list page by page can go on even if the last task of a page was deleted.
 func (s *Store) SelectTasks(
 	ctx context.Context, f mediagate.TaskFilter,
 ) (tasks []mediagate.Task, hasMore bool, err error) {
@@ -367,7 +367,8 @@ const bytewise = ` COLLATE "C"`
 // come from one reading of the clock, but in old rows from two.
 const idMargin = time.Minute
 
-// idAt returns the bound between ids with this prefix that were made before t and the others.
+// idAt returns the least id with this prefix that can have been made at t, to the millisecond. Ids
+// that were made earlier are less.
 func idAt(prefix string, t time.Time) string {
 	var id ulid.ULID
 	if t.After(time.UnixMilli(0)) {
@@ -395,7 +396,8 @@ const (
 	overdueRun = "wakes.kind = 'run' AND wakes.tries >= 3" // mediagate.StuckTries
 )
 
-// newest begins a list of the tasks whose ids a subquery selects. The subquery and first follow.
+// newest begins a list of the tasks whose ids a subquery selects. The caller appends the subquery and
+// then calls first.
 func (s *Store) newest() *statement {
 	return (&statement{}).say("SELECT ", columnsOf[taskRow]().of("tasks"), " FROM (SELECT id FROM (")
 }

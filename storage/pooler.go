@@ -69,8 +69,8 @@ var transactionSettings = []setting{
 	{"idle_in_transaction_session_timeout", "'30s'"},
 	{"statement_timeout", "'0'"},
 	{commitSetting, "COALESCE(NULLIF(current_setting('synchronous_commit'), 'off'), 'on')"},
-	// Compiling a statement would take longer than running it. PostgreSQL's estimates say
-	// otherwise for some statements, whose tables are mostly empty.
+	// Compiling a statement would take longer than running it. For some statements on tables that
+	// are mostly empty, PostgreSQL estimates the opposite.
 	{"jit", "'off'"},
 }
 

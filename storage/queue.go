@@ -12,8 +12,8 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// Slots (D7) have no counter. The slots of a channel are taken by the attempts of its names that
-// have no end, since their jobs run or may run, and by grants that are not used yet. A transaction
+// Slots (D7) have no counter. The taken slots of a channel are the attempts under any of its names
+// that have not ended, since their jobs run or may run, and the grants that are not used yet. A transaction
 // that takes a slot locks the channel's row first, so that no two take the last one. If it also
 // locks a task, it locks the task before the channel.
 
@@ -72,8 +72,8 @@ func (s *Store) lockChannel(tx *gorm.DB, name string) (epoch int64, err error) {
 	return 0, notFound("channel", name)
 }
 
-// named is the condition that a column is one of the names. The names are few, and as single
-// parameters the planner can estimate them.
+// named is the condition that a column is one of the names. The names are few, and each is a
+// parameter of its own, because the planner can then estimate how many rows match.
 func named[T ~string](column string, names []T) (condition string, args []any) {
 	condition = column + " IN (?" + strings.Repeat(", ?", len(names)-1) + ")"
 	return condition, convert(names, func(name T) any { return name })
@@ -205,8 +205,8 @@ func (s *Store) enqueue(tx *gorm.DB, st *task.State) error {
 // GrantSlots grants the free slots of a channel to tasks that are queued for it, and takes back
 // grants that were not used in time. The account that was served least recently comes next, with its
 // task that has waited longest. GrantSlots brings forward the wakes of the tasks that get a slot and
-// changes nothing else of them: the machine sees the grant and ends the wait (D7). Returns
-// KindConflict with code fenced when a newer epoch has begun.
+// changes nothing else of these tasks: when a task's run asks, package task sees the grant and ends
+// the wait (D7). Returns KindConflict with code fenced when a newer epoch has begun.
 func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got mediagate.Granted, err error) {
 	err = s.write(ctx, "grant slots", func(tx *gorm.DB) error {
 		got = mediagate.Granted{}
@@ -260,8 +260,8 @@ func (s *Store) GrantSlots(ctx context.Context, g mediagate.Granting) (got media
 const waitsOnly = `q.granted_at IS NULL
 	AND NOT EXISTS (SELECT 1 FROM queue o WHERE o.task_id = q.task_id AND o.granted_at IS NOT NULL)`
 
-// grant grants at most that many slots and returns the wakes of their tasks. The caller has locked
-// the channel.
+// grant grants slots, no more than most allows, and returns the wakes of their tasks. The caller has
+// locked the channel.
 func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (granted []mediagate.Wake, err error) {
 	// A subquery with LIMIT looks into the queue account by account. With EXISTS the planner
 	// would read the whole queue first.
@@ -308,8 +308,8 @@ func (s *Store) grant(tx *gorm.DB, channel string, most int, now time.Time) (gra
 	if len(granted) == 0 {
 		return nil, nil
 	}
-	// Accounts that were served before the last one have no queued tasks now. Without a row they
-	// come first when they return, as they would with it.
+	// Accounts that were served longer ago than the last one, and have no queued tasks, need no row:
+	// when they return they come first, with or without it.
 	_, err = exec(tx, `DELETE FROM turns WHERE channel = ? AND served < ? AND NOT EXISTS (
 		SELECT 1 FROM queue q WHERE q.channel = turns.channel AND q.account_id = turns.account_id)`, channel, last)
 	return granted, err
@@ -325,8 +325,8 @@ func (s *Store) QueuedTasks(ctx context.Context, channel string, limit int) ([]m
 }
 
 // ChannelLoad counts the jobs that the channel's vendor account has or may have, grants included,
-// and the tasks that are queued for a slot. oldest is the time since which the oldest of both is
-// there.
+// and the tasks that are queued for a slot. oldest is when the oldest of these jobs and tasks began
+// to run or to wait.
 func (s *Store) ChannelLoad(ctx context.Context, name string) (inFlight, queued int, oldest time.Time, err error) {
 	db := s.on(ctx)
 	inFlight, err = s.slotsTaken(db, []string{name})

@@ -52,8 +52,8 @@ func left(l mediagate.RateLimit, ahead int64) mediagate.RateLeft {
 	return left
 }
 
-// rateTries is how often TakeRates counts a submit again after a refusal whose reason is gone when
-// it is looked up.
+// rateTries is how often TakeRates tries to count a submit. It tries again if a limit refused the
+// submit, but the reason is gone by the time it is looked up.
 const rateTries = 4
 
 // TakeRates takes one submit from each of the limits if all of them have one left, and otherwise from
@@ -86,9 +86,9 @@ func (s *Store) TakeRates(
 	return nil, false, mediagate.Errorf(mediagate.KindUnavailable, "the rates keep changing")
 }
 
-// TakeFetched takes bytes from the amount that may be fetched for the account in a day, at most the
-// whole amount. The caller may give the taken bytes back as a negative number. ok is false if fewer
-// bytes are left.
+// TakeFetched takes bytes from the amount that may be fetched for the account in a day. If bytes is
+// more than the whole amount, it takes the whole amount. The caller may give the taken bytes back as a
+// negative number. ok is false if fewer bytes are left.
 func (s *Store) TakeFetched(ctx context.Context, accountID string, bytes int64) (taken int64, ok bool, err error) {
 	a, err := s.Account(ctx, accountID)
 	if err != nil {

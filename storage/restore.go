@@ -11,9 +11,9 @@ import (
 	"github.com/mediagate/mediagate/task"
 )
 
-// NoteRestore records that the database was restored to a time, once, and returns when that was first
-// recorded (D17). Returns KindInvalid for a time in the future, or before the oldest open task was
-// submitted.
+// NoteRestore records that the database was restored to a time. A repeated call records nothing. Both
+// return when the restore was first recorded (D17). Returns KindInvalid for a time in the future, or
+// before the oldest open task was submitted.
 func (s *Store) NoteRestore(ctx context.Context, to time.Time) (notedAt time.Time, err error) {
 	err = s.write(ctx, "note a restore", func(tx *gorm.DB) error {
 		noted := func() (bool, error) {

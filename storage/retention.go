@@ -29,7 +29,7 @@ type retained struct {
 	table, id string // ids of the column begin with prefix and a time
 	prefix    string
 	due       string   // the condition that the row may be removed (D16)
-	settled   string   // the condition that a row which is not due never will be; empty: false
+	settled   string   // the condition that a row that is not due now never becomes due; empty: false
 	locked    bool     // the tasks' rows are locked, and the condition is checked again
 	remove    []string // the statements; the rows of the last one are counted
 }
@@ -125,8 +125,8 @@ type candidate struct {
 	Settled bool
 }
 
-// RemoveRows removes the due rows of the next slice of a kind: rows older than before. The slice
-// begins after the id after, or at the mark for the first slice of a run, whose after is empty. A
+// RemoveRows removes the due rows of the next slice of a kind: rows older than before. after is the
+// last id of the slice before. The first slice of a run has an empty after and begins at the mark. A
 // slice is one transaction and may be repeated.
 func (s *Store) RemoveRows(
 	ctx context.Context, kind mediagate.Removal, before time.Time, after string,

@@ -29,7 +29,7 @@ type columns struct {
 	fields [][]int
 }
 
-// column is a column of a row that lists its own, and the address of its value.
+// column is a column of a listedRow: its name, and the address of its value.
 type column struct {
 	name  string
 	value any
@@ -95,7 +95,7 @@ func addressOf(field any) any {
 	return field
 }
 
-// stored returns the column's value of the field at an address.
+// stored returns the value that the column gets for the field at an address.
 func stored(field any) any {
 	if valuer, ok := field.(driver.Valuer); ok {
 		value, _ := valuer.Value() // those of this package never fail

@@ -97,7 +97,7 @@ func (r secretRow) owner() secretOwner { return secretOwner{r.AccountID, r.Endpo
 func (secretRow) TableName() string { return "webhook_secrets" }
 
 // WebhookSecrets returns the secrets that sign callbacks now: the current one, then the previous one
-// while it is valid. It makes the first secret when it is called first. Returns KindNotFound for an
+// while it is valid. The first call for an account makes its first secret. Returns KindNotFound for an
 // unknown account.
 func (s *Store) WebhookSecrets(ctx context.Context, accountID string) ([]mediagate.WebhookSecret, error) {
 	owner := secretOwner{account: accountID}
@@ -244,8 +244,8 @@ func (s *Store) WebhookSeals(ctx context.Context) (seals mediagate.Seals, err er
 	return seals, err
 }
 
-// ResealWebhookSecrets encrypts each webhook secret again that the first encryption key does not
-// decrypt, and returns how many. A secret that no key decrypts stays as it is and adds an error that
+// ResealWebhookSecrets encrypts with the first encryption key each webhook secret that this key does
+// not decrypt, and returns how many. A secret that no key decrypts stays as it is and adds an error that
 // names its row. ResealWebhookSecrets may run at any time, also concurrently, and may be interrupted:
 // it replaces each row on its own, and only if the row has not changed since it was read.
 func (s *Store) ResealWebhookSecrets(ctx context.Context) (resealed int, seals mediagate.Seals, err error) {

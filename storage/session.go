@@ -69,7 +69,8 @@ func (s *Store) addSession(ctx context.Context, session mediagate.Session, life 
 	if err != nil {
 		return err
 	}
-	// GORM takes bytes whose question mark stands first in the parentheses for a list.
+	// key_id comes first: GORM would expand bytes as a list if their question mark followed the
+	// opening parenthesis.
 	_, err = exec(s.on(ctx), `INSERT INTO sessions
 			(key_id, token_hash, operator_hash, operator, role, mac, once, created_at, expires_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,

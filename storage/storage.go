@@ -164,8 +164,9 @@ func CheckURL(raw string) error {
 }
 
 // OpenPostgres connects to a PostgreSQL URL. Each connection prepares a statement once
-// (pgx's statement cache). Behind a pooler in transaction mode it describes it once
-// instead, because prepared statements do not outlive a transaction there.
+// (pgx's statement cache). Behind a pooler in transaction mode, a connection only asks once
+// for the statement's description, because prepared statements do not outlive a transaction
+// there.
 func OpenPostgres(ctx context.Context, address string, c Config) (*Store, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -318,10 +319,11 @@ func (s *Store) either(postgres, sqlite string) string {
 	return postgres
 }
 
-// forUpdate is the clause that locks the rows of a SELECT against changes. Inserts that refer
-// to the rows by a foreign key do not wait for it: PostgreSQL checks the referenced row again
-// when the referring row is written a second time in a transaction, and would wait there.
-// SQLite needs no lock: its transactions begin by taking the one write lock.
+// forUpdate is the clause that locks the rows of a SELECT against changes. The lock is NO KEY
+// UPDATE, so writes of rows that refer to the locked rows by a foreign key do not wait for it.
+// With FOR UPDATE even a later write of such a row would wait: PostgreSQL checks the reference
+// again when a transaction writes the referring row a second time. SQLite needs no lock: its
+// transactions begin by taking the one write lock.
 func (s *Store) forUpdate(of string) string { return s.either(" FOR NO KEY UPDATE OF "+of, "") }
 
 // skipLocked is forUpdate that leaves out rows which another transaction has locked.

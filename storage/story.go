@@ -99,7 +99,8 @@ func (s *Store) Command(ctx context.Context, a mediagate.Action, events ...task.
 	return s.change(ctx, a.TaskID, &changing{owner: a.AccountID, events: events, first: once})
 }
 
-// noteStrays records jobs in the task's story that no attempt has. It records none for an erased task.
+// noteStrays records in the task's story the jobs that belong to no attempt. It records none for an
+// erased task.
 func noteStrays(tx *gorm.DB, t mediagate.Task, strays []task.Stray, now time.Time) error {
 	if !t.ErasedAt.IsZero() {
 		return nil

@@ -19,8 +19,9 @@ import (
 const idempotencyTTL = 24 * time.Hour
 
 // Submit stores a new task in one transaction: its row and its wake, the hold on key and account, and
-// the idempotency records of the client's key and of the waiter where there are any. A repeated submit
-// returns the id of the first one's task and replayed, also if both arrive at the same time.
+// the idempotency records of the client's key and of the waiter where there are any. If an earlier
+// submit used the same idempotency key, Submit returns the id of that submit's task, and replayed is
+// true. This holds even if both submits arrive at the same time.
 //
 // Submit returns an error of one of these kinds:
 //
@@ -45,7 +46,7 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 		}
 		err = dbError(err, "submit")
 		isFault := mediagate.Is(err, mediagate.KindUnavailable) || mediagate.Is(err, mediagate.KindInternal)
-		if n.IdempotencyKey != "" && !isFault { // the same request may have taken the last money or slot
+		if n.IdempotencyKey != "" && !isFault { // an equal submit may have used up the money or the limit
 			taskID, found, replay := s.Replay(ctx, n.Task.AccountID, n.IdempotencyKey, n.Path, n.BodySHA256)
 			if found || replay != nil {
 				return taskID, found, replay
@@ -58,7 +59,8 @@ func (s *Store) Submit(ctx context.Context, n mediagate.NewTask) (taskID string,
 	return "", false, mediagate.Errorf(mediagate.KindUnavailable, "the idempotency record keeps changing")
 }
 
-// holdTries is how often a hold is tried after refusals whose reason is gone when it is looked up.
+// holdTries is how often a hold is tried. A refused hold is tried again if the reason for the refusal
+// is gone by the time it is looked up.
 const holdTries = 8
 
 // store stores a submission and its hold. It returns false if the idempotency record of an earlier
@@ -262,8 +264,8 @@ func storeParts(tx *gorm.DB, n submission) (stored bool, err error) {
 	return true, nil
 }
 
-// parts returns the statements that write the rows of a submission except its record, and the hold on
-// key and account. They write only if payer has a row.
+// parts returns the statements that write a submission: its rows except the idempotency record, and
+// the hold's amounts in the rows of key and account. If payer has no row, they write nothing.
 func (n submission) parts() []*statement {
 	amount, transfer := n.asked(), newTransferRow(n.hold)
 	parts := []*statement{n.row, transfer.insert().say("payer.day FROM payer")}
@@ -288,8 +290,8 @@ func (n submission) parts() []*statement {
 		WHERE id = ? AND EXISTS (SELECT 1 FROM payer)`, amount, amount, n.tasks, n.hold.AccountID))
 }
 
-// sourcedRow locks the sources of a task and returns the INSERT of the task's row, as it begins with
-// the states of these sources.
+// sourcedRow locks the sources of a task and returns the INSERT of the task's row. The states of the
+// sources decide how the task begins.
 func (s *Store) sourcedRow(tx *gorm.DB, n submission) (*statement, error) {
 	st := *n.sourced
 	if err := s.lockSources(tx, &st); err != nil {
@@ -346,8 +348,9 @@ type groupLoad struct{ All, Own int }
 const groupLoadQuery = `SELECT COUNT(*) AS "all", COUNT(CASE WHEN account_id = ? THEN 1 END) AS own
 	FROM tasks WHERE group_name = ? AND status IN ('pending', 'processing')`
 
-// within returns an error if the load is above the group's capacity. As in package limit, an account
-// may have at most as many tasks as the group has free, and always one while there is room.
+// within returns an error if the load, the new task included, is above the group's capacity. As in
+// package limit, it also returns an error if the account then has more tasks in flight than the group
+// has room for further ones. The account's only task is never refused for that reason.
 func (l groupLoad) within(capacity int) error {
 	switch {
 	case l.All > capacity:
@@ -413,13 +416,14 @@ func (n submission) asked() mediagate.Micros { return min(n.hold.Amount, maxAcco
 const live = "account_id = ? AND deleted_at IS NULL AND (expires_at IS NULL OR expires_at > ?)"
 
 // able returns the SELECT of the shared quota's id and of the day to which the hold is counted. It
-// selects a row only if the limits of key and account allow the hold. A key with its own quota is
-// checked once more by the locked row, because the SELECT may have waited for a deletion.
+// selects a row only if the limits of key and account allow the hold. If the key has its own quota, its
+// row is one of the two locked rows, and the SELECT repeats there that the key is live: the key may
+// have been deleted while the SELECT waited for the lock.
 //
 // PostgreSQL reads the columns of both rows again under their locks, but it counts abandoned jobs as
 // they were when the statement began. If tasks are cancelled while a submit waits for the rows, the
-// submit does not count the jobs that they leave behind. So in_flight and unpaid may be exceeded by
-// these jobs. Balance, quota and caps are columns and cannot be exceeded.
+// submit does not count the jobs that they leave behind. So these jobs may exceed the limits of tasks
+// in flight and of unpaid jobs. Balance, quota and caps are columns and cannot be exceeded.
 func (n submission) able() *statement {
 	s, amount, key, account := &statement{}, n.asked(), n.hold.KeyID, n.hold.AccountID
 	today := periods[0].start(n.now.Time)

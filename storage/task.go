@@ -189,8 +189,8 @@ func saveTask(tx *gorm.DB, before, after *task.State, sweepAt time.Time) error {
 	return tx.Table("tasks").Where("id = ?", after.ID).Updates(changes).Error
 }
 
-// State reads a task with its last attempt and attempt n; 0 means none. It locks nothing. Returns
-// KindNotFound.
+// State reads a task with its last attempt and, unless n is 0, its attempt n. It locks nothing.
+// Returns KindNotFound.
 func (s *Store) State(ctx context.Context, id string, n int) (task.State, error) {
 	st, _, err := s.loadState(s.on(ctx), id, "", []int{n}, false)
 	return st, dbError(err, "read state")

@@ -29,8 +29,8 @@ func bounds(from, to time.Time) (time.Time, time.Time) {
 // stretch is a part of a span of time.
 type stretch struct{ from, to time.Time }
 
-// cover divides a span of time into whole days, the whole hours before and after them, and the rest,
-// parts of hours at both ends, for which the ledger itself is read.
+// cover divides a span of time into whole days, the whole hours before and after them, and the parts
+// of hours at both ends. For these parts the ledger itself is read.
 func cover(from, to time.Time) (days, hours, rest []stretch) {
 	add := func(list *[]stretch, from, to time.Time) {
 		if from.Before(to) {
@@ -276,8 +276,8 @@ func eachFigure(text, separator string) string {
 
 // sumsOf returns the query of the rows of usage_sums for the ends e that meet the condition. The held
 // amount counts as taken in the hour and day of the hold, and as released in those of its end. Ends
-// whose hold and end fall into the same two hours are summed first, and days are summed from hours, so
-// that few rows are sorted even for all ends of a ledger.
+// with the same hour of the hold and the same hour of the end are summed first, and days are summed
+// from hours, so that few rows are sorted even for all ends of a ledger.
 func (s *Store) sumsOf(condition string) string {
 	sums := eachFigure("CAST(SUM(@) AS bigint) AS @", ", ")
 	return `WITH ends AS (SELECT account_id, key_id, model, provider, ended_at, held_at,

@@ -23,12 +23,13 @@ import (
 // gets the same step or a later one.
 //
 //	Submit           inserts the lease: startLease, in which the API starts the run
-//	a question       renews it for as long as the step may take, and deletes it when
-//	                 nothing is left to do. Only one other change extends it: the intent of a
-//	                 run that was started with its first step and has not asked yet
-//	other changes    of the next step bring it forward to signalLease. The process that made
-//	                 the change also signals the run; the lease covers a lost signal. A poller
-//	                 that copies the files itself signals after the copy: copyLease
+//	a question       renews the lease for as long as the step may take, or deletes it if
+//	                 nothing is left to do
+//	a first intent   renews it too, if the run was started with its first step and has not
+//	                 asked yet. No other change extends the lease
+//	other changes    bring it forward to signalLease if they change the next step. The process
+//	                 that made the change also signals the run; the lease covers a lost signal.
+//	                 A poller that copies the files itself signals after the copy: copyLease
 //	a try            of the scan puts it off, by more each time (PutOff)
 //
 // An example: a video is at its vendor, and the run sleeps until the deadline at 14:00, so
@@ -58,7 +59,8 @@ func leaseOf(step task.Step, now time.Time) time.Time {
 	return now.Add(stepLease)
 }
 
-// reaches reports whether the present lease is long enough for the step, so that nothing is written.
+// reaches reports whether the present lease fits the step well enough to stay as it is, which saves a
+// write.
 func reaches(lease story.Lease, step task.Step, now time.Time) bool {
 	if !lease.Asked || lease.Tries > 0 {
 		return false
@@ -188,9 +190,9 @@ type listedWake struct {
 // listedWakes are the columns of that list, for rowsOf.
 const listedWakes = "task_id text, kind text, account_id text, at_us bigint, next_us bigint"
 
-// wakeRuns brings the wakes of runs forward to the given times. It inserts a missing wake, whose run
-// has ended by mistake. The count of tries is kept: otherwise a run that hangs would never be
-// replaced while its task is granted a slot again and again.
+// wakeRuns brings the wakes of runs forward to the given times. If a wake is missing because its run
+// has ended by mistake, wakeRuns inserts it. The count of tries is kept: otherwise a run that hangs
+// would never be replaced while its task is granted a slot again and again.
 func (s *Store) wakeRuns(tx *gorm.DB, wakes []mediagate.Wake) error {
 	if len(wakes) == 0 {
 		return nil
@@ -220,7 +222,7 @@ const (
 	mostUnanswered = 128 // the most unanswered starts of the scan
 )
 
-// dueOf returns the query of due wakes that meet the condition which. It finds the first wake of each
+// dueOf returns the query of the due wakes that meet a condition. It finds the first wake of each
 // account by the index, takes the accounts whose first wake is longest due, and from each its share
 // of the limit. So it reads little more than it returns, however many wakes there are and whichever
 // accounts own them. Tasks are looked up one by one, because PostgreSQL might do a join as a merge,
@@ -267,8 +269,8 @@ func (s *Store) DueWakes(ctx context.Context, limit int) (wakes []mediagate.Wake
 }
 
 // addStarts adds the due wakes of new tasks that may be started now. As in package limit, an account
-// may have at most as many unanswered starts as are free, so that others find room even if its runs
-// hang.
+// may have no more unanswered starts than are still free, so that other accounts find room even if its
+// runs hang.
 func (s *Store) addStarts(db *gorm.DB, wakes []mediagate.Wake, now stamp, limit int) ([]mediagate.Wake, error) {
 	var started []struct{ AccountID string }
 	var due []mediagate.Wake
@@ -330,8 +332,8 @@ func (s *Store) PutOff(ctx context.Context, wakes []mediagate.Wake, tried bool) 
 }
 
 // RetryParked makes up to limit parked tasks try again now, and returns how many. It is event
-// BreakerClosed of package task for many rows (D12). Tasks whose own try would come first come first,
-// so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks parked as
+// BreakerClosed of package task for many rows (D12). It takes the tasks in the order of their next
+// tries, so that tasks which park again take turns. It leaves out tasks that try now anyway, tasks parked as
 // provider_submission_unknown, and tasks that are locked. Their wakes are spread over some seconds.
 func (s *Store) RetryParked(ctx context.Context, p mediagate.Parked, limit int) (retried int, err error) {
 	reasons := slices.DeleteFunc(slices.Clone(p.Reasons), func(r mediagate.ParkReason) bool {
