@@ -147,7 +147,7 @@ func TestRetiredModelWithoutAnotherRoute(t *testing.T) {
 		b.t.Helper()
 		b.Async.OnSubmit = lacks(b.Async, "upstream-v2", "upstream-v3")
 		for _, upstream := range []string{"upstream-v2", "upstream-v3"} {
-			_, err := b.Store.RetireModel(context.Background(), activitytest.AsyncChannel, upstream, time.Hour)
+			_, err := b.Store.RetireModel(context.Background(), activitytest.AsyncChannel, upstream, b.Now(), time.Hour)
 			b.ok(err)
 		}
 	}
@@ -187,6 +187,20 @@ func TestRetiredModelWithoutAnotherRoute(t *testing.T) {
 		b.change(task.RerouteRequested{Channel: activitytest.AsyncChannel})
 		b.submit(1)
 		b.submitted(taskID)
+	})
+	t.Run("an operator enables the channel during the call", func(t *testing.T) {
+		t.Parallel()
+		b := setup(t, video)
+		b.Async.OnSubmit = func(context.Context, mediagate.Job) (mediagate.Submission, error) {
+			b.advance(time.Second)
+			_, err := b.Store.EnableChannel(context.Background(), activitytest.AsyncChannel, true)
+			b.ok(err)
+			b.Async.OnSubmit = nil // the cause is mended
+			return mediagate.Submission{}, mediagate.Errorf(mediagate.KindNoModel, "no")
+		}
+		b.submit(1)
+		b.submit(2)
+		b.submitted(taskID, taskID+"-2")
 	})
 	t.Run("while the task is cancelled", func(t *testing.T) {
 		t.Parallel()

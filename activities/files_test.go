@@ -106,11 +106,13 @@ func TestExtraFilesAreLeftOut(t *testing.T) {
 			mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "film"}, []string{all[1], all[2], all[4], all[5]},
 		},
 		"no media": {
-			mediagate.Errorf(mediagate.KindInvalid, "private"), []string{"wav"},
+			mediagate.Errorf(mediagate.KindInvalid, "private"),
+			[]string{"wav"},
 			[]string{all[0], all[1], all[3], all[4], all[5]},
 		},
 		"all of it": {
-			mediagate.Errorf(mediagate.KindGone, "404"), []string{"cover", "wav", "film", "second-cover"},
+			mediagate.Errorf(mediagate.KindGone, "404"),
+			[]string{"cover", "wav", "film", "second-cover"},
 			[]string{all[1], all[4]},
 		},
 	} {

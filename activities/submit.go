@@ -188,7 +188,7 @@ func (a *Activities) send(
 	got := a.call(ctx, t, c.row, c.channel)
 	defer got.report(ctx, c.pass)
 	if mediagate.Is(got.err, mediagate.KindNoModel) { // before the next attempt can begin, at any worker
-		a.Breakers.Retire(ctx, c.channel.Name, c.row.Route)
+		c.pass.Retire(ctx, c.row.Route)
 	}
 	if got.submission != nil && got.submission.Ref.JobID != "" {
 		began.setSeen(task.Seen{Sending: c.row.Sending, Ref: got.submission.Ref})

@@ -632,7 +632,8 @@ func TestD5ASenderIsRemembered(t *testing.T) {
 			func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, job, mediagate.AttemptAccepted,
 		},
 		"the row has the intent, and no id": {
-			func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) }, mediagate.JobRef{},
+			func(b *bundle, s task.Sending) { b.change(task.IntentStored{Sending: s}) },
+			mediagate.JobRef{},
 			mediagate.AttemptUnknown,
 		},
 	} {

@@ -40,24 +40,32 @@ func TestDeliverWebhook(t *testing.T) {
 		next   time.Time
 	}{
 		"delivered": {
-			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204}, pause, mediagate.WebhookDelivered, "",
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDone, Status: 204},
+			pause, mediagate.WebhookDelivered, "",
 			time.Time{},
 		},
 		"to be repeated": {
-			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503}, pause, mediagate.WebhookPending, "",
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Status: 503},
+			pause, mediagate.WebhookPending, "",
 			start.Add(pause),
 		},
 		"the last one": {
-			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: "timeout"}, 0, mediagate.WebhookAbandoned,
-			"no attempt succeeded", time.Time{},
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryRetry, Error: "timeout"},
+			0, mediagate.WebhookAbandoned,
+			"no attempt succeeded",
+			time.Time{},
 		},
 		"refused": {
-			mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 410, Reason: "the receiver answers 410"}, pause,
-			mediagate.WebhookAbandoned, "the receiver answers 410", time.Time{},
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryAbandon, Status: 410, Reason: "the receiver answers 410"},
+			pause,
+			mediagate.WebhookAbandoned, "the receiver answers 410",
+			time.Time{},
 		},
 		"against the rules": {
-			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "private address"}, pause,
-			mediagate.WebhookDropped, "private address", time.Time{},
+			mediagate.DeliveryResult{Outcome: mediagate.DeliveryDrop, Reason: "private address"},
+			pause,
+			mediagate.WebhookDropped, "private address",
+			time.Time{},
 		},
 	}
 	for name, c := range cases {

@@ -80,7 +80,7 @@ func TestChannelShowsRetiredModels(t *testing.T) {
 	g.seen()
 	retire := func(upstream string) {
 		t.Helper()
-		_, err := g.store.RetireModel(t.Context(), "kling-a", upstream, time.Hour)
+		_, err := g.store.RetireModel(t.Context(), "kling-a", upstream, g.clock.now(), time.Hour)
 		g.must(err)
 	}
 	want := func(upstreams ...string) {

@@ -44,7 +44,9 @@ type testStore interface {
 	SeenChannel(ctx context.Context, names []string) error
 	TripBreaker(ctx context.Context, t mediagate.Trip) (state mediagate.ChannelState, tripped bool, err error)
 	ClaimProbe(ctx context.Context, channel, probe string, lease time.Duration) (state mediagate.ChannelState, claimed bool, err error)
-	RetireModel(ctx context.Context, channel, upstream string, shutFor time.Duration) (mediagate.ChannelState, error)
+	RetireModel(
+		ctx context.Context, channel, upstream string, began time.Time, shutFor time.Duration,
+	) (mediagate.ChannelState, error)
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 	AddLink(ctx context.Context, link mediagate.Session, life time.Duration) error
 	ClaimDeliveries(ctx context.Context, endpointID string, most int, lease time.Duration) (mediagate.EndpointTurn, error)

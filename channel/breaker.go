@@ -74,8 +74,11 @@ type BreakerStore interface {
 	) (state mediagate.ChannelState, reopened bool, err error)
 	// ReleaseProbe lets another job be the probe.
 	ReleaseProbe(ctx context.Context, channel, probe string) (state mediagate.ChannelState, released bool, err error)
-	// RetireModel keeps jobs from the vendor's model at the channel.
-	RetireModel(ctx context.Context, channel, upstream string, shutFor time.Duration) (mediagate.ChannelState, error)
+	// RetireModel keeps jobs from the vendor's model at the channel, unless the call began before the
+	// channel last changed.
+	RetireModel(
+		ctx context.Context, channel, upstream string, began time.Time, shutFor time.Duration,
+	) (mediagate.ChannelState, error)
 	// CountCalls adds to the counters that operators see.
 	CountCalls(ctx context.Context, calls []mediagate.ChannelCalls) error
 }
@@ -142,19 +145,27 @@ func (b *Breakers) Retired(name string, route mediagate.Route) bool {
 	return b.State(name).HasRetired(route.Upstream, b.Now())
 }
 
-// Retire keeps jobs from the channel's route for an hour, because the vendor said that it has no such
-// model. The channel still takes jobs for its other models.
-func (b *Breakers) Retire(ctx context.Context, name string, route mediagate.Route) {
+// Retire keeps jobs from the channel's route for an hour, because the vendor answered the job that it
+// has no such model. The channel still takes jobs for its other models. If an operator has enabled the
+// channel since the job began, the next job asks the vendor again.
+func (e Pass) Retire(ctx context.Context, route mediagate.Route) {
+	b := e.breakers
+	if b == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	s, err := b.Store.RetireModel(ctx, name, route.Upstream, retiredFor)
+	s, err := b.Store.RetireModel(ctx, e.channel, route.Upstream, e.began, retiredFor)
 	if err != nil {
-		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", name, "error", err)
+		b.Logger.WarnContext(ctx, "a retired model was not stored: the vendor is asked again", "channel", e.channel, "error", err)
 		return
 	}
 	b.learn(s)
+	if !s.HasRetired(route.Upstream, b.Now()) { // an operator has enabled the channel since the call began
+		return
+	}
 	b.Logger.ErrorContext(ctx, "a vendor has no such model",
-		"channel", name, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
+		"channel", e.channel, "upstream", route.Upstream, "until", s.Retired[route.Upstream])
 }
 
 // LastSeen returns when a worker last had the channel. It is zero if none had.

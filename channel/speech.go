@@ -106,7 +106,7 @@ func (s *Speakers) speakBy(ctx context.Context, c Candidate, params json.RawMess
 		SendBefore: s.Now().Add(speechSendTime),
 	})
 	if mediagate.Is(err, mediagate.KindNoModel) {
-		s.Breakers.Retire(ctx, c.Name, c.Route)
+		pass.Retire(ctx, c.Route)
 	}
 	if err != nil {
 		leave()

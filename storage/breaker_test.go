@@ -163,9 +163,9 @@ func TestBreakerFacts(t *testing.T) {
 		"a retired model keeps jobs from its route, and from no other, until its time is over": func(b *bench) {
 			b.noError(b.SeenChannel(b.Context(), []string{channelName}))
 			first := b.now().Add(time.Hour)
-			must(b.RetireModel(b.Context(), channelName, "m1", time.Hour))
+			must(b.RetireModel(b.Context(), channelName, "m1", b.now(), time.Hour))
 			b.pass(time.Minute)
-			state := must(b.RetireModel(b.Context(), channelName, "m2", time.Hour))
+			state := must(b.RetireModel(b.Context(), channelName, "m2", b.now(), time.Hour))
 			same(b, "both", state.Retired, map[string]time.Time{"m1": first, "m2": b.now().Add(time.Hour)})
 			same(b, "stored", b.channelState(), state)
 			retired := func() []bool {
@@ -176,19 +176,19 @@ func TestBreakerFacts(t *testing.T) {
 			same(b, "takes jobs", state.TakesJobs(b.now()), true)
 			b.pass(59 * time.Minute)
 			same(b, "after it", retired(), []bool{false, true, false})
-			state = must(b.RetireModel(b.Context(), channelName, "m3", time.Hour))
+			state = must(b.RetireModel(b.Context(), channelName, "m3", b.now(), time.Hour))
 			same(b, "what is over is forgotten", len(state.Retired), 2)
 		},
 		"of models that are retired at once none is lost": func(b *bench) {
 			b.race(6, func(i int) {
-				if _, err := b.RetireModel(b.Context(), channelName, fmt.Sprint("m", i), time.Hour); err != nil {
+				if _, err := b.RetireModel(b.Context(), channelName, fmt.Sprint("m", i), b.now(), time.Hour); err != nil {
 					b.Errorf("retire: %v", err)
 				}
 			})
 			same(b, "retired", len(b.channelState().Retired), 6)
 		},
 		"to enable a channel opens the routes of its retired models, and a probe does not": func(b *bench) {
-			must(b.RetireModel(b.Context(), channelName, "m1", time.Hour))
+			must(b.RetireModel(b.Context(), channelName, "m1", b.now(), time.Hour))
 			b.trip(b.now())
 			b.pass(30 * time.Second)
 			b.probe("p")
@@ -197,6 +197,17 @@ func TestBreakerFacts(t *testing.T) {
 			state = must(b.EnableChannel(b.Context(), channelName, true))
 			same(b, "enabled", state.HasRetired("m1", b.now()), false)
 			same(b, "stored", b.channelState().HasRetired("m1", b.now()), false)
+		},
+		"a call from before an operator enabled the channel retires no model": func(b *bench) {
+			began := b.now()
+			b.pass(time.Second)
+			must(b.EnableChannel(b.Context(), channelName, true))
+			b.pass(time.Second)
+			state := must(b.RetireModel(b.Context(), channelName, "m1", began, time.Hour))
+			same(b, "of the call", state.HasRetired("m1", b.now()), false)
+			same(b, "stored", b.channelState(), state)
+			must(b.RetireModel(b.Context(), channelName, "m1", b.now(), time.Hour))
+			same(b, "of a later call", b.channelState().HasRetired("m1", b.now()), true)
 		},
 		"a disabled channel is not probed": func(b *bench) {
 			b.trip(b.now())

@@ -139,9 +139,10 @@ func (s *Store) ReleaseProbe(
 }
 
 // RetireModel keeps jobs away from the channel's route to a model for the duration shutFor. The
-// vendor has said that it has no such model.
+// vendor has said that it has no such model. It changes nothing if that call began before the
+// channel last changed: an operator who has enabled the channel since may have mended the cause.
 func (s *Store) RetireModel(
-	ctx context.Context, channel, upstream string, shutFor time.Duration,
+	ctx context.Context, channel, upstream string, began time.Time, shutFor time.Duration,
 ) (state mediagate.ChannelState, err error) {
 	err = s.write(ctx, "retire model", func(tx *gorm.DB) error {
 		if err := makeChannel(tx, channel); err != nil {
@@ -152,6 +153,9 @@ func (s *Store) RetireModel(
 			return err
 		}
 		state = row.state()
+		if began.Before(state.ChangedAt) {
+			return nil
+		}
 		now, retired := s.clock(), map[string]time.Time{}
 		maps.Copy(retired, state.Retired)
 		maps.DeleteFunc(retired, func(_ string, until time.Time) bool { return !now.Before(until) })

@@ -503,6 +503,7 @@ func (p *play) tending(ctx workflow.Context) {
 		last = workflow.Now(ctx)
 		if err := workflow.ExecuteActivity(ctx, (*singletons).Tend).Get(ctx, nil); err != nil {
 			p.note("the singletons failed: %v", err)
+			_ = workflow.Sleep(ctx, 30*time.Second) // as Temporal's retries do while the database is away for hours
 		}
 	}
 }

@@ -329,7 +329,7 @@ func (o *operation) asks(at value, list ...*expression) {
 			continue
 		}
 		for _, name := range e.reads {
-			if !slices.Contains(o.about.Fields, name) && !(o.about.Base && name == "n") {
+			if isCount := o.about.Base && name == "n"; !isCount && !slices.Contains(o.about.Fields, name) {
 				at.wrong("the operation takes no field %s", name)
 			}
 		}

@@ -110,6 +110,7 @@ func suite() providertest.Suite {
 			"PERMISSION_DENIED":   row(mediagate.KindCredentials, refusal(403, "PERMISSION_DENIED", "no")),
 			"NOT_FOUND":           {Reply: refusal(404, "NOT_FOUND", "models/gemini-3.1-flash-image is not found for API version v1beta, or is not supported for generateContent."), Kind: mediagate.KindNoModel, Code: mediagate.CodeModelRetired},
 			"NOT_FOUND, no model": row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such page")),
+			"NOT_FOUND, a path":   row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "nothing is served at /v1/models/gemini-3.1-flash-image:generateContent")),
 			"RESOURCE_EXHAUSTED":  {Reply: refusal(429, "RESOURCE_EXHAUSTED", "slow down"), Kind: mediagate.KindThrottled, RetryAfter: time.Second},
 			"INTERNAL":            {Reply: refusal(500, "INTERNAL", "oops"), Kind: mediagate.KindAmbiguous, Code: mediagate.CodeSubmissionUnknown},
 			"UNKNOWN":             row(mediagate.KindAmbiguous, refusal(500, "UNKNOWN", "oops")),

@@ -89,10 +89,11 @@ func SubmitError(client *vendorhttp.Client, answer vendorhttp.Answer, model stri
 }
 
 // submitError is SubmitError for an answer that was read. A 404 that does not name the model
-// may come from a front end, or of a wrong base_url.
+// may come from a front end, or of a wrong base_url. So may one that repeats the path of the call, in
+// which the method follows the model.
 func submitError(client *vendorhttp.Client, answer vendorhttp.Answer, model string, says vendorhttp.Said) error {
 	notFound := answer.Status == http.StatusNotFound && says.Meaning.Kind == mediagate.KindNotFound
-	if notFound && strings.Contains(says.Text, model) {
+	if notFound && strings.Contains(says.Text, model) && !strings.Contains(says.Text, model+":") {
 		says.Meaning.Kind = mediagate.KindNoModel
 	}
 	if answer.Status < http.StatusMultipleChoices {

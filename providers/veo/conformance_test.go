@@ -106,6 +106,7 @@ func suite() providertest.Suite {
 			"PERMISSION_DENIED":   row(mediagate.KindCredentials, refusal(403, "PERMISSION_DENIED", "no")),
 			"NOT_FOUND":           {Reply: refusal(404, "NOT_FOUND", "models/veo-3.1-generate-preview is not found for API version v1beta, or is not supported for predictLongRunning."), Kind: mediagate.KindNoModel, Code: mediagate.CodeModelRetired},
 			"NOT_FOUND, no model": row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "no such page")),
+			"NOT_FOUND, a path":   row(mediagate.KindNotFound, refusal(404, "NOT_FOUND", "nothing is served at /v1/models/veo-3.1-generate-preview:predictLongRunning")),
 			"RESOURCE_EXHAUSTED":  throttled,
 			"INTERNAL":            {Reply: refusal(500, "INTERNAL", "oops"), Kind: mediagate.KindAmbiguous, Code: mediagate.CodeSubmissionUnknown},
 			"UNAVAILABLE":         row(mediagate.KindAmbiguous, refusal(503, "UNAVAILABLE", "overloaded")),

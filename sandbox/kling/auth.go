@@ -60,7 +60,7 @@ func (k authenticator) who(r *http.Request) (account kernel.Account, refused *ke
 	}
 	claims := jwt.RegisteredClaims{}
 	parsed, err := jwt.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) {
-		known := false
+		var known bool
 		if account, known = k.Customer("access_key", claims.Issuer); !known {
 			return nil, errForeign
 		}

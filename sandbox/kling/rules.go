@@ -85,11 +85,11 @@ func refers(b kernel.Body) error {
 	if given["image"]+given["element"] > limit {
 		return kernel.Wrong("image_list", "images and elements together are at most %d here", limit)
 	}
-	prompts := b.Text("prompt")
+	prompts := []string{b.Text("prompt")}
 	for _, shot := range b.List("multi_prompt") {
-		prompts += "\n" + shot.Text("prompt")
+		prompts = append(prompts, shot.Text("prompt"))
 	}
-	for _, match := range omniReference.FindAllStringSubmatch(prompts, -1) {
+	for _, match := range omniReference.FindAllStringSubmatch(strings.Join(prompts, "\n"), -1) {
 		if n, err := strconv.Atoi(match[2]); err != nil || n < 1 || n > given[match[1]] {
 			return kernel.Wrong("prompt", "%s refers to nothing", match[0])
 		}

@@ -195,7 +195,8 @@ func (p *proxy) action(q *request) (kernel.Reply, error) {
 		n, _ = strconv.Atoi(parts[3])
 	}
 	ratio := parent.Detail["ratio"]
-	does, media, window := "", grid(ratio), ""
+	var does, window string
+	media := grid(ratio)
 	switch kind := strings.Join(parts[1:min(3, len(parts))], "::"); {
 	case kind == "JOB::upsample":
 		does, media = kindUpscale, single(ratio, n)
