@@ -1,6 +1,7 @@
 package declared
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,7 +129,11 @@ func (v *Vendor) test(ctx context.Context, x Example) {
 		x.at.wrong("%s", text)
 	}
 	if n := len(vendor.calls) - vendor.made; n > 0 && len(vendor.wrong) == 0 {
-		x.at.wrong("calls: %d of %d were not made", n, len(vendor.calls))
+		why := ""
+		if failure, failed := got["error"]; failed {
+			why = ": the task failed with " + canonical(failure)
+		}
+		x.at.wrong("calls: %d of %d were not made%s", n, len(vendor.calls), why)
 	}
 	for name, want := range x.task {
 		if made, wanted := canonical(got[name]), canonical(want.document()); want.isSet() && made != wanted {
@@ -301,7 +306,8 @@ func (p *played) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d]: is %s, want %s", p.made-1, got, wanted))
 	}
 	if body != want.body {
-		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d].body: is %s, want %s", p.made-1, body, want.body))
+		p.wrong = append(p.wrong, fmt.Sprintf("calls[%d].body: is %s, want %s", p.made-1,
+			cmp.Or(body, "no body"), cmp.Or(want.body, "no body")))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(want.status)
