@@ -41,26 +41,32 @@ func TestDetails(t *testing.T) {
 		script func(*bundle)
 		want   string
 	}{
-		"the vendor works": {video, func(*bundle) {},
+		"the vendor works": {
+			video, func(*bundle) {},
 			"**waiting for async (attempt 1), at the latest until 2026-03-04T07:06:07Z**\n\n" +
 				"- attempt 1 on channel `async-a`: accepted\n- who polls: workflow `channel/async-a`\n" +
 				"- then the vendor is asked a last time, and the task fails and is refunded if the job has not ended\n" +
-				"- signals: `fail`, `retry`, `reroute`, `poll_now`"},
-		"it is parked": {video, func(b *bundle) { b.Channels.Set() },
+				"- signals: `fail`, `retry`, `reroute`, `poll_now`",
+		},
+		"it is parked": {
+			video, func(b *bundle) { b.Channels.Set() },
 			"**parked: channel_missing, at the latest until …**\n\n" +
 				"- parked since …: channel_missing\n" +
 				"- then the step is tried again; if nothing helps, it fails and is refunded at …\n" +
-				"- signals: `fail`, `retry`, `reroute`"},
-		"nobody can be asked": {func(w *activitytest.World) mediagate.Task {
-			t := w.NewImage()
-			t.Plan.OnUnknown = mediagate.OnUnknownPark
-			return t
-		}, (*bundle).loses,
+				"- signals: `fail`, `retry`, `reroute`",
+		},
+		"nobody can be asked": {
+			func(w *activitytest.World) mediagate.Task {
+				t := w.NewImage()
+				t.Plan.OnUnknown = mediagate.OnUnknownPark
+				return t
+			}, (*bundle).loses,
 			"**the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest until …**\n\n" +
 				"- attempt 1 on channel `sync-a`: unknown\n" +
 				"- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n" +
 				"- then the task fails and is refunded\n" +
-				"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both"},
+				"- signals: `fail`, `retry`, `reroute`. `retry` makes a new attempt, and the vendor may charge for both",
+		},
 		"the client is asked": {inpainting, func(b *bundle) {
 			b.asks(
 				time.Minute,

@@ -314,7 +314,8 @@ func TestD13AnAnswerThatKnowsLess(t *testing.T) {
 		"its row lost the job as well": {more, task.Seen{Sending: sent}, nil},
 		"its row lost the attempt":     {more, task.Seen{}, nil},
 		"it failed, before the attempt": {
-			task.Seen{Cancelled: true, Failed: true}, task.Seen{},
+			task.Seen{Cancelled: true, Failed: true},
+			task.Seen{},
 			temporal.NewNonRetryableApplicationError("no", "internal", nil),
 		},
 		"it failed, of the first attempt": {

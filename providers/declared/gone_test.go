@@ -9,8 +9,8 @@ import (
 	"github.com/mediagate/mediagate/providers/providertest"
 )
 
-// A 404 of a front end, or of a wrong base_url, retires no model, though it is JSON. One that names the
-// vendor's app does.
+// TestModelsThatAreGone checks that a 404 retires no model: it may come from a front end or of a
+// wrong base_url, though it is JSON.
 func TestModelsThatAreGone(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]mediagate.Job{
@@ -29,7 +29,7 @@ func TestModelsThatAreGone(t *testing.T) {
 		body   string
 		want   mediagate.Kind
 	}{
-		"fal's app":                 {"fal", 404, `{"detail":"Application \"flux\" not found","error_type":"not_found"}`, mediagate.KindNoModel},
+		"fal's app":                 {"fal", 404, `{"detail":"Application \"flux\" not found","error_type":"not_found"}`, mediagate.KindNotFound},
 		"FastAPI's own":             {"fal", 404, `{"detail":"Not Found"}`, mediagate.KindNotFound},
 		"a path of fal's":           {"fal", 404, `{"detail":"Not Found","error_type":"not_found"}`, mediagate.KindNotFound},
 		"a gateway before fal":      {"fal", 404, `{"message":"no Route matched with those values"}`, mediagate.KindNotFound},
