@@ -110,7 +110,7 @@ func job(b kernel.Body) (*kernel.Job, error) {
 	seconds := max(0.1, float64(utf8.RuneCountInString(input))/charactersPerSecond/cmp.Or(b.Number("speed"), 1))
 	return &kernel.Job{
 		ID: kernel.UUID(), Model: b.Text("model"), Prompt: input, Media: kernel.Media{Kind: kernel.MediaSpeech},
-		Detail: map[string]string{"format": b.Text("response_format"), "seconds": strconv.FormatFloat(seconds, 'f', 3, 64)},
+		Detail: map[string]string{"format": b.Text("response_format"), "seconds": strconv.FormatFloat(seconds, 'f', -1, 64)},
 	}, nil
 }
 
