@@ -215,7 +215,7 @@ func TestConsole(t *testing.T) {
 	t.Run("visits", func(t *testing.T) {
 		for name, scenarios := range map[string][]string{
 			"one": {"first", "links", "customer", "again", "art", "revoked", "operator", "operating", "oidc", "phone", "attacks"},
-			"two": {"plain", "webhook", "endpoints", "speech", "song", "chain", "tenants", "landing", "spending", "update", "keyboard", "pages", "idle"},
+			"two": {"plain", "webhook", "endpoints", "speech", "song", "chain", "tenants", "landing", "spending", "update", "pages"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

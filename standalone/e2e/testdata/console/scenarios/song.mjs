@@ -11,7 +11,7 @@ export default async ({come, key}) => {
 	const sound = await v.page.waitForSelector('audio')
 	await sound.evaluate(a => a.play())
 	await v.holds(a => a.currentTime > 0.2, sound)
-	await v.page.waitForSelector('canvas.waveform') // the bucket lets the page read the sound
+	await v.page.waitForSelector('canvas.task-waveform') // the bucket lets the page read the sound
 	await v.inspect('song')
 	await v.press('link', 'Separate the tracks')
 	await v.holds(() => location.search.includes('stemsAll'))

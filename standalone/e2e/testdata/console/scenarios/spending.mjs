@@ -12,7 +12,7 @@ export default async ({come, base, key}) => {
 	await v.go('/usage')
 	await v.sees('Group by')
 	await v.choose('Model', 'theta-image-turbo')
-	await v.holds(() => location.search.includes('model=theta-image-turbo') && document.querySelectorAll('.usagepage table')[0].querySelectorAll('tbody tr').length === 2)
+	await v.holds(() => location.search.includes('model=theta-image-turbo') && document.querySelectorAll('.usage-usagepage table')[0].querySelectorAll('tbody tr').length === 2)
 	await v.press('button', 'Show statement')
 	await v.sees('Closing balance')
 	await v.inspect('statement')

@@ -28,7 +28,7 @@ export default async ({come, key, other, base}) => {
 	await v.sees('Tasks')
 	const signInElsewhere = async () => {
 		const tab = await v.context.newPage()
-		await tab.goto(`${base}/console/account`)
+		await tab.goto(`${base}/console/account`, {waitUntil: 'networkidle0'})
 		await tab.evaluate(async key => {
 			await fetch('/console/session', {method: 'POST', body: JSON.stringify({key})})
 		}, key)
