@@ -48,7 +48,7 @@ func (a *Activities) TendWakes(ctx context.Context) error {
 			a.Logger.InfoContext(ctx, "wakes worked off", "report", r)
 		}
 	}
-	// Deferred calls run in reverse: the chores are told to stop, they end, and the last report
+	// Deferred calls run in reverse: the chores get the signal to stop, they end, and the last report
 	// counts what they did.
 	defer report()
 	defer running.Wait()

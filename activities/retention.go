@@ -116,7 +116,7 @@ func (a *Activities) removeAll(
 	removed, err := sweep(ctx)
 	noting, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	// What was removed is noted even if the time ran out.
+	// The removals are recorded even if the time ran out.
 	noted := a.Store.NoteRemoval(noting, kind, "", removed, err == nil)
 	if ctx.Err() != nil {
 		return mediagate.RemovedSlice{Removed: removed, More: true}, noted

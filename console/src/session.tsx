@@ -121,7 +121,7 @@ let ended = false;
 export function sessionEnded(): boolean {
   return ended;
 }
-// What was refused may have been a call of an older session: the session says how it stands.
+// The refused call may belong to an older session, so the session is read again.
 whenRefused(() => void queryClient.invalidateQueries({ queryKey: queryKeys.session }));
 
 export function mayUse(session: Session, scope: Scope): boolean {

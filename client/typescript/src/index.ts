@@ -432,7 +432,7 @@ function headerOf(headers: WebhookHeaders, name: string): string {
 }
 
 /**
- * What a webhook tells: an event of the account, which an endpoint receives, or the end of a task,
+ * The content of a webhook: an event of the account, which an endpoint receives, or the end of a task,
  * which its callback receives.
  */
 export interface WebhookEvent {

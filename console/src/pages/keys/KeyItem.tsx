@@ -17,7 +17,7 @@ function stateOf(key: Key, now: number): { tone: Tone; text: string; live: boole
   return { tone: 'good', text: w.active, live: true };
 }
 
-/** What a key may spend in a day, a week and a month, where it has caps. */
+/** The caps of a key for a day, a week and a month, where it has any. */
 export function capsOf({ caps }: Key, currency: string): string[] {
   const amount = (value: string) => formatAmount(value, currency);
   return [

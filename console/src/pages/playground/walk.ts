@@ -25,7 +25,7 @@ function merge(one: Schema, other: Schema): Schema {
   return merged;
 }
 
-/** What a list holds. An address stands for the item: some lists take objects as well, whose form nobody needs. */
+/** The schema of a list's items. Where items may be addresses or objects, the form asks for addresses. */
 export const itemsOf = (schema: Schema, root: Schema): Schema | undefined => (schema.items ? resolve(schema.items as Schema, root, 'https://') : undefined);
 
 const isFixed = (schema: Schema | undefined) => !!schema && ('const' in schema || schema.enum?.length === 1);

@@ -1,4 +1,4 @@
-// What moved the balance of an account: a line a task, and the balance after it.
+// The statement of an account: one line for each task, with the balance after it.
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState, type ReactNode } from 'react';

@@ -15,7 +15,7 @@ export interface Range {
   days: number[];
 }
 
-/** What was chosen: the name of a preset, or two dates. */
+/** The chosen range: the name of a preset, or two dates. */
 export interface Chosen {
   from?: string | undefined;
   to?: string | undefined;
