@@ -215,11 +215,11 @@ func (c Channel) supports(r mediagate.Route, job mediagate.Job) (ok bool) {
 			ok = true // a bug of the adapter: the submission will show it
 		}
 	}()
-	if c.Adapter.Express == nil {
+	if c.Adapter.Supports == nil {
 		return true
 	}
 	job.Upstream, job.Operation = r.Upstream, r.Operation
-	return c.Adapter.Express(job, c.Options) == nil
+	return c.Adapter.Supports(job, c.Options) == nil
 }
 
 // Names returns the names of the channels.

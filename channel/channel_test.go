@@ -27,11 +27,11 @@ func TestCandidates(t *testing.T) {
 				Name: name, Provider: provider, Options: map[string]string{"dialect": dialect}, Priority: priority, Weight: 1,
 				Models: models,
 			},
-			Adapter: providers.Adapter{Express: dialects},
+			Adapter: providers.Adapter{Supports: dialects},
 		}
 	}
 	broken := named("broken", "b", "", 0)
-	broken.Adapter.Express = func(mediagate.Job, map[string]string) error { panic("a bug of the adapter") }
+	broken.Adapter.Supports = func(mediagate.Job, map[string]string) error { panic("a bug of the adapter") }
 	routes := []mediagate.Route{{Provider: "a", Upstream: "one"}, {Provider: "b", Upstream: "two"}}
 	for name, test := range map[string]struct {
 		channels []channel.Channel
@@ -46,13 +46,13 @@ func TestCandidates(t *testing.T) {
 		"the lowest priority": {
 			[]channel.Channel{named("late", "a", "", 2), named("x", "a", "", 1), named("y", "a", "", 1)}, `{}`, "x y", "one",
 		},
-		"who can express it": {
+		"a channel that supports it": {
 			[]channel.Channel{named("old", "a", "old", 1), named("new", "a", "new", 2)}, `{"prompt":"new"}`, "new", "one",
 		},
 		"a later route that can": {
 			[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"new"}`, "new", "two",
 		},
-		"nobody, whose adapter tells": {
+		"none, and the adapter says why": {
 			[]channel.Channel{named("old", "a", "old", 1), named("new", "b", "new", 2)}, `{"prompt":"none"}`, "old", "one",
 		},
 		"a bug shows itself": {[]channel.Channel{broken}, `{}`, "broken", "two"},
@@ -97,7 +97,7 @@ func TestCandidatesOfASource(t *testing.T) {
 		return channel.Channel{
 			Channel: mediagate.Channel{
 				Name: name, Provider: "a",
-			}, Fingerprint: fingerprint, Adapter: providers.Adapter{Express: sticks},
+			}, Fingerprint: fingerprint, Adapter: providers.Adapter{Supports: sticks},
 		}
 	}
 	stranger := named("other", "account-o")
@@ -143,7 +143,7 @@ func TestCandidatesWithoutRetiredModels(t *testing.T) {
 	named := func(name, provider string) channel.Channel {
 		return channel.Channel{
 			Channel: mediagate.Channel{Name: name, Provider: provider, Options: map[string]string{"dialect": provider}},
-			Adapter: providers.Adapter{Express: dialects},
+			Adapter: providers.Adapter{Supports: dialects},
 		}
 	}
 	configured := channel.NewConfigured([]channel.Channel{named("x", "a"), named("y", "b")})

@@ -110,7 +110,7 @@ type Operation struct {
 	Cancel  bool // the vendor can stop the job
 	Batch   int  // jobs that one poll can ask for, where the channel's dialect has such a call; 0 is one
 	Base    bool // it takes requests of the base contract, those for models of no catalog
-	Source  bool // it works on what an earlier job made: Job.Source is set, and Express looks at it
+	Source  bool // it works on what an earlier job made: Job.Source is set, and Supports looks at it
 	Inputs  bool // Submit opens the client's media, which takes time before its first byte
 	// Uploads: Submit lets the vendor fetch a file before the call that submits,
 	// which takes as much time.
@@ -137,9 +137,9 @@ type Adapter struct {
 	// Account names the vendor account behind a channel's credentials: what
 	// stays the same when a secret is renewed.
 	Account func(mediagate.Channel) string
-	// Express writes the vendor's request for the job as far as that can be
-	// done without credentials, calls and the client's media, and says why it
-	// cannot: KindInvalid, naming field and rule. It looks at the options of a
+	// Supports returns nil if the vendor's API can express the job's request, or an error of
+	// KindInvalid that names the field and the rule. It writes the request as far as that is
+	// possible without credentials, calls and the client's media. The options are those of a
 	// channel, since they may choose between dialects of a vendor.
-	Express func(job mediagate.Job, options map[string]string) error
+	Supports func(job mediagate.Job, options map[string]string) error
 }

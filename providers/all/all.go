@@ -29,24 +29,24 @@ import (
 // vendors is the table of the vendors that are written in Go: one line each.
 func vendors() map[string]providers.Adapter {
 	return map[string]providers.Adapter{
-		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Express),
-		"dashscope":  row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Express),
-		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Express),
-		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Express),
-		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Express),
-		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Express),
-		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Express),
-		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Express),
+		"acedata":    row(acedata.Description(), acedata.New, vendorhttp.KeyAccount, acedata.Supports),
+		"dashscope":  row(dashscope.Description(), dashscope.New, vendorhttp.KeyAccount, dashscope.Supports),
+		"gemini":     row(gemini.Description(), gemini.New, vendorhttp.KeyAccount, gemini.Supports),
+		"kling":      row(kling.Description(), kling.New, kling.Account, kling.Supports),
+		"midjourney": row(midjourney.Description(), midjourney.New, midjourney.Account, midjourney.Supports),
+		"openai":     row(openai.Description(), openai.New, vendorhttp.KeyAccount, openai.Supports),
+		"veo":        row(veo.Description(), veo.New, vendorhttp.KeyAccount, veo.Supports),
+		"vertex":     row(vertex.Description(), vertex.New, vertex.Account, vertex.Supports),
 	}
 }
 
 // row makes one of the table of what an adapter's package exports.
 func row[P providers.Provider](
 	d providers.Description, open func(mediagate.Channel, providers.Options) (P, error),
-	account func(mediagate.Channel) string, express func(mediagate.Job, map[string]string) error,
+	account func(mediagate.Channel) string, supports func(mediagate.Job, map[string]string) error,
 ) providers.Adapter {
 	return providers.Adapter{
-		Description: d, Account: account, Express: express,
+		Description: d, Account: account, Supports: supports,
 		Open: func(ch mediagate.Channel, opt providers.Options) (providers.Provider, error) {
 			p, err := open(ch, opt)
 			if err != nil {

@@ -20,9 +20,9 @@ type request struct {
 	marked bool // the client wants the file with a watermark
 }
 
-// Express says whether the vendor can be told the job's request, as Submit
-// would tell it. Channels have no options.
-func Express(job mediagate.Job, _ map[string]string) error {
+// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+// It writes the request as Submit does. Channels have no options.
+func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := write(job)
 	return err
 }

@@ -346,7 +346,7 @@ func TestExpress(t *testing.T) {
 // is refused for the field.
 func expressed(t *testing.T, job mediagate.Job, model, field string) {
 	t.Helper()
-	err := dashscope.Express(job, nil)
+	err := dashscope.Supports(job, nil)
 	switch {
 	case field == "-":
 		if !mediagate.Is(err, mediagate.KindNotFound) {

@@ -35,7 +35,7 @@ func (v *Vendor) Adapter() providers.Adapter {
 			}
 			return strings.Join(parts, "\x00")
 		},
-		Express: func(job mediagate.Job, options map[string]string) error {
+		Supports: func(job mediagate.Job, options map[string]string) error {
 			_, err := v.write(job, options)
 			return err
 		},

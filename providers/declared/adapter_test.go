@@ -84,7 +84,7 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // it counts what the proc
 		adapter := changed(t, `"{$model, prompt, seconds: .duration}"`, "'["+expression+"] | length'")
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := adapter.Express(film, nil)
+		err := adapter.Supports(film, nil)
 		runtime.ReadMemStats(&after)
 		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || made > 200 {
 			t.Errorf("%s: %v after %d MiB", name, err, made)
@@ -125,7 +125,7 @@ func TestLongRequest(t *testing.T) {
 	t.Parallel()
 	job := film
 	job.Params = []byte(`{"duration":"` + strings.Repeat("x", 8<<20) + `"}`)
-	if err := changed(t).Express(job, nil); err != nil {
+	if err := changed(t).Supports(job, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -201,7 +201,7 @@ func TestBody(t *testing.T) {
 // The error of an expression tells nothing of the request.
 func TestDiscreetExpressions(t *testing.T) {
 	t.Parallel()
-	err := changed(t, `"{$model, prompt, seconds: .duration}"`, `'{a: (.prompt | tonumber)}'`).Express(film, nil)
+	err := changed(t, `"{$model, prompt, seconds: .duration}"`, `'{a: (.prompt | tonumber)}'`).Supports(film, nil)
 	if !mediagate.Is(err, mediagate.KindInvalid) || strings.Contains(err.Error(), "kite") {
 		t.Errorf("the error is %v", err)
 	}

@@ -275,7 +275,7 @@ func TestExpress(t *testing.T) {
 		`{"prompt":"a","resolution":"8K"}`:                       "resolution",
 		`{"prompt":"a","seed":1}`:                                "seed",
 	} {
-		err := gemini.Express(mediagate.Job{Operation: "image", Params: []byte(params)}, nil)
+		err := gemini.Supports(mediagate.Job{Operation: "image", Params: []byte(params)}, nil)
 		e, _ := errors.AsType[*mediagate.Error](err)
 		if (err == nil) != (field == "") || e != nil && e.Param != field {
 			t.Errorf("%s: %v, want %q", params, err, field)

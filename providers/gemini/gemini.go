@@ -62,8 +62,8 @@ func New(ch mediagate.Channel, opt vendorhttp.Options) (*Adapter, error) {
 	return &Adapter{Keyed: account, images: inline.NewImages(account.HTTP.Now)}, nil
 }
 
-// Express says why the job's request cannot be written, if so.
-func Express(job mediagate.Job, _ map[string]string) error {
+// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := decode(job)
 	return err
 }

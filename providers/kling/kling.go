@@ -77,7 +77,7 @@ func (a *Adapter) Close() { a.http.Close() }
 
 // Ref is the reference that Submit returns for the job, less the vendor's id.
 func (a *Adapter) Ref(job mediagate.Job) (mediagate.JobRef, error) {
-	w, err := express(job, a.generation)
+	w, err := toWire(job, a.generation)
 	if err != nil {
 		return mediagate.JobRef{}, err
 	}
@@ -95,7 +95,7 @@ func (a *Adapter) Submit(ctx context.Context, job mediagate.Job) (mediagate.Subm
 	if job.ExternalID == "" {
 		return mediagate.Submission{}, mediagate.Errorf(mediagate.KindInvalid, "the job has no external id")
 	}
-	w, err := express(job, a.generation)
+	w, err := toWire(job, a.generation)
 	if err != nil {
 		return mediagate.Submission{}, err
 	}

@@ -298,8 +298,8 @@ func TestFieldsThatAnOperationLacks(t *testing.T) {
 			if n := len(vendor.Requests()); n != 0 {
 				t.Errorf("%d requests, want none", n)
 			}
-			if said := kling.Express(job, nil); said == nil || said.Error() != err.Error() {
-				t.Errorf("Express: %v, Submit: %v", said, err)
+			if said := kling.Supports(job, nil); said == nil || said.Error() != err.Error() {
+				t.Errorf("Supports: %v, Submit: %v", said, err)
 			}
 		})
 	}

@@ -298,8 +298,8 @@ func TestNewerWords(t *testing.T) {
 			job.Upstream, job.Operation, job.Params = tc.upstream, tc.operation, json.RawMessage(tc.params)
 			vendor := providertest.NewVendor(t, newerSuite().Accepted)
 			_, err := newerSuite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
-			if said := kling.Express(job, map[string]string{"generation": "v2"}); (said == nil) != (err == nil) || said != nil && said.Error() != err.Error() {
-				t.Errorf("Express: %v, Submit: %v", said, err)
+			if said := kling.Supports(job, map[string]string{"generation": "v2"}); (said == nil) != (err == nil) || said != nil && said.Error() != err.Error() {
+				t.Errorf("Supports: %v, Submit: %v", said, err)
 			}
 			if tc.field != "" {
 				if !mediagate.Is(err, mediagate.KindInvalid) || !strings.Contains(err.Error(), "("+tc.field+")") || len(vendor.Requests()) != 0 {

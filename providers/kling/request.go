@@ -107,10 +107,10 @@ type (
 	}
 )
 
-// Express says whether the vendor can be told the job's request, as Submit
-// would tell it. The generation that a channel's options name decides.
-func Express(job mediagate.Job, options map[string]string) error {
-	_, err := express(job, generationOf(options))
+// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+// It writes the request as Submit does, for the generation that the channel's options name.
+func Supports(job mediagate.Job, options map[string]string) error {
+	_, err := toWire(job, generationOf(options))
 	return err
 }
 
@@ -122,7 +122,8 @@ type wire struct {
 	at   place
 }
 
-func express(job mediagate.Job, generation string) (wire, error) {
+// toWire writes the job's request for the generation of the vendor's API.
+func toWire(job mediagate.Job, generation string) (wire, error) {
 	if generation == generationV2 {
 		return writeNewer(job)
 	}

@@ -32,8 +32,8 @@ func sent(t *testing.T, operation, upstream, params string) (string, error) {
 	job := suite().Job
 	job.Operation, job.Upstream, job.Params = operation, upstream, json.RawMessage(params)
 	_, err := suite().Open(t, vendor.URL, providers.Options{}).Submit(t.Context(), job)
-	if said := kling.Express(job, nil); (said == nil) != (err == nil) || said != nil && said.Error() != err.Error() {
-		t.Errorf("Express: %v, Submit: %v", said, err)
+	if said := kling.Supports(job, nil); (said == nil) != (err == nil) || said != nil && said.Error() != err.Error() {
+		t.Errorf("Supports: %v, Submit: %v", said, err)
 	}
 	if err != nil {
 		if n := len(vendor.Requests()); n != 0 {

@@ -107,8 +107,8 @@ func Account(ch mediagate.Channel) string { return ch.Credentials[apiSecret].Rev
 // Close drops idle connections.
 func (a *Adapter) Close() { a.http.Close() }
 
-// Express says why the job's request cannot be written, if so.
-func Express(job mediagate.Job, options map[string]string) error {
+// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+func Supports(job mediagate.Job, options map[string]string) error {
 	_, err := write(job, dialectOf(options))
 	return err
 }

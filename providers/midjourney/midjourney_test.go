@@ -70,7 +70,7 @@ func TestNovicezk(t *testing.T) {
 			t.Parallel()
 			vendor := providertest.NewVendor(t, suite().Accepted)
 			_, err := open(t, "novicezk", vendor.URL).Submit(t.Context(), tt.job)
-			said := midjourney.Express(tt.job, map[string]string{"dialect": "novicezk"})
+			said := midjourney.Supports(tt.job, map[string]string{"dialect": "novicezk"})
 			var e *mediagate.Error
 			if tt.sent == "" {
 				if !errors.As(err, &e) || e.Kind != mediagate.KindInvalid || e.Param != tt.param || said == nil || len(vendor.Requests()) != 0 {
@@ -114,7 +114,7 @@ func TestButtonsOfNovicezk(t *testing.T) {
 		t.Errorf("%+v", buttons)
 	}
 	for _, b := range buttons {
-		if err := midjourney.Express(following("action", `{"speed":"fast"}`, b.CustomID), map[string]string{"dialect": "novicezk"}); err != nil {
+		if err := midjourney.Supports(following("action", `{"speed":"fast"}`, b.CustomID), map[string]string{"dialect": "novicezk"}); err != nil {
 			t.Errorf("%s: %v", b.Label, err)
 		}
 	}

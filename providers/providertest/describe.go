@@ -94,17 +94,17 @@ func (s Suite) opened(t *testing.T) {
 // jobs are one of each operation.
 func (s Suite) jobs() []mediagate.Job { return append([]mediagate.Job{s.Job}, s.Others...) }
 
-// express covers what is said of a request before it is accepted: all that
+// supports covers what is said of a request before it is accepted: all that
 // Submit would say without a call.
-func (s Suite) express(t *testing.T) {
+func (s Suite) supports(t *testing.T) {
 	about := s.adapter(t).Description
 	for _, job := range s.jobs() {
 		t.Run(job.Operation, func(t *testing.T) {
 			t.Parallel()
 			// Nothing else is known yet of a task that is not accepted.
 			bare := mediagate.Job{Upstream: job.Upstream, Operation: job.Operation, Params: job.Params, Source: job.Source}
-			if err := s.adapter(t).Express(bare, s.Channel.Options); err != nil {
-				t.Fatalf("Express: %v", err)
+			if err := s.adapter(t).Supports(bare, s.Channel.Options); err != nil {
+				t.Fatalf("Supports: %v", err)
 			}
 			for name, op := range about.Operations {
 				for _, field := range append(slices.Clone(op.Fields), "no_such_field") {
@@ -139,28 +139,28 @@ func (s Suite) field(t *testing.T, job mediagate.Job, field string, known bool) 
 	params[field] = json.RawMessage("null")
 	job.Params, _ = json.Marshal(params)
 	if known {
-		err := s.adapter(t).Express(job, s.Channel.Options)
+		err := s.adapter(t).Supports(job, s.Channel.Options)
 		if err != nil && strings.Contains(err.Error(), vendorhttp.DecodeParams([]byte(`{"`+field+`":null}`), &struct{}{}).Error()) {
 			t.Errorf("%s is described, and refused: %v", field, err)
 		}
 		return
 	}
 	s.refusedBoth(t, job)
-	if err := s.adapter(t).Express(job, s.Channel.Options); err != nil && !strings.Contains(err.Error(), "("+field+")") {
+	if err := s.adapter(t).Supports(job, s.Channel.Options); err != nil && !strings.Contains(err.Error(), "("+field+")") {
 		t.Errorf("%s is unknown, and the error does not name it: %v", field, err)
 	}
 }
 
 // refusedBoth expects that Submit refuses a job without a call, in the words of
-// Express.
+// Supports.
 func (s Suite) refusedBoth(t *testing.T, job mediagate.Job) {
 	vendor, p := s.connect(t, s.Accepted)
-	said := s.adapter(t).Express(job, s.Channel.Options)
+	said := s.adapter(t).Supports(job, s.Channel.Options)
 	job.Inputs, job.Sink = Inputs(s.Files), NewSink()
 	_, err := s.send(t.Context(), p, job)
 	s.check(t, err, Row{Kind: mediagate.KindInvalid}, vendor.URL)
 	if said == nil || said.Error() != err.Error() {
-		t.Errorf("Express: %v, Submit: %v", said, err)
+		t.Errorf("Supports: %v, Submit: %v", said, err)
 	}
 	if n := len(vendor.Requests()); n != 0 {
 		t.Errorf("%d requests, want none", n)

@@ -104,7 +104,7 @@ type Row struct {
 // Run runs the suite.
 func Run(t *testing.T, s Suite) {
 	parts := map[string]func(*testing.T){
-		"settings": s.settings, "description": s.description, "express": s.express,
+		"settings": s.settings, "description": s.description, "supports": s.supports,
 		"submit": s.submit, "before": s.before, "reach": s.reach, "callback": s.callback, "speak": s.speak,
 	}
 	if s.Word != nil {

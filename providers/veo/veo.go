@@ -81,8 +81,8 @@ func decode(job mediagate.Job) (*googleapi.Video, error) {
 	return v, nil
 }
 
-// Express says why the job's request cannot be written, if so.
-func Express(job mediagate.Job, _ map[string]string) error {
+// Supports returns an error that says why the vendor's API cannot express the request, or nil.
+func Supports(job mediagate.Job, _ map[string]string) error {
 	_, err := decode(job)
 	return err
 }

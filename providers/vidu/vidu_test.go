@@ -39,7 +39,7 @@ func TestBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			adapter, _ := all.Builtin().Adapter("vidu")
-			err = adapter.Express(mediagate.Job{Upstream: "viduq3", Operation: "reference", Params: text}, nil)
+			err = adapter.Supports(mediagate.Job{Upstream: "viduq3", Operation: "reference", Params: text}, nil)
 			var e *mediagate.Error
 			switch {
 			case tt.param == "":

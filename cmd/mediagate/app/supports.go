@@ -43,7 +43,7 @@ func (r routes) Supports(model string, route mediagate.Route, job mediagate.Job)
 	source := job.Source
 	for i, c := range list {
 		job.Source = source.As(c.made, mediagate.UploadComing)
-		err := mediagate.Guarded(func() error { return adapter.Express(job, c.options) })
+		err := mediagate.Guarded(func() error { return adapter.Supports(job, c.options) })
 		if err == nil {
 			support.Err = nil
 			return support

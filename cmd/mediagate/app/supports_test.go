@@ -45,7 +45,7 @@ func TestSupportsAsksEachChannel(t *testing.T) {
 			var asked []string
 			adapter := providers.Adapter{
 				Description: providers.Description{Operations: map[string]providers.Operation{"make": {Sync: true, Fields: []string{"mode"}}}},
-				Express: func(job mediagate.Job, options map[string]string) error {
+				Supports: func(job mediagate.Job, options map[string]string) error {
 					dialect := options["dialect"]
 					asked = append(asked, dialect)
 					if dialect == "panic" {
@@ -103,7 +103,7 @@ func TestSupportsSource(t *testing.T) {
 	var told []mediagate.Source
 	adapter := providers.Adapter{
 		Description: providers.Description{Operations: map[string]providers.Operation{"make": {Source: true}}},
-		Express: func(job mediagate.Job, _ map[string]string) error {
+		Supports: func(job mediagate.Job, _ map[string]string) error {
 			told = append(told, *job.Source)
 			if !job.Source.Own {
 				return mediagate.Invalid("task_id", "task_id was made elsewhere")
