@@ -52,7 +52,7 @@ func TestDetails(t *testing.T) {
 			video, func(b *bundle) { b.Channels.Set() },
 			"**parked: channel_missing, at the latest until …**\n\n" +
 				"- parked since …: channel_missing\n" +
-				"- then the step is tried again; if nothing helps, it fails and is refunded at …\n" +
+				"- then the step is tried again; without success, it fails and is refunded at …\n" +
 				"- signals: `fail`, `retry`, `reroute`",
 		},
 		"nobody can be asked": {
@@ -61,7 +61,7 @@ func TestDetails(t *testing.T) {
 				t.Plan.OnUnknown = mediagate.OnUnknownPark
 				return t
 			}, (*bundle).loses,
-			"**the vendor's answer was lost, and it cannot be asked: find out, then decide, at the latest until …**\n\n" +
+			"**the vendor's answer was lost, and the vendor has no lookup: check with the vendor, then decide, at the latest until …**\n\n" +
 				"- attempt 1 on channel `sync-a`: unknown\n" +
 				"- parked since 2026-03-04T05:06:07Z: provider_submission_unknown\n" +
 				"- then the task fails and is refunded\n" +

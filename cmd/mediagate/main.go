@@ -26,6 +26,7 @@ import (
 	"github.com/mediagate/mediagate/cmd/mediagate/replay"
 	"github.com/mediagate/mediagate/cmd/mediagate/runner"
 	"github.com/mediagate/mediagate/internal/failpoint"
+	"github.com/mediagate/mediagate/providers/all"
 	"github.com/mediagate/mediagate/providers/declared"
 )
 
@@ -288,12 +289,16 @@ func vendorFiles(ctx context.Context, args []string, stdout io.Writer) error {
 func testVendors(ctx context.Context, names []string, stdout io.Writer) error {
 	var failed error
 	for _, name := range names {
-		vendor, err := declared.ReadFile(name, nil)
+		vendor, err := all.ReadFile(name, nil)
 		if err == nil {
 			err = vendor.Test(ctx)
 		}
 		if err == nil {
-			_, err = fmt.Fprintf(stdout, "%s: ok, %d examples\n", name, len(vendor.Examples))
+			examples := "examples"
+			if len(vendor.Examples) == 1 {
+				examples = "example"
+			}
+			_, err = fmt.Fprintf(stdout, "%s: ok, %d %s\n", name, len(vendor.Examples), examples)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -302,6 +307,9 @@ func testVendors(ctx context.Context, names []string, stdout io.Writer) error {
 
 // newVendor writes NAME.yaml into the current folder, unless the file exists.
 func newVendor(name string, stdout io.Writer) error {
+	if all.IsGo(name) {
+		return app.WrongUse(name + " is the name of a built-in vendor that a file cannot replace")
+	}
 	text, err := declared.Start(name)
 	if err != nil {
 		return app.WrongUse(err.Error())

@@ -66,6 +66,7 @@ func TestExitCodes(t *testing.T) {
 		"a vendor's examples":    {[]string{"vendors", "test", "../../providers/declared/vendors/vidu.yaml"}, "foo: 1", 0, "vidu.yaml: ok, 3 examples", ""},
 		"no vendor's file":       {[]string{"vendors", "test", "nothing.yaml"}, "foo: 1", 1, "", "mediagate: nothing.yaml:1:1: cannot be read"},
 		"no name for a vendor":   {[]string{"vendors", "new", "../up"}, good, 2, "", `mediagate vendors: "../up" is no name`},
+		"a vendor in Go":         {[]string{"vendors", "new", "kling"}, good, 2, "", "kling is the name of a built-in vendor that a file cannot replace"},
 		"vendors nothing":        {[]string{"vendors"}, good, 2, "", "mediagate vendors: vendors test FILE…"},
 		"unknown command's help": {[]string{"serve"}, good, 2, "", "  accounts list|show|create|grant|suspend|resume|usage|statement\n"},
 		"operator's wrong use":   {[]string{"keys"}, good, 2, "", "mediagate keys create"},
@@ -181,7 +182,11 @@ func TestConfigTestsVendors(t *testing.T) {
 	}
 	out.Reset()
 	errors.Reset()
-	if code := run([]string{"config"}, settings(t, good+"vendor_dir: "+dir+"\n"), &out, &errors); code != 1 || !strings.Contains(errors.String(), "kling.yaml:3:7: name: kling is the name of a vendor") {
+	if code := run([]string{"config"}, settings(t, good+"vendor_dir: "+dir+"\n"), &out, &errors); code != 1 || !strings.Contains(errors.String(), "kling.yaml:3:7: name: kling is the name of a built-in vendor") {
 		t.Errorf("the name of a vendor in Go: exit %d, %s", code, errors.String())
+	}
+	errors.Reset()
+	if code := run([]string{"vendors", "test", filepath.Join(dir, "kling.yaml")}, nil, &out, &errors); code != 1 || !strings.Contains(errors.String(), "kling is the name of a built-in vendor") {
+		t.Errorf("its examples: exit %d, %s", code, errors.String())
 	}
 }

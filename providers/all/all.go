@@ -86,13 +86,33 @@ func Load(dir string, allow declared.Allow) (Vendors, error) {
 	files, err := declared.ReadDir(dir, allow)
 	v := Vendors{rows: maps.Clone(builtin().rows), files: maps.Clone(builtin().files), added: files}
 	for _, file := range files {
-		if _, inGo := vendors()[file.Name]; inGo {
-			err = errors.Join(err, file.Wrong("%s is the name of a vendor that is built in and no file", file.Name))
+		if IsGo(file.Name) {
+			err = errors.Join(err, nameTaken(file))
 			continue
 		}
 		v.add(file)
 	}
 	return v, err
+}
+
+// ReadFile reads the file of one vendor, as Load reads those of a folder.
+func ReadFile(name string, allow declared.Allow) (*declared.Vendor, error) {
+	file, err := declared.ReadFile(name, allow)
+	if err == nil && IsGo(file.Name) {
+		err = nameTaken(file)
+	}
+	return file, err
+}
+
+// IsGo reports whether the vendor of this name is built in and written in Go. A file cannot
+// replace it.
+func IsGo(name string) bool {
+	_, known := vendors()[name]
+	return known
+}
+
+func nameTaken(file *declared.Vendor) error {
+	return file.Wrong("%s is the name of a built-in vendor that a file cannot replace", file.Name)
 }
 
 // table is the table with the built-in vendors in place of none.

@@ -95,7 +95,7 @@ func (e Explanation) sleeping() string {
 	switch e.Step.Why {
 	case task.SleepSource:
 		if len(e.WaitsFor) == 0 {
-			return "its sources have ended: about to look at them"
+			return "its sources have ended: about to read their results"
 		}
 		return "waiting for the end of " + strings.Join(e.WaitsFor, ", ")
 	case task.SleepVendor:
@@ -103,12 +103,12 @@ func (e Explanation) sleeping() string {
 	case task.SleepCall:
 		return "waiting for the answer to a submission that may be under way"
 	case task.SleepUnknown:
-		return "the vendor's answer was lost, and it cannot be asked: find out, then decide"
+		return "the vendor's answer was lost, and the vendor has no lookup: check with the vendor, then decide"
 	case task.SleepLookup:
 		return "the vendor's answer was lost: waiting for the next lookup"
 	case task.SleepSlot:
 		if e.ParkReason != "" {
-			return "queued for a slot, and parked since no channel takes jobs: " + string(e.ParkReason)
+			return "queued for a slot, and parked because no channel takes jobs: " + string(e.ParkReason)
 		}
 		return "queued for a slot"
 	case task.SleepParked:
@@ -126,11 +126,12 @@ func (e Explanation) Then() string {
 	then := ""
 	switch step := e.Step; step.Kind {
 	case task.CheckInputs:
-		then = "the task is submitted, or fails for its media"
+		then = "the task is submitted, or fails if its media cannot be used"
 	case task.Submit:
-		then = "the task waits for the vendor, or for a slot, or tries its next channel"
+		then = "the task waits for the vendor or for a slot, or tries its next channel"
 	case task.Lookup:
-		then = "the job is waited for; one that is proven absent is submitted again; otherwise the next lookup follows"
+		then = "if the vendor has the job, the task waits for it; if the job is proven absent, it is submitted again; " +
+			"otherwise another lookup follows"
 	case task.Mirror:
 		then = "the task completes"
 	case task.CancelJob, task.Settle:
@@ -141,7 +142,7 @@ func (e Explanation) Then() string {
 		return ""
 	}
 	if !e.FailsAt.IsZero() && !e.FailsAt.Equal(e.Step.Until) {
-		then += "; if nothing helps, it fails and is refunded at " + e.FailsAt.UTC().Format(time.RFC3339)
+		then += "; without success, it fails and is refunded at " + e.FailsAt.UTC().Format(time.RFC3339)
 	}
 	return then
 }
@@ -152,23 +153,23 @@ func (e Explanation) awakening() string {
 	}
 	switch e.Step.Why {
 	case task.SleepSource:
-		return "the sources are looked at; the end of one has them looked at earlier. The task goes on with their " +
-			"files, or fails with source_failed and is refunded as soon as one ends without"
+		return "the task reads the state of its sources; when a source ends, it does so at once. It goes on with " +
+			"their files, or fails with source_failed and is refunded as soon as a source ends without its file"
 	case task.SleepVendor:
-		return "the vendor is asked a last time, and the task fails and is refunded if the job has not ended"
+		return "the vendor is polled a last time; if the job has not ended, the task fails and is refunded"
 	case task.SleepCall:
 		if e.Cancelled || len(e.Actions) == 0 {
 			return "the task ends"
 		}
-		return "a lookup finds out what became of the submission"
+		return "a lookup asks the vendor what became of the submission"
 	case task.SleepLookup:
 		return "the vendor is asked for the job by our own id"
 	case task.SleepSlot:
 		if e.ParkReason != "" {
-			return "the task looks for a slot by itself; before that it goes on when a channel takes jobs again, " +
-				"or as the one job that finds out"
+			return "the task tries to get a slot; it goes on earlier if a channel takes jobs again, " +
+				"or as the probe of a channel"
 		}
-		return "the task looks for a slot by itself; one that is free earlier is given to it at once"
+		return "the task tries to get a slot; if a slot becomes free earlier, the task gets it at once"
 	case task.SleepModal:
 		return "the task fails with modal_expired and is refunded"
 	case task.SleepUnknown, task.SleepParked, task.SleepPause:

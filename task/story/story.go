@@ -54,15 +54,15 @@ func (s *Story) Waits() (e Explanation, until time.Time, then string) {
 	case s.State.Status.Terminal():
 	case s.overdue():
 		until = s.Lease.WakeAt
-		then = fmt.Sprintf("its run has not asked for this step, after %d tries: "+
-			"the wake scan asks Temporal, signals the run or replaces it. After that, %s", s.Lease.Tries, then)
+		then = fmt.Sprintf("the run has not asked for this step after %d tries: "+
+			"the wake scan describes the run in Temporal, and signals or replaces it. After that, %s", s.Lease.Tries, then)
 	case !s.Lease.WakeAt.IsZero() && s.At.Sub(s.Lease.WakeAt) > firstTry:
 		until = s.Lease.WakeAt
-		then = "this time is over, and the wake scan has not come: in a burst other tasks have their turn, " +
-			"else no worker lives, or Temporal is away. After that, " + then
+		then = "this time has passed without the wake scan: in a burst, other tasks come first; " +
+			"otherwise no worker is alive, or Temporal is away. After that, " + then
 	case until.IsZero():
 		until = s.Lease.WakeAt
-		then += ". A run that has not gone on by this time is looked after by the wake scan"
+		then += ". If the run has made no progress by this time, the wake scan signals or replaces it"
 	}
 	return e, until, then
 }

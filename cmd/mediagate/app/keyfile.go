@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"syscall"
+	"time"
 )
 
 // maxKeyFile exceeds any file of keys.
@@ -18,7 +20,7 @@ func readKeyFile(name string) (string, error) { return readTextFile(name, maxKey
 // readTextFile reads a trusted file of at most the given size. It refuses a file that everybody may
 // write: a key that others can replace protects nothing. Its errors never quote the file.
 func readTextFile(name string, most int64) (string, error) {
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return "", err
 	}
@@ -40,6 +42,22 @@ func readTextFile(name string, most int64) (string, error) {
 	return string(text), nil
 }
 
+// pipePatience is how long the writer of a pipe may take, such as a shell's <(command).
+const pipePatience = 10 * time.Second
+
+// openFile opens a file, or a pipe. A pipe without a writer reads as empty: a reload of the
+// settings must not wait for one.
+func openFile(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.SetReadDeadline(time.Now().Add(pipePatience)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // readAtMost reads a file. It returns an error if the file is larger than most bytes.
 func readAtMost(file *os.File, most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(file, most+1))
@@ -54,7 +72,7 @@ const maxSettingsFile = 1 << 20
 
 // readSettingsFile reads a file of at most maxSettingsFile bytes.
 func readSettingsFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := openFile(name)
 	if err != nil {
 		return nil, err
 	}

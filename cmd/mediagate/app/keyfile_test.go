@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,10 @@ func TestEncryptionKeysFile(t *testing.T) {
 	name := written(t, "\n"+both[0]+"  \r\n\n"+both[1], 0o600)
 	inFile, fileInFile := "encryption_keys: ["+first[0]+"]\n", "encryption_keys_file: "+name+"\n"
 	loose := written(t, first[0], 0o602)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		base     []string
 		text     string
@@ -59,6 +64,7 @@ func TestEncryptionKeysFile(t *testing.T) {
 		"both in the file":                {text: inFile + fileInFile, want: first, problems: []string{"encryption_keys_file: excludes encryption_keys: set one of them"}},
 		"a folder":                        {text: "encryption_keys_file: /\n", problems: []string{"encryption_keys_file: read /: is a directory"}},
 		"an endless file":                 {text: "encryption_keys_file: /dev/zero\n", problems: []string{"encryption_keys_file: /dev/zero is larger than 65536 bytes"}},
+		"a pipe without a writer":         {text: "encryption_keys_file: " + pipe + "\n", problems: []string{"encryption_keys: must hold at least one key"}},
 		"a file without keys":             {text: "encryption_keys_file: /dev/null\n", problems: []string{"encryption_keys: must hold at least one key"}},
 		"a file that others may write to": {text: "encryption_keys_file: " + loose + "\n", problems: []string{"encryption_keys_file: " + loose + " may be written by anybody (mode 0602): chmod o-w"}},
 	} {

@@ -236,7 +236,7 @@ func (v *validator) catalog(c Config) {
 		options = append(options, catalog.WithMediaURLCheck(rules.CheckMediaURL))
 	}
 	models, problems := loadCatalog(c, options...)
-	if models != nil {
+	if models != nil && len(problems) == 0 { // a model file with a fault may have the fields
 		v.checkVendorFields(c.vendors, models)
 	}
 	for _, problem := range problems {
