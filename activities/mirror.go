@@ -442,7 +442,7 @@ func (f *files) obtain(ctx context.Context, position int) ([]mediagate.Result, e
 	if m.Role != mediagate.RoleGrid || f.hasMain() {
 		return []mediagate.Result{result}, nil
 	}
-	// The vendor offers the four pictures only as one grid.
+	// The vendor offers the four images only as one grid.
 	quarters, err := f.cut(ctx, position, result)
 	return append([]mediagate.Result{result}, quarters...), err
 }
@@ -506,7 +506,7 @@ func (f *files) freshMedia(ctx context.Context) (fresh []mediagate.Media, answer
 	return report.Outcome.Media, true
 }
 
-// cut cuts the four pictures out of a grid that is in the bucket. They become main files, with
+// cut cuts the four images out of a grid that is in the bucket. They become main files, with
 // keys of their own. If the grid cannot be cut, although it may be complete, it stays as it is,
 // and cut returns no pictures.
 func (f *files) cut(ctx context.Context, position int, grid mediagate.Result) ([]mediagate.Result, error) {

@@ -1,6 +1,6 @@
 // Command demo runs the gateway's main job once, on real parts: it starts the
 // standalone program in a fresh folder, makes a video, an image, a song and, of
-// an image that it uploads, four pictures and one of them in full, as any user of
+// an image that it uploads, four images and one of them in full, as any user of
 // package client would. It shows their progress, verifies the signed webhooks, saves
 // the files, has a sentence spoken, and stops everything.
 package main
@@ -56,7 +56,7 @@ func jobs(picture string) []job {
 		{"a song", "/v1/music/generations", "music-a", map[string]any{
 			"title": "Paper boat", "tags": "sea shanty", "prompt": "[Verse]\nA paper boat sails down the street",
 		}},
-		{"four pictures, after the uploaded one", "/v1/artgen/generations", "art", map[string]any{
+		{"four images, after the uploaded one", "/v1/artgen/generations", "art", map[string]any{
 			"prompt": "a lighthouse like this, at night", "image_urls": []string{picture}, "size": "16:9",
 		}},
 		{"the second of them", "/v1/artgen/generations/upscale", "art", map[string]any{"task_id": last, "index": 2}},
