@@ -108,7 +108,8 @@ func newestAfter[R any](
 	if after != "" {
 		row, err := one[R](db, list.text.String()+" AND "+id+" = ?", append(slices.Clone(list.args), after)...)
 		if err != nil || row == nil {
-			return nil, false, cmp.Or(err, error(mediagate.Invalid("after", "after must be the id of an entry in this list")))
+			return nil, false, cmp.Or(err,
+				error(mediagate.Invalid("after", "after must be the id of an entry in this list")))
 		}
 		list.with(" AND "+id+" < ?", after)
 	}

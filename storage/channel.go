@@ -69,9 +69,8 @@ func (s *Store) ChannelStates(ctx context.Context) ([]mediagate.ChannelState, er
 }
 
 // changeChannel inserts a channel's row if it does not exist, runs the update, and reads the
-// row. changed reports whether the conditions of the update held. If they did not, another
-// process was faster, and state is what that process has stored. Callers keep state in either
-// case.
+// row. changed reports whether the conditions of the update held. If they did not, the row
+// keeps its values, and state shows them. Callers keep state in either case.
 //
 // Every transition of a breaker is one conditional UPDATE. Of several processes that see the
 // same fault, one matches the row, and so one log line and one alert come of it.

@@ -183,8 +183,8 @@ func (s *Store) Endpoint(ctx context.Context, accountID, id string) (mediagate.E
 	return row.endpoint()
 }
 
-// Endpoints lists the endpoints of an account, newest first. after is the id of the last endpoint of
-// the page before, or empty. Returns KindInvalid when after names no endpoint of the account.
+// Endpoints lists the endpoints of an account, newest first. after is the id of the last endpoint
+// of the page before, or empty. Returns KindInvalid when after names no endpoint of the account.
 func (s *Store) Endpoints(
 	ctx context.Context, accountID, after string, limit int,
 ) (endpoints []mediagate.Endpoint, hasMore bool, err error) {

@@ -19,7 +19,7 @@ import (
 // NoteCrossings stores the events of balances and keys that have crossed a bound since the last
 // call. Several processes may call it at the same time: the transaction that moves a mark
 // stores the event, and only one of them moves it (ADR 19). An error of one account or key does
-// not keep the others from their events.
+// not delay the events of the rest.
 func (s *Store) NoteCrossings(ctx context.Context) error {
 	return errors.Join(s.noteBalances(ctx), s.noteKeys(ctx))
 }
@@ -184,7 +184,7 @@ func (c keyCrossing) passed() (percents []int) {
 // move, upwards or downwards.
 func crossingsOf(row keyRow, marks map[string]keyMark, now time.Time) (crossings []keyCrossing) {
 	quota := keyCrossing{limit: row.Quota, used: row.Held + row.Spent, is: keyMark{Bound: "quota"}}
-	// Without a limit nothing is crossed.
+	// For the limit 0, percentUsed returns 0.
 	if row.Unlimited {
 		quota.limit = 0
 	}
@@ -234,8 +234,8 @@ var nearLimit = func() string {
 // one key, whose limits are in the row of the first.
 //
 // A key whose quota_id is set has its limits in another row, and is left out. A deleted first
-// key still counts while one of its successors is live. The index keys_account finds the keys
-// of an account.
+// key still counts while one of its successors is not deleted. The index keys_account finds the
+// keys of an account.
 func (s *Store) keyCrossings(db *gorm.DB, accounts []string) (crossings []keyCrossing, err error) {
 	list, err := jsonText(accounts)
 	if err != nil {

@@ -56,7 +56,8 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 		}
 		// Tasks that use a file of this task as an input need it too (D21).
 		if open == nil {
-			open, err = one[struct{ ID string }](tx, "SELECT id FROM tasks WHERE "+usesFile+" AND "+isOpen+" LIMIT 1", id)
+			open, err = one[struct{ ID string }](tx,
+				"SELECT id FROM tasks WHERE "+usesFile+" AND "+isOpen+" LIMIT 1", id)
 			if err != nil {
 				return err
 			}
@@ -76,7 +77,7 @@ func (s *Store) EraseTask(ctx context.Context, accountID, id string) (uploads []
 }
 
 // scrub records whether SQLite's files may still hold erased data. Transactions that erase set
-// due, and write calls scrubFiles after each commit. mu lets one scrub run at a time.
+// due. On SQLite, write calls scrubFiles after each commit. mu lets one scrub run at a time.
 type scrub struct {
 	mu  sync.Mutex
 	due atomic.Bool
@@ -175,7 +176,8 @@ func (s *Store) erase(tx *gorm.DB, t task.State) error {
 			return err
 		}
 	}
-	if _, err := exec(tx, "DELETE FROM endpoint_deliveries WHERE event_id = ?", mediagate.TaskEventID(t.ID)); err != nil {
+	if _, err := exec(tx,
+		"DELETE FROM endpoint_deliveries WHERE event_id = ?", mediagate.TaskEventID(t.ID)); err != nil {
 		return err
 	}
 	if err := s.dropSource(tx, t.ID); err != nil {

@@ -13,20 +13,21 @@ import (
 // the giver may do it, in a function that sees both keys under their locks. So a giver that is
 // narrowed or deleted at the same moment gives only what it has left.
 //
-// A limited giver pays with its own quota for what it gives: for the quota of a key that it makes,
-// for the amount by which it raises another key's quota, and for the whole unspent quota of a key
-// that it rotates or widens in another way. It pays for that quota because it could then spend it
-// itself, for example with the new secret that a rotation returns. A budget therefore stays the same, however
-// many keys it is divided among. A giver that lowers the quota of a key or deletes the key gets
-// nothing back.
+// A limited giver pays with its own quota for what it gives: for the quota of a key that it
+// makes, for the amount by which it raises another key's quota, and for the whole unspent quota
+// of a key that it rotates or widens in another way. It pays for that quota because it could
+// then spend it itself, for example with the new secret that a rotation returns. A budget
+// therefore stays the same, however many keys share it. A giver that lowers the quota of a key
+// or deletes the key gets nothing back.
 
 // errGiver is the error for a giver that is deleted or has expired. The request was
 // authenticated with this key before, maybe by a cached copy.
 var errGiver = &mediagate.Error{Kind: mediagate.KindUnauthenticated, Message: "invalid API key"}
 
-// GiveKey makes a key of the giver's account with the settings that grant returns, under the hash of
-// its secret. Returns KindUnauthenticated for a giver that is deleted or has expired, KindForbidden
-// for quota that the giver lacks, KindConflict for a hash that is taken, and the errors of grant.
+// GiveKey makes a key of the giver's account with the settings that grant returns, under the hash
+// of its secret. Returns KindUnauthenticated for a giver that is deleted or has expired,
+// KindForbidden for quota that the giver lacks, KindConflict for a hash that is taken, and the
+// errors of grant.
 func (s *Store) GiveKey(
 	ctx context.Context, giver string, secret mediagate.KeySecret,
 	grant func(giver mediagate.Key) (mediagate.Key, error),
